@@ -1,0 +1,56 @@
+"""Privacy-preserving machine learning: chains of layers over the tensors of any framework.
+
+Everything a user needs is here, loaded when it is first asked for; importing this package imports no framework.
+Names that come from an installed backend (its hook, for instance) are found here too.
+"""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name as _resolve_name
+from typing import Any
+
+_NAMES = {
+    "AbstractTensor": "syft_core.tensors.abstract:AbstractTensor",
+    "FrameworkHook": "syft_core.hook.hook:FrameworkHook",
+    "ID_PROVIDER": "syft_core.tensors.identity:ID_PROVIDER",
+    "LoggingTensor": "syft_core.tensors.logging:LoggingTensor",
+    "PlusIsMinusTensor": "syft_core.tensors.plus_is_minus:PlusIsMinusTensor",
+    "PolynomialTensor": "syft_core.tensors.polynomial:PolynomialTensor",
+    "current_hook": "syft_core.hook.hook:current_hook",
+    "exceptions": "syft_core.exceptions",
+    "hook_args": "syft_core.hook.hook_args",
+    "load_backend": "syft_core.plugins.manager:load_backend",
+    "overloaded": "syft_core.hook.overload:overloaded",
+}
+# What changes while a program runs, and is therefore looked up each time.
+_CURRENT = {
+    "local_worker": "syft_core.hook.hook:current_worker",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        return globals().setdefault(name, _resolve_name(_NAMES[name]))
+    if name in _CURRENT:
+        return _resolve_name(_CURRENT[name])()
+    if name == "__version__":
+        return _resolve_name("importlib.metadata:version")("syft-core")
+    if name.startswith("_"):
+        raise AttributeError(name)
+    attached = _resolve_name("syft_core.hook.hook:attached_hook")(name)
+    if attached is not None:
+        return attached.attributes
+    manager = _resolve_name("syft_core.plugins.manager:plugin_manager")()
+    exported = manager.export(name)
+    if exported is not None:
+        return globals().setdefault(name, exported)
+    broken = "".join(f"\n  {error}" for error in manager.failures.values())
+    raise AttributeError(
+        f"cannot find {name!r} in syft_core: neither the core nor an installed backend has it; "
+        f"`syft-core plugins` lists the backends{broken}"
+    )
+
+
+def __dir__() -> list[str]:
+    backends = _resolve_name("syft_core.plugins.manager:plugin_manager")().backends.values()
+    return sorted({*_NAMES, *_CURRENT, *(name for backend in backends for name in backend.exports)})

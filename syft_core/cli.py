@@ -1,0 +1,74 @@
+"""The command line: ``syft-core demo`` and ``syft-core plugins``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from syft_core import demo
+from syft_core.exceptions import SyftError
+from syft_core.plugins.backend import Backend
+from syft_core.plugins.manager import plugin_manager
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code."""
+    options = _parser().parse_args(argv)
+    try:
+        return int(options.run(options))
+    except SyftError as error:
+        print(f"syft-core: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="syft-core", description="Privacy-preserving machine learning.")
+    parser.add_argument("--version", action="version", version=f"syft-core {version('syft-core')}")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    plugins = commands.add_parser("plugins", help="list the installed backends and what is wrong with them")
+    plugins.set_defaults(run=_plugins)
+    show = commands.add_parser("demo", help="watch a chain at work, in process, on every installed framework")
+    show.add_argument("backends", nargs="*", help="which backends to show (default: all that are installed)")
+    show.add_argument("--fast", action="store_true", help="do not pause between the acts")
+    show.set_defaults(run=_demo)
+    return parser
+
+
+def _plugins(_options: argparse.Namespace) -> int:
+    manager = plugin_manager()
+    rows = [("name", "from", "state", "provides")]
+    for name, origin in sorted(manager.origins.items()):
+        if name in manager.failures:
+            rows.append((name, origin, "broken", ""))
+        elif not manager.provided[name]:
+            rows.append((name, origin, "ready", "no backend"))
+        rows.extend((name, origin, *_state(manager.backends[backend])) for backend in manager.provided.get(name, ()))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for failure in manager.failures.values():
+        print(f"\n{failure}", file=sys.stderr)
+    return 1 if manager.failures else 0
+
+
+def _state(backend: Backend) -> tuple[str, str]:
+    provides = ", ".join(sorted(backend.exports)) or backend.hook
+    if backend.is_installed():
+        return "ready", provides
+    return "not installed", f"{provides}   ({backend.install})"
+
+
+def _demo(options: argparse.Namespace) -> int:
+    manager = plugin_manager()
+    names = options.backends or [name for name, backend in manager.backends.items() if backend.is_installed()]
+    if not names:
+        commands = " or ".join(f"`{backend.install}`" for backend in manager.backends.values())
+        print(f"syft-core: no framework is installed; run {commands}", file=sys.stderr)
+        return 1
+    stage = demo.make_stage(pause=0 if options.fast else demo.PAUSE)
+    for name in names:
+        demo.perform(stage, manager.backend(name))
+    demo.farewell(stage, names)
+    return 0

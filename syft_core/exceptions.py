@@ -1,0 +1,238 @@
+"""Every error that syft-core raises on purpose.
+
+Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's value.
+
+::
+
+    SyftError
+    ├── RegistryError                     a write-once table was asked for what it cannot do
+    │   ├── AlreadyRegisteredError
+    │   └── NotRegisteredError            (also a LookupError)
+    ├── BackendError                      a backend or another plugin cannot be used
+    │   ├── DependencyError               (also an ImportError) its framework is not installed
+    │   ├── PluginError                   it is broken
+    │   └── NotTheFrameworkError          (also a TypeError) something else was given to hook
+    ├── HookError                         the road of one operation ends early
+    │   ├── OperationNotAllowedError      (also a TypeError, RuntimeError) not in the op table
+    │   ├── MixedLayersError              (also a TypeError) layers that do not belong together met
+    │   ├── WrapperLeakError              (also a RuntimeError) a wrapper reached a kernel of its framework
+    │   ├── PlanMismatchError             (also an AssertionError) a plan met arguments of another shape
+    │   ├── PureFrameworkTensorFoundError no layer is left: the framework itself must answer
+    │   ├── RemoteObjectFoundError        a pointer was asked for its child
+    │   └── ResponseSignatureError        a result has more tensors than ids were given
+    ├── DomainError                       (also a ValueError) a value outside an approximation's domain
+    ├── IdNotUniqueError                  (also a ValueError) an id was given out twice
+    ├── ObjectNotFoundError               (also a LookupError) a worker does not hold an object
+    └── SerdeError                        (also a ValueError) bytes that cannot be read, values that cannot be written
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+class SyftError(Exception):
+    """The root of all errors raised on purpose."""
+
+
+class RegistryError(SyftError):
+    """A write-once table was asked for what it cannot do."""
+
+
+class AlreadyRegisteredError(RegistryError):
+    """A key was registered a second time."""
+
+    @classmethod
+    def of(cls, table: str, key: str) -> AlreadyRegisteredError:
+        """Name the table, the key and the way out."""
+        return cls(
+            f"cannot register {key} in {table!r}: it is registered already and entries are written once; "
+            f"register it in one place only, or use another type"
+        )
+
+
+class NotRegisteredError(RegistryError, LookupError):
+    """A key is not in the table."""
+
+    @classmethod
+    def of(cls, table: str, key: str, near: Iterable[str], advice: str) -> NotRegisteredError:
+        """Name what is lacking, the nearest entries and the way to add one."""
+        near = list(near)
+        hint = f"did you mean {' or '.join(near)}? otherwise " if near else ""
+        return cls(f"cannot find {key} in {table!r}: it is not registered; {hint}{advice}")
+
+
+class BackendError(SyftError):
+    """A backend or another plugin cannot be used."""
+
+
+class DependencyError(BackendError, ImportError):
+    """The framework that a backend serves is not installed."""
+
+    @classmethod
+    def missing(cls, backend: str, framework: str, command: str) -> DependencyError:
+        """Give the command that installs the framework."""
+        return cls(f"cannot load the {backend!r} backend: {framework!r} is not installed; run `{command}`")
+
+
+class PluginError(BackendError):
+    """A plugin is broken."""
+
+    @classmethod
+    def broken(cls, name: str, reason: str) -> PluginError:
+        """Name the plugin and what it did."""
+        return cls(
+            f"cannot use the plugin {name!r}: {reason}; `syft-core plugins` lists all of them, the others keep working"
+        )
+
+
+class NotTheFrameworkError(BackendError, TypeError):
+    """Something that is not the framework was given to its hook."""
+
+    @classmethod
+    def received(cls, hook: str, framework: str, thing: object) -> NotTheFrameworkError:
+        """Say what was expected and what came."""
+        name = getattr(thing, "__name__", None) or type(thing).__name__
+        return cls(
+            f"cannot hook {name!r}: {hook} takes the {framework} module itself; "
+            f"write `import {framework}` and `{hook}({framework})`"
+        )
+
+
+class HookError(SyftError):
+    """The road of one operation ends early."""
+
+
+class OperationNotAllowedError(HookError, TypeError, RuntimeError):
+    """The operation is not in the framework's op table, or a layer does not answer it."""
+
+    @classmethod
+    def not_in_table(cls, framework: str, name: str, near: Iterable[str]) -> OperationNotAllowedError:
+        """Name the nearest operations and the way to allow this one."""
+        near = list(near)
+        hint = f"use {' or '.join(near)}, or " if near else ""
+        return cls(
+            f"cannot run {name!r} on a chain: it is not in the {framework} op table, which lists what may run; "
+            f"{hint}add it with `hook.attributes.allow(function)` if it touches nothing but its arguments"
+        )
+
+    @classmethod
+    def refused_by(cls, layer: str, name: str, why: str) -> OperationNotAllowedError:
+        """Say which layer refuses and why."""
+        return cls(f"cannot run {name!r} on a {layer}: {why}")
+
+
+class MixedLayersError(HookError, TypeError):
+    """Layers that do not belong together met in one call."""
+
+    @classmethod
+    def between(cls, op: str, one: str, other: str) -> MixedLayersError:
+        """Name both layers and the way out."""
+        return cls(
+            f"cannot run {op!r}: it mixes a {one} with a {other}, and neither may look into the other; "
+            f"put both operands under the same layers first, e.g. `{one}().on(x)` for the other operand"
+        )
+
+    @classmethod
+    def attributes(cls, op: str, layer: str, names: Iterable[str]) -> MixedLayersError:
+        """Name the attributes in which two layers of one type differ."""
+        listed = ", ".join(sorted(names))
+        return cls(
+            f"cannot run {op!r}: it mixes two {layer}s that differ in {listed}; "
+            f"create both operands with the same {listed}"
+        )
+
+
+class WrapperLeakError(HookError, RuntimeError):
+    """A wrapper, which holds no data of its own, reached a place that wants data."""
+
+    @classmethod
+    def at(cls, place: str, advice: str) -> WrapperLeakError:
+        """Name the place and the way around it."""
+        return cls(f"cannot run {place} on a wrapper: a wrapper holds no data of its own; {advice}")
+
+
+class PlanMismatchError(HookError, AssertionError):
+    """A plan met arguments of another shape than it was built for."""
+
+    @classmethod
+    def arity(cls, expected: int, received: int) -> PlanMismatchError:
+        """Say how many were expected and how many came."""
+        return cls(
+            f"cannot apply a plan for {expected} argument(s) to {received}: "
+            f"plans are exact; build one for this signature"
+        )
+
+    @classmethod
+    def slot(cls, expected: str, received: str) -> PlanMismatchError:
+        """Say which types differ."""
+        return cls(
+            f"cannot apply a plan for a {expected} to a {received}: plans are exact; build one for this signature"
+        )
+
+
+class PureFrameworkTensorFoundError(HookError):
+    """No layer is left in a call: the framework itself must answer it."""
+
+    @classmethod
+    def in_call(cls, name: str) -> PureFrameworkTensorFoundError:
+        """Name the call."""
+        return cls(
+            f"cannot unwrap the arguments of {name!r}: none of them has a child; call the framework's own function"
+        )
+
+
+class RemoteObjectFoundError(HookError):
+    """A pointer was asked for its child, which lives elsewhere."""
+
+    def __init__(self, pointer: Any) -> None:
+        super().__init__("cannot unwrap a pointer: its object lives on another worker; send the command there")
+        self.pointer = pointer
+
+
+class ResponseSignatureError(HookError):
+    """A result has more tensors than the caller gave ids for."""
+
+    def __init__(self, ids_generated: Iterable[int] = ()) -> None:
+        super().__init__(
+            "cannot register a response: it has more tensors than ids were given; use the ids in `ids_generated`"
+        )
+        self.ids_generated = list(ids_generated)
+
+
+class DomainError(SyftError, ValueError):
+    """A value lies outside the domain of an approximation."""
+
+    @classmethod
+    def outside(cls, name: str, low: float, high: float) -> DomainError:
+        """Name the domain; never the value."""
+        return cls(
+            f"cannot approximate {name!r}: a value lies outside [{low:g}, {high:g}]; "
+            f"scale the input into that interval or add a piece for it"
+        )
+
+
+class IdNotUniqueError(SyftError, ValueError):
+    """An id was given out twice."""
+
+    @classmethod
+    def of(cls, id: object) -> IdNotUniqueError:
+        """Name the id."""
+        return cls(f"cannot use the id {id!r}: it is taken; leave it out to get a fresh one")
+
+
+class ObjectNotFoundError(SyftError, LookupError):
+    """A worker does not hold the object asked for."""
+
+    @classmethod
+    def on(cls, id: object, worker: object) -> ObjectNotFoundError:
+        """Name the object and the worker."""
+        return cls(
+            f"cannot find object {id!r} on worker {worker!r}: it was never stored there or is gone; "
+            f"keep a pointer to what you still need"
+        )
+
+
+class SerdeError(SyftError, ValueError):
+    """Bytes that cannot be read, or a value that cannot be written."""

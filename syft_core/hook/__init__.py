@@ -1,0 +1,1 @@
+"""The road of one operation: dispatch, plans, op tables and hooks."""

@@ -1,0 +1,249 @@
+"""The op table: which operations of a framework may run on a chain, read by function and by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from syft_core.exceptions import OperationNotAllowedError, PluginError
+
+Spelling = Literal["function", "method", "getter", "setter"]
+
+# Python's operators, by the name of the operation they spell.
+OPERATORS: Mapping[str, str] = {
+    "__add__": "add",
+    "__sub__": "sub",
+    "__mul__": "mul",
+    "__truediv__": "div",
+    "__floordiv__": "floor_divide",
+    "__mod__": "remainder",
+    "__pow__": "pow",
+    "__matmul__": "matmul",
+    "__and__": "bitwise_and",
+    "__or__": "bitwise_or",
+    "__xor__": "bitwise_xor",
+    "__lshift__": "bitwise_left_shift",
+    "__rshift__": "bitwise_right_shift",
+}
+COMPARATORS: Mapping[str, str] = {
+    "__eq__": "eq",
+    "__ne__": "ne",
+    "__lt__": "lt",
+    "__le__": "le",
+    "__gt__": "gt",
+    "__ge__": "ge",
+}
+UNARY_OPERATORS: Mapping[str, str] = {
+    "__neg__": "neg",
+    "__pos__": "positive",
+    "__abs__": "abs",
+    "__invert__": "bitwise_not",
+}
+# The in-place operators by explicit list: `__index__`, `__int__` and `__invert__` also start with `__i`.
+INPLACE_OPERATORS: Mapping[str, str] = {f"__i{name[2:]}": operation for name, operation in OPERATORS.items()}
+REFLECTED_OPERATORS: Mapping[str, str] = {f"__r{name[2:]}": operation for name, operation in OPERATORS.items()}
+# Other spellings of one operation, as frameworks have them.
+SYNONYMS: Mapping[str, str] = {
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "true_divide": "div",
+    "power": "pow",
+    "negative": "neg",
+    "absolute": "abs",
+    "not_equal": "ne",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "mod": "remainder",
+    "invert": "bitwise_not",
+    "concatenate": "cat",
+    "concat": "cat",
+    "expit": "sigmoid",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """One operation of a framework: its wire name, the function that runs it, and what is known of it.
+
+    ``operation`` is the plain name that all spellings share: ``x + y``, ``x.add(y)`` and ``torch.add(x, y)`` are
+    all ``add``, and so is ``numpy.add``. A layer's rule for ``add`` holds for each of them.
+    """
+
+    name: str
+    func: Callable[..., Any]
+    """The function as the framework hands it to us."""
+    spelling: Spelling
+    operation: str
+    run: Callable[..., Any]
+    """What computes it on plain tensors; most often ``func`` itself."""
+    inplace: bool = False
+    reflected: bool = False
+    reveals: bool = False
+    """The result is a value that tells what the tensor holds: a number, a string, a memory address."""
+    local: bool = False
+    """The operation makes sense only where the data is: it takes code, shares memory or names a file."""
+
+    @property
+    def attr(self) -> str:
+        """The name under which a tensor or a module has it: ``add_`` of ``torch.Tensor.add_``."""
+        parts = self.name.split(".")
+        return parts[-2] if self.spelling in ("getter", "setter") else parts[-1]
+
+
+def describe_op(
+    name: str,
+    func: Callable[..., Any],
+    spelling: Spelling,
+    *,
+    inplace: bool = False,
+    synonyms: Mapping[str, str] = SYNONYMS,
+    run: Callable[..., Any] | None = None,
+    **facts: bool,
+) -> Op:
+    """Build the entry for ``name``, finding out which operation it spells."""
+    attr = name.split(".")[-2 if spelling in ("getter", "setter") else -1]
+    reflected = attr in REFLECTED_OPERATORS
+    for table in (OPERATORS, COMPARATORS, UNARY_OPERATORS, INPLACE_OPERATORS, REFLECTED_OPERATORS):
+        if attr in table:
+            operation = table[attr]
+            break
+    else:
+        operation = attr[:-1] if inplace else attr
+        operation = synonyms.get(operation, operation)
+    return Op(name, func, spelling, operation, run or func, inplace=inplace, reflected=reflected, **facts)
+
+
+class OpTable:
+    """The operations that may run, found by function at the caller and by name at the worker.
+
+    Being in the table is the permission: what is not listed is refused on both sides.
+    """
+
+    def __init__(self, framework: str, ops: Iterable[Op] = ()) -> None:
+        self.framework = framework
+        self.by_func: dict[Callable[..., Any], Op] = {}
+        self.by_name: dict[str, Op] = {}
+        for op in ops:
+            self.add(op)
+
+    def add(self, op: Op) -> None:
+        """Enter ``op``; two functions under one name are an error, two names of one function are not."""
+        known = self.by_name.get(op.name)
+        if known is not None and known.func != op.func:
+            raise PluginError.broken(self.framework, f"its op table has two functions called {op.name!r}")
+        self.by_name[op.name] = op
+        self.by_func.setdefault(op.func, op)
+
+    def of(self, func: Callable[..., Any]) -> Op:
+        """Return the entry for ``func``, or refuse it."""
+        op = self.by_func.get(func)
+        if op is None:
+            name = getattr(func, "__qualname__", None) or getattr(func, "__name__", repr(type(func)))
+            raise self.refuse(f"{getattr(func, '__module__', None) or self.framework}.{name}")
+        return op
+
+    def named(self, name: str) -> Op:
+        """Return the entry called ``name``, or refuse it."""
+        op = self.by_name.get(name)
+        if op is None:
+            raise self.refuse(name)
+        return op
+
+    def refuse(self, name: str) -> OperationNotAllowedError:
+        """Return the error that says ``name`` is not listed."""
+        last = name.rsplit(".", 1)[-1]
+        near = [known for known in self.by_name if known.rsplit(".", 1)[-1] == last][:2]
+        near = near or difflib.get_close_matches(name, list(self.by_name), n=2, cutoff=0.9)
+        return OperationNotAllowedError.not_in_table(self.framework, name, near)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.by_name
+
+    def __iter__(self) -> Iterator[Op]:
+        return iter(self.by_name.values())
+
+    def __len__(self) -> int:
+        return len(self.by_name)
+
+
+class FrameworkAttributes:
+    """What the core must know of one framework: its names, its op table, its wrapper and its guards."""
+
+    ALIAS: str
+    """The framework's import name, with which every command name starts."""
+    exclude: frozenset[str] = frozenset()
+    """Names that are no operations on a chain, whatever the framework says."""
+    inplace_methods: frozenset[str] = frozenset(INPLACE_OPERATORS)
+    """The names of all methods that change their tensor, by explicit list."""
+    global_state_change_methods: frozenset[str] = frozenset()
+    """Functions that change the framework for everybody; never in the table."""
+
+    def __init__(self, framework: Any, wrapper: Callable[[Any], Any]) -> None:
+        self.framework = framework
+        self.wrapper = wrapper
+        self.ops = OpTable(self.ALIAS, self._collect())
+        self.methods: dict[str, Op] = self._methods()
+
+    def _collect(self) -> Iterable[Op]:
+        """Yield the framework's operations."""
+        raise NotImplementedError
+
+    def _methods(self) -> dict[str, Op]:
+        """Map attribute names of a tensor to the operations they spell."""
+        raise NotImplementedError
+
+    def method(self, name: str) -> Op:
+        """Return what a tensor's attribute called ``name`` spells, or refuse it."""
+        op = self.methods.get(name)
+        if op is None:
+            raise self.ops.refuse(f"{self.ALIAS}.{name}")
+        return op
+
+    def copy(self, tensor: Any) -> Any:
+        """Return a plain tensor with the same data in memory of its own."""
+        raise NotImplementedError
+
+    def allow(self, function: Callable[..., Any], name: str | None = None, *, local: bool = False) -> Op:
+        """Add ``function`` to the table under ``name``: it may then run wherever this table is used."""
+        name = name or f"{function.__module__}.{function.__qualname__}"
+        op = describe_op(name, function, "function", local=local)
+        self.ops.add(op)
+        return op
+
+    @property
+    def allowed_commands(self) -> frozenset[str]:
+        """The names of all operations in the table."""
+        return frozenset(self.ops.by_name)
+
+    @property
+    def native_commands(self) -> dict[str, str]:
+        """Map each function's command name to the name of its original."""
+        return {op.name: self.get_native_framework_name(op.name) for op in self.ops if op.spelling == "function"}
+
+    def is_inplace_method(self, method_name: str) -> bool:
+        """Say whether the method called ``method_name`` changes its tensor."""
+        return method_name in self.inplace_methods
+
+    @staticmethod
+    def get_native_framework_name(attr: str) -> str:
+        """Return the name of the original of a command.
+
+        >>> FrameworkAttributes.get_native_framework_name("some.add")
+        'some.native_add'
+        """
+        *path, last = attr.split(".")
+        return ".".join([*path, f"native_{last}"])
+
+    def _command_guard(self, command: str, get_native: bool = False) -> str:
+        """Return ``command``, or the name of its original, if it may run; refuse it otherwise."""
+        self.ops.named(command)
+        return self.get_native_framework_name(command) if get_native else command
+
+    def _is_command_valid_guard(self, command: str) -> bool:
+        """Say whether ``command`` may run."""
+        return command in self.ops

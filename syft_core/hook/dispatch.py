@@ -1,0 +1,212 @@
+"""Decide who answers a call: a layer, or the framework itself.
+
+A call goes down the chain until a layer or the framework answers it; the answer comes back up and is wrapped the same
+way. Each step takes one layer type off the arguments (``hook_args``), asks who answers what is left, and puts the
+layer back on the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
+from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.hook_args import PLAN_LIMIT, Plan, plan_for, wrap_response
+from syft_core.hook.rules import leaves, resolve
+from syft_core.registry import Registry
+
+HEAD = 2
+"""The rank of the wrapper that a user holds."""
+TRANSPARENT = 1
+"""The rank of layers that only watch: they go with any other layer."""
+MEANING = 0
+"""The rank of layers that change what a value means: two different ones never meet."""
+
+Answer = Callable[[Op, Plan, tuple[Any, ...], dict[str, Any]], Any]
+
+
+class Call(NamedTuple):
+    """One operation with its arguments, as a layer's ``handle`` sees it."""
+
+    op: Op
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def dispatch(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Answer a call with the outermost layer in it, or natively when none is left."""
+    plan = plan_for(op.name, args, kwargs)
+    if plan.layer is None:
+        return op.run(*args, **kwargs)
+    answer = _answers.get((plan.layer, op))
+    if answer is None:
+        answer = _find_answer(plan.layer, op)
+    return answer(op, plan, args, kwargs)
+
+
+def proceed(call: Call) -> Any:
+    """Answer ``call`` without the layer that is asking: on its children, wrapped again."""
+    plan = plan_for(call.op.name, call.args, call.kwargs)
+    if plan.layer is None:
+        return call.op.run(*call.args, **call.kwargs)
+    return forward(call.op, plan, call.args, call.kwargs)
+
+
+def forward(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Answer a call on a layer that has no rule for it: run it on the children, and put the layer on the result.
+
+    A result that *is* the first argument or a keyword argument is the caller's own object again: operations in place,
+    ``out=`` and ``x.contiguous()`` keep the identity they have without layers.
+    """
+    attributes = attributes_of(op.name, plan, args, kwargs)
+    new_args, new_kwargs = plan.unwrap(args, kwargs)
+    result = dispatch(op, new_args, new_kwargs)
+    if args and result is new_args[0]:
+        return args[0]
+    if kwargs and (alias := _alias_in(result, kwargs, new_kwargs)) is not None:
+        return alias
+    return rewrap(op.name, result, plan, attributes, (args, kwargs))
+
+
+_NO_ATTRIBUTES: Mapping[str, Any] = {}
+
+
+def attributes_of(name: str, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mapping[str, Any]:
+    """Return what the results of this call take over; refuse layers of one type that differ in it."""
+    if plan.layer.rank == HEAD:
+        return _NO_ATTRIBUTES
+    attributes: Mapping[str, Any] = plan.leader(args, kwargs).get_class_attributes()
+    if attributes:
+        _require_same_attributes(name, plan.layer, attributes, (args, kwargs))
+    return attributes
+
+
+def rewrap(name: str, result: Any, plan: Plan, attributes: Mapping[str, Any], call_args: Any) -> Any:
+    """Put the layer that came off back on every tensor of ``result``."""
+    wrapped = wrap_response(name, result, plan.layer, attributes)
+    if plan.layer.records_lineage:
+        _record_lineage(name, wrapped, plan.layer, call_args)
+    return wrapped
+
+
+def _alias_in(result: Any, kwargs: dict[str, Any], new_kwargs: dict[str, Any]) -> Any:
+    """Return the caller's own keyword argument when the result is what it stands for."""
+    for key, new in new_kwargs.items():
+        if result is new:
+            return kwargs[key]
+        if type(new) is tuple and len(new) == 1 and result is new[0]:
+            return kwargs[key][0]
+    return None
+
+
+def _require_same_attributes(name: str, layer: Any, attributes: Mapping[str, Any], call_args: Any) -> None:
+    for leaf in leaves(call_args):
+        if type(leaf) is layer and (other := leaf.get_class_attributes()) != attributes:
+            differing = [key for key in {*attributes, *other} if attributes.get(key) != other.get(key)]
+            raise MixedLayersError.attributes(name, layer.__name__, differing)
+
+
+def _record_lineage(name: str, wrapped: Any, layer: Any, call_args: Any) -> None:
+    parents = tuple(leaf for leaf in leaves(call_args) if type(leaf) is layer)
+    for leaf in leaves(wrapped):
+        if type(leaf) is layer:
+            leaf.parents, leaf.command = parents, name
+
+
+_answers: dict[tuple[Any, Op], Answer] = {}
+
+
+def forget_answers() -> None:
+    """Drop what was concluded about who answers, because a tensor type has changed."""
+    _answers.clear()
+
+
+def _find_answer(layer: Any, op: Op) -> Answer:
+    if len(_answers) >= PLAN_LIMIT:
+        _answers.clear()
+    answer: Answer = forward
+    if layer.rank != HEAD:
+        answer = _announced(layer, op, _rule_answer(layer, op) or _handle_answer(layer) or forward)
+    _answers[layer, op] = answer
+    return answer
+
+
+def _handle_answer(layer: Any) -> Answer | None:
+    handle = layer.handle
+    if handle is None:
+        return None
+    return lambda op, _plan, args, kwargs: handle(Call(op, args, kwargs), proceed)
+
+
+def _rule_answer(layer: Any, op: Op) -> Answer | None:
+    """Find the layer's rule for ``op``: by full name, by attribute name, or for the operation in any spelling."""
+    rules: Mapping[str, Answer] = layer.rules
+    rule = rules.get(op.name) or rules.get(op.attr)
+    if rule is not None:
+        return rule
+    rule = rules.get(op.operation)
+    if rule is None:
+        return None
+    if op.inplace:
+        return _inplace(rule)
+    return _reflected(rule) if op.reflected else rule
+
+
+def _inplace(rule: Answer) -> Answer:
+    """Turn a rule for an operation into one for its in-place spelling: the tensor keeps its identity."""
+
+    def answer(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        target = args[0]
+        if type(target) is not plan.layer:
+            raise OperationNotAllowedError.refused_by(
+                plan.layer.__name__,
+                op.name,
+                "a plain tensor cannot be changed in place into a chain; write `x = x + y` instead",
+            )
+        target.child = rule(op, plan, args, kwargs).child
+        return target
+
+    return answer
+
+
+def _reflected(rule: Answer) -> Answer:
+    """Turn a rule for ``x - y`` into one for ``y.__rsub__(x)``."""
+
+    def answer(op: Op, _plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        swapped = (args[1], args[0], *args[2:])
+        return rule(op, plan_for(op.name, swapped, kwargs), swapped, kwargs)
+
+    return answer
+
+
+def _announced(layer: Any, op: Op, answer: Answer) -> Answer:
+    """Tell a layer that listens of every call before it is answered."""
+    listener = {"function": layer.on_function_call, "method": layer.on_method_call}.get(op.spelling)
+    if listener is None:
+        return answer
+
+    def announce(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        listener((op.name, None, args, kwargs))
+        return answer(op, plan, args, kwargs)
+
+    return announce
+
+
+frameworks: Registry[type, FrameworkAttributes] = Registry(
+    "frameworks", advice="load the backend of its framework, e.g. `sy.NumpyHook(numpy)`"
+)
+"""Which framework a plain tensor belongs to, by its type."""
+
+
+def framework_of(tensor: Any) -> FrameworkAttributes:
+    """Return the framework in which the chain under ``tensor`` ends."""
+    while (child := getattr(tensor, "child", None)) is not None:
+        tensor = child
+    own = getattr(tensor, "framework", None)
+    if isinstance(own, FrameworkAttributes):
+        return own
+    found = resolve(frameworks, type(tensor))
+    if found is None:
+        raise frameworks.lacks(type(tensor))
+    return found  # type: ignore[no-any-return]  # the registry's values are FrameworkAttributes

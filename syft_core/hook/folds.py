@@ -1,0 +1,167 @@
+"""What plans are made of: folds apply one function per slot, layers reach into nested arguments.
+
+A fold of n takes n functions and exactly n arguments. Too few arguments raise ``IndexError``, too many raise
+``PlanMismatchError``: an argument is never dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from syft_core.exceptions import PlanMismatchError
+
+Slot = Callable[..., Any]
+Getter = Callable[[Any], Any]
+
+
+def one(_args: Any) -> int:
+    """Answer 1: the rule of a slot that holds a tensor."""
+    return 1
+
+
+def zero(_args: Any) -> int:
+    """Answer 0: the rule of a slot that holds anything else."""
+    return 0
+
+
+def get_child(tensor: Any, **_kwargs: Any) -> Any:
+    """Return what ``tensor`` is a layer on."""
+    return tensor.child
+
+
+def typed_identity(a: Any) -> Slot:
+    """Return an identity that refuses anything but the type of ``a``.
+
+    >>> typed_identity(1)(2)
+    2
+    >>> typed_identity(None)(2)
+    Traceback (most recent call last):
+    ...
+    syft_core.exceptions.PlanMismatchError: cannot apply a plan for a NoneType to a int: plans are exact; \
+build one for this signature
+    """
+    expected = type(a)
+
+    def identity(x: Any, **_kwargs: Any) -> Any:
+        if isinstance(x, expected):
+            return x
+        raise PlanMismatchError.slot(expected.__name__, type(x).__name__)
+
+    return identity
+
+
+def zero_fold(*_a: Any, **_k: Any) -> tuple[()]:
+    """Return the empty tuple."""
+    return ()
+
+
+def one_fold(return_tuple: bool, **_k: Any) -> Callable[..., Any]:
+    """Return a fold of one slot, whose result is a 1-tuple or the value itself."""
+    return _one_fold_to_tuple if return_tuple else _one_fold_to_value
+
+
+def _one_fold_to_tuple(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any]:
+    if len(args) > 1:
+        raise PlanMismatchError.arity(1, len(args))
+    return (lambdas[0](args[0], **kwargs),)
+
+
+def _one_fold_to_value(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> Any:
+    return _one_fold_to_tuple(lambdas, args, **kwargs)[0]
+
+
+def two_fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
+    """Apply two functions to two arguments."""
+    if len(args) > 2:
+        raise PlanMismatchError.arity(2, len(args))
+    return lambdas[0](args[0], **kwargs), lambdas[1](args[1], **kwargs)
+
+
+def three_fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
+    """Apply three functions to three arguments."""
+    if len(args) > 3:
+        raise PlanMismatchError.arity(3, len(args))
+    return lambdas[0](args[0], **kwargs), lambdas[1](args[1], **kwargs), lambdas[2](args[2], **kwargs)
+
+
+def _exact_fold(n: int) -> Callable[..., tuple[Any, ...]]:
+    def fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
+        if len(args) > n:
+            raise PlanMismatchError.arity(n, len(args))
+        return tuple([lambdas[i](args[i], **kwargs) for i in range(n)])
+
+    fold.__doc__ = f"Apply {n} functions to {n} arguments."
+    return fold
+
+
+four_fold = _exact_fold(4)
+five_fold = _exact_fold(5)
+six_fold = _exact_fold(6)
+seven_fold = _exact_fold(7)
+eight_fold = _exact_fold(8)
+
+
+def many_fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
+    """Apply as many functions as there are, to as many arguments."""
+    if len(args) > len(lambdas):
+        raise PlanMismatchError.arity(len(lambdas), len(args))
+    return tuple([f(args[i], **kwargs) for i, f in enumerate(lambdas)])
+
+
+_FOLDS: dict[int, Callable[..., Any]] = {
+    0: zero_fold,
+    1: one_fold(return_tuple=True),
+    2: two_fold,
+    3: three_fold,
+    4: four_fold,
+    5: five_fold,
+    6: six_fold,
+    7: seven_fold,
+    8: eight_fold,
+}
+
+
+def fold_of(n: int) -> Callable[..., Any]:
+    """Return the fold that applies ``n`` functions and gives a tuple."""
+    return _FOLDS.get(n, many_fold)
+
+
+def one_layer(idx1: int) -> Getter:
+    """Return a getter one level deep."""
+    return lambda x: x[idx1]
+
+
+def two_layers(idx1: int, idx2: int) -> Getter:
+    """Return a getter two levels deep.
+
+    >>> two_layers(1, 0)([0, [5]])
+    5
+    """
+    return lambda x: x[idx1][idx2]
+
+
+def three_layers(idx1: int, *ids: int) -> Getter:
+    """Return a getter three levels deep."""
+    return deep_layers(idx1, *ids)
+
+
+def four_layers(idx1: int, *ids: int) -> Getter:
+    """Return a getter four levels deep."""
+    return deep_layers(idx1, *ids)
+
+
+def deep_layers(idx1: int, *ids: int) -> Getter:
+    """Return a getter as many levels deep as there are indices."""
+    if not ids:
+        return one_layer(idx1)
+    inner = deep_layers(*ids)
+    return lambda x: inner(x[idx1])
+
+
+get_element_at: dict[int, Callable[..., Getter]] = {
+    1: one_layer,
+    2: two_layers,
+    3: three_layers,
+    4: four_layers,
+}

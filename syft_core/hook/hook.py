@@ -1,0 +1,220 @@
+"""FrameworkHook: what a backend provides, and how it is put on a framework and taken off again."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, ClassVar
+
+from syft_core.exceptions import NotTheFrameworkError
+from syft_core.hook.attributes import FrameworkAttributes
+from syft_core.hook.dispatch import dispatch, forget_answers
+
+_log = logging.getLogger(__name__)
+_MISSING = object()
+
+
+class Patches:
+    """Attributes set on somebody else's objects, which can all be taken back."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], None]] = []
+
+    def set(self, target: Any, name: str, value: Any) -> None:
+        """Set an attribute and remember what was there."""
+        before = vars(target).get(name, _MISSING)
+        setattr(target, name, value)
+        if before is _MISSING:
+            self._undo.append(lambda: delattr(target, name))
+        else:
+            self._undo.append(lambda: setattr(target, name, before))
+
+    def on_undo(self, action: Callable[[], None]) -> None:
+        """Remember one more thing to take back."""
+        self._undo.append(action)
+
+    def undo(self) -> None:
+        """Take everything back, the last thing first."""
+        while self._undo:
+            self._undo.pop()()
+
+
+class FrameworkHook(ABC):
+    """Makes chains work on one framework; each backend has one subclass.
+
+    The first hook on a framework attaches it; a further one warns and shares its local worker. ``unhook()``, or
+    leaving a ``with`` block, takes a hook off; with the last one the framework is exactly as it was.
+    """
+
+    name: ClassVar[str]
+    """The framework's import name."""
+    attributes: FrameworkAttributes
+    local_worker: Any
+    _attached: ClassVar[dict[str, _Attachment]] = {}
+
+    def __init__(
+        self,
+        framework: Any,
+        local_worker: Any = None,
+        is_client: bool = True,
+        verbose: bool = True,
+        queue_size: int = 0,
+    ) -> None:
+        if getattr(framework, "__name__", None) != self.name or not hasattr(framework, "__path__"):
+            raise NotTheFrameworkError.received(type(self).__name__, self.name, framework)
+        self.framework = framework
+        self.is_client = is_client
+        self.verbose = verbose
+        self.queue_size = queue_size
+        self.to_auto_overload: dict[type, set[str]] = {}
+        self._hooked = True
+        attachment = self._attached.get(self.name)
+        if attachment is not None:
+            self._share(attachment)
+        else:
+            self._attach(local_worker)
+
+    # --- what a backend provides
+
+    @abstractmethod
+    def _make_attributes(self) -> FrameworkAttributes:
+        """Return the framework's op table and names."""
+
+    @abstractmethod
+    def _make_local_worker(self) -> Any:
+        """Return the worker that owns what is on this machine."""
+
+    @abstractmethod
+    def _install(self, patches: Patches) -> None:
+        """Put on the framework what users of a hook may expect there."""
+
+    @abstractmethod
+    def create_shape(self, shape_dims: Any) -> Any:
+        """Return ``shape_dims`` as the framework's type of a shape."""
+
+    @abstractmethod
+    def create_wrapper(self, wrapper_type: Any = None) -> Any:
+        """Return an empty tensor of the given type."""
+
+    @abstractmethod
+    def create_tensor(self, data: Any) -> Any:
+        """Return a plain tensor with the numbers of a nested list."""
+
+    @abstractmethod
+    def create_zeros(self, *shape: int, dtype: Any = None, **kwargs: Any) -> Any:
+        """Return a tensor of zeros."""
+
+    # --- putting it on and taking it off
+
+    def _attach(self, local_worker: Any) -> None:
+        patches = Patches()
+        self.attributes = self._make_attributes()
+        self.local_worker = local_worker if local_worker is not None else self._make_local_worker()
+        try:
+            self._install(patches)
+        except BaseException:
+            patches.undo()
+            raise
+        self.local_worker.hook = self
+        self._attached[self.name] = _Attachment(self, patches)
+        forget_answers()
+        for listener in _listeners:
+            listener(self)
+        _log.info("hooked %s: %d operations in the table", self.name, len(self.attributes.ops))
+
+    def _share(self, attachment: _Attachment) -> None:
+        warnings.warn(
+            f"{self.name} is hooked already: this {type(self).__name__} shares the first one's local worker "
+            f"{attachment.first.local_worker.id!r}; keep one hook, or take the other off with `hook.unhook()`",
+            stacklevel=4,
+        )
+        attachment.count += 1
+        self.attributes = attachment.first.attributes
+        self.local_worker = attachment.first.local_worker
+        self.to_auto_overload = attachment.first.to_auto_overload
+
+    def unhook(self) -> None:
+        """Take this hook off; calling it twice is harmless."""
+        if not self._hooked:
+            return
+        self._hooked = False
+        attachment = self._attached[self.name]
+        attachment.count -= 1
+        if attachment.count == 0:
+            attachment.patches.undo()
+            del self._attached[self.name]
+            forget_answers()
+
+    def __enter__(self) -> FrameworkHook:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.unhook()
+
+    def __repr__(self) -> str:
+        state = "on" if self._hooked else "off"
+        return f"<{type(self).__name__} {state}, local worker {self.local_worker.id!r}>"
+
+    # --- one road for every method and function
+
+    def set_verbose(self, flag: bool) -> None:
+        """Say whether the hook's worker reports what it does."""
+        self.verbose = self.local_worker.verbose = flag
+
+    def get_hooked_method(self, method_name: str) -> Callable[..., Any]:
+        """Return the method as a function: plain tensors run natively, chains are answered by their layers."""
+        op = self.attributes.method(method_name)
+        return lambda _self, *args, **kwargs: dispatch(op, (_self, *args), kwargs)
+
+    # A pointer, a multi-pointer, a shared or any other layer answers for itself: the names differ, the road does not.
+    get_hooked_syft_method = get_hooked_method
+    get_hooked_pointer_method = get_hooked_method
+    get_hooked_multi_pointer_method = get_hooked_method
+    get_hooked_additive_shared_method = get_hooked_method
+
+    def get_hooked_func(self, attr: str) -> Callable[..., Any]:
+        """Return the function called ``attr``: plain tensors run natively, chains are answered by their layers."""
+        op = self.attributes.ops.named(attr)
+        return lambda *args, **kwargs: dispatch(op, args, kwargs)
+
+
+class _Attachment:
+    """One framework that is hooked: the first hook, how many share it, and what to take back."""
+
+    def __init__(self, first: FrameworkHook, patches: Patches) -> None:
+        self.first = first
+        self.patches = patches
+        self.count = 1
+
+
+_listeners: list[Callable[[FrameworkHook], None]] = []
+
+
+def on_attach(listener: Callable[[FrameworkHook], None]) -> None:
+    """Call ``listener``, which must not raise, with every hook that is on a framework, now or later."""
+    _listeners.append(listener)
+    for attachment in FrameworkHook._attached.values():
+        listener(attachment.first)
+
+
+def current_hook() -> FrameworkHook | None:
+    """Return the hook that was attached last, or None."""
+    attachments = list(FrameworkHook._attached.values())
+    return attachments[-1].first if attachments else None
+
+
+def attached_hook(name: str) -> FrameworkHook | None:
+    """Return the hook attached to the framework called ``name``, or None."""
+    attachment = FrameworkHook._attached.get(name)
+    return attachment.first if attachment else None
+
+
+def current_worker() -> Any:
+    """Return the local worker of the current hook, or None."""
+    hook = current_hook()
+    return hook.local_worker if hook else None

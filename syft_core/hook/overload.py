@@ -1,0 +1,135 @@
+"""Decorators with which a tensor type says what it does differently.
+
+``overloaded.method`` and ``overloaded.function`` take the layer off the arguments, call the decorated function, and
+put the layer back on its result. ``overloaded.module`` collects functions under the path of a framework's module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import update_wrapper
+from typing import Any
+
+from syft_core.exceptions import PureFrameworkTensorFoundError
+from syft_core.hook.attributes import COMPARATORS, OPERATORS, UNARY_OPERATORS, Op
+from syft_core.hook.dispatch import Answer, attributes_of, rewrap
+from syft_core.hook.hook_args import Plan, plan_for
+
+
+class Module:
+    """A bag of attributes that stands for a module of a framework."""
+
+
+class _Overloaded:
+    """A function of children that is called with layers."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self.name: str = function.__name__
+        self.function = function
+        self.owner: type = object
+        """The tensor type whose rule this is."""
+
+    def answer(self, _op: Op | None, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Unwrap, call, wrap."""
+        attributes = attributes_of(self.name, plan, args, kwargs)
+        new_args, new_kwargs = plan.unwrap(args, kwargs)
+        result = self.call(plan.leader(args, kwargs), new_args, new_kwargs)
+        return rewrap(self.name, result, plan, attributes, (args, kwargs))
+
+    def call(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the decorated function with children."""
+        raise NotImplementedError
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        plan = plan_for(self.name, args, kwargs)
+        if plan.layer is None:
+            raise PureFrameworkTensorFoundError.in_call(self.name)
+        if issubclass(plan.layer, self.owner):
+            return self.answer(None, plan, args, kwargs)
+        # Something further out is in the call, a wrapper perhaps: take it off first.
+        attributes = attributes_of(self.name, plan, args, kwargs)
+        new_args, new_kwargs = plan.unwrap(args, kwargs)
+        return rewrap(self.name, self(*new_args, **new_kwargs), plan, attributes, (args, kwargs))
+
+
+class OverloadedFunction(_Overloaded):
+    """A function ``f(*children)``."""
+
+    def call(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # by contract
+        """Call ``f(*children)``."""
+        return self.function(*args, **kwargs)
+
+
+class OverloadedMethod(_Overloaded):
+    """A method ``f(self, child_of_self, *children)``."""
+
+    def call(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call ``f(layer, *children)``."""
+        return self.function(layer, *args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
+
+
+class Overloaded:
+    """The three decorators, under their short and their long names."""
+
+    @staticmethod
+    def overload_method(attr: Callable[..., Any]) -> OverloadedMethod:
+        """Make ``attr(self, _self, *args)`` the rule for the operation it is named after, in every spelling."""
+        return OverloadedMethod(attr)
+
+    @staticmethod
+    def overload_function(attr: Callable[..., Any]) -> OverloadedFunction:
+        """Make ``attr(*args)`` the rule for the function it is named after."""
+        return OverloadedFunction(attr)
+
+    @staticmethod
+    def overload_module(attr: Callable[[Module], Any]) -> Module:
+        """Let ``attr`` fill an empty module with functions and further modules, and return it."""
+        module = Module()
+        attr(module)
+        return module
+
+    method = overload_method
+    function = overload_function
+    module = overload_module
+
+
+overloaded = Overloaded()
+
+
+def rules_of(cls: type) -> Iterator[tuple[str, Answer]]:
+    """Yield the rules that the body of ``cls`` states: operation or full function name, and the answer."""
+    for name, attribute in vars(cls).items():
+        if isinstance(attribute, staticmethod):
+            attribute = attribute.__func__
+        if isinstance(attribute, OverloadedMethod):
+            attribute.owner = cls
+            yield _operation(name), attribute.answer
+        elif isinstance(attribute, Module):
+            yield from _module_rules(cls, name, attribute)
+
+
+def _operation(name: str) -> str:
+    for table in (OPERATORS, COMPARATORS, UNARY_OPERATORS):
+        if name in table:
+            return table[name]
+    return name
+
+
+def _module_rules(cls: type, path: str, module: Module) -> Iterator[tuple[str, Answer]]:
+    for name, attribute in vars(module).items():
+        if isinstance(attribute, Module):
+            yield from _module_rules(cls, f"{path}.{name}", attribute)
+        elif isinstance(attribute, OverloadedFunction):
+            attribute.owner = cls
+            yield f"{path}.{name}", attribute.answer
+        elif callable(attribute):
+            yield f"{path}.{name}", _with_layers(attribute)
+
+
+def _with_layers(function: Callable[..., Any]) -> Answer:
+    """Make a function that was not decorated into a rule: it receives the layers themselves."""
+    return lambda _op, _plan, args, kwargs: function(*args, **kwargs)

@@ -1,0 +1,130 @@
+"""Where the tensors are: the registries of tensor types, and walks over nested arguments."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from syft_core.hook.folds import Slot, one, zero
+from syft_core.registry import Registry
+
+base_types: frozenset[type] = frozenset({int, float, str, bool, bytes, bytearray, complex})
+
+_ADVICE = "make it known with `syft_core.hook.hook_args.default_register_tensor(YourTensor)`"
+
+type_rule: Registry[type, Callable[[Any], Any]] = Registry("type_rule", advice=_ADVICE)
+forward_func: Registry[Any, Slot] = Registry("forward_func", advice=_ADVICE)
+backward_func: Registry[Any, Callable[..., Any]] = Registry("backward_func", advice=_ADVICE)
+ambiguous_methods: set[str] = set()
+ambiguous_functions: set[str] = set()
+
+
+def build_rule(args: Any) -> Any:
+    """Return the skeleton of ``args``: 1 where there is a tensor, 0 where not, lists and tuples as they are.
+
+    >>> build_rule((1, ["a", None], {}))
+    (0, [0, 0], 1)
+    """
+    rule = resolve(type_rule, type(args))
+    return rule(args) if rule is not None else 0
+
+
+_nearest: dict[tuple[int, type], Any] = {}
+
+
+def resolve(registry: Registry[Any, Any], cls: type) -> Any:
+    """Find the entry of ``cls`` or of its nearest registered base."""
+    found = registry.get(cls)
+    if found is not None:
+        return found
+    key = (id(registry), cls)
+    if key not in _nearest:
+        _nearest[key] = next((registry.get(base) for base in cls.__mro__ if base in registry), None)
+    return _nearest[key]
+
+
+def forget_nearest() -> None:
+    """Drop what was concluded from the registries, because one of them has grown."""
+    _nearest.clear()
+
+
+def _slice_rule(s: slice) -> int:
+    return int(any(build_rule(part) for part in (s.start, s.stop, s.step)))
+
+
+def is_container(cls: type) -> bool:
+    """Say whether plans reach inside instances of ``cls``."""
+    return resolve(type_rule, cls) in _CONTAINER_RULES
+
+
+def is_mapped(cls: type) -> bool:
+    """Say whether instances of ``cls`` count as one slot, inside which tensors are looked for: dicts and slices."""
+    return cls is slice or issubclass(cls, dict)
+
+
+def _list_rule(args: Any) -> list[Any]:
+    return [build_rule(a) for a in args]
+
+
+def _tuple_rule(args: Any) -> tuple[Any, ...]:
+    return tuple([build_rule(a) for a in args])
+
+
+_CONTAINER_RULES = (_list_rule, _tuple_rule)
+
+
+def rebuild(cls: type, items: Any) -> Any:
+    """Make a container of type ``cls``, also a named tuple, out of ``items``."""
+    if cls is tuple or cls is list:
+        return cls(items)
+    if hasattr(cls, "_fields"):
+        return cls(*items)
+    return cls(items)
+
+
+def map_leaves(f: Callable[[Any], Any], obj: Any) -> Any:
+    """Apply ``f`` to everything in ``obj`` that is not itself a list, tuple, dict or slice."""
+    cls = type(obj)
+    if cls is dict:
+        return {key: map_leaves(f, value) for key, value in obj.items()}
+    if issubclass(cls, dict):
+        twin = copy.copy(obj)
+        twin.update({key: map_leaves(f, value) for key, value in obj.items()})
+        return twin
+    if cls is slice:
+        return slice(map_leaves(f, obj.start), map_leaves(f, obj.stop), map_leaves(f, obj.step))
+    if is_container(cls):
+        return rebuild(cls, [map_leaves(f, item) for item in obj])
+    return f(obj)
+
+
+def leaves(obj: Any) -> Iterator[Any]:
+    """Yield what ``map_leaves`` would visit, in the same order."""
+    cls = type(obj)
+    if issubclass(cls, dict):
+        for value in obj.values():
+            yield from leaves(value)
+    elif cls is slice:
+        yield from leaves((obj.start, obj.stop, obj.step))
+    elif is_container(cls):
+        for item in obj:
+            yield from leaves(item)
+    else:
+        yield obj
+
+
+def signature(obj: Any) -> Any:
+    """Describe nesting, arity and the type of every slot, hashable."""
+    cls = type(obj)
+    if issubclass(cls, dict):
+        return (cls, *[(key, signature(value)) for key, value in obj.items()])
+    if cls is slice:
+        return (slice, signature(obj.start), signature(obj.stop), signature(obj.step))
+    if is_container(cls):
+        return (cls, *[signature(item) for item in obj])
+    return cls
+
+
+type_rule.update({list: _list_rule, tuple: _tuple_rule, slice: _slice_rule, dict: one, type(None): zero})
+type_rule.update({type(Ellipsis): zero, **dict.fromkeys(base_types, zero)})

@@ -1,0 +1,1 @@
+"""How backends and other extensions come in."""

@@ -1,0 +1,139 @@
+"""The plugin manager: find what is installed, load it on demand, and report what is broken by name."""
+
+from __future__ import annotations
+
+import functools
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import pluggy
+
+from syft_core.exceptions import PluginError
+from syft_core.hook.hook import FrameworkHook, on_attach
+from syft_core.hook.hook_args import default_register_tensor
+from syft_core.plugins import hookspecs
+from syft_core.plugins.backend import Backend
+from syft_core.registry import Registry
+
+
+class PluginManager:
+    """All plugins of one process.
+
+    A plugin that cannot be imported, has a hook of a wrong name or signature, or fails in one, is kept out and named
+    in ``failures``; the others are not touched.
+    """
+
+    def __init__(self) -> None:
+        self.backends: Registry[str, Backend] = _new_backends()
+        self.failures: dict[str, PluginError] = {}
+        self.origins: dict[str, str] = {}
+        """The distribution that each plugin comes from."""
+        self.provided: dict[str, list[str]] = {}
+        """The names of the backends that each plugin brought."""
+        self._offered = _Offer()
+        self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
+        self._pluggy.add_hookspecs(hookspecs)
+        self._pluggy.hook.register_backends.call_historic(kwargs={"backends": self._offered.backends})
+        self._pluggy.hook.register_tensor_types.call_historic(kwargs={"register": self._offered.offer_types})
+        self._attached: list[FrameworkHook] = []
+        on_attach(self._announce)
+
+    def discover(self) -> None:
+        """Register every plugin named in the entry-point group ``syft_core``."""
+        for entry_point in entry_points(group=hookspecs.PROJECT):
+            self._load(entry_point)
+
+    def register(self, plugin: Any, name: str) -> None:
+        """Register one plugin, or raise what is wrong with it and leave everything as it was."""
+        if self._pluggy.has_plugin(name):
+            raise PluginError.broken(name, "another plugin has the same name")
+        try:
+            self._offered.clear()
+            self._pluggy.register(plugin, name=name)
+            self._require_known_hooks(plugin, name)
+            self.backends.update(self._offered.backends)
+            default_register_tensor(*self._offered.types)
+            self.provided[name] = list(self._offered.backends)
+        except Exception as error:
+            if self._pluggy.has_plugin(name):
+                self._pluggy.unregister(name=name)
+            raise PluginError.broken(name, str(error) or type(error).__name__) from error
+        for hook in self._attached:
+            self._offer_operations(name, hook)
+
+    def backend(self, name: str) -> Backend:
+        """Return the backend called ``name``; if its plugin is broken, raise what is wrong with it."""
+        if name not in self.backends and name in self.failures:
+            raise self.failures[name]
+        return self.backends[name]
+
+    def export(self, name: str) -> Any:
+        """Return what a backend offers to users as ``name``, or None when no backend does."""
+        for backend in self.backends.values():
+            if name in backend.exports:
+                return backend.resolve(backend.exports[name])
+        return None
+
+    def _load(self, entry_point: EntryPoint) -> None:
+        distribution = entry_point.dist
+        self.origins[entry_point.name] = f"{distribution.name} {distribution.version}" if distribution else "?"
+        try:
+            self.register(entry_point.load(), entry_point.name)
+        except PluginError as error:
+            self.failures[entry_point.name] = error
+        except Exception as error:  # noqa: BLE001  # a third party's module may raise anything on import
+            reason = f"it cannot be imported ({type(error).__name__}: {error})"
+            self.failures[entry_point.name] = PluginError.broken(entry_point.name, reason)
+
+    def _require_known_hooks(self, plugin: Any, name: str) -> None:
+        unknown = [caller.name for caller in self._pluggy.get_hookcallers(plugin) or () if not caller.has_spec()]
+        if unknown:
+            known = ", ".join(sorted(n for n in vars(hookspecs) if n.startswith("register_")))
+            raise PluginError(f"it implements the unknown hook {unknown[0]!r} (there are {known})")
+
+    def _announce(self, hook: FrameworkHook) -> None:
+        self._attached = [known for known in self._attached if known.name != hook.name] + [hook]
+        for name, _plugin in self._pluggy.list_name_plugin():
+            self._offer_operations(name, hook)
+
+    def _offer_operations(self, name: str, hook: FrameworkHook) -> None:
+        """Let one plugin add to the op table; what it does wrong is its own failure, not the hook's."""
+        for implementation in self._pluggy.hook.register_operations.get_hookimpls():
+            if implementation.plugin_name == name:
+                try:
+                    implementation.function(*[hook.attributes for _ in implementation.argnames])
+                except Exception as error:  # noqa: BLE001  # a third party's function may raise anything
+                    reason = f"its register_operations raised {type(error).__name__}: {error}"
+                    self.failures[name] = PluginError.broken(name, reason)
+
+
+class _Offer:
+    """What one plugin brings, before it is known to be whole."""
+
+    def __init__(self) -> None:
+        self.backends: Registry[str, Backend] = _new_backends()
+        self.types: list[type] = []
+
+    def offer_types(self, *types: type) -> None:
+        self.types.extend(types)
+
+    def clear(self) -> None:
+        self.backends.clear()
+        self.types.clear()
+
+
+def _new_backends() -> Registry[str, Backend]:
+    return Registry("backends", advice="install the package that provides it; `syft-core plugins` lists what is there")
+
+
+@functools.cache
+def plugin_manager() -> PluginManager:
+    """Return the manager of this process, with everything that is installed."""
+    manager = PluginManager()
+    manager.discover()
+    return manager
+
+
+def load_backend(name: str) -> type[FrameworkHook]:
+    """Return the FrameworkHook of the backend called ``name``, loading it if need be."""
+    return plugin_manager().backend(name).load()

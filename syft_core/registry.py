@@ -1,0 +1,83 @@
+"""A write-once table that explains what it lacks."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
+
+from syft_core.exceptions import AlreadyRegisteredError, NotRegisteredError
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Registry(Mapping[K, V]):
+    """Map keys to values; write each key once, and name the nearest keys when one is missing.
+
+    >>> colours = Registry("colours", advice="add it with `colours.register(name, value)`")
+    >>> colours.register("red", 1)
+    >>> colours["red"]
+    1
+    >>> colours["rad"]
+    Traceback (most recent call last):
+    ...
+    syft_core.exceptions.NotRegisteredError: cannot find 'rad' in 'colours': it is not registered; did you mean \
+'red'? otherwise add it with `colours.register(name, value)`
+    """
+
+    def __init__(self, name: str, *, advice: str = "register it first", show: Callable[[K], str] | None = None) -> None:
+        self.name = name
+        self._advice = advice
+        self._show: Callable[[K], str] = show or _describe
+        self._entries: dict[K, V] = {}
+
+    def register(self, key: K, value: V) -> None:
+        """Enter ``value`` under ``key``; entering the very same value again changes nothing."""
+        if key in self._entries and self._entries[key] is not value:
+            raise AlreadyRegisteredError.of(self.name, self._show(key))
+        self._entries[key] = value
+
+    def update(self, entries: Mapping[K, V]) -> None:
+        """Enter all of ``entries``, or none when one of them is taken."""
+        for key, value in entries.items():
+            if key in self._entries and self._entries[key] is not value:
+                raise AlreadyRegisteredError.of(self.name, self._show(key))
+        self._entries.update(entries)
+
+    def clear(self) -> None:
+        """Take everything out, to start anew."""
+        self._entries.clear()
+
+    def __getitem__(self, key: K) -> V:
+        try:
+            return self._entries[key]
+        except KeyError:
+            raise self.lacks(key) from None
+
+    def lacks(self, key: K) -> NotRegisteredError:
+        """Return the error that says ``key`` is missing."""
+        shown = self._show(key)
+        names = {self._show(k): None for k in self._entries}
+        near = difflib.get_close_matches(shown, list(names), n=2)
+        return NotRegisteredError.of(self.name, shown, near, self._advice)
+
+    def get(self, key: K, default: V | None = None) -> V | None:  # type: ignore[override]  # no sentinel types
+        """Return the value under ``key``, or ``default``."""
+        return self._entries.get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"<Registry {self.name}: {len(self)} entries>"
+
+
+def _describe(key: object) -> str:
+    return f"{key.__module__}.{key.__qualname__}" if isinstance(key, type) else repr(key)

@@ -1,0 +1,1 @@
+"""The layers of a chain, one type per file."""

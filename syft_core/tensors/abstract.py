@@ -1,0 +1,139 @@
+"""AbstractTensor: one layer of a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+from syft_core.exceptions import NotRegisteredError
+from syft_core.hook.dispatch import HEAD, MEANING, Answer, framework_of
+from syft_core.hook.hook_args import backward_func, type_rule
+from syft_core.hook.overload import rules_of
+from syft_core.hook.rules import resolve
+from syft_core.tensors.forwarding import Forwarding
+from syft_core.tensors.identity import Identified
+
+
+class AbstractTensor(Identified, Forwarding):
+    """A layer: it has a child, which is another layer or what the chain ends in.
+
+    A subclass states what it does differently with ``overloaded.method``, ``overloaded.function`` and
+    ``overloaded.module``; every other operation runs on the child and comes back under the same layer. Register the
+    class once with ``hook_args.default_register_tensor``.
+    """
+
+    rank: ClassVar[int] = MEANING
+    """Which layer comes off first when several types meet; see Note [Ranks] in ``hook_args``."""
+    records_lineage: ClassVar[bool] = False
+    """Whether results remember their ``parents`` and ``command``."""
+    rules: ClassVar[Mapping[str, Answer]] = {}
+    """The operations that the type answers itself."""
+    handle: ClassVar[Callable[..., Any] | None] = None
+    """``handle(call, proceed)`` answers every operation without a rule, where a type defines it as a class method."""
+    on_function_call: ClassVar[Callable[..., Any] | None] = None
+    """Called with ``(name, None, args, kwargs)`` before each function, where a type defines it as a class method."""
+    on_method_call: ClassVar[Callable[..., Any] | None] = None
+    """The same for methods."""
+
+    def __init__(
+        self,
+        id: int | str | None = None,
+        owner: Any = None,
+        tags: Iterable[str] | None = None,
+        description: str | None = None,
+        child: Any = None,
+    ) -> None:
+        if id is not None:
+            self._syft_id = id
+        if owner is not None:
+            self._syft_owner = owner
+        if tags is not None:
+            self.tags = set(tags)
+        if description is not None:
+            self._syft_description = description
+        if child is not None:
+            self.child = child
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherited = {name: rule for base in reversed(cls.__mro__[1:]) for name, rule in _rules(base).items()}
+        cls.rules = {**inherited, **dict(rules_of(cls))}
+
+    def get_class_attributes(self) -> dict[str, Any]:
+        """Return what the constructor needs to make a layer like this one; results take it over."""
+        return {}
+
+    @classmethod
+    def lift(cls, plain: Any, **_kwargs: Any) -> Any:
+        """Return the child that a plain tensor would have under this layer, when both meet in one call.
+
+        Right for layers that leave values as they are; a layer that encodes them must encode, or refuse, here.
+        """
+        return plain
+
+    # --- the chain
+
+    def on(self, tensor: Any, wrap: bool = True) -> Any:
+        """Put this layer on ``tensor`` and return the wrapper, or with ``wrap=False`` the layer itself.
+
+        On a wrapper, the layer goes between it and the rest of its chain; a plain tensor gets a new wrapper, which
+        takes over its id.
+        """
+        if resolve(type_rule, type(self)) is None or type(self) not in backward_func:
+            raise NotRegisteredError.of(
+                "type_rule",
+                type(self).__name__,
+                (),
+                f"call `syft_core.hook.hook_args.default_register_tensor({type(self).__name__})` after the class",
+            )
+        if not wrap:
+            self.child = tensor
+            return self
+        if getattr(type(tensor), "rank", None) == HEAD:
+            self.child, tensor.child = tensor.child, self
+            return tensor
+        self.child = tensor
+        known = getattr(tensor, "_syft_id", None)
+        wrapper = self.wrap()
+        if known is not None:
+            wrapper.id = known
+        return wrapper
+
+    def wrap(self, register: bool = True, type: Any = None) -> Any:  # dtype is always the chain's own
+        """Return the framework's wrapper on this layer, registered on its owner unless that is a client."""
+        wrapper = framework_of(self).wrapper(self)
+        owner = self.owner
+        if register and owner is not None and not owner.is_client_worker:
+            owner.register_obj(wrapper)
+        return wrapper
+
+    def copy(self) -> Any:
+        """Return a chain of the same layers on a copy of the data, with an id of its own."""
+        twin = type(self)(**self.get_class_attributes())
+        if self.child is not None:
+            twin.child = _copy_of(self.child)
+        return twin
+
+    def clone(self) -> Any:
+        """Return a copy that keeps id, owner, tags and description."""
+        twin = self.copy()
+        for name in ("_syft_id", "_syft_owner", "_syft_tags", "_syft_description"):
+            if name in self.__dict__:
+                setattr(twin, name, self.__dict__[name])
+        return twin
+
+    def __str__(self) -> str:
+        name = type(self).__name__
+        return f"{name}>{self.child!r}" if self.has_child() else name
+
+    __repr__ = __str__
+
+
+def _rules(base: type) -> Mapping[str, Answer]:
+    return getattr(base, "rules", {})
+
+
+def _copy_of(child: Any) -> Any:
+    if isinstance(child, AbstractTensor):
+        return child.copy()
+    return framework_of(child).copy(child)

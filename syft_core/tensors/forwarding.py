@@ -1,0 +1,72 @@
+"""Forwarding: let an object answer to every name that its framework gives a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS, UNARY_OPERATORS
+from syft_core.hook.dispatch import dispatch, framework_of
+
+
+class Operators:
+    """Python's operators, sent down the chain.
+
+    A framework may turn a TypeError in its own operators into "unsupported operand"; these keep what a layer says.
+    """
+
+    child: Any = None
+
+    def _call(self, name: str, *args: Any) -> Any:
+        return dispatch(framework_of(self).method(name), (self, *args), {})
+
+
+class Forwarding(Operators):
+    """Methods, attributes and operators of the framework in which the chain ends, sent down the chain."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if self.child is None:
+            raise AttributeError(
+                f"cannot read {name!r} of a {type(self).__name__}: it has no child; put it on a tensor with `.on(x)`"
+            )
+        op = framework_of(self).methods.get(name)
+        if op is None:
+            raise AttributeError(f"cannot read {name!r}: neither {type(self).__name__} nor the framework has it")
+        if op.spelling == "getter":
+            return dispatch(op, (self,), {})
+        return lambda *args, **kwargs: dispatch(op, (self, *args), kwargs)
+
+    def __dir__(self) -> list[str]:
+        names = set(super().__dir__())
+        return sorted(names | set(framework_of(self).methods) if self.child is not None else names)
+
+    def __len__(self) -> int:
+        return self._call("__len__")  # type: ignore[no-any-return]  # the framework's own length
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._call("__getitem__", index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._call("__setitem__", index, value)
+
+    def __iter__(self) -> Any:
+        return iter([self[i] for i in range(len(self))])
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    def operator(self: Operators, *args: Any) -> Any:
+        return self._call(name, *args)
+
+    operator.__name__ = name
+    return operator
+
+
+for _name in (*OPERATORS, *COMPARATORS, *UNARY_OPERATORS, *INPLACE_OPERATORS, *REFLECTED_OPERATORS):
+    setattr(Operators, _name, _operator(_name))
+for _name in ("__bool__", "__float__", "__int__", "__index__", "__complex__", "__contains__"):
+    setattr(Forwarding, _name, _operator(_name))

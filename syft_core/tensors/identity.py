@@ -1,0 +1,95 @@
+"""Identified: the name, the owner and the words that everything in a chain carries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from syft_core.hook.hook import current_worker
+from syft_core.ids import IdProvider
+
+ID_PROVIDER = IdProvider()
+
+
+class Identified:
+    """What everything in a chain has: an id, an owner, tags and a description, each made when first asked for."""
+
+    is_wrapper: bool = False
+    _syft_id: int | str | None = None
+    _syft_owner: Any = None
+    _syft_tags: set[str] | None = None
+    _syft_description: str | None = None
+
+    @property
+    def id(self) -> int | str:
+        """The name of this object on its worker."""
+        if self._syft_id is None:
+            self._syft_id = ID_PROVIDER.pop()
+        return self._syft_id
+
+    @id.setter
+    def id(self, value: int | str) -> None:
+        self._syft_id = value
+
+    @property
+    def owner(self) -> Any:
+        """The worker that this object belongs to: the local one, unless it was given another."""
+        return self._syft_owner if self._syft_owner is not None else current_worker()
+
+    @owner.setter
+    def owner(self, worker: Any) -> None:
+        self._syft_owner = worker
+
+    @property
+    def tags(self) -> set[str]:
+        """The words under which this object can be found."""
+        if self._syft_tags is None:
+            self._syft_tags = set()
+        return self._syft_tags
+
+    @tags.setter
+    def tags(self, value: Iterable[str] | None) -> None:
+        self._syft_tags = set(value) if value is not None else None
+
+    @property
+    def description(self) -> str | None:
+        """What this object is, in words."""
+        return self._syft_description
+
+    @description.setter
+    def description(self, value: str | None) -> None:
+        self._syft_description = value
+
+    @property
+    def location(self) -> Any:
+        """The worker that holds the data, or None when it is here."""
+        return getattr(getattr(self, "child", None), "location", None)
+
+    @property
+    def id_at_location(self) -> Any:
+        """The id of the data on the worker that holds it, or None when it is here."""
+        return getattr(getattr(self, "child", None), "id_at_location", None)
+
+    def has_child(self) -> bool:
+        """Say whether there is a chain under this object."""
+        return getattr(self, "child", None) is not None
+
+    def tag(self, *tags: str) -> Any:
+        """Add ``tags`` and return the object itself."""
+        self.tags.update(tags)
+        return self
+
+    def describe(self, description: str) -> Any:
+        """Set the description and return the object itself."""
+        self.description = description
+        return self
+
+
+def show_head(head: Any) -> str:
+    """Return the chain under a wrapper as text, with its tags and the first line of its description."""
+    lines = [f"(Wrapper)>{head.child!r}"]
+    if head._syft_tags:
+        lines.append("\tTags: " + " ".join(sorted(head._syft_tags)))
+    if head._syft_description:
+        lines.append("\tDescription: " + head._syft_description.split("\n")[0])
+    return "\n".join(lines)

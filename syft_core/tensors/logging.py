@@ -1,0 +1,47 @@
+"""LoggingTensor: say which operation passes, then let it pass."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, ClassVar
+
+from syft_core.hook import hook_args
+from syft_core.hook.dispatch import TRANSPARENT
+from syft_core.tensors.abstract import AbstractTensor
+
+_log = logging.getLogger(__name__)
+
+Command = tuple[str, None, tuple[Any, ...], dict[str, Any]]
+
+
+class LoggingTensor(AbstractTensor):
+    """Log every method and function that is called on the chain, by name and never by value.
+
+    The lines go to the logger ``syft_core.tensors.logging`` at level INFO, which is silent by default; show them with
+    ``logging.basicConfig(level=logging.INFO)``.
+    """
+
+    rank = TRANSPARENT
+    introduced: ClassVar[frozenset[str]] = frozenset({"add", "mul", "relu"})
+    """The functions whose line starts with "Log function"; all others get the default line."""
+
+    @classmethod
+    def on_function_call(cls, command: Command) -> None:
+        """Log a function under its full name."""
+        name = command[0]
+        _log.info("%s %s", "Log function" if name.rsplit(".", 1)[-1] in cls.introduced else "Default log", name)
+
+    @classmethod
+    def on_method_call(cls, command: Command) -> None:
+        """Log a method under its own name."""
+        _log.info("Log method %s", command[0].rsplit(".", 1)[-1])
+
+    def manual_add(self, other: Any) -> LoggingTensor:
+        """Add without decorators, to show what they do: unwrap, compute, wrap."""
+        _log.info("Log method manual_add")
+        child, (other_child,), _ = hook_args.unwrap_args_from_method("manual_add", self, (other,), {})
+        response = child + other_child
+        return hook_args.hook_response("manual_add", response, wrap_type=type(self))  # type: ignore[no-any-return]
+
+
+hook_args.default_register_tensor(LoggingTensor)

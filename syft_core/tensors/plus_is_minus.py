@@ -1,0 +1,26 @@
+"""PlusIsMinusTensor: a demonstration of a layer that changes what an operation means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syft_core.hook import hook_args
+from syft_core.hook.overload import overloaded
+from syft_core.tensors.abstract import AbstractTensor
+
+
+class PlusIsMinusTensor(AbstractTensor):
+    """Subtract where the caller adds, and add where the caller subtracts; everything else passes."""
+
+    @overloaded.method
+    def add(self, _self: Any, other: Any, *, alpha: Any = 1) -> Any:
+        """Answer ``x + y``, ``x.add(y)`` and the framework's function ``add``."""
+        return _self - other * alpha
+
+    @overloaded.method
+    def sub(self, _self: Any, other: Any, *, alpha: Any = 1) -> Any:
+        """Answer ``x - y``, ``x.sub(y)`` and the framework's function ``sub``."""
+        return _self + other * alpha
+
+
+hook_args.default_register_tensor(PlusIsMinusTensor)

@@ -1,0 +1,141 @@
+"""NumpyAttributes: which operations of numpy may run on a chain, and what numpy calls them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.char
+import numpy.fft
+import numpy.linalg
+
+from syft_core.hook.attributes import (
+    COMPARATORS,
+    INPLACE_OPERATORS,
+    OPERATORS,
+    REFLECTED_OPERATORS,
+    SYNONYMS,
+    UNARY_OPERATORS,
+    FrameworkAttributes,
+    Op,
+    Spelling,
+    describe_op,
+)
+from syft_numpy.wrapper import Wrapper
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+REVEALS = _words(
+    "item tolist tobytes __bool__ __float__ __int__ __index__ __complex__ __contains__ allclose array_equal "
+    "array_equiv array_repr array_str array2string datetime_as_string"
+)
+"""What answers with a value instead of an array or a fact about its form."""
+
+LOCAL = _words(
+    "apply_along_axis apply_over_axes piecewise shares_memory may_share_memory flags flat setflags view __deepcopy__ "
+    "__copy__ array_repr array_str array2string"
+)
+"""What makes sense only beside the data: it takes code, shares memory or hands out objects of this process."""
+
+EXCLUDE = _words("save savez savez_compressed savetxt dump dumps tofile data ctypes base to_device")
+"""What numpy offers but must not run on a chain: files, pickles and raw memory."""
+
+INPLACE_METHODS = _words("fill partition put resize setfield sort") | frozenset(INPLACE_OPERATORS)
+"""The methods that change their array; numpy's names do not show it."""
+
+UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
+_DUNDERS = _words(
+    "__getitem__ __setitem__ __len__ __contains__ __bool__ __float__ __int__ __index__ __complex__ __copy__ "
+    "__deepcopy__ __divmod__ __rdivmod__"
+)
+_SYNONYMS = {**SYNONYMS, "equal": "eq", "conj": "conjugate", "amax": "max", "amin": "min"}
+_Dispatched: type = type(np.concatenate)
+
+
+class NumpyAttributes(FrameworkAttributes):
+    """What the core must know of numpy.
+
+    The table holds every ufunc with its methods, every function that numpy sends through ``__array_function__``, and
+    the methods and attributes of ``ndarray``, minus ``EXCLUDE``.
+    """
+
+    ALIAS = "numpy"
+    exclude = EXCLUDE
+    inplace_methods = INPLACE_METHODS
+    global_state_change_methods = frozenset({"seed", "seterr", "set_printoptions", "setbufsize", "seterrcall"})
+
+    def __init__(self, numpy: Any, hook: Any = None) -> None:
+        self.numpy = numpy
+        self.hook = hook
+        super().__init__(numpy, Wrapper)
+
+    def copy(self, tensor: Any) -> Any:
+        """Return an array with the same data in memory of its own."""
+        return np.array(tensor)
+
+    def _collect(self) -> Iterator[Op]:
+        for name, func, spelling in _numpy_functions():
+            last = name.split(".")[-2] if spelling == "getter" else name.rsplit(".", 1)[-1]
+            if last not in EXCLUDE:
+                yield describe_op(
+                    name,
+                    func,
+                    spelling,
+                    inplace=spelling == "method" and last in INPLACE_METHODS,
+                    synonyms=_SYNONYMS,
+                    run=partial(_run, func),
+                    reveals=last in REVEALS,
+                    local=last in LOCAL,
+                )
+
+    def _methods(self) -> dict[str, Op]:
+        methods = {op.attr: op for op in self.ops if op.name.startswith("numpy.ndarray.")}
+        by_operation = {op.operation: op for op in self.ops if op.func is getattr(np, op.attr, None)}
+        for table in (OPERATORS, COMPARATORS, UNARY_OPERATORS):
+            for operator, operation in table.items():
+                methods[operator] = by_operation[_UFUNC_OF.get(operation, operation)]
+        return methods
+
+
+# The operators whose ufunc has another name than the operation.
+_UFUNC_OF = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}
+
+
+def _run(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a function of numpy; scalars become arrays of no dimension, so that a chain always ends in an array."""
+    return _as_arrays(func(*args, **kwargs))
+
+
+def _as_arrays(result: Any) -> Any:
+    if isinstance(result, np.generic):
+        return np.asarray(result)
+    if isinstance(result, tuple) and any(isinstance(item, np.generic) for item in result):
+        items = [_as_arrays(item) for item in result]
+        return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
+    return result
+
+
+def _numpy_functions() -> Iterator[tuple[str, Callable[..., Any], Spelling]]:
+    """Yield every function that reaches the protocols, with its full name, and what an array has."""
+    for module in (np, numpy.linalg, numpy.fft, numpy.char):
+        for name, function in sorted(vars(module).items()):
+            if isinstance(function, np.ufunc):
+                yield f"{module.__name__}.{name}", function, "function"
+                for method in UFUNC_METHODS:
+                    yield f"{module.__name__}.{name}.{method}", getattr(function, method), "function"
+            elif isinstance(function, _Dispatched) and not name.startswith("_"):
+                yield f"{module.__name__}.{name}", function, "function"  # type: ignore[misc]  # callable, untyped
+    for name in dir(np.ndarray):
+        attribute = getattr(np.ndarray, name)
+        if name.startswith("__") and name not in {*_DUNDERS, *INPLACE_OPERATORS, *REFLECTED_OPERATORS}:
+            continue
+        if inspect.isgetsetdescriptor(attribute):
+            yield f"numpy.ndarray.{name}.__get__", attribute.__get__, "getter"
+        else:
+            yield f"numpy.ndarray.{name}", attribute, "method"

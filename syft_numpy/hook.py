@@ -1,0 +1,122 @@
+"""NumpyHook: chains on numpy."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from syft_core.hook.dispatch import dispatch, frameworks
+from syft_core.hook.hook import FrameworkHook, Patches
+from syft_core.tensors.abstract import AbstractTensor
+from syft_core.workers.base import BaseWorker
+from syft_numpy import hook_args  # noqa: F401  # registers numpy's types
+from syft_numpy.attributes import NumpyAttributes
+from syft_numpy.wrapper import Wrapper, array_ufunc
+
+
+class NumpyHook(FrameworkHook):
+    """Let chains of syft tensors go wherever a numpy array goes.
+
+    numpy itself is left as it is: its protocols find the wrapper that heads a chain. Since an ``ndarray`` cannot be
+    given methods, the hook creates arrays that have them, under the names numpy uses:
+
+    >>> import numpy as np
+    >>> with NumpyHook(np) as hook:
+    ...     x = hook.arange(3).tag("#x")
+    ...     print(np.sum(x * 2))
+    (Wrapper)>array(6)
+    """
+
+    name = "numpy"
+    creators: ClassVar[frozenset[str]] = frozenset(
+        {"array", "asarray", "arange", "empty", "eye", "full", "identity", "linspace", "ones", "zeros"}
+    )
+    """The functions of numpy that make arrays; the hook has each under the same name, giving a chainable array."""
+
+    def __init__(
+        self,
+        numpy: Any,
+        local_worker: Any = None,
+        is_client: bool = True,
+        verbose: bool = True,
+        queue_size: int = 0,
+    ) -> None:
+        super().__init__(numpy, local_worker, is_client, verbose, queue_size)
+        self.numpy = numpy
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.creators:
+            return partial(_create, getattr(np, name))
+        raise AttributeError(
+            f"cannot create an array with {name!r}: NumpyHook has {', '.join(sorted(self.creators))}; "
+            f"for anything else, write `hook.array(numpy.{name}(...))`"
+        )
+
+    def _make_attributes(self) -> NumpyAttributes:
+        return _attributes()
+
+    def _make_local_worker(self) -> BaseWorker:
+        return BaseWorker(self, id="me", is_client_worker=self.is_client, verbose=self.verbose)
+
+    def _install(self, patches: Patches) -> None:
+        Wrapper.ops = self.attributes.ops
+        patches.set(AbstractTensor, "__array_ufunc__", _layer_array_ufunc)
+        patches.set(AbstractTensor, "__array_function__", _layer_array_function)
+
+    @classmethod
+    def create_shape(cls, shape_dims: Any) -> tuple[int, ...]:
+        """Return ``shape_dims`` as numpy has shapes: a tuple."""
+        return tuple(shape_dims)
+
+    @classmethod
+    def create_wrapper(cls, wrapper_type: Any = None) -> Any:
+        """Return an empty array of the given dtype; None and ``numpy.ndarray`` mean the default one."""
+        if wrapper_type is None or wrapper_type is np.ndarray:
+            return np.empty(0)
+        try:
+            return np.empty(0, dtype=wrapper_type)
+        except TypeError as error:
+            raise ValueError(
+                f"cannot create a wrapper of type {wrapper_type!r}: give a numpy dtype, numpy.ndarray or None"
+            ) from error
+
+    @classmethod
+    def create_tensor(cls, data: Any) -> Any:
+        """Return a plain array with the numbers of a nested list."""
+        return np.array(data)
+
+    @classmethod
+    def create_zeros(cls, *shape: int, dtype: Any = None, **kwargs: Any) -> Any:
+        """Return an array of zeros."""
+        return np.zeros(shape, dtype=dtype, **kwargs)
+
+
+def _create(function: Any, *args: Any, owner: Any = None, id: Any = None, **kwargs: Any) -> Wrapper:
+    """Make an array and put a wrapper on it, with an owner and an id if they are given."""
+    wrapper = Wrapper(function(*args, **kwargs))
+    if id is not None:
+        wrapper.id = id
+    if owner is not None:
+        wrapper.owner = owner
+        if not owner.is_client_worker:
+            owner.register_obj(wrapper)
+    return wrapper
+
+
+@cache
+def _attributes() -> NumpyAttributes:
+    attributes = NumpyAttributes(np)
+    frameworks.update({np.ndarray: attributes, np.generic: attributes})
+    return attributes
+
+
+def _layer_array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """Answer ufuncs for layers that are used without a wrapper."""
+    return array_ufunc(ufunc, method, inputs, kwargs)
+
+
+def _layer_array_function(self: Any, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Answer functions for layers that are used without a wrapper."""
+    return dispatch(Wrapper.ops.of(func), args, kwargs)

@@ -1,0 +1,32 @@
+"""What hook_args must know of numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from syft_core.hook.folds import get_child, one
+from syft_core.hook.hook_args import (
+    framework_tensor,
+    register_ambiguous_function,
+    register_ambiguous_method,
+    register_backward_func,
+    register_forward_func,
+    register_type_rule,
+)
+from syft_numpy.wrapper import Wrapper
+
+
+def wrap_plain(child: Any, **_attributes: Any) -> Wrapper:
+    """Put a wrapper on ``child``."""
+    return Wrapper(child)
+
+
+register_type_rule({np.ndarray: one, np.generic: one, Wrapper: one})
+register_forward_func({np.ndarray: framework_tensor, np.generic: framework_tensor, Wrapper: get_child})
+register_backward_func({np.ndarray: wrap_plain, Wrapper: wrap_plain})
+register_ambiguous_method("__getitem__", "__setitem__", "reshape", "transpose")
+register_ambiguous_function(
+    "numpy.concatenate", "numpy.stack", "numpy.vstack", "numpy.hstack", "numpy.block", "numpy.einsum"
+)

@@ -1,0 +1,20 @@
+"""NumpyTensor: what an array has when it heads a chain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syft_core.tensors.forwarding import Forwarding
+from syft_core.tensors.identity import Identified
+
+
+class NumpyTensor(Identified, Forwarding):
+    """The names that a wrapper adds to those of an array; an ``ndarray`` itself cannot be given any."""
+
+    def copy(self) -> Any:
+        """Return an array with the same data and an id of its own."""
+        return self._call("copy")
+
+    def get_class_attributes(self) -> dict[str, Any]:
+        """Return what a wrapper of the same kind would need."""
+        return {"type": self.dtype}

@@ -1,0 +1,23 @@
+"""The plugin through which syft-core finds this backend; importing it does not import numpy."""
+
+from __future__ import annotations
+
+from syft_core.plugins.backend import Backend
+from syft_core.plugins.hookspecs import hookimpl
+from syft_core.registry import Registry
+
+
+@hookimpl
+def register_backends(backends: Registry[str, Backend]) -> None:
+    """Enter the numpy backend."""
+    backends.register("numpy", BACKEND)
+
+
+BACKEND = Backend(
+    name="numpy",
+    framework="numpy",
+    hook="syft_numpy.hook:NumpyHook",
+    install='pip install "syft-core[numpy]"',
+    summary="chains on numpy",
+    exports={"NumpyHook": "syft_numpy.hook:NumpyHook"},
+)

@@ -1,0 +1,66 @@
+"""Wrapper: the array that a numpy user holds when there is a chain."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar, NoReturn
+
+from syft_core.exceptions import WrapperLeakError
+from syft_core.hook.attributes import OpTable
+from syft_core.hook.dispatch import HEAD, dispatch
+from syft_core.tensors.identity import show_head
+from syft_numpy.native import NumpyTensor
+
+
+class Wrapper(NumpyTensor):
+    """Behaves like an array: numpy's functions, ufuncs, operators, methods and attributes go down the chain.
+
+    It is not an ``ndarray``, which would have to hold data; ``numpy.asarray`` of it is refused, so that nothing leaves
+    a chain unnoticed.
+    """
+
+    rank: ClassVar[int] = HEAD
+    records_lineage: ClassVar[bool] = False
+    is_wrapper = True
+    ops: ClassVar[OpTable]
+    """The op table of the hook that is on; set when numpy is hooked."""
+
+    def __init__(self, child: Any) -> None:
+        self.child = child
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Send a ufunc, or one of its methods, down the chain."""
+        return array_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Send a function down the chain."""
+        return dispatch(self.ops.of(func), args, kwargs)
+
+    def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise WrapperLeakError.at(
+            "numpy.asarray",
+            "call the function on the wrapper itself, or take the data out of the chain first",
+        )
+
+    def __repr__(self) -> str:
+        return show_head(self)
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Wrapper:
+        return Wrapper(copy.deepcopy(self.child, memo))
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")
+
+
+def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Find the operation that numpy's ufunc protocol names, and send it down the chain."""
+    func = ufunc if method == "__call__" else getattr(ufunc, method)
+    return dispatch(Wrapper.ops.of(func), inputs, kwargs)

@@ -1,0 +1,184 @@
+"""TorchAttributes: which operations of torch may run on a chain, and what torch calls them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import get_overridable_functions, resolve_name
+
+from syft_core.hook.attributes import (
+    INPLACE_OPERATORS,
+    UNARY_OPERATORS,
+    FrameworkAttributes,
+    Op,
+    Spelling,
+    describe_op,
+)
+from syft_torch.wrapper import Wrapper
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+REVEALS = _words(
+    "item tolist numpy __array__ __float__ __int__ __index__ __complex__ __bool__ __nonzero__ __long__ __contains__ "
+    "__format__ __repr__ equal allclose is_nonzero storage untyped_storage data_ptr const_data_ptr "
+    "__dlpack__ __reduce_ex__ is_set_to __cuda_array_interface__ q_scale q_zero_point fbgemm_linear_quantize_weight"
+)
+"""What answers with a value instead of a tensor or a fact about its form."""
+
+LOCAL = _words(
+    "numpy __array__ __array_wrap__ __dlpack__ __dlpack_device__ __reduce_ex__ storage untyped_storage data_ptr "
+    "const_data_ptr register_hook register_post_accumulate_grad_hook apply_ map_ map2_ share_memory_ pin_memory "
+    "module_load grad_fn _grad_fn _backward_hooks _post_accumulate_grad_hooks record_stream __deepcopy__ __format__ "
+    "__repr__ __cuda_array_interface__"
+)
+"""What makes sense only beside the data: it takes code, shares memory or hands out objects of this process."""
+
+EXCLUDE = _words(
+    "set_ __setstate__ _cdata _clear_non_serializable_cached_data as_subclass new reinforce "
+    "name names rename rename_ refine_names align_to align_as volatile "
+    "autocast sym_float _sym_int sym_ite sym_max sym_min sym_not sym_sum sym_sqrt"
+)
+"""What torch offers but has no meaning on a chain: memory of the wrapper itself, parts of objects, removed names,
+a context manager, and functions of symbolic numbers, which would turn a tensor into a Python number."""
+
+# Methods and functions that reach the protocol although torch does not list them.
+_UNLISTED_METHODS = _words(
+    "new_empty new_empty_strided new_full new_ones new_tensor new_zeros stride to_padded_tensor to_sparse_bsc "
+    "to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr unflatten _addmm_activation _conj _conj_physical "
+    "_neg_view _is_zerotensor"
+)
+_UNLISTED_FUNCTIONS = _words(
+    "rand_like randn_like randint_like normal fill vander as_strided result_type linspace logspace segment_reduce "
+    "_VF.atleast_1d _VF.atleast_2d _VF.atleast_3d _VF.meshgrid "
+    "nn.functional.hardswish nn.functional.hardsigmoid nn.functional.elu_ nn.functional.leaky_relu_ "
+    "nn.functional.hardtanh_ _C._nn.pad_sequence _pack_padded_sequence _pad_packed_sequence "
+    "_weight_norm _is_all_true _is_any_true _standard_gamma _sample_dirichlet _grouped_mm "
+    "sparse.mm sparse.addmm sparse.sampled_addmm sparse.softmax sparse.log_softmax sparse.spsolve _sparse_sum"
+)
+"""The same for functions: what users call, and what torch's own modules and distributions call for them."""
+# The attributes whose assignment reaches the protocol.
+_SETTERS = _words("data grad requires_grad _backward_hooks _post_accumulate_grad_hooks grad_dtype")
+_INIT_FUNCTIONS = _words("uniform_ normal_ constant_ kaiming_uniform_")
+
+
+def is_inplace_name(name: str) -> bool:
+    """Say whether a torch method or function called ``name`` changes its tensor.
+
+    >>> [is_inplace_name(n) for n in ("add_", "add", "__iadd__", "__index__", "__invert__", "__init__")]
+    [True, False, True, False, False, False]
+    """
+    return name in INPLACE_OPERATORS or (name.endswith("_") and not name.endswith("__"))
+
+
+class TorchAttributes(FrameworkAttributes):
+    """What the core must know of torch.
+
+    The table is generated from torch's own list of overridable functions, so that it follows the installed version,
+    minus ``EXCLUDE``, plus the few that torch forgets to list. Functions that touch files, processes or the state of
+    torch itself (``save``, ``load``, ``manual_seed``, ``set_default_dtype`` …) are not overridable, and so not listed.
+    """
+
+    ALIAS = "torch"
+    exclude = EXCLUDE
+    global_state_change_methods = frozenset({"seed", "manual_seed"})
+
+    def __init__(self, torch: Any, hook: Any = None) -> None:
+        self.torch = torch
+        self.hook = hook
+        self.torch_modules = {
+            "torch": torch,
+            "torch.functional": torch.functional,
+            "torch.nn.functional": torch.nn.functional,
+        }
+        super().__init__(torch, Wrapper)
+        self.inplace_methods = frozenset(op.attr for op in self.ops if op.inplace and op.spelling == "method")
+
+    def copy(self, tensor: Any) -> Any:
+        """Return a tensor with the same data in memory of its own, and the same place in autograd."""
+        return tensor.clone()
+
+    def _collect(self) -> Iterator[Op]:
+        seen: set[Callable[..., Any]] = set()
+        for name, func in _torch_functions():
+            if func not in seen and _last(name) not in EXCLUDE:
+                seen.add(func)
+                yield _op(name, func)
+
+    def _methods(self) -> dict[str, Op]:
+        methods = {op.attr: op for op in self.ops if op.name.startswith("torch.Tensor.") and op.spelling != "setter"}
+        # torch lists its operators, but for the unary ones and `@=`.
+        for operator, operation in UNARY_OPERATORS.items():
+            methods.setdefault(operator, methods[operation])
+        methods.setdefault("__imatmul__", methods["__matmul__"])
+        return methods
+
+    # --- the published names
+
+    get_native_torch_name = staticmethod(FrameworkAttributes.get_native_framework_name)
+
+    @staticmethod
+    def apply_fix16922(torch: Any) -> None:
+        """Do nothing: the names of the max-pool functions are right since torch 1.0.2."""
+
+    def eval_torch_modules(self) -> dict[str, Callable[..., Any]]:
+        """Map each function's command name to the original function."""
+        return {op.name: op.func for op in self.ops if op.spelling == "function"}
+
+
+def _torch_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield every function that reaches ``__torch_function__``, with its full name."""
+    for functions in get_overridable_functions().values():
+        for func in functions:
+            yield resolve_name(func) or f"{func.__module__}.{func.__name__}", func
+    yield from _unlisted_functions()
+    for name in sorted(_SETTERS):
+        if hasattr(torch.Tensor, name):
+            yield f"torch.Tensor.{name}.__set__", getattr(torch.Tensor, name).__set__
+
+
+def _unlisted_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield what reaches the protocol although torch does not list it."""
+    for name in sorted(_UNLISTED_METHODS):
+        if hasattr(torch.Tensor, name):
+            yield f"torch.Tensor.{name}", getattr(torch.Tensor, name)
+    for name in dir(torch):
+        if name.startswith("_foreach_") or (is_inplace_name(name) and callable(getattr(torch, name))):
+            yield f"torch.{name}", getattr(torch, name)
+    for path in sorted(_UNLISTED_FUNCTIONS):
+        func = functools.reduce(lambda owner, part: getattr(owner, part, None), path.split("."), torch)
+        if func is not None:
+            yield f"torch.{path}", func
+    for name in sorted(_INIT_FUNCTIONS):
+        yield f"torch.nn.init.{name}", getattr(torch.nn.init, name)
+    yield "torch.autograd.grad", torch.autograd.grad
+    yield "torch.autograd.backward", torch.autograd.backward
+
+
+def _last(name: str) -> str:
+    parts = name.split(".")
+    return parts[-2] if parts[-1] in ("__get__", "__set__") else parts[-1]
+
+
+def _op(name: str, func: Callable[..., Any]) -> Op:
+    last = _last(name)
+    spelling: Spelling = "function"
+    if name.endswith(".__get__"):
+        spelling = "getter"
+    elif name.endswith(".__set__"):
+        spelling = "setter"
+    elif name.startswith("torch.Tensor."):
+        spelling = "method"
+    return describe_op(
+        name,
+        func,
+        spelling,
+        inplace=spelling in ("method", "function") and is_inplace_name(last),
+        reveals=last in REVEALS,
+        local=last in LOCAL,
+    )

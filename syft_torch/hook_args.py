@@ -1,0 +1,59 @@
+"""What hook_args must know of torch, and the names that the argument engine had in 0.1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from syft_core.hook.folds import zero
+from syft_core.hook.hook_args import *  # noqa: F403  # this module offers the whole engine under its old path
+from syft_core.hook.hook_args import (
+    build_unwrap_args_from_function,
+    build_unwrap_args_with_rules,
+    build_wrap_response_from_function,
+    build_wrap_response_with_rules,
+    framework_tensor,
+    get_child,
+    one,
+    register_ambiguous_function,
+    register_ambiguous_method,
+    register_backward_func,
+    register_forward_func,
+    register_type_rule,
+    unwrap_args_from_function,
+    unwrap_args_from_method,
+)
+from syft_core.hook.hook_args import register_tensor as _register_tensor
+from syft_torch.wrapper import Wrapper
+
+hook_method_args = unwrap_args_from_method
+hook_function_args = unwrap_args_from_function
+build_hook_args_function = build_unwrap_args_from_function
+build_args_hook = build_unwrap_args_with_rules
+build_hook_response_function = build_wrap_response_from_function
+build_response_hook = build_wrap_response_with_rules
+
+
+def register_tensor(  # type: ignore[no-redef]  # the order of 0.1 is the point
+    tensor: Any, response_ids: list[int] | None = None, owner: Any = None
+) -> Any:
+    """Store ``tensor`` on ``owner``: the engine's ``register_tensor`` with the argument order of 0.1."""
+    return _register_tensor(tensor, owner if owner is not None else tensor.owner, response_ids)
+
+
+def wrap_plain(child: Any, **_attributes: Any) -> Wrapper:
+    """Put a wrapper on ``child``; its dtype is always the child's own."""
+    return Wrapper(child)
+
+
+def wrap_as_parameter(child: Any, **_attributes: Any) -> Any:
+    """Put a wrapper on ``child`` that counts as a Parameter."""
+    return torch.nn.Parameter(Wrapper(child), requires_grad=child.requires_grad)
+
+
+register_type_rule({torch.Tensor: one, torch.nn.Parameter: one, Wrapper: one, torch.Size: zero})
+register_forward_func({torch.Tensor: framework_tensor, Wrapper: get_child})
+register_backward_func({torch.Tensor: wrap_plain, Wrapper: wrap_plain, torch.nn.Parameter: wrap_as_parameter})
+register_ambiguous_method("__getitem__", "__setitem__", "view", "reshape", "permute")
+register_ambiguous_function("torch.cat", "torch.stack", "torch.concat", "torch.concatenate", "torch.einsum")

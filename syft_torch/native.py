@@ -1,0 +1,27 @@
+"""TorchTensor: the names that a hook adds to ``torch.Tensor``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syft_core.tensors.identity import Identified
+
+
+class TorchTensor(Identified):
+    """What every torch tensor has while torch is hooked, and every wrapper always.
+
+    Nothing here replaces a name of torch's own.
+    """
+
+    @property
+    def native_shape(self) -> Any:
+        """The shape, as torch has it."""
+        return self.shape  # type: ignore[attr-defined]  # mixed into torch.Tensor
+
+    def copy(self) -> Any:
+        """Return a tensor with the same data and an id of its own."""
+        return self.clone()  # type: ignore[attr-defined]  # mixed into torch.Tensor
+
+    def get_class_attributes(self) -> dict[str, Any]:
+        """Return what a wrapper of the same kind would need."""
+        return {"type": self.dtype}  # type: ignore[attr-defined]  # mixed into torch.Tensor

@@ -1,0 +1,24 @@
+"""The plugin through which syft-core finds this backend; importing it does not import torch."""
+
+from __future__ import annotations
+
+from syft_core.plugins.backend import Backend
+from syft_core.plugins.hookspecs import hookimpl
+from syft_core.registry import Registry
+
+
+@hookimpl
+def register_backends(backends: Registry[str, Backend]) -> None:
+    """Enter the torch backend."""
+    backends.register("torch", BACKEND)
+
+
+BACKEND = Backend(
+    name="torch",
+    framework="torch",
+    hook="syft_torch.hook:TorchHook",
+    install='pip install "syft-core[torch]"',
+    summary="chains on torch",
+    exports={"TorchHook": "syft_torch.hook:TorchHook"},
+    demo="syft_torch.demo:acts",
+)

@@ -1,0 +1,86 @@
+"""Wrapper: the torch tensor that a user holds when there is a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NoReturn
+
+import torch
+
+from syft_core.exceptions import WrapperLeakError
+from syft_core.hook.attributes import OpTable
+from syft_core.hook.dispatch import HEAD, dispatch
+from syft_core.tensors.forwarding import Operators
+from syft_core.tensors.identity import show_head
+from syft_torch.native import TorchTensor
+
+
+class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # torch's types are Any here
+    """A tensor without data of its own: ``child`` is the first layer of a chain.
+
+    Every call on it arrives at ``__torch_function__`` and goes down the chain. Shape, dtype and device are those of
+    what the chain stands for.
+
+    Note [Meta heads]
+    ~~~~~~~~~~~~~~~~~
+    Below the protocol, torch believes the wrapper to be on the *meta* device, which is the truth: it has no storage.
+    That makes torch refuse ``plain.data = wrapper`` and ``plain.grad = wrapper``, which it would otherwise accept, only
+    to crash at the first read. ``wrapper.device`` passes the protocol and is the device of the data.
+    """
+
+    rank: ClassVar[int] = HEAD
+    records_lineage: ClassVar[bool] = False
+    is_wrapper = True
+    ops: ClassVar[OpTable]
+    """The op table of the hook that is on; set when torch is hooked."""
+    child: Any
+
+    @staticmethod
+    def __new__(cls: type[Wrapper], child: Any) -> Wrapper:
+        """Make a tensor with the form of what the chain under ``child`` ends in."""
+        end = child
+        while (below := getattr(end, "child", None)) is not None:
+            end = below
+        wrapper: Wrapper = torch.Tensor._make_wrapper_subclass(cls, end.shape, dtype=end.dtype, device="meta")
+        wrapper.child = child
+        return wrapper
+
+    def __init__(self, child: Any) -> None:
+        """Everything is done in ``__new__``, where torch makes its tensors."""
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Send a call down the chain."""
+        op = cls.ops.by_func.get(func)
+        if op is None:
+            op = cls.ops.of(func)
+        return dispatch(op, args, dict(kwargs) if kwargs else {})
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> NoReturn:
+        """Refuse: a wrapper must never reach a kernel, because there is nothing to compute with."""
+        raise WrapperLeakError.at(
+            f"torch's kernel {func}",
+            "torch took a road around `__torch_function__` (torch.tensor(w), torch.func, torch.jit and "
+            "Tensor.set_ do); call the operation on the tensor itself, or take the data out of the chain first",
+        )
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return show_head(self)
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __copy__(self) -> Wrapper:
+        return Wrapper(self.child)
+
+    __hash__ = torch.Tensor.__hash__
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")

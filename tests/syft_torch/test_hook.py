@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from syft_core.exceptions import NotTheFrameworkError  # noqa: E402
+from syft_core.tensors.abstract import AbstractTensor  # noqa: E402
+from syft_core.tensors.logging import LoggingTensor  # noqa: E402
+from syft_core.workers.base import BaseWorker  # noqa: E402
+from syft_torch.attributes import TorchAttributes  # noqa: E402
+from syft_torch.hook import TorchHook  # noqa: E402
+from syft_torch.native import TorchTensor  # noqa: E402
+
+
+def everything_in_torch() -> dict[str, dict[str, Any]]:
+    places = [
+        torch,
+        torch.functional,
+        torch.nn.functional,
+        torch.nn.init,
+        torch.linalg,
+        torch.fft,
+        torch.special,
+        torch.autograd,
+        torch.overrides,
+        torch.jit,
+        torch.Tensor,
+        torch._C.TensorBase,
+        torch.nn.Parameter,
+        torch.nn.Module,
+        torch.nn.Linear,
+        torch.optim.Optimizer,
+        torch.optim.SGD,
+    ]
+    return {place.__name__: dict(vars(place)) for place in places}
+
+
+def test_unhooking_leaves_every_attribute_of_torch_as_it_was() -> None:
+    TorchHook(torch).unhook()
+    before = everything_in_torch()
+    builtins = dict(torch.jit._builtins._get_builtin_table())
+
+    with TorchHook(torch):
+        assert torch.torch_hooked
+
+    after = everything_in_torch()
+    for place, was in before.items():
+        now = after[place]
+        assert was.keys() == now.keys()
+        assert [name for name in was if was[name] is not now[name]] == []
+    assert torch.jit._builtins._get_builtin_table() == builtins
+    assert not hasattr(torch, "torch_hooked")
+
+
+def test_importing_the_backend_changes_nothing_in_torch() -> None:
+    program = (
+        "import torch\n"
+        "places = [torch, torch.Tensor, torch.nn.Module, torch.nn.functional]\n"
+        "before = [dict(vars(p)) for p in places]\n"
+        "import syft_torch.hook, syft_torch.demo, syft_torch.plugin\n"
+        "after = [dict(vars(p)) for p in places]\n"
+        "assert all(a.keys() == b.keys() and all(a[k] is b[k] for k in a) for a, b in zip(before, after))\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_hooking_adds_names_and_replaces_only_the_constructor(hook: Any) -> None:
+    hook.unhook()
+    before = everything_in_torch()
+    with TorchHook(torch):
+        now = everything_in_torch()
+    replaced = {
+        f"{place}.{name}" for place, was in before.items() for name in was if was[name] is not now[place].get(name)
+    }
+    assert replaced == {"torch.tensor"}
+
+
+def test_every_original_is_reachable_as_native(hook: Any) -> None:
+    assert torch.native_cat is torch.cat
+    assert torch.nn.functional.native_relu is torch.nn.functional.relu
+    assert torch.Tensor.native_add is torch.Tensor.add
+    assert torch.native_tensor is not torch.tensor
+    assert torch.equal(torch.ones(2).native_add(1), torch.full((2,), 2.0))
+
+
+def test_functions_that_torch_itself_calls_native_stay_what_they_are(hook: Any) -> None:
+    dropped = torch.native_dropout(torch.ones(3), 0.5, True)
+    assert len(dropped) == 2
+
+
+def test_torch_keeps_its_own_names_for_its_functions(hook: Any) -> None:
+    assert torch.overrides.resolve_name(torch.cat) == "torch.cat"
+    assert torch.overrides.resolve_name(torch.Tensor.add) == "torch.Tensor.add"
+
+
+def test_tensor_takes_an_owner_and_an_id(hook: Any) -> None:
+    bob = BaseWorker(hook, id="bob")
+    x = torch.tensor([1, 2], owner=bob, id=77)
+    assert (x.id, x.owner) == (77, bob)
+    assert bob.get_obj(77) is x
+    assert torch.tensor([1.0]).owner is hook.local_worker
+
+
+def test_a_client_owner_does_not_keep_what_it_owns(hook: Any) -> None:
+    me = hook.local_worker
+    x = torch.tensor([1], owner=me, id=5)
+    assert x.id == 5
+    assert repr(me) == "<BaseWorker id:me #objects:0>"
+
+
+def test_ids_are_given_once_and_differ(hook: Any) -> None:
+    x, y = torch.ones(2), torch.ones(2)
+    assert x.id == x.id
+    assert x.id != y.id
+
+
+def test_plain_tensors_have_the_published_properties(hook: Any) -> None:
+    x = torch.ones(2, 3)
+    assert not x.is_wrapper
+    assert x.location is None
+    assert x.id_at_location is None
+    assert x.native_shape == x.shape
+    assert x.get_class_attributes() == {"type": torch.float32}
+    assert x.tag("#a").describe("ones").tags == {"#a"}
+    assert x.description == "ones"
+    assert x.copy().id != x.id
+    assert not x.has_child()
+
+
+def test_on_takes_over_the_id_of_the_tensor(hook: Any) -> None:
+    x = torch.tensor([1.0], id=99)
+    assert LoggingTensor().on(x).id == 99
+
+
+def test_a_given_local_worker_learns_of_the_hook() -> None:
+    worker = BaseWorker(id="here")
+    with TorchHook(torch, local_worker=worker, is_client=False, verbose=False, queue_size=3) as hook:
+        assert hook.local_worker is worker
+        assert worker.hook is hook
+        assert hook.queue_size == 3
+
+
+def test_a_worker_that_is_no_client_keeps_what_is_wrapped() -> None:
+    with TorchHook(torch, is_client=False) as hook:
+        x = LoggingTensor().on(torch.ones(2))
+        assert hook.local_worker.get_obj(x.id) is x
+
+
+def test_set_verbose_reaches_the_worker(hook: Any) -> None:
+    hook.set_verbose(False)
+    assert not hook.local_worker.verbose
+
+
+def test_factories(hook: Any) -> None:
+    assert hook.create_shape([1, 2]) == torch.Size([1, 2])
+    assert hook.create_wrapper(torch.int64).dtype is torch.int64
+    assert hook.create_wrapper(torch.Tensor).dtype is torch.get_default_dtype()
+    assert torch.equal(hook.create_zeros(2, 3, dtype=torch.int32), torch.zeros(2, 3, dtype=torch.int32))
+
+
+def test_every_published_method_of_the_hook_is_there(hook: Any) -> None:
+    names = """create_shape create_wrapper create_zeros _hook_native_tensor _TorchHook__hook_properties
+        _hook_syft_tensor_methods _hook_private_tensor_methods _hook_parameters _hook_torch_module _get_hooked_func
+        _get_hooked_additive_shared_method _hook_tensor _transfer_methods_to_native_tensor _hook_module
+        get_hooked_method get_hooked_syft_method get_hooked_pointer_method get_hooked_multi_pointer_method
+        get_hooked_additive_shared_method get_hooked_func _hook_native_tensors_and_variables
+        _which_methods_should_we_auto_overload _rename_native_functions _get_overloaded_method to_auto_overload"""
+    assert [name for name in names.split() if not hasattr(hook, name)] == []
+
+
+def test_hooked_methods_and_functions_take_plain_tensors_and_chains(hook: Any) -> None:
+    add = hook.get_hooked_method("add")
+    cat = hook._get_hooked_func("torch", "cat")
+    x = torch.ones(2)
+    chain = LoggingTensor().on(torch.ones(2))
+    assert torch.equal(add(x, x), torch.full((2,), 2.0))
+    assert type(add(chain, x).child) is LoggingTensor
+    assert cat([x, x]).shape == (4,)
+    assert type(cat([x, chain]).child) is LoggingTensor
+
+
+def test_the_methods_that_chains_answer_are_listed(hook: Any) -> None:
+    names = hook.to_auto_overload[torch.Tensor]
+    assert {"add", "add_", "sum", "__getitem__", "backward"} <= names
+    assert not {"set_", "native_add", "__init__", "__class__"} & names
+
+
+def test_results_of_a_private_type_remember_where_they_come_from(hook: Any) -> None:
+    class SecretTensor(AbstractTensor):
+        pass
+
+    hook._hook_private_tensor_methods(SecretTensor)
+    x = SecretTensor().on(torch.ones(2))
+    y = x + x
+    assert y.child.parents == (x.child, x.child)
+    assert y.child.command == "torch.Tensor.__add__"
+
+
+def test_layers_go_into_torch_functions_without_a_wrapper(hook: Any) -> None:
+    layer = LoggingTensor().on(torch.tensor([-1.0, 1.0]), wrap=False)
+    result = torch.relu(layer)
+    assert type(result) is LoggingTensor
+    assert result.child.tolist() == [0.0, 1.0]
+
+
+def test_modules_have_copy(hook: Any) -> None:
+    model = torch.nn.Linear(2, 1)
+    twin = model.copy()
+    assert twin is not model
+    assert torch.equal(twin.weight, model.weight)
+
+
+def test_hooking_something_else_says_what_to_write() -> None:
+    with pytest.raises(NotTheFrameworkError) as refused:
+        TorchHook(copy)
+    assert str(refused.value) == (
+        "cannot hook 'copy': TorchHook takes the torch module itself; write `import torch` and `TorchHook(torch)`"
+    )
+
+
+class TestAttributes:
+    def test_the_table_has_torch_functions_methods_and_properties(self) -> None:
+        ops = TorchAttributes(torch).ops
+        for name in (
+            "torch.cat",
+            "torch.nn.functional.relu",
+            "torch.linalg.svd",
+            "torch.Tensor.add_",
+            "torch.Tensor.shape.__get__",
+            "torch.Tensor.grad.__set__",
+            "torch._foreach_add_",
+            "torch.autograd.grad",
+        ):
+            assert ops.named(name).name == name
+
+    @pytest.mark.parametrize(
+        "name",
+        "save load manual_seed seed set_default_dtype set_num_threads compile hub.load jit.load from_file".split(),
+    )
+    def test_nothing_that_touches_files_code_or_global_state_is_listed(self, name: str) -> None:
+        ops = TorchAttributes(torch).ops
+        assert f"torch.{name}" not in ops
+        assert f"torch.Tensor.{name}" not in ops
+
+    def test_the_guards_answer_as_published(self) -> None:
+        attributes = TorchAttributes(torch)
+        assert attributes._command_guard("torch.add") == "torch.add"
+        assert attributes._command_guard("torch.add", get_native=True) == "torch.native_add"
+        assert attributes._is_command_valid_guard("torch.add")
+        with pytest.raises(RuntimeError, match="cannot run 'torch.launch' on a chain"):
+            attributes._command_guard("torch.launch")
+
+    def test_the_published_names_are_there(self) -> None:
+        attributes = TorchAttributes(torch)
+        assert attributes.get_native_torch_name("torch.nn.functional.relu") == "torch.nn.functional.native_relu"
+        assert attributes.eval_torch_modules()["torch.cat"] is torch.cat
+        assert attributes.native_commands["torch.add"] == "torch.native_add"
+        attributes.apply_fix16922(torch)
+        assert set(attributes.torch_modules) == {"torch", "torch.functional", "torch.nn.functional"}
+        assert "torch.add" in attributes.allowed_commands
+
+    @pytest.mark.parametrize(
+        ("name", "inplace"),
+        [("add_", True), ("add", False), ("__iadd__", True), ("__init__", False), ("__invert__", False)],
+    )
+    def test_in_place_methods(self, name: str, inplace: bool) -> None:
+        assert TorchAttributes(torch).is_inplace_method(name) is inplace
+
+    def test_what_reveals_values_is_marked(self) -> None:
+        ops = TorchAttributes(torch).ops
+        for name in "item tolist numpy __array__ __float__ __int__ __index__ __complex__ __bool__ __contains__".split():
+            assert ops.named(f"torch.Tensor.{name}").reveals
+        assert ops.named("torch.equal").reveals
+        assert ops.named("torch.allclose").reveals
+        assert not ops.named("torch.add").reveals
+
+    def test_the_names_added_to_tensors_replace_nothing(self) -> None:
+        own = {name for name in vars(TorchTensor) if not name.startswith("__")}
+        assert [name for name in own if hasattr(torch.Tensor, name)] == []

@@ -1,0 +1,65 @@
+"""While torch is hooked, plain tensors and torch's own tools behave as ever."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+pytestmark = [pytest.mark.usefixtures("hook"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+def make_and_add(x: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x) + torch.tensor([1.0, 2.0])
+
+
+def test_d72_scripting_works(hook: Any) -> None:
+    scripted = torch.jit.script(make_and_add)
+    assert scripted(torch.zeros(2)).tolist() == [1.0, 2.0]
+    module = torch.jit.script(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    assert module(torch.ones(1, 2)).shape == (1, 2)
+
+
+def test_compile_works(hook: Any) -> None:
+    compiled = torch.compile(make_and_add, backend="eager", fullgraph=True)
+    assert compiled(torch.zeros(2)).tolist() == [1.0, 2.0]
+
+
+def test_d83_plain_torch_is_untouched(hook: Any) -> None:
+    x = torch.ones(2)
+    assert torch.tensor([torch.tensor(1.0), torch.tensor(2.0)]).tolist() == [1.0, 2.0]
+    assert (x == None) is False  # noqa: E711
+    assert type(x + x) is torch.Tensor
+    assert type(nn.Parameter(x)) is nn.Parameter
+    assert torch.Tensor.__module__ == "torch"
+
+
+def test_pickling_and_saving_work(hook: Any) -> None:
+    x = torch.arange(3.0)
+    assert torch.equal(pickle.loads(pickle.dumps(x)), x)
+    buffer = io.BytesIO()
+    torch.save({"x": x}, buffer)
+    buffer.seek(0)
+    assert torch.equal(torch.load(buffer, weights_only=True)["x"], x)
+
+
+def test_a_saved_tensor_with_an_id_loads_without_this_library(hook: Any, tmp_path: Any) -> None:
+    x = torch.arange(3.0)
+    assert x.id
+    torch.save(nn.Linear(2, 2).state_dict(), tmp_path / "state.pt")
+    torch.save(x, tmp_path / "x.pt")
+    program = (
+        "import sys, torch\n"
+        "sys.modules['syft_core'] = sys.modules['syft_torch'] = None\n"
+        f"print(torch.load({str(tmp_path / 'x.pt')!r}).tolist(), len(torch.load({str(tmp_path / 'state.pt')!r})))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[0.0, 1.0, 2.0] 2"
