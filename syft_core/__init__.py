@@ -6,6 +6,8 @@ Names that come from an installed backend (its hook, for instance) are found her
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
+from importlib.util import find_spec as _find_spec
 from pkgutil import resolve_name as _resolve_name
 from typing import Any
 
@@ -17,7 +19,6 @@ _NAMES = {
     "PlusIsMinusTensor": "syft_core.tensors.plus_is_minus:PlusIsMinusTensor",
     "PolynomialTensor": "syft_core.tensors.polynomial:PolynomialTensor",
     "current_hook": "syft_core.hook.hook:current_hook",
-    "exceptions": "syft_core.exceptions",
     "hook_args": "syft_core.hook.hook_args",
     "load_backend": "syft_core.plugins.manager:load_backend",
     "overloaded": "syft_core.hook.overload:overloaded",
@@ -37,6 +38,8 @@ def __getattr__(name: str) -> Any:
         return _resolve_name("importlib.metadata:version")("syft-core")
     if name.startswith("_"):
         raise AttributeError(name)
+    if _find_spec(f"syft_core.{name}") is not None:
+        return _import_module(f"syft_core.{name}")
     attached = _resolve_name("syft_core.hook.hook:attached_hook")(name)
     if attached is not None:
         return attached.attributes

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from syft_core import demo
+from syft_core.demo import PAUSE, farewell, make_stage, perform
 from syft_core.exceptions import SyftError
 from syft_core.plugins.backend import Backend
 from syft_core.plugins.manager import plugin_manager
@@ -67,8 +67,8 @@ def _demo(options: argparse.Namespace) -> int:
         commands = " or ".join(f"`{backend.install}`" for backend in manager.backends.values())
         print(f"syft-core: no framework is installed; run {commands}", file=sys.stderr)
         return 1
-    stage = demo.make_stage(pause=0 if options.fast else demo.PAUSE)
+    stage = make_stage(pause=0 if options.fast else PAUSE)
     for name in names:
-        demo.perform(stage, manager.backend(name))
-    demo.farewell(stage, names)
+        perform(stage, manager.backend(name))
+    farewell(stage, names)
     return 0

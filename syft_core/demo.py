@@ -74,11 +74,11 @@ class RichStage(Stage):
     def title(self, text: str) -> None:
         """Begin a new part."""
         self._console.print()
-        self._console.rule(f"[bold cyan]{text}")
+        self._console.rule(f"[bold cyan]{self._plain(text)}")
 
     def say(self, text: str) -> None:
         """Explain what comes next."""
-        self._console.print(f"\n{text}")
+        self._console.print(f"\n{self._plain(text)}")
         time.sleep(self._pause)
 
     def chain(self, links: Sequence[str]) -> None:
@@ -87,7 +87,9 @@ class RichStage(Stage):
         boxes: list[Any] = []
         for number, link in enumerate(links):
             last = number == len(links) - 1
-            boxes.append(self._rich.panel.Panel.fit(link, border_style=colours[-1] if last else colours[number % 2]))
+            boxes.append(
+                self._rich.panel.Panel.fit(self._plain(link), border_style=colours[-1] if last else colours[number % 2])
+            )
             if not last:
                 boxes.append(self._rich.text.Text("\n ─▶ "))
         self._console.print(self._rich.columns.Columns(boxes))
@@ -110,7 +112,7 @@ class RichStage(Stage):
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Show a table."""
-        table = self._rich.table.Table(*header, box=self._rich.box.SIMPLE_HEAD)
+        table = self._rich.table.Table(*map(self._plain, header), box=self._rich.box.SIMPLE_HEAD)
         for row in rows:
             table.add_row(*(self._plain(cell) for cell in row))
         self._console.print(table)

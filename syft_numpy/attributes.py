@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.char
 import numpy.fft
+import numpy.lib.stride_tricks
 import numpy.linalg
 
 from syft_core.hook.attributes import (
@@ -33,13 +34,13 @@ def _words(text: str) -> frozenset[str]:
 
 REVEALS = _words(
     "item tolist tobytes __bool__ __float__ __int__ __index__ __complex__ __contains__ allclose array_equal "
-    "array_equiv array_repr array_str array2string datetime_as_string"
+    "array_equiv array_repr array_str array2string flat"
 )
 """What answers with a value instead of an array or a fact about its form."""
 
 LOCAL = _words(
-    "apply_along_axis apply_over_axes piecewise shares_memory may_share_memory flags flat setflags view __deepcopy__ "
-    "__copy__ array_repr array_str array2string"
+    "apply_along_axis apply_over_axes piecewise shares_memory may_share_memory flags flat setflags view "
+    "array_repr array_str array2string"
 )
 """What makes sense only beside the data: it takes code, shares memory or hands out objects of this process."""
 
@@ -51,8 +52,8 @@ INPLACE_METHODS = _words("fill partition put resize setfield sort") | frozenset(
 
 UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 _DUNDERS = _words(
-    "__getitem__ __setitem__ __len__ __contains__ __bool__ __float__ __int__ __index__ __complex__ __copy__ "
-    "__deepcopy__ __divmod__ __rdivmod__"
+    "__getitem__ __setitem__ __len__ __contains__ __bool__ __float__ __int__ __index__ __complex__ "
+    "__divmod__ __rdivmod__"
 )
 _SYNONYMS = {**SYNONYMS, "equal": "eq", "conj": "conjugate", "amax": "max", "amin": "min"}
 _Dispatched: type = type(np.concatenate)
@@ -113,6 +114,8 @@ def _run(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _as_arrays(result: Any) -> Any:
+    if type(result) is np.ndarray:
+        return result
     if isinstance(result, np.generic):
         return np.asarray(result)
     if isinstance(result, tuple) and any(isinstance(item, np.generic) for item in result):
@@ -121,13 +124,25 @@ def _as_arrays(result: Any) -> Any:
     return result
 
 
+_MODULES = (np, numpy.linalg, numpy.fft, numpy.char, numpy.emath, numpy.lib.stride_tricks)
+
+
+def _has_method(ufunc: np.ufunc, method: str) -> bool:
+    """Say whether ``ufunc`` has ``method``; numpy refuses the others before it asks the protocol."""
+    if ufunc.signature is not None:
+        return False
+    if method == "outer":
+        return ufunc.nin == 2
+    return ufunc.nout == 1 and (method == "at" or ufunc.nin == 2)
+
+
 def _numpy_functions() -> Iterator[tuple[str, Callable[..., Any], Spelling]]:
     """Yield every function that reaches the protocols, with its full name, and what an array has."""
-    for module in (np, numpy.linalg, numpy.fft, numpy.char):
+    for module in _MODULES:
         for name, function in sorted(vars(module).items()):
             if isinstance(function, np.ufunc):
                 yield f"{module.__name__}.{name}", function, "function"
-                for method in UFUNC_METHODS:
+                for method in filter(partial(_has_method, function), UFUNC_METHODS):
                     yield f"{module.__name__}.{name}.{method}", getattr(function, method), "function"
             elif isinstance(function, _Dispatched) and not name.startswith("_"):
                 yield f"{module.__name__}.{name}", function, "function"  # type: ignore[misc]  # callable, untyped

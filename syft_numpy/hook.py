@@ -61,7 +61,7 @@ class NumpyHook(FrameworkHook):
         return BaseWorker(self, id="me", is_client_worker=self.is_client, verbose=self.verbose)
 
     def _install(self, patches: Patches) -> None:
-        Wrapper.ops = self.attributes.ops
+        Wrapper.know(self.attributes)
         patches.set(AbstractTensor, "__array_ufunc__", _layer_array_ufunc)
         patches.set(AbstractTensor, "__array_function__", _layer_array_function)
 

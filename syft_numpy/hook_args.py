@@ -26,7 +26,5 @@ def wrap_plain(child: Any, **_attributes: Any) -> Wrapper:
 register_type_rule({np.ndarray: one, np.generic: one, Wrapper: one})
 register_forward_func({np.ndarray: framework_tensor, np.generic: framework_tensor, Wrapper: get_child})
 register_backward_func({np.ndarray: wrap_plain, Wrapper: wrap_plain})
-register_ambiguous_method("__getitem__", "__setitem__", "reshape", "transpose")
-register_ambiguous_function(
-    "numpy.concatenate", "numpy.stack", "numpy.vstack", "numpy.hstack", "numpy.block", "numpy.einsum"
-)
+register_ambiguous_method("__getitem__", "__setitem__")
+register_ambiguous_function("numpy.block", "numpy.einsum")

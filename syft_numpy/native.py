@@ -15,6 +15,12 @@ class NumpyTensor(Identified, Forwarding):
         """Return an array with the same data and an id of its own."""
         return self._call("copy")
 
+    def __divmod__(self, other: Any) -> Any:
+        return self._call("__divmod__", other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return self._call("__rdivmod__", other)
+
     def get_class_attributes(self) -> dict[str, Any]:
         """Return what a wrapper of the same kind would need."""
         return {"type": self.dtype}

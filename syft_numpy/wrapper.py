@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any, ClassVar, NoReturn
 
 from syft_core.exceptions import WrapperLeakError
-from syft_core.hook.attributes import OpTable
+from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
 from syft_core.hook.dispatch import HEAD, dispatch
 from syft_core.tensors.identity import show_head
 from syft_numpy.native import NumpyTensor
@@ -20,13 +21,20 @@ class Wrapper(NumpyTensor):
     """
 
     rank: ClassVar[int] = HEAD
-    records_lineage: ClassVar[bool] = False
     is_wrapper = True
     ops: ClassVar[OpTable]
     """The op table of the hook that is on; set when numpy is hooked."""
 
     def __init__(self, child: Any) -> None:
         self.child = child
+
+    @classmethod
+    def know(cls, attributes: FrameworkAttributes) -> None:
+        """Take over the op table, and the attributes of an array, which can be read but not set."""
+        cls.ops = attributes.ops
+        for name, op in attributes.methods.items():
+            if op.spelling == "getter":
+                setattr(cls, name, property(partial(_get, op), partial(_refuse_to_set, name)))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Send a ufunc, or one of its methods, down the chain."""
@@ -58,6 +66,16 @@ class Wrapper(NumpyTensor):
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")
+
+
+def _get(op: Op, wrapper: Wrapper) -> Any:
+    return dispatch(op, (wrapper,), {})
+
+
+def _refuse_to_set(name: str, _wrapper: Wrapper, _value: Any) -> NoReturn:
+    raise AttributeError(
+        f"cannot set {name!r} of a wrapper: it belongs to the data; make a new array, e.g. `x.reshape(n)`"
+    )
 
 
 def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

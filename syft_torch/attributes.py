@@ -19,6 +19,9 @@ from syft_core.hook.attributes import (
 )
 from syft_torch.wrapper import Wrapper
 
+# torch resets the warning filters around each look-up, 1,400 times; the function inside does without.
+_name_of: Callable[[Any], str | None] = getattr(resolve_name, "__wrapped__", resolve_name)
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -135,7 +138,7 @@ def _torch_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield every function that reaches ``__torch_function__``, with its full name."""
     for functions in get_overridable_functions().values():
         for func in functions:
-            yield resolve_name(func) or f"{func.__module__}.{func.__name__}", func
+            yield _name_of(func) or f"{func.__module__}.{func.__name__}", func
     yield from _unlisted_functions()
     for name in sorted(_SETTERS):
         if hasattr(torch.Tensor, name):

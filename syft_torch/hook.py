@@ -125,10 +125,10 @@ class TorchHook(FrameworkHook):
 
     def _rename_native_functions(self, tensor_type: type) -> None:
         """Keep each method reachable as ``native_<name>``."""
-        for name in self.to_auto_overload[tensor_type]:
-            if hasattr(tensor_type, f"native_{name}"):
-                continue
-            self._patches.set(tensor_type, f"native_{name}", inspect.getattr_static(tensor_type, name))
+        names = [name for name in self.to_auto_overload[tensor_type] if not hasattr(tensor_type, f"native_{name}")]
+        natives = {f"native_{name}": inspect.getattr_static(tensor_type, name) for name in names}
+        for name, native in natives.items():
+            self._patches.set(tensor_type, name, native)
 
     def _transfer_methods_to_native_tensor(self, tensor_type: type, syft_type: type) -> None:
         """Add what ``syft_type`` defines, without replacing anything that ``tensor_type`` has itself."""

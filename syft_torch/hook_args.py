@@ -55,5 +55,5 @@ def wrap_as_parameter(child: Any, **_attributes: Any) -> Any:
 register_type_rule({torch.Tensor: one, torch.nn.Parameter: one, Wrapper: one, torch.Size: zero})
 register_forward_func({torch.Tensor: framework_tensor, Wrapper: get_child})
 register_backward_func({torch.Tensor: wrap_plain, Wrapper: wrap_plain, torch.nn.Parameter: wrap_as_parameter})
-register_ambiguous_method("__getitem__", "__setitem__", "view", "reshape", "permute")
-register_ambiguous_function("torch.cat", "torch.stack", "torch.concat", "torch.concatenate", "torch.einsum")
+register_ambiguous_method("__getitem__", "__setitem__")
+register_ambiguous_function("torch.einsum", "torch.block_diag", "torch.cartesian_prod")

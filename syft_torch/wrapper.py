@@ -29,7 +29,6 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
     """
 
     rank: ClassVar[int] = HEAD
-    records_lineage: ClassVar[bool] = False
     is_wrapper = True
     ops: ClassVar[OpTable]
     """The op table of the hook that is on; set when torch is hooked."""

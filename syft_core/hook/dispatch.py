@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
-from syft_core.hook.hook_args import PLAN_LIMIT, Plan, plan_for, wrap_response
-from syft_core.hook.rules import leaves, resolve
+from syft_core.hook.hook_args import PLAN_LIMIT, Plan, nested_plan_for, plan_for, when_forgetting, wrap_response
+from syft_core.hook.rules import is_flat, leaves, resolve
 from syft_core.registry import Registry
 
 HEAD = 2
@@ -36,13 +36,37 @@ class Call(NamedTuple):
 
 def dispatch(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer a call with the outermost layer in it, or natively when none is left."""
-    plan = plan_for(op.name, args, kwargs)
-    if plan.layer is None:
-        return op.run(*args, **kwargs)
-    answer = _answers.get((plan.layer, op))
-    if answer is None:
-        answer = _find_answer(plan.layer, op)
-    return answer(op, plan, args, kwargs)
+    if kwargs:
+        return _look_up(op, plan_for(op.name, args, kwargs), args, kwargs)
+    road = _roads.get((op, *map(type, args)))
+    if road is None:
+        road = _find_road(op, args)
+    answer, plan = road
+    return op.run(*args) if answer is None else answer(op, plan, args, kwargs)
+
+
+# The calls without keywords, by operation and types: who answers, and the plan.
+_roads: dict[tuple[Any, ...], tuple[Answer | None, Plan]] = {}
+
+
+def _find_road(op: Op, args: tuple[Any, ...]) -> tuple[Answer | None, Plan]:
+    plan = plan_for(op.name, args, {})
+    flat = all(is_flat(type(arg)) for arg in args)
+    road = (_answer_of(plan.layer, op), plan) if flat else (_look_up_nested, plan)
+    if len(_roads) >= PLAN_LIMIT:
+        _roads.clear()
+    key = (op, *map(type, args))
+    _roads[key] = road
+    return road
+
+
+def _look_up_nested(op: Op, _plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return _look_up(op, nested_plan_for(op.name, args, kwargs), args, kwargs)
+
+
+def _look_up(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    answer = _answer_of(plan.layer, op)
+    return op.run(*args, **kwargs) if answer is None else answer(op, plan, args, kwargs)
 
 
 def proceed(call: Call) -> Any:
@@ -62,6 +86,8 @@ def forward(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     attributes = attributes_of(op.name, plan, args, kwargs)
     new_args, new_kwargs = plan.unwrap(args, kwargs)
     result = dispatch(op, new_args, new_kwargs)
+    if op.reveals:
+        return result  # a value that leaves the chain: an array of another framework, a number, a text
     if args and result is new_args[0]:
         return args[0]
     if kwargs and (alias := _alias_in(result, kwargs, new_kwargs)) is not None:
@@ -120,15 +146,24 @@ _answers: dict[tuple[Any, Op], Answer] = {}
 def forget_answers() -> None:
     """Drop what was concluded about who answers, because a tensor type has changed."""
     _answers.clear()
+    _roads.clear()
 
 
-def _find_answer(layer: Any, op: Op) -> Answer:
-    if len(_answers) >= PLAN_LIMIT:
-        _answers.clear()
-    answer: Answer = forward
-    if layer.rank != HEAD:
-        answer = _announced(layer, op, _rule_answer(layer, op) or _handle_answer(layer) or forward)
-    _answers[layer, op] = answer
+when_forgetting(_roads.clear)
+
+
+def _answer_of(layer: Any, op: Op) -> Answer | None:
+    """Return who answers ``op`` for ``layer``; None when there is no layer, and the framework answers."""
+    if layer is None:
+        return None
+    answer = _answers.get((layer, op))
+    if answer is None:
+        answer = forward
+        if layer.rank != HEAD:
+            answer = _announced(layer, op, _rule_answer(layer, op) or _handle_answer(layer) or forward)
+        if len(_answers) >= PLAN_LIMIT:
+            _answers.clear()
+        _answers[layer, op] = answer
     return answer
 
 

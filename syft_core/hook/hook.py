@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import logging
+import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -21,25 +24,28 @@ class Patches:
     """Attributes set on somebody else's objects, which can all be taken back."""
 
     def __init__(self) -> None:
-        self._undo: list[Callable[[], None]] = []
+        # (target, name, what was there), or (action, None, None); tuples, because there are thousands.
+        self._undo: list[tuple[Any, str | None, Any]] = []
 
     def set(self, target: Any, name: str, value: Any) -> None:
         """Set an attribute and remember what was there."""
-        before = vars(target).get(name, _MISSING)
+        self._undo.append((target, name, vars(target).get(name, _MISSING)))
         setattr(target, name, value)
-        if before is _MISSING:
-            self._undo.append(lambda: delattr(target, name))
-        else:
-            self._undo.append(lambda: setattr(target, name, before))
 
     def on_undo(self, action: Callable[[], None]) -> None:
         """Remember one more thing to take back."""
-        self._undo.append(action)
+        self._undo.append((action, None, None))
 
     def undo(self) -> None:
         """Take everything back, the last thing first."""
         while self._undo:
-            self._undo.pop()()
+            target, name, before = self._undo.pop()
+            if name is None:
+                target()
+            elif before is _MISSING:
+                delattr(target, name)
+            else:
+                setattr(target, name, before)
 
 
 class FrameworkHook(ABC):
@@ -111,6 +117,15 @@ class FrameworkHook(ABC):
 
     def _attach(self, local_worker: Any) -> None:
         patches = Patches()
+        with _collector_paused():
+            self._put_on(patches, local_worker)
+        self._attached[self.name] = _Attachment(self, patches)
+        forget_answers()
+        for listener in _listeners:
+            listener(self)
+        _log.info("hooked %s: %d operations in the table", self.name, len(self.attributes.ops))
+
+    def _put_on(self, patches: Patches, local_worker: Any) -> None:
         self.attributes = self._make_attributes()
         self.local_worker = local_worker if local_worker is not None else self._make_local_worker()
         try:
@@ -119,17 +134,12 @@ class FrameworkHook(ABC):
             patches.undo()
             raise
         self.local_worker.hook = self
-        self._attached[self.name] = _Attachment(self, patches)
-        forget_answers()
-        for listener in _listeners:
-            listener(self)
-        _log.info("hooked %s: %d operations in the table", self.name, len(self.attributes.ops))
 
     def _share(self, attachment: _Attachment) -> None:
         warnings.warn(
             f"{self.name} is hooked already: this {type(self).__name__} shares the first one's local worker "
             f"{attachment.first.local_worker.id!r}; keep one hook, or take the other off with `hook.unhook()`",
-            stacklevel=4,
+            stacklevel=_level_of_caller(self),
         )
         attachment.count += 1
         self.attributes = attachment.first.attributes
@@ -181,6 +191,26 @@ class FrameworkHook(ABC):
         """Return the function called ``attr``: plain tensors run natively, chains are answered by their layers."""
         op = self.attributes.ops.named(attr)
         return lambda *args, **kwargs: dispatch(op, args, kwargs)
+
+
+def _level_of_caller(hook: FrameworkHook) -> int:
+    """Return the stack level, as ``warnings.warn`` counts it, of the line that is making ``hook``."""
+    count, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_locals.get("self") is hook:
+        count, frame = count + 1, frame.f_back  # type: ignore[assignment]  # None ends the loop
+    return count
+
+
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep the garbage collector from walking a whole framework because of a few thousand new entries."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class _Attachment:

@@ -2,7 +2,7 @@
 
 A *plan* is a function built once per exact signature (name, nesting, arity, type of every slot) out of the folds; a
 call whose signature has a plan runs it, any other call builds one. Names registered as *ambiguous* take arguments of
-ever new nesting (``cat``, ``__getitem__``) and are mapped structurally each time instead. A tensor type takes part by
+ever new nesting (``x[i, 2:, mask]``) and are mapped structurally each time instead. A tensor type takes part by
 entries in three registries: ``type_rule`` (is it a tensor?), ``forward_func`` (how to get its child) and
 ``backward_func`` (how to put the layer on a result).
 
@@ -15,6 +15,7 @@ are refused: neither may look into the other.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -60,6 +61,7 @@ from syft_core.hook.rules import (
     forget_nearest,
     forward_func,
     is_container,
+    is_flat,
     is_mapped,
     leaves,
     map_leaves,
@@ -197,6 +199,8 @@ def pointer_found(pointer: Any, **_kwargs: Any) -> Any:
 def _forget() -> None:
     """Drop everything that was concluded from the registries."""
     forget_nearest()
+    _ranks.clear()
+    _is_ambiguous.cache_clear()
     for cache in (
         hook_method_args_functions,
         hook_method_response_functions,
@@ -204,6 +208,16 @@ def _forget() -> None:
         register_response_functions,
     ):
         cache.clear()
+    for action in _when_forgetting:
+        action()
+
+
+_when_forgetting: list[Callable[[], None]] = []
+
+
+def when_forgetting(action: Callable[[], None]) -> None:
+    """Call ``action`` whenever a registry has grown, for caches elsewhere that rest on plans."""
+    _when_forgetting.append(action)
 
 
 # --- Plans: from a layer to its child
@@ -245,28 +259,34 @@ def plan_for(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
     plan = hook_method_args_functions.get(key)
     if plan is None:
         return _first_plan(name, key, args, kwargs)
-    return plan if plan is not _NESTED else _nested_plan(name, args, kwargs)
+    return plan if plan is not _NESTED else nested_plan_for(name, args, kwargs)
 
 
 def _first_plan(name: str, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
     types = [type(a) for a in (*args, *kwargs.values())]
-    if any(is_mapped(cls) or is_container(cls) for cls in types):
+    if not all(is_flat(cls) for cls in types):
         _remember(hook_method_args_functions, key, _NESTED)
-        return _nested_plan(name, args, kwargs)
+        return nested_plan_for(name, args, kwargs)
     plan = _build_plan(name, args, kwargs)
     _remember(hook_method_args_functions, key, plan)
     return plan
 
 
-def _nested_plan(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
-    if name in ambiguous_functions or name.rsplit(".", 1)[-1] in ambiguous_methods:
+def nested_plan_for(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+    """Return the plan for a call that is known to have lists, tuples, dicts or slices among its arguments."""
+    if _is_ambiguous(name):
         return _structural_plan(name, args, kwargs)
-    key = (name, signature(args), signature(kwargs))
+    key = (name, signature(args), signature(kwargs) if kwargs else None)
     plan = hook_method_args_functions.get(key)
     if plan is None:
         plan = _build_plan(name, args, kwargs)
         _remember(hook_method_args_functions, key, plan)
     return plan
+
+
+@functools.cache
+def _is_ambiguous(name: str) -> bool:
+    return name in ambiguous_functions or name.rsplit(".", 1)[-1] in ambiguous_methods
 
 
 def _remember(cache: dict[Any, Any], key: Any, value: Any) -> None:
@@ -280,8 +300,7 @@ def _build_plan(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pla
     if peel is None:
         return _NATIVE
     # The cache key has the exact type of every slot, so these plans need not look again.
-    slots = [_unwrap_slot(a, build_rule(a), peel, check=_trusted) for a in args]
-    unwrap_args = partial(fold_of(len(slots)), slots)
+    unwrap_args = _unwrap_slots(args, build_rule(args), peel, check=_trusted)
     unwrap_kwargs = None
     if kwargs:
         named = {key: _unwrap_slot(value, build_rule(value), peel, check=_trusted) for key, value in kwargs.items()}
@@ -290,17 +309,34 @@ def _build_plan(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pla
 
 
 def _structural_plan(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
-    peel = outermost_type(name, (args, kwargs))
+    slots = leaves(args)
+    if kwargs:
+        slots += leaves(kwargs)
+    peel = _outermost_of(name, slots)
     if peel is None:
         return _NATIVE
     unwrap = partial(map_leaves, _unwrap_leaf(peel))
-    return Plan(peel, unwrap, unwrap, partial(_find_leader, peel))
+    leader = next(leaf for leaf in slots if type(leaf) is peel)
+    return Plan(peel, unwrap, unwrap, lambda _args, _kwargs: leader)
 
 
 def _leader(peel: type, args: tuple[Any, ...]) -> Callable[[Any, Any], Any]:
-    if args and type(args[0]) is peel:
-        return lambda args, _kwargs: args[0]
+    path = _path_to_type(peel, args)
+    if path is not None:
+        element_at = get_element_at.get(len(path), deep_layers)(*path)
+        if element_at(args) is _find_leader(peel, args, {}):
+            return lambda args, _kwargs: element_at(args)
     return partial(_find_leader, peel)
+
+
+def _path_to_type(peel: type, args: Any) -> list[int] | None:
+    """Return the indices of the first ``peel`` that indices can reach: not inside a dict or a slice."""
+    for index, arg in enumerate(args):
+        if type(arg) is peel:
+            return [index]
+        if is_container(type(arg)) and (path := _path_to_type(peel, arg)) is not None:
+            return [index, *path]
+    return None
 
 
 def _find_leader(peel: type, args: Any, kwargs: Any) -> Any:
@@ -309,20 +345,30 @@ def _find_leader(peel: type, args: Any, kwargs: Any) -> Any:
 
 def outermost_type(name: str, obj: Any) -> Any:
     """Return the type of the layer in ``obj`` that comes off first, or None; see Note [Ranks]."""
+    return _outermost_of(name, leaves(obj))
+
+
+def _outermost_of(name: str, slots: list[Any]) -> Any:
     outermost: Any = None
-    for leaf in leaves(obj):
-        cls = type(leaf)
-        if cls is outermost or not _is_layer(cls):
-            continue
-        if outermost is None or _rank(cls) > _rank(outermost):
-            outermost = cls
-        elif _rank(cls) == _rank(outermost) == 0:
+    highest = -1
+    for cls in dict.fromkeys(map(type, slots)):
+        rank = _rank(cls)
+        if rank > highest:
+            outermost, highest = cls, rank
+        elif rank == highest == 0:
             raise MixedLayersError.between(name, outermost.__name__, cls.__name__)
     return outermost
 
 
+_ranks: dict[type, int] = {}
+
+
 def _rank(cls: type) -> int:
-    return getattr(cls, "rank", 0)
+    """Return the rank of a layer type, and -1 for what is no layer."""
+    rank = _ranks.get(cls)
+    if rank is None:
+        rank = _ranks[cls] = getattr(cls, "rank", 0) if _is_layer(cls) else -1
+    return rank
 
 
 def _is_layer(cls: type) -> bool:
@@ -373,7 +419,8 @@ def _unwrap_slot(arg: Any, rule: Any, peel: type | None, check: Callable[[type, 
     """Return the function for one slot of a plan."""
     cls = type(arg)
     if isinstance(rule, list | tuple):
-        return check(cls, _unwrap_slots(arg, rule, peel, container=partial(rebuild, cls)))
+        container = cls if cls is list else partial(rebuild, cls)
+        return check(cls, _unwrap_slots(arg, rule, peel, container=container, check=check))
     if not rule:
         return typed_identity(arg)
     if is_mapped(cls):
@@ -389,10 +436,15 @@ def _unwrap_slot(arg: Any, rule: Any, peel: type | None, check: Callable[[type, 
 
 
 def _unwrap_slots(
-    args: Any, rules: Any, peel: type | None, container: Callable[[Any], Any] | None = None
+    args: Any,
+    rules: Any,
+    peel: type | None,
+    container: Callable[[Any], Any] | None = None,
+    check: Callable[[type, Slot], Slot] = _checked,
 ) -> Callable[[Any], Any]:
-    slots = [_unwrap_slot(a, rule, peel) for a, rule in zip(args, rules, strict=True)]
-    plan = partial(_fold_exactly, fold_of(len(slots)), slots)
+    slots = [_unwrap_slot(a, rule, peel, check) for a, rule in zip(args, rules, strict=True)]
+    fold = fold_of(len(slots))
+    plan = partial(fold, slots) if check is _trusted else partial(_fold_exactly, fold, slots)
     return plan if container is None else lambda items: container(plan(items))
 
 
@@ -511,13 +563,13 @@ def wrap_response(name: str, response: Any, wrap_type: type, attributes: Mapping
     plan = hook_method_response_functions.get((name, wrap_type, cls))
     if plan is None:
         key: Any = (name, wrap_type, cls)
-        if is_mapped(cls) or is_container(cls):
+        if not is_flat(cls):
             key = (name, wrap_type, signature(response))
             plan = hook_method_response_functions.get(key)
         if plan is None:
             plan = _wrap_slot(response, build_rule(response), wrap_type, check=_trusted)
             _remember(hook_method_response_functions, key, plan)
-    return plan(response, **attributes)
+    return plan(response, **attributes) if attributes else plan(response)
 
 
 def _wrap_slot(response: Any, rule: Any, wrap_type: type, check: Callable[[type, Slot], Slot] = _checked) -> Slot:

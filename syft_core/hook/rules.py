@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from syft_core.hook.folds import Slot, one, zero
@@ -47,6 +47,7 @@ def resolve(registry: Registry[Any, Any], cls: type) -> Any:
 def forget_nearest() -> None:
     """Drop what was concluded from the registries, because one of them has grown."""
     _nearest.clear()
+    _flatness.clear()
 
 
 def _slice_rule(s: slice) -> int:
@@ -83,47 +84,63 @@ def rebuild(cls: type, items: Any) -> Any:
     return cls(items)
 
 
+# Whether walks stop at a type; filled as types are met.
+_flatness: dict[type, bool] = {}
+
+
+def is_flat(cls: type) -> bool:
+    """Say whether instances of ``cls`` are leaves: neither containers nor dicts nor slices."""
+    flat = _flatness.get(cls)
+    if flat is None:
+        flat = _flatness[cls] = not (is_mapped(cls) or is_container(cls))
+    return flat
+
+
 def map_leaves(f: Callable[[Any], Any], obj: Any) -> Any:
     """Apply ``f`` to everything in ``obj`` that is not itself a list, tuple, dict or slice."""
     cls = type(obj)
+    if is_flat(cls):
+        return f(obj)
     if cls is dict:
         return {key: map_leaves(f, value) for key, value in obj.items()}
+    if cls is slice:
+        return slice(f(obj.start), f(obj.stop), f(obj.step))
     if issubclass(cls, dict):
         twin = copy.copy(obj)
         twin.update({key: map_leaves(f, value) for key, value in obj.items()})
         return twin
-    if cls is slice:
-        return slice(map_leaves(f, obj.start), map_leaves(f, obj.stop), map_leaves(f, obj.step))
-    if is_container(cls):
-        return rebuild(cls, [map_leaves(f, item) for item in obj])
-    return f(obj)
+    return rebuild(cls, [map_leaves(f, item) for item in obj])
 
 
-def leaves(obj: Any) -> Iterator[Any]:
-    """Yield what ``map_leaves`` would visit, in the same order."""
+def leaves(obj: Any) -> list[Any]:
+    """Return what ``map_leaves`` would visit, in the same order."""
+    found: list[Any] = []
+    _collect(obj, found)
+    return found
+
+
+def _collect(obj: Any, found: list[Any]) -> None:
     cls = type(obj)
-    if issubclass(cls, dict):
-        for value in obj.values():
-            yield from leaves(value)
+    if is_flat(cls):
+        found.append(obj)
     elif cls is slice:
-        yield from leaves((obj.start, obj.stop, obj.step))
-    elif is_container(cls):
-        for item in obj:
-            yield from leaves(item)
+        found += (obj.start, obj.stop, obj.step)
     else:
-        yield obj
+        for item in obj.values() if issubclass(cls, dict) else obj:
+            _collect(item, found)
 
 
 def signature(obj: Any) -> Any:
     """Describe nesting, arity and the type of every slot, hashable."""
     cls = type(obj)
+    if is_flat(cls):
+        return cls
+    if cls is slice:
+        return (slice, type(obj.start), type(obj.stop), type(obj.step))
     if issubclass(cls, dict):
         return (cls, *[(key, signature(value)) for key, value in obj.items()])
-    if cls is slice:
-        return (slice, signature(obj.start), signature(obj.stop), signature(obj.step))
-    if is_container(cls):
-        return (cls, *[signature(item) for item in obj])
-    return cls
+    types = tuple(map(type, obj))
+    return (cls, types if all(map(is_flat, types)) else tuple([signature(item) for item in obj]))
 
 
 type_rule.update({list: _list_rule, tuple: _tuple_rule, slice: _slice_rule, dict: one, type(None): zero})

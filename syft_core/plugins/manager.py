@@ -51,8 +51,8 @@ class PluginManager:
             self._offered.clear()
             self._pluggy.register(plugin, name=name)
             self._require_known_hooks(plugin, name)
-            self.backends.update(self._offered.backends)
             default_register_tensor(*self._offered.types)
+            self.backends.update(self._offered.backends)
             self.provided[name] = list(self._offered.backends)
         except Exception as error:
             if self._pluggy.has_plugin(name):
@@ -81,7 +81,7 @@ class PluginManager:
             self.register(entry_point.load(), entry_point.name)
         except PluginError as error:
             self.failures[entry_point.name] = error
-        except Exception as error:  # noqa: BLE001  # a third party's module may raise anything on import
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # a third party's module may raise anything
             reason = f"it cannot be imported ({type(error).__name__}: {error})"
             self.failures[entry_point.name] = PluginError.broken(entry_point.name, reason)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -24,8 +25,6 @@ class AbstractTensor(Identified, Forwarding):
 
     rank: ClassVar[int] = MEANING
     """Which layer comes off first when several types meet; see Note [Ranks] in ``hook_args``."""
-    records_lineage: ClassVar[bool] = False
-    """Whether results remember their ``parents`` and ``command``."""
     rules: ClassVar[Mapping[str, Answer]] = {}
     """The operations that the type answers itself."""
     handle: ClassVar[Callable[..., Any] | None] = None
@@ -119,7 +118,7 @@ class AbstractTensor(Identified, Forwarding):
         twin = self.copy()
         for name in ("_syft_id", "_syft_owner", "_syft_tags", "_syft_description"):
             if name in self.__dict__:
-                setattr(twin, name, self.__dict__[name])
+                setattr(twin, name, copy.copy(self.__dict__[name]) if name == "_syft_tags" else self.__dict__[name])
         return twin
 
     def __str__(self) -> str:

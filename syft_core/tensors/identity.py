@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from syft_core.hook.hook import current_worker
 from syft_core.ids import IdProvider
@@ -15,6 +15,8 @@ class Identified:
     """What everything in a chain has: an id, an owner, tags and a description, each made when first asked for."""
 
     is_wrapper: bool = False
+    records_lineage: ClassVar[bool] = False
+    """Whether results of this type remember their ``parents`` and ``command``."""
     _syft_id: int | str | None = None
     _syft_owner: Any = None
     _syft_tags: set[str] | None = None

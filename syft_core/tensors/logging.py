@@ -28,13 +28,15 @@ class LoggingTensor(AbstractTensor):
     @classmethod
     def on_function_call(cls, command: Command) -> None:
         """Log a function under its full name."""
-        name = command[0]
-        _log.info("%s %s", "Log function" if name.rsplit(".", 1)[-1] in cls.introduced else "Default log", name)
+        if _log.isEnabledFor(logging.INFO):
+            name = command[0]
+            _log.info("%s %s", "Log function" if name.rsplit(".", 1)[-1] in cls.introduced else "Default log", name)
 
     @classmethod
     def on_method_call(cls, command: Command) -> None:
         """Log a method under its own name."""
-        _log.info("Log method %s", command[0].rsplit(".", 1)[-1])
+        if _log.isEnabledFor(logging.INFO):
+            _log.info("Log method %s", command[0].rsplit(".", 1)[-1])
 
     def manual_add(self, other: Any) -> LoggingTensor:
         """Add without decorators, to show what they do: unwrap, compute, wrap."""

@@ -1,0 +1,142 @@
+"""The rules of docs/architecture.md that a machine can check."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CORE = ROOT / "syft_core"
+PACKAGES = [CORE, ROOT / "syft_torch", ROOT / "syft_numpy"]
+
+
+def python(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_all_of_the_core_loads_no_framework() -> None:
+    modules = [m.name for m in pkgutil.walk_packages([str(CORE)], "syft_core.")]
+    assert len(modules) > 20
+    loaded = python(f"import sys, importlib\nfor m in {modules!r}: importlib.import_module(m)\nprint(*sys.modules)")
+    assert not {"torch", "numpy", "syft_torch", "syft_numpy"} & set(loaded.split())
+
+
+def test_importing_a_plugin_does_not_import_its_framework() -> None:
+    loaded = python("import sys, syft_torch.plugin, syft_numpy.plugin\nprint(*sys.modules)")
+    assert not {"torch", "numpy"} & set(loaded.split())
+
+
+def test_the_core_does_not_name_a_framework_in_its_code() -> None:
+    words = re.compile(r"\b(torch|numpy|jax)\b")
+    for path in CORE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        docstrings = {
+            node.body[0].value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and node.body
+            and isinstance(node.body[0], ast.Expr)
+        }
+        found = [
+            ast.unparse(node)
+            for node in ast.walk(tree)
+            if (isinstance(node, ast.Name) and words.search(node.id))
+            or (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and node not in docstrings
+                and re.fullmatch(r"(torch|numpy|jax)[\w.]*", node.value)
+            )
+        ]
+        assert found == [], path
+
+
+def test_nothing_on_the_wire_side_evaluates_or_unpickles() -> None:
+    allowed = {CORE / "testing" / "conformance.py"}
+    for package in PACKAGES:
+        for path in set(package.rglob("*.py")) - allowed:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    assert node.func.id not in {"eval", "exec", "compile", "__import__"}, path
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+                    assert not {"pickle", "marshal", "shelve", "dill", "cloudpickle"} & set(names), path
+
+
+def test_asserts_are_no_control_flow() -> None:
+    for package in PACKAGES:
+        for path in package.rglob("*.py"):
+            if "testing" not in path.parts:
+                asserts = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Assert)]
+                assert asserts == [], path
+
+
+def test_library_code_does_not_print() -> None:
+    speakers = {CORE / "cli.py", CORE / "demo.py"}
+    for package in PACKAGES:
+        for path in set(package.rglob("*.py")) - speakers:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    assert node.func.id != "print", path
+
+
+def test_both_backends_have_the_same_files() -> None:
+    wanted = {"plugin", "hook", "hook_args", "attributes", "wrapper", "native", "serde", "py"}
+    for backend in ("syft_torch", "syft_numpy"):
+        assert wanted <= {path.stem for path in (ROOT / backend).iterdir()}
+
+
+def test_every_plugin_hook_has_documentation_and_a_test() -> None:
+    pytest.importorskip("pluggy")
+    from syft_core.plugins import hookspecs  # noqa: PLC0415  # after the skip
+
+    documentation = (ROOT / "docs" / "architecture.md").read_text()
+    tests = "".join(path.read_text() for path in (ROOT / "tests" / "core").rglob("*.py"))
+    specs = [name for name, value in vars(hookspecs).items() if hasattr(value, "syft_core_spec")]
+    assert specs
+    for name in specs:
+        assert getattr(hookspecs, name).__doc__
+        assert f"`{name}`" in documentation
+        assert f"def {name}(" in tests
+
+
+def test_every_public_name_of_the_seeds_exists_at_its_place() -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("numpy")
+    from importlib import import_module  # noqa: PLC0415  # after the skip
+
+    places = {
+        "syft_torch.hook": "TorchHook",
+        "syft_torch.attributes": "TorchAttributes",
+        "syft_core.hook.overload": "Module Overloaded overloaded",
+        "syft_core.tensors.logging": "LoggingTensor",
+        "syft_core.tensors.plus_is_minus": "PlusIsMinusTensor",
+        "syft_core.tensors.polynomial": "PolynomialTensor",
+        "syft_core.tensors.abstract": "AbstractTensor",
+        "syft_torch.native": "TorchTensor",
+        "syft_torch.hook_args": """build_rule build_args_hook build_get_tensor_type build_hook_args_function
+            build_hook_response_function build_response_hook build_register_response_function build_register_response
+            register_response register_tensor hook_method_args hook_function_args hook_response one zero_fold one_fold
+            two_fold three_fold four_fold five_fold six_fold seven_fold eight_fold many_fold one_layer two_layers
+            three_layers four_layers typed_identity""",
+        "syft_core.hook.hook_args": """hook_method_args_functions hook_method_response_functions
+            get_tensor_type_functions register_response_functions base_types one get_child type_rule forward_func
+            backward_func ambiguous_methods ambiguous_functions register_type_rule register_forward_func
+            register_backward_func register_ambiguous_method register_ambiguous_function default_backward_func
+            default_register_tensor unwrap_args_from_method unwrap_args_from_function build_unwrap_args_from_function
+            build_unwrap_args_with_rules hook_response build_wrap_reponse_from_function build_wrap_response_with_rules
+            build_rule build_get_tensor_type one_layer two_layers three_layers four_layers get_element_at zero_fold
+            one_fold two_fold three_fold four_fold five_fold six_fold seven_fold eight_fold many_fold typed_identity
+            register_response build_register_response_function register_tensor build_register_response""",
+    }
+    for module, names in places.items():
+        for name in names.split():
+            assert hasattr(import_module(module), name), f"{module}.{name}"

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import toy
+from syft_toy.attributes import ToyAttributes
+from syft_toy.hook import ToyHook
+from toy_layers import Watcher, values
+
+from syft_core.exceptions import OperationNotAllowedError, PluginError
+from syft_core.hook.attributes import (
+    INPLACE_OPERATORS,
+    OPERATORS,
+    REFLECTED_OPERATORS,
+    FrameworkAttributes,
+    OpTable,
+    describe_op,
+)
+from syft_core.hook.dispatch import dispatch
+
+
+@pytest.fixture(scope="module")
+def attributes() -> ToyAttributes:
+    return ToyAttributes(toy)
+
+
+# --- one operation
+
+
+@pytest.mark.parametrize(
+    ("name", "spelling", "inplace", "operation", "attr"),
+    [
+        ("toy.add", "function", False, "add", "add"),
+        ("toy.nn.relu", "function", False, "relu", "relu"),
+        ("toy.Vector.__add__", "method", False, "add", "__add__"),
+        ("toy.Vector.__radd__", "method", False, "add", "__radd__"),
+        ("toy.Vector.__iadd__", "method", True, "add", "__iadd__"),
+        ("toy.Vector.add_", "method", True, "add", "add_"),
+        ("toy.Vector.__truediv__", "method", False, "div", "__truediv__"),
+        ("toy.Vector.__lt__", "method", False, "lt", "__lt__"),
+        ("toy.Vector.__neg__", "method", False, "neg", "__neg__"),
+        ("toy.Vector.__invert__", "method", False, "bitwise_not", "__invert__"),
+        ("toy.Vector.shape.__get__", "getter", False, "shape", "shape"),
+        ("toy.subtract", "function", False, "sub", "subtract"),
+        ("toy.concatenate", "function", False, "cat", "concatenate"),
+    ],
+)
+def test_all_spellings_of_an_operation_share_its_name(
+    name: str, spelling: Any, inplace: bool, operation: str, attr: str
+) -> None:
+    op = describe_op(name, abs, spelling, inplace=inplace)
+
+    assert (op.operation, op.attr, op.inplace) == (operation, attr, inplace)
+
+
+def test_an_operation_knows_whether_its_operands_are_swapped() -> None:
+    assert describe_op("toy.Vector.__rsub__", abs, "method").reflected
+    assert not describe_op("toy.Vector.__sub__", abs, "method").reflected
+
+
+def test_what_runs_an_operation_is_its_function_unless_said_otherwise() -> None:
+    assert describe_op("toy.f", abs, "function").run is abs
+    assert describe_op("toy.f", abs, "function", run=len).run is len
+
+
+def test_facts_about_an_operation_are_kept() -> None:
+    op = describe_op("toy.Vector.item", abs, "method", reveals=True, local=True)
+
+    assert op.reveals
+    assert op.local
+
+
+# --- the table
+
+
+def test_the_table_is_read_by_function_and_by_name(attributes: ToyAttributes) -> None:
+    assert attributes.ops.of(toy.add) is attributes.ops.named("toy.add")
+    assert attributes.ops.of(toy.nn.relu).name == "toy.nn.relu"
+    assert attributes.ops.named("toy.Vector.sum").func is toy.Vector.sum
+    assert attributes.ops.of(toy.Vector.shape.fget).name == "toy.Vector.shape.__get__"
+
+
+def test_the_table_is_a_collection(attributes: ToyAttributes) -> None:
+    assert len(attributes.ops) == len(list(attributes.ops)) > 50
+    assert "toy.add" in attributes.ops
+    assert "toy.save" not in attributes.ops
+
+
+def test_a_function_that_is_not_listed_is_refused_with_what_is_near(attributes: ToyAttributes) -> None:
+    def relu(x: Any) -> Any:
+        return x
+
+    with pytest.raises(OperationNotAllowedError) as caught:
+        attributes.ops.of(relu)
+
+    assert str(caught.value) == (
+        f"cannot run '{__name__}.{relu.__qualname__}' on a chain: it is not in the toy op table, which lists what may "
+        "run; use toy.nn.relu, "
+        "or add it with `hook.attributes.allow(function)` if it touches nothing but its arguments"
+    )
+
+
+def test_a_name_that_is_not_listed_is_refused(attributes: ToyAttributes) -> None:
+    with pytest.raises(OperationNotAllowedError) as caught:
+        attributes.ops.named("os.system")
+
+    assert str(caught.value) == (
+        "cannot run 'os.system' on a chain: it is not in the toy op table, which lists what may run; "
+        "add it with `hook.attributes.allow(function)` if it touches nothing but its arguments"
+    )
+
+
+def test_a_misspelt_name_is_refused_with_the_right_one(attributes: ToyAttributes) -> None:
+    with pytest.raises(OperationNotAllowedError, match=r"use toy\.Vector\.sigmoid, or add it"):
+        attributes.ops.named("toy.Vector.sigmoidd")
+
+
+def test_an_excluded_function_is_refused_on_a_chain(hook: ToyHook, tmp_path: Any) -> None:
+    with pytest.raises(OperationNotAllowedError, match=r"cannot run 'toy\.save' on a chain"):
+        toy.save(Watcher().on(toy.Vector([1.0])), str(tmp_path / "leak"))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refusal_is_also_the_runtime_error_of_old() -> None:
+    assert issubclass(OperationNotAllowedError, RuntimeError)
+
+
+def test_two_functions_under_one_name_are_refused() -> None:
+    table = OpTable("toy", [describe_op("toy.f", abs, "function")])
+
+    with pytest.raises(PluginError, match=r"its op table has two functions called 'toy\.f'"):
+        table.add(describe_op("toy.f", len, "function"))
+
+
+def test_two_names_of_one_function_are_found_and_the_first_is_the_functions_own() -> None:
+    first, second = describe_op("toy.f", abs, "function"), describe_op("toy.alias", abs, "function")
+
+    table = OpTable("toy", [first, second])
+
+    assert table.named("toy.alias") is second
+    assert table.of(abs) is first
+
+
+# --- allow
+
+
+def test_an_allowed_function_may_run_on_a_chain(hook: ToyHook) -> None:
+    def double(x: Any) -> Any:
+        return x * 2
+
+    op = hook.attributes.allow(double, "toy.double_for_attributes")
+
+    assert "toy.double_for_attributes" in hook.attributes.allowed_commands
+    assert hook.attributes.ops.of(double) is op
+    assert values(dispatch(op, (Watcher().on(toy.Vector([4.0])),), {})) == [8.0]
+
+
+def test_an_allowed_function_is_named_after_its_module_unless_said_otherwise() -> None:
+    attributes = ToyAttributes(toy)
+
+    op = attributes.allow(toy.save, local=True)
+
+    assert op.name == "toy.save"
+    assert op.local
+    assert attributes.ops.named("toy.save") is op
+
+
+def test_what_one_table_allows_another_does_not(attributes: ToyAttributes) -> None:
+    ToyAttributes(toy).allow(toy.save)
+
+    assert "toy.save" not in attributes.ops
+
+
+# --- names and guards
+
+
+@pytest.mark.parametrize("name", [*sorted(INPLACE_OPERATORS), "add_", "__setitem__"])
+def test_what_changes_a_tensor_is_in_place(attributes: ToyAttributes, name: str) -> None:
+    assert attributes.is_inplace_method(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["__invert__", "__index__", "__int__", "__init__", "__iter__", "__init_subclass__", "add", "__add__", "_"]
+)
+def test_what_only_looks_like_it_is_not_in_place(attributes: ToyAttributes, name: str) -> None:
+    assert not attributes.is_inplace_method(name)
+
+
+def test_in_place_names_are_in_place_operations_and_no_others(attributes: ToyAttributes) -> None:
+    assert {op.attr for op in attributes.ops if op.inplace} == {
+        name for name in attributes.inplace_methods if hasattr(toy.Vector, name)
+    }
+
+
+def test_each_operator_has_an_in_place_and_a_reflected_form() -> None:
+    assert set(INPLACE_OPERATORS) == {name.replace("__", "__i", 1) for name in OPERATORS}
+    assert set(REFLECTED_OPERATORS) == {name.replace("__", "__r", 1) for name in OPERATORS}
+
+
+def test_the_original_of_a_command_has_native_before_its_last_name() -> None:
+    assert FrameworkAttributes.get_native_framework_name("toy.add") == "toy.native_add"
+    assert FrameworkAttributes.get_native_framework_name("toy.nn.relu") == "toy.nn.native_relu"
+    assert FrameworkAttributes.get_native_framework_name("add") == "native_add"
+
+
+def test_native_commands_are_the_functions(attributes: ToyAttributes) -> None:
+    assert attributes.native_commands["toy.nn.relu"] == "toy.nn.native_relu"
+    assert "toy.Vector.sum" not in attributes.native_commands
+
+
+def test_the_guard_passes_listed_commands_and_refuses_others(attributes: ToyAttributes) -> None:
+    assert attributes._command_guard("toy.add") == "toy.add"
+    assert attributes._command_guard("toy.add", get_native=True) == "toy.native_add"
+    assert attributes._is_command_valid_guard("toy.add")
+    assert not attributes._is_command_valid_guard("toy.save")
+    with pytest.raises(RuntimeError, match=r"cannot run 'toy\.save' on a chain"):
+        attributes._command_guard("toy.save")

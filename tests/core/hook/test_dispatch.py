@@ -1,0 +1,394 @@
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+import toy
+from syft_toy.hook import ToyHook
+from syft_toy.wrapper import Wrapper
+from toy_layers import Negating, Scaled, Watcher, under, values
+
+from syft_core.exceptions import MixedLayersError, NotRegisteredError, OperationNotAllowedError
+from syft_core.hook import dispatch as dispatching
+from syft_core.hook import hook_args
+from syft_core.hook.dispatch import HEAD, MEANING, TRANSPARENT, Call, dispatch, framework_of, proceed
+from syft_core.hook.overload import overloaded
+from syft_core.tensors.abstract import AbstractTensor
+from syft_core.tensors.plus_is_minus import PlusIsMinusTensor
+
+pytestmark = pytest.mark.usefixtures("hook")
+
+
+class Catchall(AbstractTensor):
+    """Answers everything itself, and lets additions proceed."""
+
+    seen: ClassVar[list[Call]] = []
+
+    @classmethod
+    def handle(cls, call: Call, proceed: Any) -> Any:
+        cls.seen.append(call)
+        return proceed(call) if call.op.operation in ("add", "cat") else f"{call.op.name} is not answered"
+
+    @overloaded.method
+    def mul(self, _self: Any, other: Any) -> Any:
+        return _self * other
+
+
+class Listener(AbstractTensor):
+    """Hears of every call."""
+
+    rank = TRANSPARENT
+    heard: ClassVar[list[Any]] = []
+
+    @classmethod
+    def on_function_call(cls, command: Any) -> None:
+        cls.heard.append(("function", command))
+
+    @classmethod
+    def on_method_call(cls, command: Any) -> None:
+        cls.heard.append(("method", command))
+
+
+class Remembering(AbstractTensor):
+    records_lineage = True
+
+
+hook_args.default_register_tensor(Catchall, Listener, Remembering)
+
+
+@pytest.fixture(autouse=True)
+def forget_what_was_seen() -> None:
+    Catchall.seen.clear()
+    Listener.heard.clear()
+
+
+# --- down the chain and up again
+
+
+def test_a_call_without_layers_is_the_frameworks_own(hook: ToyHook) -> None:
+    x = toy.Vector([1.0, 2.0])
+
+    result = dispatch(hook.attributes.ops.named("toy.add"), (x, 1), {})
+
+    assert type(result) is toy.Vector
+    assert result.tolist() == [2.0, 3.0]
+
+
+def test_an_answer_comes_back_under_the_same_layers() -> None:
+    x = Watcher().on(Scaled(scale=2).on(toy.Vector([1.0, 2.0])))
+
+    result = toy.tanh(x * 0)
+
+    assert str(result) == "(Wrapper)>Watcher>Scaled>Vector([0.0, 0.0])"
+    assert result.child.child.scale == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "shown"),
+    [
+        (lambda x: toy.split(x, 1), "[(Wrapper)>Watcher>Vector([1.0]), (Wrapper)>Watcher>Vector([2.0])]"),
+        (lambda x: toy.unbind(x), "((Wrapper)>Watcher>Vector([1.0]), (Wrapper)>Watcher>Vector([2.0]))"),
+        (
+            lambda x: toy.minmax(x),
+            "MinMax(low=(Wrapper)>Watcher>Vector([1.0]), high=(Wrapper)>Watcher>Vector([2.0]))",
+        ),
+        (lambda x: x.max(0), "Max(values=(Wrapper)>Watcher>Vector([2.0]), indices=(Wrapper)>Watcher>Vector([1]))"),
+        (
+            lambda x: toy.summary(x),
+            "{'sum': (Wrapper)>Watcher>Vector([3.0]), 'length': 2, "
+            "'ends': ((Wrapper)>Watcher>Vector([1.0]), (Wrapper)>Watcher>Vector([2.0]))}",
+        ),
+        (lambda x: x[x > 1], "(Wrapper)>Watcher>Vector([2.0])"),
+        (lambda x: x.tolist(), "[1.0, 2.0]"),
+        (lambda x: len(x), "2"),
+        (lambda x: x.shape, "(2,)"),
+        (lambda x: x.sum().item(), "3.0"),
+    ],
+)
+def test_every_kind_of_answer_keeps_its_structure(call: Any, shown: str) -> None:
+    assert str(call(Watcher().on(toy.Vector([1.0, 2.0])))) == shown
+
+
+def test_layers_without_a_wrapper_are_answered_too() -> None:
+    layer = under(Watcher(), 1.0, 2.0)
+
+    assert str(toy.cat([layer, layer])) == "Watcher>Vector([1.0, 2.0, 1.0, 2.0])"
+    assert str(layer + 1) == "Watcher>Vector([2.0, 3.0])"
+
+
+# --- several layers in one call
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_the_layer_of_the_higher_rank_comes_off_first(flip: bool) -> None:
+    operands = [Watcher().on(toy.Vector([1.0])), Scaled().on(toy.Vector([2.0]))]
+
+    x, y = reversed(operands) if flip else operands
+
+    assert str(x + y) == "(Wrapper)>Watcher>Scaled>Vector([3.0])"
+
+
+def test_ranks_are_in_the_order_of_the_chain() -> None:
+    assert HEAD > TRANSPARENT > MEANING
+    assert (Wrapper.rank, Watcher.rank, AbstractTensor.rank) == (HEAD, TRANSPARENT, MEANING)
+
+
+def test_two_meanings_in_one_call_are_refused_with_advice() -> None:
+    with pytest.raises(MixedLayersError) as caught:
+        Scaled().on(toy.Vector([1.0])) * Negating().on(toy.Vector([1.0]))
+
+    assert str(caught.value) == (
+        "cannot run 'toy.Vector.__mul__': it mixes a Scaled with a Negating, and neither may look into the other; "
+        "put both operands under the same layers first, e.g. `Scaled().on(x)` for the other operand"
+    )
+
+
+def test_two_meanings_are_refused_also_inside_lists_and_keywords() -> None:
+    x, y = Scaled().on(toy.Vector([1.0])), Negating().on(toy.Vector([1.0]))
+
+    with pytest.raises(MixedLayersError, match="mixes a Scaled with a Negating"):
+        toy.cat([x, y])
+    with pytest.raises(MixedLayersError, match="mixes a Scaled with a Negating"):
+        toy.add(x, 1, out=y)
+
+
+def test_differing_attributes_are_refused_with_advice() -> None:
+    with pytest.raises(MixedLayersError) as caught:
+        Scaled(scale=2).on(toy.Vector([1.0])) + Scaled(scale=3).on(toy.Vector([1.0]))
+
+    assert str(caught.value) == (
+        "cannot run 'toy.Vector.__add__': it mixes two Scaleds that differ in scale; "
+        "create both operands with the same scale"
+    )
+
+
+def test_differing_attributes_are_refused_also_inside_lists() -> None:
+    with pytest.raises(MixedLayersError, match="differ in scale"):
+        toy.cat([Scaled(scale=2).on(toy.Vector([1.0])), Scaled(scale=3).on(toy.Vector([1.0]))])
+
+
+@pytest.mark.parametrize(
+    "change", [lambda x, y: x.add_(y), lambda x, y: x.__iadd__(y), lambda x, y: toy.add(x, 1, out=y)]
+)
+def test_differing_attributes_are_refused_also_in_place(change: Any) -> None:
+    x, y = Scaled(scale=2).on(toy.Vector([1.0])), Scaled(scale=3).on(toy.Vector([5.0]))
+
+    with pytest.raises(MixedLayersError, match="differ in scale"):
+        change(x, y)
+
+    assert (values(x), values(y)) == ([1.0], [5.0]), "what is refused has not happened"
+
+
+def test_a_plain_operand_is_lifted_on_either_side() -> None:
+    plain, layer = toy.Vector([3.0]), Negating().on(toy.Vector([-2.0]))
+
+    assert values(layer + plain) == [-5.0]
+    assert values(plain + layer) == [-5.0]
+    assert values(toy.cat([plain, layer])) == [-3.0, -2.0]
+
+
+# --- rules
+
+
+def test_a_rule_answers_every_spelling_of_its_operation() -> None:
+    x, y = PlusIsMinusTensor().on(toy.Vector([5.0])), PlusIsMinusTensor().on(toy.Vector([3.0]))
+
+    assert [values(r) for r in (x + y, x.add(y), toy.add(x, y), x + 3, x.add(y, alpha=2))] == [
+        [2.0],
+        [2.0],
+        [2.0],
+        [2.0],
+        [-1.0],
+    ]
+
+
+@pytest.mark.parametrize("change", [lambda x: x.add_(3.0), lambda x: x.__iadd__(3.0)])
+def test_a_rule_serves_the_operation_in_place_and_objects_stay_themselves(change: Any) -> None:
+    x = PlusIsMinusTensor().on(toy.Vector([5.0]))
+    layer = x.child
+
+    result = change(x)
+
+    assert result is x
+    assert x.child is layer
+    assert values(x) == [2.0]
+
+
+def test_a_plain_tensor_is_not_changed_in_place_into_a_chain(hook: ToyHook) -> None:
+    plain = toy.Vector([1.0])
+
+    with pytest.raises(OperationNotAllowedError) as caught:
+        hook.get_hooked_method("add_")(plain, under(PlusIsMinusTensor(), 1.0))
+
+    assert str(caught.value) == (
+        "cannot run 'toy.Vector.add_' on a PlusIsMinusTensor: a plain tensor cannot be changed in place into a chain; "
+        "write `x = x + y` instead"
+    )
+    assert plain.tolist() == [1.0]
+
+
+def test_a_rule_serves_the_reflected_operator_with_its_operands_in_order() -> None:
+    x = PlusIsMinusTensor().on(toy.Vector([5.0]))
+
+    assert values(1.0 + x) == [-4.0]
+    assert values(1.0 - x) == [6.0]
+    assert values(toy.Vector([1.0]) + x) == [-4.0]
+
+
+def test_operations_without_a_rule_pass() -> None:
+    x = PlusIsMinusTensor().on(toy.Vector([5.0]))
+
+    assert str(x * 2) == "(Wrapper)>PlusIsMinusTensor>Vector([10.0])"
+    assert values(2.0 / x) == [0.4]
+
+
+# --- results that are arguments
+
+
+def test_a_result_that_is_the_tensor_itself_is_the_callers_own_object() -> None:
+    x = Watcher().on(Scaled().on(toy.Vector([1.0])))
+
+    assert x.same() is x
+    assert x.child.same() is x.child
+
+
+@pytest.mark.parametrize("change", [lambda x: x.add_(1.0), lambda x: x.__iadd__(1.0), lambda x: x.__imul__(2.0)])
+def test_an_operation_in_place_returns_the_callers_own_object(change: Any) -> None:
+    data = toy.Vector([1.0])
+    x = Watcher().on(Scaled().on(data))
+    chain = (x, x.child, x.child.child, data)
+
+    result = change(x)
+
+    assert result is x
+    assert (x, x.child, x.child.child, x.child.child.child) == chain
+    assert data.tolist() == [2.0]
+
+
+def test_an_output_argument_comes_back_as_the_callers_own_object() -> None:
+    x, target = Watcher().on(toy.Vector([1.0])), Watcher().on(toy.Vector([0.0]))
+
+    result = toy.add(x, 2.0, out=target)
+
+    assert result is target
+    assert values(target) == [3.0]
+
+
+def test_an_output_in_a_tuple_of_one_comes_back_as_the_callers_own_object(hook: ToyHook) -> None:
+    def fill(x: Any, *, out: tuple[Any]) -> Any:
+        out[0][:] = x
+        return out[0]
+
+    op = hook.attributes.allow(fill, "toy.fill_for_dispatch")
+    target = Watcher().on(toy.Vector([0.0]))
+
+    assert dispatch(op, (Watcher().on(toy.Vector([7.0])),), {"out": (target,)}) is target
+    assert values(target) == [7.0]
+
+
+# --- handle, listeners, lineage
+
+
+def test_a_layer_that_handles_everything_is_asked_where_it_has_no_rule() -> None:
+    x = Catchall().on(toy.Vector([2.0]))
+
+    assert x.child.sum() == "toy.Vector.sum is not answered"
+    assert toy.tanh(x.child) == "toy.tanh is not answered"
+    assert [call.op.name for call in Catchall.seen] == ["toy.Vector.sum", "toy.tanh"]
+
+
+def test_what_proceeds_runs_on_the_children_and_comes_back_under_the_layer() -> None:
+    x = Catchall().on(toy.Vector([2.0]))
+
+    assert str(x + 1) == "(Wrapper)>Catchall>Vector([3.0])"
+    assert str(toy.cat([x, x])) == "(Wrapper)>Catchall>Vector([2.0, 2.0])"
+
+
+def test_a_handler_sees_the_layers_and_the_keywords() -> None:
+    layer = under(Catchall(), 2.0)
+
+    toy.add(layer, 1, out=layer)
+
+    (call,) = Catchall.seen
+    assert call.args == (layer, 1)
+    assert call.kwargs == {"out": layer}
+
+
+def test_a_rule_goes_before_the_handler() -> None:
+    assert values(under(Catchall(), 2.0) * 3) == [6.0]
+    assert Catchall.seen == []
+
+
+def test_proceeding_with_a_plain_call_runs_it(hook: ToyHook) -> None:
+    call = Call(hook.attributes.ops.named("toy.mul"), (toy.Vector([2.0]), 3), {})
+
+    assert proceed(call).tolist() == [6.0]
+
+
+def test_a_listener_hears_of_functions_and_methods_before_they_run() -> None:
+    layer = under(Listener(), 2.0)
+
+    toy.add(layer, 1)
+    layer.clip(0, high=1)
+    _ = layer.shape
+
+    assert Listener.heard == [
+        ("function", ("toy.add", None, (layer, 1), {})),
+        ("method", ("toy.Vector.clip", None, (layer, 0), {"high": 1})),
+    ]
+
+
+def test_a_listener_may_refuse_by_raising() -> None:
+    class Strict(Listener):
+        @classmethod
+        def on_method_call(cls, command: Any) -> None:
+            raise PermissionError(command[0])
+
+    hook_args.default_register_tensor(Strict)
+
+    with pytest.raises(PermissionError, match=r"toy\.Vector\.sum"):
+        Strict().on(toy.Vector([2.0])).sum()
+
+
+def test_a_layer_that_records_lineage_remembers_where_results_come_from() -> None:
+    a, b = under(Remembering(), 1.0), under(Remembering(), 2.0)
+
+    joined = toy.cat([a, b])
+    low, high = toy.minmax(joined)
+
+    assert (joined.parents, joined.command) == ((a, b), "toy.cat")
+    assert low.parents == high.parents == (joined,)
+    assert low.command == "toy.minmax"
+
+
+def test_a_layer_that_does_not_record_keeps_its_results_free() -> None:
+    assert "parents" not in vars(under(Watcher(), 1.0) + 1)
+
+
+# --- frameworks
+
+
+def test_the_framework_of_a_chain_is_that_of_its_end(hook: ToyHook) -> None:
+    x = Watcher().on(Scaled().on(toy.Vector([1.0])))
+
+    assert framework_of(x) is framework_of(x.child.child.child) is hook.attributes
+
+
+def test_a_chain_that_ends_in_nothing_known_is_refused_with_advice() -> None:
+    with pytest.raises(NotRegisteredError) as caught:
+        framework_of(object())
+
+    assert str(caught.value) == (
+        "cannot find builtins.object in 'frameworks': it is not registered; "
+        "load the backend of its framework, e.g. `sy.NumpyHook(numpy)`"
+    )
+
+
+def test_what_was_concluded_about_answers_stays_bounded(monkeypatch: pytest.MonkeyPatch, hook: ToyHook) -> None:
+    monkeypatch.setattr(dispatching, "PLAN_LIMIT", 3)
+    monkeypatch.setattr(dispatching, "_answers", {})
+    x = Watcher().on(toy.Vector([1.0]))
+
+    for name in ("sum", "mean", "exp", "tanh", "copy", "any"):
+        hook.get_hooked_method(name)(x)
+        assert len(dispatching._answers) <= 3

@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import types
+import warnings
+from typing import Any
+
+import pytest
+import toy
+from syft_toy.hook import ToyHook
+from toy_layers import Scaled, Watcher, under, values
+
+from syft_core.exceptions import NotTheFrameworkError, OperationNotAllowedError
+from syft_core.hook.hook import FrameworkHook, Patches, attached_hook, current_hook, current_worker
+from syft_core.tensors.abstract import AbstractTensor
+from syft_core.workers.base import BaseWorker
+
+
+def everything() -> list[dict[str, Any]]:
+    """Return all that a hook may have changed."""
+    return [dict(vars(target)) for target in (toy, toy.nn, toy.Vector, AbstractTensor)]
+
+
+# --- Patches
+
+
+class Target:
+    kept = "before"
+
+
+def test_patches_are_taken_back_the_last_one_first() -> None:
+    before, patches, order = dict(vars(Target)), Patches(), []
+
+    patches.set(Target, "kept", "changed")
+    patches.set(Target, "kept", "changed again")
+    patches.set(Target, "added", 1)
+    patches.on_undo(lambda: order.append(Target.kept))
+    changed = (Target.kept, Target.added)
+    patches.undo()
+
+    assert changed == ("changed again", 1)
+    assert order == ["changed again"]
+    assert dict(vars(Target)) == before
+
+
+def test_a_patch_over_an_inherited_name_is_taken_off_and_not_copied() -> None:
+    class Heir(Target):
+        pass
+
+    patches = Patches()
+    patches.set(Heir, "kept", "changed")
+    patches.undo()
+
+    assert "kept" not in vars(Heir)
+    assert Heir.kept == "before"
+
+
+def test_patches_give_back_the_very_descriptor() -> None:
+    class Static:
+        f = staticmethod(abs)
+
+    descriptor, patches = vars(Static)["f"], Patches()
+    patches.set(Static, "f", None)
+    patches.undo()
+
+    assert vars(Static)["f"] is descriptor
+
+
+def test_patches_are_taken_back_once() -> None:
+    patches, times = Patches(), []
+    patches.on_undo(lambda: times.append(1))
+
+    patches.undo()
+    patches.undo()
+
+    assert times == [1]
+
+
+# --- attaching
+
+
+def test_a_hook_attaches_the_framework(hook: ToyHook) -> None:
+    assert hook.framework is toy
+    assert current_hook() is hook
+    assert attached_hook("toy") is hook
+    assert current_worker() is hook.local_worker
+    assert toy.native_cat is toy.cat
+    assert repr(hook) == "<ToyHook on, local worker 'me'>"
+
+
+def test_the_options_of_a_hook_are_kept() -> None:
+    with ToyHook(toy, None, False, False, 3) as hook:
+        assert (hook.is_client, hook.verbose, hook.queue_size) == (False, False, 3)
+        assert (hook.local_worker.is_client_worker, hook.local_worker.verbose) == (False, False)
+        assert hook.to_auto_overload == {}
+
+
+def test_the_defaults_are_those_of_the_published_interface(hook: ToyHook) -> None:
+    assert (hook.is_client, hook.verbose, hook.queue_size) == (True, True, 0)
+
+
+def test_a_given_worker_becomes_the_local_one() -> None:
+    bob = BaseWorker(id="bob")
+
+    with ToyHook(toy, local_worker=bob) as hook:
+        assert hook.local_worker is bob
+        assert current_worker() is bob
+        assert bob.hook is hook
+
+
+def test_verbosity_is_set_on_the_worker_too(hook: ToyHook) -> None:
+    hook.set_verbose(False)
+
+    assert (hook.verbose, hook.local_worker.verbose) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("thing", "name"),
+    [
+        (types, "types"),
+        (None, "NoneType"),
+        ("toy", "str"),
+        (toy.Vector, "Vector"),
+        (types.ModuleType("toy"), "toy"),
+    ],
+)
+def test_something_that_is_not_the_framework_is_refused(thing: Any, name: str) -> None:
+    with pytest.raises(NotTheFrameworkError) as caught:
+        ToyHook(thing)
+
+    assert str(caught.value) == (
+        f"cannot hook {name!r}: ToyHook takes the toy module itself; write `import toy` and `ToyHook(toy)`"
+    )
+    assert current_hook() is None
+
+
+# --- sharing
+
+
+def test_a_second_hook_warns_and_shares(hook: ToyHook) -> None:
+    with pytest.warns(UserWarning, match="hooked already") as caught:
+        second = ToyHook(toy, local_worker=BaseWorker(id="ignored"))
+
+    with second:
+        assert [str(w.message) for w in caught] == [
+            "toy is hooked already: this ToyHook shares the first one's local worker 'me'; "
+            "keep one hook, or take the other off with `hook.unhook()`"
+        ]
+        assert caught[0].filename == __file__, "the warning points at the caller"
+        assert second.local_worker is hook.local_worker
+        assert second.attributes is hook.attributes
+        assert second.to_auto_overload is hook.to_auto_overload
+
+
+@pytest.mark.parametrize("first_goes_first", [True, False])
+def test_the_framework_stays_hooked_until_the_last_hook_is_off(first_goes_first: bool) -> None:
+    before = everything()
+    first = ToyHook(toy)
+    with pytest.warns(UserWarning, match="hooked already"):
+        second = ToyHook(toy)
+    one, other = (first, second) if first_goes_first else (second, first)
+
+    one.unhook()
+    one.unhook()
+    still = attached_hook("toy")
+    other.unhook()
+
+    assert still is first
+    assert attached_hook("toy") is None
+    assert everything() == before
+
+
+# --- taking it off
+
+
+def test_unhooking_restores_everything() -> None:
+    before = everything()
+
+    hook = ToyHook(toy)
+    during = everything()
+    hook.unhook()
+
+    assert during != before
+    for was, now in zip(before, everything(), strict=True):
+        assert list(was) == list(now)
+        assert [name for name in was if was[name] is not now[name]] == []
+    assert (current_hook(), attached_hook("toy"), current_worker()) == (None, None, None)
+    assert repr(hook) == "<ToyHook off, local worker 'me'>"
+
+
+def test_leaving_the_block_unhooks_also_after_an_error() -> None:
+    before = everything()
+
+    with pytest.raises(ZeroDivisionError), ToyHook(toy):
+        _ = 1 / 0
+
+    assert everything() == before
+
+
+def test_a_framework_can_be_hooked_again_without_a_warning() -> None:
+    ToyHook(toy).unhook()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with ToyHook(toy) as hook:
+            assert values(Watcher().on(toy.Vector([1.0])) + 1) == [2.0]
+
+    assert not hook._hooked
+
+
+def test_a_chain_made_before_unhooking_works_after_hooking_again() -> None:
+    with ToyHook(toy):
+        x = Watcher().on(toy.Vector([1.0]))
+
+    with ToyHook(toy):
+        assert values(x + 1) == [2.0]
+
+
+# --- failing half-way
+
+
+class HalfHook(ToyHook):
+    """Fails after it has changed something."""
+
+    def _install(self, patches: Patches) -> None:
+        super()._install(patches)
+        patches.set(toy, "half", True)
+        raise KeyboardInterrupt
+
+
+def test_a_failing_installation_leaves_nothing_behind() -> None:
+    before, bob = everything(), BaseWorker(id="bob")
+
+    with pytest.raises(KeyboardInterrupt):
+        HalfHook(toy, local_worker=bob)
+
+    assert everything() == before
+    assert current_hook() is None
+    assert bob.hook is None
+    with ToyHook(toy) as hook:
+        assert current_hook() is hook
+
+
+def test_a_hook_that_lacks_a_part_cannot_be_made() -> None:
+    class Incomplete(FrameworkHook):
+        name = "toy"
+
+    with pytest.raises(TypeError, match="abstract"):
+        Incomplete(toy)
+
+
+# --- the road as functions
+
+METHOD_GETTERS = (
+    "get_hooked_method",
+    "get_hooked_syft_method",
+    "get_hooked_pointer_method",
+    "get_hooked_multi_pointer_method",
+    "get_hooked_additive_shared_method",
+)
+
+
+@pytest.mark.parametrize("getter", METHOD_GETTERS)
+def test_a_hooked_method_runs_plain_tensors_natively_and_chains_by_their_layers(hook: ToyHook, getter: str) -> None:
+    method = getattr(hook, getter)("clip")
+
+    assert method(toy.Vector([5.0]), 0, high=2).tolist() == [2]
+    assert str(method(Watcher().on(toy.Vector([5.0])), 0, high=2)) == "(Wrapper)>Watcher>Vector([2])"
+
+
+def test_a_hooked_method_keeps_the_attributes_of_a_layer(hook: ToyHook) -> None:
+    assert hook.get_hooked_syft_method("sum")(under(Scaled(scale=4), 1.0)).scale == 4
+
+
+def test_a_hooked_method_in_place_returns_the_tensor_itself(hook: ToyHook) -> None:
+    x = Watcher().on(toy.Vector([5.0]))
+
+    assert hook.get_hooked_method("add_")(x, 1) is x
+    assert values(x) == [6.0]
+
+
+def test_a_hooked_function_runs_plain_tensors_natively_and_chains_by_their_layers(hook: ToyHook) -> None:
+    relu = hook.get_hooked_func("toy.nn.relu")
+
+    assert relu(toy.Vector([-1.0, 1.0])).tolist() == [0.0, 1.0]
+    assert values(relu(Watcher().on(toy.Vector([-1.0, 1.0])))) == [0.0, 1.0]
+
+
+def test_a_function_that_is_not_listed_cannot_be_hooked(hook: ToyHook) -> None:
+    with pytest.raises(OperationNotAllowedError, match=r"cannot run 'toy\.save' on a chain"):
+        hook.get_hooked_func("toy.save")
+
+
+def test_a_method_that_is_not_listed_cannot_be_hooked(hook: ToyHook) -> None:
+    with pytest.raises(OperationNotAllowedError, match="cannot run '.*no_such_method' on a chain"):
+        hook.get_hooked_method("no_such_method")

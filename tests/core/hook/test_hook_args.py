@@ -1,0 +1,701 @@
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+import pytest
+import toy
+from syft_toy.wrapper import Wrapper
+from toy_layers import Negating, Pointer, Scaled, Watcher, under, values
+
+from syft_core.exceptions import (
+    AlreadyRegisteredError,
+    MixedLayersError,
+    NotRegisteredError,
+    PlanMismatchError,
+    PureFrameworkTensorFoundError,
+    RemoteObjectFoundError,
+    ResponseSignatureError,
+)
+from syft_core.hook import hook_args
+from syft_core.tensors.abstract import AbstractTensor
+from syft_core.workers.base import BaseWorker
+
+CACHES = (
+    "hook_method_args_functions",
+    "hook_method_response_functions",
+    "get_tensor_type_functions",
+    "register_response_functions",
+)
+PUBLISHED = """
+hook_method_args_functions hook_method_response_functions get_tensor_type_functions base_types one get_child type_rule
+forward_func backward_func ambiguous_methods ambiguous_functions register_type_rule register_forward_func
+register_backward_func register_ambiguous_method register_ambiguous_function default_backward_func
+default_register_tensor unwrap_args_from_method unwrap_args_from_function build_unwrap_args_from_function hook_response
+build_wrap_reponse_from_function build_rule build_unwrap_args_with_rules build_get_tensor_type one_layer two_layers
+three_layers four_layers get_element_at build_wrap_response_with_rules zero_fold one_fold two_fold three_fold four_fold
+five_fold six_fold seven_fold eight_fold many_fold typed_identity register_response_functions register_response
+build_register_response_function register_tensor build_register_response
+""".split()
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+@pytest.fixture
+def vector() -> toy.Vector:
+    return toy.Vector([1.0, 2.0])
+
+
+@pytest.fixture
+def layer(vector: toy.Vector) -> Watcher:
+    return Watcher().on(vector, wrap=False)
+
+
+@pytest.fixture
+def empty_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in CACHES:
+        monkeypatch.setattr(hook_args, name, {})
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_published_symbol_is_there(name: str) -> None:
+    assert hasattr(hook_args, name)
+    assert name in hook_args.__all__
+
+
+def test_all_lists_only_what_is_there_and_each_once() -> None:
+    assert [name for name in hook_args.__all__ if not hasattr(hook_args, name)] == []
+    assert len(set(hook_args.__all__)) == len(hook_args.__all__)
+
+
+# --- the registries
+
+
+def test_base_types_are_the_seven_builtin_ones() -> None:
+    assert hook_args.base_types == {int, float, str, bool, bytes, bytearray, complex}
+
+
+def test_the_tables_show_their_readers_an_entry() -> None:
+    assert hook_args.forward_func["my_syft_tensor_type"] is hook_args.get_child
+    assert hook_args.backward_func["my_syft_tensor_type"] is hook_args.default_backward_func
+
+
+def test_a_type_works_immediately_after_its_registration(vector: toy.Vector) -> None:
+    class Custom:
+        def __init__(self, child: Any = None) -> None:
+            self.child = child
+
+    custom = Custom(vector)
+    rule_before = hook_args.build_rule((custom,))
+    hook_args.register_type_rule({Custom: hook_args.one})
+    hook_args.register_forward_func({Custom: lambda x, **_: ("child of", x.child)})
+    hook_args.register_backward_func({Custom: lambda child, **_: Custom(child)})
+
+    new_self, _, _ = hook_args.unwrap_args_from_method("custom", custom, (), {})
+    wrapped = hook_args.hook_response("custom", vector, wrap_type=Custom)
+
+    assert rule_before == (0,)
+    assert hook_args.build_rule((custom,)) == (1,)
+    assert new_self == ("child of", vector)
+    assert type(wrapped) is Custom
+    assert wrapped.child is vector
+
+
+def test_one_call_makes_a_tensor_type_chainable(vector: toy.Vector) -> None:
+    class Plain(AbstractTensor):
+        pass
+
+    hook_args.default_register_tensor(Plain)
+
+    layer = Plain().on(vector, wrap=False)
+    assert hook_args.build_rule(layer) == 1
+    assert hook_args.unwrap_args_from_method("plain", layer, (), {})[0] is vector
+    assert type(hook_args.hook_response("plain", vector, wrap_type=Plain)) is Plain
+
+
+def test_several_types_may_be_registered_in_one_call() -> None:
+    class First(AbstractTensor):
+        pass
+
+    class Second(AbstractTensor):
+        pass
+
+    hook_args.default_register_tensor(First, Second)
+
+    assert First in hook_args.backward_func
+    assert Second in hook_args.backward_func
+
+
+def test_registering_a_type_twice_is_refused_with_advice() -> None:
+    with pytest.raises(AlreadyRegisteredError) as caught:
+        hook_args.default_register_tensor(Watcher)
+
+    assert str(caught.value) == (
+        "cannot register toy_layers.Watcher in 'backward_func': it is registered already and entries are written "
+        "once; register it in one place only, or use another type"
+    )
+
+
+def test_another_rule_for_a_known_type_is_refused() -> None:
+    with pytest.raises(AlreadyRegisteredError, match=r"cannot register builtins\.int in 'type_rule'"):
+        hook_args.register_type_rule({int: hook_args.one})
+
+
+def test_the_default_way_to_put_a_layer_on_keeps_its_attributes(vector: toy.Vector) -> None:
+    put_on = hook_args.default_backward_func(Scaled)
+
+    layer = put_on(vector, scale=3)
+
+    assert type(layer) is Scaled
+    assert layer.scale == 3
+    assert layer.child is vector
+
+
+def test_a_registered_base_class_speaks_for_its_subclasses(vector: toy.Vector) -> None:
+    class SpecialVector(toy.Vector):
+        pass
+
+    assert hook_args.build_rule([SpecialVector([1.0])]) == [1]
+
+
+# --- build_rule
+
+
+@pytest.mark.parametrize(
+    ("args", "rule"),
+    [
+        (([toy.Vector([1.0]), Pointer("bob")], 42), ([1, 1], 0)),
+        ([toy.Vector([1.0]), toy.Vector([2.0]), [2, 4, "s"]], [1, 1, [0, 0, 0]]),
+        ((), ()),
+        ([], []),
+        ((1, 1.0, "a", True, b"a", bytearray(b"a"), 1j), (0,) * 7),
+        ((None, ..., slice(1, 2)), (0, 0, 0)),
+        ((slice(toy.Vector([1]), None),), (1,)),
+        (({"a": 1},), (1,)),
+        ((object(),), (0,)),
+        (Pair(toy.Vector([1.0]), [0]), (1, [0])),
+        (((((toy.Vector([1.0]),),),),), ((((1,),),),)),
+    ],
+)
+def test_a_rule_has_the_shape_of_its_arguments(args: Any, rule: Any) -> None:
+    built = hook_args.build_rule(args)
+
+    assert built == rule
+    assert type(built) is type(rule)
+
+
+# --- unwrapping
+
+
+def test_a_method_call_loses_its_outermost_layer(layer: Watcher, vector: toy.Vector) -> None:
+    other = under(Watcher(), 3.0)
+
+    result = hook_args.unwrap_args_from_method("add", layer, (other, 2, "mode"), {"alpha": other, "beta": 1})
+
+    assert result == (vector, (other.child, 2, "mode"), {"alpha": other.child, "beta": 1})
+    assert result[0] is vector
+
+
+def test_a_function_call_loses_its_outermost_layer_and_tells_the_types(layer: Watcher, vector: toy.Vector) -> None:
+    args = ([layer, layer], 1)
+
+    short = hook_args.unwrap_args_from_function("f", args, {"out": layer})
+    long = hook_args.unwrap_args_from_function("f", args, {"out": layer}, return_args_type=True)
+
+    new_args, new_kwargs, new_type = short
+    assert new_args == ([vector, vector], 1)
+    assert new_kwargs == {"out": vector}
+    assert new_type is toy.Vector
+    assert long[2:] == (toy.Vector, Watcher)
+
+
+def test_a_function_call_may_have_its_only_layer_in_a_keyword(layer: Watcher, vector: toy.Vector) -> None:
+    new_args, new_kwargs, new_type = hook_args.unwrap_args_from_function("f", (1,), {"x": layer})
+
+    assert (new_args, new_kwargs, new_type) == ((1,), {"x": vector}, toy.Vector)
+
+
+def test_one_layer_comes_off_at_a_time(layer: Watcher) -> None:
+    wrapper = Wrapper(layer)
+
+    new_args, _, new_type, old_type = hook_args.unwrap_args_from_function("f", (wrapper,), {}, return_args_type=True)
+
+    assert new_args == (layer,)
+    assert (new_type, old_type) == (Watcher, Wrapper)
+
+
+def test_lists_stay_lists_and_tuples_stay_tuples(layer: Watcher, vector: toy.Vector) -> None:
+    args = ([layer, (layer, [layer])], (layer,), [], (), Pair(layer, 1), {"a": [layer]}, slice(layer, None))
+
+    new_args, _, _ = hook_args.unwrap_args_from_function("f", args, {})
+
+    assert new_args == (
+        [vector, (vector, [vector])],
+        (vector,),
+        [],
+        (),
+        Pair(vector, 1),
+        {"a": [vector]},
+        slice(vector, None),
+    )
+    assert type(new_args[4]) is Pair
+
+
+def test_subclasses_of_dict_keep_their_type(layer: Watcher, vector: toy.Vector) -> None:
+    new_args, _, _ = hook_args.unwrap_args_from_function("f", (OrderedDict(a=layer), layer), {})
+
+    assert new_args[0] == OrderedDict(a=vector)
+    assert type(new_args[0]) is OrderedDict
+
+
+def test_arguments_may_nest_six_deep(layer: Watcher, vector: toy.Vector) -> None:
+    new_args, _, new_type = hook_args.unwrap_args_from_function("f", (1, [2, ([(0, [layer])],)]), {})
+
+    assert new_args == (1, [2, ([(0, [vector])],)])
+    assert new_type is toy.Vector
+
+
+def test_a_plain_tensor_beside_a_layer_is_lifted_by_it(vector: toy.Vector) -> None:
+    layer = under(Negating(), 5.0, 6.0)
+
+    _, flat, _ = hook_args.unwrap_args_from_method("add", layer, (vector,), {})
+    nested, kwargs, _ = hook_args.unwrap_args_from_function("f", ([layer, vector],), {"out": vector})
+
+    assert flat[0].tolist() == [-1.0, -2.0]
+    assert nested[0][0] is layer.child
+    assert nested[0][1].tolist() == [-1.0, -2.0]
+    assert kwargs["out"].tolist() == [-1.0, -2.0]
+
+
+def test_no_layer_at_all_is_said_by_name(vector: toy.Vector) -> None:
+    with pytest.raises(PureFrameworkTensorFoundError) as caught:
+        hook_args.unwrap_args_from_function("toy.add", (vector, 1), {})
+
+    assert str(caught.value) == (
+        "cannot unwrap the arguments of 'toy.add': none of them has a child; call the framework's own function"
+    )
+
+
+@pytest.mark.parametrize("nest", [lambda p: (p,), lambda p: ([p],), lambda p: (1, {"a": p})])
+def test_a_pointer_is_found_and_handed_over(nest: Any) -> None:
+    pointer = Pointer("bob")
+
+    with pytest.raises(RemoteObjectFoundError) as caught:
+        hook_args.unwrap_args_from_function("f", nest(pointer), {})
+
+    assert caught.value.pointer is pointer
+
+
+def test_a_pointer_and_a_layer_with_a_meaning_are_refused() -> None:
+    with pytest.raises(MixedLayersError, match="it mixes a Scaled with a Pointer"):
+        hook_args.unwrap_args_from_function("f", (under(Scaled(), 1.0), Pointer("bob")), {})
+
+
+def test_arguments_are_left_as_they_are(layer: Watcher) -> None:
+    inner = [layer]
+    kwargs = {"x": inner}
+
+    hook_args.unwrap_args_from_function("f", (inner,), kwargs)
+
+    assert inner == [layer]
+    assert kwargs == {"x": [layer]}
+
+
+# --- plans built by hand
+
+
+def test_a_plan_and_its_type_finder_are_built_together(layer: Watcher, vector: toy.Vector) -> None:
+    unwrap, type_of = hook_args.build_unwrap_args_from_function((1, [layer]))
+
+    assert unwrap((1, [layer])) == (1, [vector])
+    assert type_of((1, [vector])) is toy.Vector
+
+
+def test_a_single_argument_gives_itself_unless_a_tuple_is_asked_for(layer: Watcher, vector: toy.Vector) -> None:
+    alone, _ = hook_args.build_unwrap_args_from_function((layer,))
+    in_tuple, _ = hook_args.build_unwrap_args_from_function((layer,), return_tuple=True)
+
+    assert alone((layer,)) is vector
+    assert in_tuple((layer,)) == (vector,)
+
+
+def test_a_plan_from_rules_follows_the_rules(layer: Watcher, vector: toy.Vector) -> None:
+    unwrap = hook_args.build_unwrap_args_with_rules((layer, layer), (1, 0))
+
+    assert unwrap((layer, layer)) == (vector, layer)
+
+
+def test_a_plan_serves_other_arguments_of_its_signature(layer: Watcher) -> None:
+    unwrap, _ = hook_args.build_unwrap_args_from_function(([layer, 1], "a"))
+    another = under(Watcher(), 7.0)
+
+    assert unwrap(([another, 2], "b")) == ([another.child, 2], "b")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda t: ([t], 1, 2),
+        lambda t: ([t],),
+        lambda t: ([t, t], 1),
+        lambda t: ([], 1),
+        lambda t: ((t,), 1),
+        lambda t: ([1], 1),
+        lambda t: ([t], "a"),
+        lambda t: ([t], t),
+        lambda t: ([t.child], 1),
+    ],
+)
+def test_a_plan_refuses_arguments_of_another_signature(layer: Watcher, other: Any) -> None:
+    unwrap, _ = hook_args.build_unwrap_args_from_function(([layer], 1))
+
+    with pytest.raises(PlanMismatchError, match="plans are exact; build one for this signature"):
+        unwrap(other(layer))
+
+
+def test_a_plan_for_plain_tensors_alone_says_that_the_framework_must_answer(vector: toy.Vector) -> None:
+    unwrap = hook_args.build_unwrap_args_with_rules((vector, 1), (1, 0))
+
+    with pytest.raises(PureFrameworkTensorFoundError):
+        unwrap((vector, 1))
+
+
+def test_a_plan_for_a_pointer_raises_with_the_pointer() -> None:
+    pointer = Pointer("bob")
+    unwrap = hook_args.build_unwrap_args_with_rules((pointer, 1), (1, 0))
+
+    with pytest.raises(RemoteObjectFoundError) as caught:
+        unwrap((pointer, 1))
+
+    assert caught.value.pointer is pointer
+
+
+@pytest.mark.parametrize(
+    ("rules", "args", "expected"),
+    [
+        ((1, [0, (0, 0)], 0), ("a", [0, (0, 0)], 0), str),
+        ((0, [1, (0, 0)], 0), (0, [b"b", (0, 0)], 0), bytes),
+        ((0, [0, (1, 0)], 0), (0, [0, ("c", 0)], 0), str),
+        ((0, [0, (0, 1)], 0), (0, [0, (0, 2.5)], 0), float),
+        ((0, [0, (0, 0)], 1), (0, [0, (0, 0)], 1j), complex),
+        (([0], 1), ([0], "b"), str),
+        (([[[[[1]]]]],), ([[[[["f"]]]]],), str),
+    ],
+)
+def test_the_type_of_the_first_tensor_is_found_depth_first(rules: Any, args: Any, expected: type) -> None:
+    assert hook_args.build_get_tensor_type(rules)(args) is expected
+
+
+def test_the_search_may_start_inside_the_arguments() -> None:
+    type_of = hook_args.build_get_tensor_type((0, 1), layer=[1])
+
+    assert type_of(("a", (0, 2.5))) is float
+
+
+def test_a_search_among_no_tensors_says_so() -> None:
+    with pytest.raises(PureFrameworkTensorFoundError):
+        hook_args.build_get_tensor_type((0, [0, (0,)]))
+
+
+# --- wrapping
+
+
+def test_a_response_gets_its_layer_back(vector: toy.Vector) -> None:
+    wrapped = hook_args.hook_response("f", vector, wrap_type=Scaled, wrap_args={"scale": 4})
+
+    assert type(wrapped) is Scaled
+    assert wrapped.scale == 4
+    assert wrapped.child is vector
+
+
+def test_a_response_keeps_its_structure(vector: toy.Vector) -> None:
+    response = ([vector, 1], (vector, "a"), Pair(None, vector), {"a": (vector,)}, 3)
+
+    wrapped = hook_args.hook_response("f", response, wrap_type=Watcher)
+
+    assert str(wrapped) == (
+        "([Watcher>Vector([1.0, 2.0]), 1], (Watcher>Vector([1.0, 2.0]), 'a'), "
+        "Pair(left=None, right=Watcher>Vector([1.0, 2.0])), {'a': (Watcher>Vector([1.0, 2.0]),)}, 3)"
+    )
+
+
+@pytest.mark.parametrize("response", [None, 1, 2.5, True, "text", ..., NotImplemented])
+def test_what_is_not_a_tensor_comes_back_as_it_is(response: Any) -> None:
+    assert hook_args.hook_response("f", response, wrap_type=Watcher) is response
+
+
+@pytest.mark.parametrize("name", ["__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__", "__ixor__"])
+def test_an_in_place_operator_returns_the_new_self(name: str, layer: Watcher, vector: toy.Vector) -> None:
+    assert hook_args.hook_response(name, vector, wrap_type=Watcher, new_self=layer) is layer
+
+
+@pytest.mark.parametrize("name", ["__invert__", "__index__", "__int__", "__iter__", "add"])
+def test_other_names_do_not(name: str, layer: Watcher, vector: toy.Vector) -> None:
+    wrapped = hook_args.hook_response(name, vector, wrap_type=Watcher, new_self=layer)
+
+    assert wrapped is not layer
+    assert wrapped.child is vector
+
+
+def test_another_signature_under_the_same_name_is_wrapped_anew(vector: toy.Vector) -> None:
+    alone = hook_args.hook_response("max", vector, wrap_type=Watcher)
+    pair = hook_args.hook_response("max", (vector, vector), wrap_type=Watcher)
+    three = hook_args.hook_response("max", (vector, vector, 1), wrap_type=Watcher)
+
+    assert type(alone) is Watcher
+    assert [type(item) for item in pair] == [Watcher, Watcher]
+    assert [type(item) for item in three] == [Watcher, Watcher, int]
+
+
+def test_the_old_spelling_builds_the_same(vector: toy.Vector) -> None:
+    assert hook_args.build_wrap_reponse_from_function is hook_args.build_wrap_response_from_function
+
+
+def test_the_published_example_of_a_wrapped_pointer() -> None:
+    pointer = Pointer("bob")
+
+    f = hook_args.build_wrap_reponse_from_function(pointer, Wrapper, {})
+
+    assert str(f(pointer)) == "(Wrapper)>[Pointer -> bob]"
+
+
+def test_a_wrapping_plan_gives_the_attributes_it_was_built_with(vector: toy.Vector) -> None:
+    f = hook_args.build_wrap_reponse_from_function((1, vector), Scaled, {"scale": 2})
+
+    number, wrapped = f((7, vector))
+
+    assert number == 7
+    assert wrapped.scale == 2
+
+
+def test_a_wrapping_plan_refuses_another_signature(vector: toy.Vector) -> None:
+    f = hook_args.build_wrap_reponse_from_function((1, vector), Watcher, {})
+
+    for response in ((1, vector, vector), (1,), [1, vector], (vector, vector), (1, 1), ("a", vector)):
+        with pytest.raises(PlanMismatchError):
+            f(response)
+
+
+def test_a_wrapping_plan_from_rules_gives_what_is_asked_for(vector: toy.Vector) -> None:
+    def build(response: Any, **how: bool) -> Any:
+        rules = hook_args.build_rule(response)
+        return hook_args.build_wrap_response_with_rules(response, rules, Watcher, {}, **how)(response)
+
+    assert type(build((vector,))) is Watcher
+    assert [type(build((vector,), return_tuple=True)), len(build((vector,), return_tuple=True))] == [tuple, 1]
+    assert type(build((vector,), return_list=True)) is list
+    assert type(build((vector, 1), return_list=True)) is list
+    assert type(build((vector, 1))) is tuple
+    assert type(build([vector, 1])) is list
+    assert type(build([vector])) is list
+
+
+def test_a_wrapping_plan_follows_its_rules(vector: toy.Vector) -> None:
+    f = hook_args.build_wrap_response_with_rules((vector, vector), (0, 1), Watcher, {})
+
+    left, right = f((vector, vector))
+
+    assert left is vector
+    assert type(right) is Watcher
+
+
+def test_wrapping_with_an_unknown_type_is_refused_with_advice(vector: toy.Vector) -> None:
+    class Unknown(AbstractTensor):
+        pass
+
+    with pytest.raises(NotRegisteredError, match="cannot find .*Unknown in 'backward_func': it is not registered") as c:
+        hook_args.hook_response("f", vector, wrap_type=Unknown)
+
+    assert "`syft_core.hook.hook_args.default_register_tensor(YourTensor)`" in str(c.value)
+
+
+# --- registering
+
+
+@pytest.fixture
+def bob() -> BaseWorker:
+    return BaseWorker(id="bob")
+
+
+def test_a_response_is_stored_under_the_given_ids_in_order(bob: BaseWorker) -> None:
+    a, b, c = (Wrapper(toy.Vector([float(i)])) for i in range(3))
+    ids = [11, 12, 13, 14]
+
+    registered = hook_args.register_response("f", (1, [a, (b,)], "text", {"k": c}), ids, bob)
+
+    assert registered == (1, [a, (b,)], "text", {"k": c})
+    assert registered[1][0] is a
+    assert [bob.get_obj(i) for i in (11, 12, 13)] == [a, b, c]
+    assert ids == [14], "ids that were used are taken off the list"
+    assert (a.id, a.owner) == (11, bob)
+
+
+def test_too_few_ids_are_an_error_of_their_own(bob: BaseWorker) -> None:
+    with pytest.raises(ResponseSignatureError, match="it has more tensors than ids were given"):
+        hook_args.register_response("f", (toy.Vector([1.0]), toy.Vector([2.0])), [11], bob)
+
+
+def test_a_response_without_tensors_needs_no_ids(bob: BaseWorker) -> None:
+    assert hook_args.register_response("f", (1, None), [], bob) == (1, None)
+
+
+def test_plain_vectors_are_stored_too(bob: BaseWorker) -> None:
+    vector = toy.Vector([1.0])
+
+    hook_args.register_response("f", vector, [11], bob)
+
+    assert bob.get_obj(11) is vector
+
+
+def test_another_signature_under_the_same_name_is_registered_anew(bob: BaseWorker) -> None:
+    first, second = toy.Vector([1.0]), toy.Vector([2.0])
+
+    hook_args.register_response("max", first, [1], bob)
+    hook_args.register_response("max", (first, second), [2, 3], bob)
+
+    assert [bob.get_obj(i) for i in (2, 3)] == [first, second]
+
+
+def test_a_registering_plan_is_exact(bob: BaseWorker) -> None:
+    vector = toy.Vector([1.0])
+    f = hook_args.build_register_response_function((1, vector))
+
+    assert f((2, vector), response_ids=[5], owner=bob) == (2, vector)
+    assert bob.get_obj(5) is vector
+    with pytest.raises(PlanMismatchError):
+        f((2, vector, vector), response_ids=[5, 6], owner=bob)
+
+
+def test_a_registering_plan_from_rules_follows_the_rules(bob: BaseWorker) -> None:
+    vector = toy.Vector([1.0])
+
+    def build(response: Any, rules: Any, **how: bool) -> Any:
+        return hook_args.build_register_response(response, rules, **how)(response, response_ids=[5], owner=bob)
+
+    assert build((vector,), (1,)) is vector
+    assert build((vector,), (1,), return_tuple=True) == (vector,)
+    assert build([vector], [1]) == [vector]
+    assert build((vector, vector), (0, 1)) == (vector, vector)
+
+
+def test_a_tensor_is_registered_under_the_next_id_and_returned(bob: BaseWorker) -> None:
+    x = Wrapper(toy.Vector([1.0]))
+    ids = [8, 9]
+
+    assert hook_args.register_tensor(x, bob, ids) is x
+    assert (x.id, x.owner, bob.get_obj(8), ids) == (8, bob, x, [9])
+
+
+def test_a_tensor_without_ids_is_registered_under_its_own(bob: BaseWorker) -> None:
+    x = Wrapper(toy.Vector([1.0]))
+    x.id = "mine"
+
+    hook_args.register_tensor(x, bob)
+    hook_args.register_tensor(toy.Vector([1.0]), bob)
+
+    assert bob.get_obj("mine") is x
+
+
+def test_a_tensor_that_is_registered_again_leaves_its_old_id(bob: BaseWorker) -> None:
+    x = Wrapper(toy.Vector([1.0]))
+
+    hook_args.register_tensor(x, bob, [1])
+    hook_args.register_tensor(x, bob, [2])
+
+    assert bob.get_obj(2) is x
+    with pytest.raises(LookupError):
+        bob.get_obj(1)
+
+
+def test_a_tensor_for_which_no_id_is_left_is_refused(bob: BaseWorker) -> None:
+    with pytest.raises(ResponseSignatureError):
+        hook_args.register_tensor(toy.Vector([1.0]), bob, [])
+
+
+# --- the caches
+
+
+def every_road(layer: Watcher, bob: BaseWorker) -> list[str]:
+    vector = layer.child
+    return [
+        str(hook_args.unwrap_args_from_method("m", layer, ([layer], 1), {"k": layer})),
+        str(hook_args.unwrap_args_from_function("f", ([layer],), {}, return_args_type=True)),
+        str(hook_args.hook_response("f", (vector, [vector]), wrap_type=Watcher)),
+        str(hook_args.register_response("f", (vector, 1), [1], bob)),
+    ]
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_a_cache_may_be_replaced_at_any_time(
+    monkeypatch: pytest.MonkeyPatch, name: str, layer: Watcher, bob: BaseWorker
+) -> None:
+    before = every_road(layer, bob)
+
+    monkeypatch.setattr(hook_args, name, {})
+    first, again = every_road(layer, bob), every_road(layer, bob)
+
+    assert first == again == before
+    assert getattr(hook_args, name), "the new dict is used"
+
+
+@pytest.mark.usefixtures("empty_caches")
+def test_registering_a_type_makes_the_caches_forget(layer: Watcher, bob: BaseWorker) -> None:
+    class Late(AbstractTensor):
+        pass
+
+    every_road(layer, bob)
+
+    hook_args.default_register_tensor(Late)
+
+    assert [name for name in CACHES if getattr(hook_args, name)] == []
+
+
+@pytest.mark.usefixtures("empty_caches")
+def test_the_caches_stay_bounded(monkeypatch: pytest.MonkeyPatch, layer: Watcher, bob: BaseWorker) -> None:
+    monkeypatch.setattr(hook_args, "PLAN_LIMIT", 5)
+    vector = layer.child
+
+    for n in range(40):
+        nested = [[layer] * n, layer]
+        assert hook_args.unwrap_args_from_function("f", (nested,), {})[0] == ([[vector] * n, vector],)
+        assert values(hook_args.hook_response("f", [vector] * n + [1, vector], wrap_type=Watcher)[-1]) == [1.0, 2.0]
+        hook_args.register_response("f", [vector] * n, list(range(n)), bob)
+        assert max(len(getattr(hook_args, name)) for name in CACHES) <= 5
+
+
+@pytest.mark.usefixtures("empty_caches")
+def test_one_signature_has_one_plan(layer: Watcher) -> None:
+    hook_args.unwrap_args_from_function("f", ([layer, 1],), {})
+    plans = len(hook_args.hook_method_args_functions)
+
+    for _ in range(5):
+        hook_args.unwrap_args_from_function("f", ([under(Watcher(), 5.0), 2],), {})
+
+    assert len(hook_args.hook_method_args_functions) == plans
+
+
+@pytest.mark.usefixtures("empty_caches")
+def test_ambiguous_names_are_mapped_without_filling_the_cache(layer: Watcher) -> None:
+    hook_args.register_ambiguous_function("toy.ambiguous")
+    hook_args.register_ambiguous_method("ambiguous_method")
+
+    for n in range(1, 20):
+        for name in ("toy.ambiguous", "toy.Vector.ambiguous_method"):
+            new_args, _, _ = hook_args.unwrap_args_from_function(name, ([layer] * n,), {})
+            assert new_args == ([layer.child] * n,)
+
+    assert len(hook_args.hook_method_args_functions) == 2
+    assert "toy.ambiguous" in hook_args.ambiguous_functions
+    assert "ambiguous_method" in hook_args.ambiguous_methods
+
+
+@pytest.mark.usefixtures("empty_caches")
+def test_a_name_that_becomes_ambiguous_later_forgets_its_plans(layer: Watcher) -> None:
+    hook_args.unwrap_args_from_function("toy.becomes_ambiguous", ([layer],), {})
+
+    hook_args.register_ambiguous_function("toy.becomes_ambiguous")
+
+    assert hook_args.hook_method_args_functions == {}

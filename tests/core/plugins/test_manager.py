@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import toy
+from syft_toy import plugin as toy_plugin
+from syft_toy.hook import ToyHook
+from toy_layers import Watcher, values
+
+from syft_core.exceptions import DependencyError, NotRegisteredError, PluginError
+from syft_core.hook import hook as hooking
+from syft_core.hook import hook_args
+from syft_core.hook.hook import current_hook
+from syft_core.plugins import hookspecs
+from syft_core.plugins.backend import Backend
+from syft_core.plugins.hookspecs import hookimpl
+from syft_core.plugins.manager import PluginManager, load_backend, plugin_manager
+from syft_core.tensors.abstract import AbstractTensor
+
+
+@pytest.fixture
+def manager(monkeypatch: pytest.MonkeyPatch) -> PluginManager:
+    """Return a manager of which no hook hears after the test."""
+    monkeypatch.setattr(hooking, "_listeners", [])
+    return PluginManager()
+
+
+def card(name: str = "card", framework: str = "toy", hook: str = "syft_toy.hook:ToyHook", **more: Any) -> Backend:
+    return Backend(name, framework, hook, "pip install it", **more)
+
+
+class OneBackend:
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    @hookimpl
+    def register_backends(self, backends: Any) -> None:
+        backends.register(self.backend.name, self.backend)
+
+
+# --- register
+
+
+def test_a_registered_plugin_brings_its_backend(manager: PluginManager) -> None:
+    manager.register(toy_plugin, "toy")
+
+    assert manager.backend("toy") is toy_plugin.BACKEND
+    assert manager.provided == {"toy": ["toy"]}
+    assert manager.failures == {}
+
+
+def test_two_managers_know_nothing_of_each_other(manager: PluginManager) -> None:
+    manager.register(toy_plugin, "toy")
+
+    assert list(PluginManager().backends) == []
+
+
+def test_a_plugin_may_bring_tensor_types(manager: PluginManager) -> None:
+    class Brought(AbstractTensor):
+        pass
+
+    class Plugin:
+        @hookimpl
+        def register_tensor_types(self, register: Any) -> None:
+            register(Brought)
+
+    manager.register(Plugin(), "types")
+
+    with ToyHook(toy):
+        assert str(Brought().on(toy.Vector([1.0])) + 1) == "(Wrapper)>Brought>Vector([2.0])"
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_plugin_may_bring_operations_early_or_late(manager: PluginManager, late: bool) -> None:
+    def fourfold(x: Any) -> Any:
+        return x * 4
+
+    class Plugin:
+        @hookimpl
+        def register_operations(self, attributes: Any) -> None:
+            attributes.allow(fourfold, f"toy.fourfold_{late}")
+
+    if not late:
+        manager.register(Plugin(), "operations")
+    with ToyHook(toy) as hook:
+        if late:
+            manager.register(Plugin(), "operations")
+        result = hook.get_hooked_func(f"toy.fourfold_{late}")(Watcher().on(toy.Vector([2.0])))
+
+    assert values(result) == [8.0]
+
+
+def test_a_manager_that_comes_after_the_hook_announces_it_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hooking, "_listeners", [])
+    seen = []
+
+    class Plugin:
+        @hookimpl
+        def register_operations(self, attributes: Any) -> None:
+            seen.append(attributes)
+
+    with ToyHook(toy) as hook:
+        PluginManager().register(Plugin(), "operations")
+
+        assert seen == [hook.attributes]
+
+
+# --- what is broken stays out
+
+
+def broken_plugins() -> dict[str, tuple[Any, str]]:
+    class WrongSignature:
+        @hookimpl
+        def register_backends(self, backend_list: Any) -> None:
+            pass
+
+    class UnknownHook(OneBackend):
+        @hookimpl
+        def register_everything(self) -> None:
+            pass
+
+    class FailsLater(OneBackend):
+        @hookimpl
+        def register_tensor_types(self, register: Any) -> None:
+            raise RuntimeError("no types today")
+
+    class KnownType(OneBackend):
+        @hookimpl
+        def register_tensor_types(self, register: Any) -> None:
+            register(Watcher)
+
+    return {
+        "wrong signature": (WrongSignature(), "backend_list"),
+        "unknown hook": (
+            UnknownHook(card("left")),
+            "it implements the unknown hook 'register_everything' "
+            "(there are register_backends, register_operations, register_tensor_types)",
+        ),
+        "fails later": (FailsLater(card("left")), "no types today"),
+        "known type": (KnownType(card("left")), "cannot register toy_layers.Watcher in 'backward_func'"),
+        "known backend": (OneBackend(card("toy")), "cannot register 'toy' in 'backends'"),
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(broken_plugins()))
+def test_a_broken_plugin_is_refused_by_name_and_leaves_everything_as_it_was(manager: PluginManager, kind: str) -> None:
+    plugin, reason = broken_plugins()[kind]
+    manager.register(toy_plugin, "toy")
+    types = len(hook_args.backward_func)
+
+    with pytest.raises(PluginError) as caught:
+        manager.register(plugin, "broken")
+
+    assert str(caught.value).startswith("cannot use the plugin 'broken': ")
+    assert reason in str(caught.value)
+    assert list(manager.backends) == ["toy"]
+    assert manager.backend("toy") is toy_plugin.BACKEND
+    assert len(hook_args.backward_func) == types
+    manager.register(OneBackend(card("next")), "broken")
+    assert manager.provided == {"toy": ["toy"], "broken": ["next"]}
+
+
+def test_a_second_plugin_of_the_same_name_is_refused_and_the_first_stays(manager: PluginManager) -> None:
+    seen = []
+
+    class First(OneBackend):
+        @hookimpl
+        def register_operations(self, attributes: Any) -> None:
+            seen.append(attributes.ALIAS)
+
+    manager.register(First(card("one")), "same")
+
+    with pytest.raises(PluginError, match="cannot use the plugin 'same': another plugin has the same name"):
+        manager.register(OneBackend(card("two")), "same")
+
+    assert list(manager.backends) == ["one"]
+    with ToyHook(toy):
+        assert seen == ["toy"]
+
+
+def test_a_plugin_that_fails_when_a_framework_is_hooked_is_reported_and_the_hook_works(manager: PluginManager) -> None:
+    class Failing:
+        @hookimpl
+        def register_operations(self, attributes: Any) -> None:
+            raise RuntimeError("no operations today")
+
+    manager.register(Failing(), "failing")
+
+    with ToyHook(toy) as hook:
+        assert current_hook() is hook
+        assert values(Watcher().on(toy.Vector([1.0])) + 1) == [2.0]
+
+    assert current_hook() is None
+    assert str(manager.failures["failing"]) == (
+        "cannot use the plugin 'failing': its register_operations raised RuntimeError: no operations today; "
+        "`syft-core plugins` lists all of them, the others keep working"
+    )
+
+
+def test_an_unknown_backend_is_refused_with_the_nearest(manager: PluginManager) -> None:
+    manager.register(toy_plugin, "toy")
+
+    with pytest.raises(NotRegisteredError) as caught:
+        manager.backend("toyy")
+
+    assert str(caught.value) == (
+        "cannot find 'toyy' in 'backends': it is not registered; did you mean 'toy'? otherwise "
+        "install the package that provides it; `syft-core plugins` lists what is there"
+    )
+
+
+def test_exports_are_found_by_name(manager: PluginManager) -> None:
+    manager.register(toy_plugin, "toy")
+
+    assert manager.export("ToyHook") is ToyHook
+    assert manager.export("NobodysHook") is None
+
+
+def test_every_hook_is_documented_and_tested_here() -> None:
+    specs = {name: spec.__doc__ for name, spec in vars(hookspecs).items() if hasattr(spec, "syft_core_spec")}
+
+    assert set(specs) == {"register_backends", "register_operations", "register_tensor_types"}
+    assert all(specs.values())
+
+
+# --- the backend's card
+
+
+def test_a_backend_loads_its_hook() -> None:
+    assert toy_plugin.BACKEND.load() is ToyHook
+    assert toy_plugin.BACKEND.import_framework() is toy
+    assert toy_plugin.BACKEND.is_installed()
+
+
+@pytest.mark.parametrize("framework", ["no_such_framework", "no_such_framework.part", "toy.no_such_part"])
+def test_a_backend_without_its_framework_says_how_to_install_it(framework: str) -> None:
+    backend = card(framework=framework)
+
+    assert not backend.is_installed()
+    with pytest.raises(DependencyError) as caught:
+        backend.load()
+    assert str(caught.value) == (
+        f"cannot load the 'card' backend: {framework!r} is not installed; run `pip install it`"
+    )
+
+
+@pytest.mark.parametrize("place", ["no_such_module:Hook", "syft_toy.hook:NoSuchHook"])
+def test_a_hook_that_is_not_where_the_card_says_is_the_plugins_fault(place: str) -> None:
+    with pytest.raises(PluginError, match=f"cannot use the plugin 'card': '{place}' cannot be imported"):
+        card(hook=place).load()
+
+
+@pytest.mark.parametrize("place", ["syft_toy.attributes:ToyAttributes", "toy:add"])
+def test_a_hook_that_is_no_framework_hook_is_the_plugins_fault(place: str) -> None:
+    with pytest.raises(PluginError, match=f"cannot use the plugin 'card': '{place}' is not a FrameworkHook"):
+        card(hook=place).load()
+
+
+# --- the manager of the process
+
+
+def test_the_manager_of_the_process_knows_the_built_in_backends_through_the_same_door() -> None:
+    manager = plugin_manager()
+
+    assert plugin_manager() is manager
+    assert {"torch", "numpy"} <= set(manager.backends)
+    assert manager.failures == {}
+    assert manager.origins["torch"].startswith("syft-core ")
+
+
+def test_an_unknown_backend_cannot_be_loaded() -> None:
+    with pytest.raises(NotRegisteredError, match="cannot find 'abacus' in 'backends'"):
+        load_backend("abacus")

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syft_toy import plugin as toy_plugin
+
+from syft_core import cli
+from syft_core.hook import hook as hooking
+from syft_core.hook.hook import current_hook
+from syft_core.plugins.backend import Backend
+from syft_core.plugins.hookspecs import hookimpl
+from syft_core.plugins.manager import PluginManager
+
+
+class FarPlugin:
+    """Brings a backend whose framework is not installed."""
+
+    @hookimpl
+    def register_backends(self, backends: Any) -> None:
+        backends.register("far", Backend("far", "far_away_framework", "far:Hook", "pip install far-away"))
+
+
+@pytest.fixture
+def manager(monkeypatch: pytest.MonkeyPatch) -> PluginManager:
+    """Let the command line find what the test registers, instead of what is installed here."""
+    monkeypatch.setattr(hooking, "_listeners", [])
+    manager = PluginManager()
+    monkeypatch.setattr(cli, "plugin_manager", lambda: manager)
+    return manager
+
+
+def test_the_demo_shows_every_backend_whose_framework_is_there(
+    manager: PluginManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.register(toy_plugin, "toy")
+    manager.register(FarPlugin(), "far")
+
+    code = cli.main(["demo", "--fast"])
+
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert "A chain at work on toy 1.2" in shown
+    assert "far" not in shown
+    assert current_hook() is None
+
+
+def test_the_demo_of_a_named_backend(manager: PluginManager, capsys: pytest.CaptureFixture[str]) -> None:
+    manager.register(toy_plugin, "toy")
+
+    assert cli.main(["demo", "toy", "--fast"]) == 0
+    assert "worked on toy" in capsys.readouterr().out
+
+
+def test_the_demo_of_a_missing_framework_says_how_to_install_it(
+    manager: PluginManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.register(FarPlugin(), "far")
+
+    code = cli.main(["demo", "far", "--fast"])
+
+    assert code == 1
+    assert capsys.readouterr().err == (
+        "syft-core: cannot load the 'far' backend: 'far_away_framework' is not installed; run `pip install far-away`\n"
+    )
+
+
+def test_the_demo_without_any_framework_says_how_to_install_one(
+    manager: PluginManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.register(FarPlugin(), "far")
+
+    code = cli.main(["demo", "--fast"])
+
+    assert code == 1
+    assert capsys.readouterr().err == "syft-core: no framework is installed; run `pip install far-away`\n"
+
+
+def test_the_demo_of_an_unknown_backend_names_the_nearest(
+    manager: PluginManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.register(toy_plugin, "toy")
+
+    code = cli.main(["demo", "toys", "--fast"])
+
+    assert code == 1
+    assert capsys.readouterr().err.startswith(
+        "syft-core: cannot find 'toys' in 'backends': it is not registered; did you mean 'toy'?"
+    )
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"]])
+def test_a_command_that_is_no_command_is_refused_with_the_usage(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: syft-core ")
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--help"])
+
+    assert caught.value.code == 0
+    shown = capsys.readouterr().out
+    assert "plugins" in shown
+    assert "demo" in shown
+
+
+def test_the_installed_command_is_this_one() -> None:
+    command = Path(sys.executable).with_name("syft-core")
+
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+
+    assert done.stdout == f"syft-core {version('syft-core')}\n"

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from syft_core import exceptions
+from syft_core.exceptions import SyftError
+
+CLASSES = {
+    name: cls
+    for name, cls in vars(exceptions).items()
+    if inspect.isclass(cls) and issubclass(cls, Exception) and cls.__module__ == exceptions.__name__
+}
+
+# Every way to write a message, with the whole text it gives.
+TEXTS = {
+    ("AlreadyRegisteredError", "of"): (
+        ("table", "'key'"),
+        "cannot register 'key' in 'table': it is registered already and entries are written once; "
+        "register it in one place only, or use another type",
+    ),
+    ("NotRegisteredError", "of"): (
+        ("table", "'key'", ["'kay'", "'keys'"], "add it"),
+        "cannot find 'key' in 'table': it is not registered; did you mean 'kay' or 'keys'? otherwise add it",
+    ),
+    ("DependencyError", "missing"): (
+        ("toy", "toylib", "pip install toylib"),
+        "cannot load the 'toy' backend: 'toylib' is not installed; run `pip install toylib`",
+    ),
+    ("PluginError", "broken"): (
+        ("acme", "it has no wheels"),
+        "cannot use the plugin 'acme': it has no wheels; `syft-core plugins` lists all of them, "
+        "the others keep working",
+    ),
+    ("NotTheFrameworkError", "received"): (
+        ("ToyHook", "toy", exceptions),
+        "cannot hook 'syft_core.exceptions': ToyHook takes the toy module itself; "
+        "write `import toy` and `ToyHook(toy)`",
+    ),
+    ("OperationNotAllowedError", "not_in_table"): (
+        ("toy", "toy.savee", ["toy.save"]),
+        "cannot run 'toy.savee' on a chain: it is not in the toy op table, which lists what may run; use toy.save, "
+        "or add it with `hook.attributes.allow(function)` if it touches nothing but its arguments",
+    ),
+    ("OperationNotAllowedError", "refused_by"): (
+        ("PrivateTensor", "toy.item", "its values may not leave; ask its owner"),
+        "cannot run 'toy.item' on a PrivateTensor: its values may not leave; ask its owner",
+    ),
+    ("MixedLayersError", "between"): (
+        ("toy.add", "ThisTensor", "ThatTensor"),
+        "cannot run 'toy.add': it mixes a ThisTensor with a ThatTensor, and neither may look into the other; "
+        "put both operands under the same layers first, e.g. `ThisTensor().on(x)` for the other operand",
+    ),
+    ("MixedLayersError", "attributes"): (
+        ("toy.add", "ScaledTensor", {"scale", "base"}),
+        "cannot run 'toy.add': it mixes two ScaledTensors that differ in base, scale; "
+        "create both operands with the same base, scale",
+    ),
+    ("WrapperLeakError", "at"): (
+        ("pickle", "save the data instead"),
+        "cannot run pickle on a wrapper: a wrapper holds no data of its own; save the data instead",
+    ),
+    ("PlanMismatchError", "arity"): (
+        (2, 3),
+        "cannot apply a plan for 2 argument(s) to 3: plans are exact; build one for this signature",
+    ),
+    ("PlanMismatchError", "slot"): (
+        ("int", "str"),
+        "cannot apply a plan for a int to a str: plans are exact; build one for this signature",
+    ),
+    ("PureFrameworkTensorFoundError", "in_call"): (
+        ("toy.add",),
+        "cannot unwrap the arguments of 'toy.add': none of them has a child; call the framework's own function",
+    ),
+    ("DomainError", "outside"): (
+        ("exp", -10.0, 10.0),
+        "cannot approximate 'exp': a value lies outside [-10, 10]; "
+        "scale the input into that interval or add a piece for it",
+    ),
+    ("IdNotUniqueError", "of"): (
+        ("bob",),
+        "cannot use the id 'bob': it is taken; leave it out to get a fresh one",
+    ),
+    ("ObjectNotFoundError", "on"): (
+        (7, "bob"),
+        "cannot find object 7 on worker 'bob': it was never stored there or is gone; "
+        "keep a pointer to what you still need",
+    ),
+}
+CONSTRUCTED = {
+    "RemoteObjectFoundError": (
+        exceptions.RemoteObjectFoundError("a pointer"),
+        "cannot unwrap a pointer: its object lives on another worker; send the command there",
+    ),
+    "ResponseSignatureError": (
+        exceptions.ResponseSignatureError([1, 2]),
+        "cannot register a response: it has more tensors than ids were given; use the ids in `ids_generated`",
+    ),
+}
+
+
+def writers() -> set[tuple[str, str]]:
+    return {
+        (name, method)
+        for name, cls in CLASSES.items()
+        for method, function in vars(cls).items()
+        if isinstance(function, classmethod)
+    }
+
+
+def drawn_tree() -> dict[str, str]:
+    """Map each class in the docstring's drawing to the class it hangs from."""
+    parents: dict[str, str] = {}
+    path: list[str] = []
+    for line in (exceptions.__doc__ or "").splitlines():
+        drawn = re.match(r"^    ([│ ]*)(?:[├└]── )?(\w+Error)\b", line)
+        if drawn:
+            depth = 0 if line.startswith("    SyftError") else len(drawn[1]) // 4 + 1
+            path[depth:] = [drawn[2]]
+            parents[drawn[2]] = path[depth - 1] if depth else ""
+    return parents
+
+
+@pytest.mark.parametrize("name", sorted(CLASSES))
+def test_every_error_is_a_syft_error(name: str) -> None:
+    assert issubclass(CLASSES[name], SyftError)
+
+
+def test_the_drawn_tree_is_the_real_one() -> None:
+    real = {name: "" if cls is SyftError else cls.__bases__[0].__name__ for name, cls in CLASSES.items()}
+
+    assert drawn_tree() == real
+
+
+def test_the_drawing_names_the_builtin_errors_that_a_class_also_is() -> None:
+    drawn = {
+        name: set(re.findall(r"\w+Error", also))
+        for name, also in re.findall(r"(\w+Error) +\(also an? ([^)]*)\)", exceptions.__doc__ or "")
+    }
+    real = {
+        name: {base.__name__ for base in cls.__bases__[1:]} for name, cls in CLASSES.items() if len(cls.__bases__) > 1
+    }
+
+    assert drawn == real
+
+
+def test_every_writer_of_a_message_has_its_text_here() -> None:
+    assert writers() == set(TEXTS)
+
+
+@pytest.mark.parametrize(("name", "method"), sorted(TEXTS))
+def test_the_text_is_exactly(name: str, method: str) -> None:
+    arguments, text = TEXTS[name, method]
+
+    error = getattr(CLASSES[name], method)(*arguments)
+
+    assert type(error) is CLASSES[name]
+    assert str(error) == text
+
+
+@pytest.mark.parametrize("name", sorted(CONSTRUCTED))
+def test_the_text_of_an_error_that_carries_something_is_exactly(name: str) -> None:
+    error, text = CONSTRUCTED[name]
+
+    assert str(error) == text
+
+
+def test_every_text_says_what_cannot_be_done_why_and_what_to_do() -> None:
+    texts = [text for _, text in (*TEXTS.values(), *CONSTRUCTED.values())]
+
+    for text in texts:
+        assert re.fullmatch(r"cannot .+?: .+; .+", text), text
+        assert text[-1] not in ".!"
+
+
+def test_hints_are_left_out_when_nothing_is_near() -> None:
+    lacking = exceptions.NotRegisteredError.of("table", "'key'", [], "add it")
+    refused = exceptions.OperationNotAllowedError.not_in_table("toy", "toy.x", [])
+
+    assert str(lacking) == "cannot find 'key' in 'table': it is not registered; add it"
+    assert "which lists what may run; add it with" in str(refused)
+
+
+def test_something_without_a_name_is_called_by_its_type() -> None:
+    error = exceptions.NotTheFrameworkError.received("ToyHook", "toy", 3)
+
+    assert str(error).startswith("cannot hook 'int': ")
+
+
+def test_the_pointer_and_the_ids_travel_with_their_errors() -> None:
+    pointer = object()
+
+    assert exceptions.RemoteObjectFoundError(pointer).pointer is pointer
+    assert exceptions.ResponseSignatureError(iter([1, 2])).ids_generated == [1, 2]
+    assert exceptions.ResponseSignatureError().ids_generated == []
+
+
+@pytest.mark.parametrize(
+    ("name", "builtin"),
+    [
+        ("NotRegisteredError", LookupError),
+        ("DependencyError", ImportError),
+        ("NotTheFrameworkError", TypeError),
+        ("OperationNotAllowedError", TypeError),
+        ("OperationNotAllowedError", RuntimeError),
+        ("MixedLayersError", TypeError),
+        ("WrapperLeakError", RuntimeError),
+        ("PlanMismatchError", AssertionError),
+        ("DomainError", ValueError),
+        ("IdNotUniqueError", ValueError),
+        ("ObjectNotFoundError", LookupError),
+        ("SerdeError", ValueError),
+    ],
+)
+def test_what_python_programs_expect_to_catch_they_can_catch(name: str, builtin: type) -> None:
+    assert issubclass(CLASSES[name], builtin)

@@ -1,0 +1,48 @@
+"""ToyAttributes: which operations of toy may run on a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import toy
+
+from syft_core.hook.attributes import INPLACE_OPERATORS, FrameworkAttributes, Op, describe_op
+from syft_toy.wrapper import Wrapper
+
+REVEALS = frozenset({"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__contains__"})
+LOCAL = frozenset({"map", "zip"})
+
+
+class ToyAttributes(FrameworkAttributes):
+    """What the core must know of toy."""
+
+    ALIAS = "toy"
+    exclude = frozenset({"save", "__init__", "__repr__", "__iter__"})
+    inplace_methods = frozenset({"add_", "__setitem__", *INPLACE_OPERATORS})
+    global_state_change_methods = frozenset({"seed"})
+
+    def __init__(self, framework: Any) -> None:
+        super().__init__(framework, Wrapper)
+
+    def copy(self, tensor: Any) -> Any:
+        return tensor.copy()
+
+    def _collect(self) -> Iterator[Op]:
+        for function in toy.overridable:
+            if function.__name__ not in self.exclude:
+                yield describe_op(f"{function.__module__}.{function.__name__}", function, "function")
+        for name, attribute in vars(toy.Vector).items():
+            if isinstance(attribute, property):
+                yield describe_op(f"toy.Vector.{name}.__get__", attribute.fget, "getter")
+            elif callable(attribute) and name not in self.exclude and name not in [*dir(object), "_positions"]:
+                yield self._method(name, attribute)
+        for name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+            yield self._method(name, getattr(toy.Vector, name))
+
+    def _method(self, name: str, function: Any) -> Op:
+        facts = {"reveals": name in REVEALS, "local": name in LOCAL}
+        return describe_op(f"toy.Vector.{name}", function, "method", inplace=name in self.inplace_methods, **facts)
+
+    def _methods(self) -> dict[str, Op]:
+        return {op.attr: op for op in self.ops if op.name.startswith("toy.Vector.")}

@@ -1,0 +1,31 @@
+"""What hook_args must know of toy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import toy
+
+from syft_core.hook.hook_args import (
+    framework_tensor,
+    get_child,
+    one,
+    register_ambiguous_function,
+    register_ambiguous_method,
+    register_backward_func,
+    register_forward_func,
+    register_type_rule,
+)
+from syft_toy.wrapper import Wrapper
+
+
+def wrap_plain(child: Any, **_attributes: Any) -> Wrapper:
+    """Put a wrapper on ``child``."""
+    return Wrapper(child)
+
+
+register_type_rule({toy.Vector: one, Wrapper: one})
+register_forward_func({toy.Vector: framework_tensor, Wrapper: get_child})
+register_backward_func({toy.Vector: wrap_plain, Wrapper: wrap_plain})
+register_ambiguous_method("__getitem__", "__setitem__")
+register_ambiguous_function("toy.cat")

@@ -1,0 +1,30 @@
+"""Wrapper: what a toy user holds when there is a chain."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NoReturn
+
+from syft_core.exceptions import WrapperLeakError
+from syft_core.hook.dispatch import HEAD, dispatch, framework_of
+from syft_core.tensors.forwarding import Forwarding
+from syft_core.tensors.identity import Identified, show_head
+
+
+class Wrapper(Identified, Forwarding):
+    """Behaves like a vector: toy's functions, methods and operators go down the chain."""
+
+    rank: ClassVar[int] = HEAD
+    is_wrapper = True
+    records_lineage: ClassVar[bool] = False
+
+    def __init__(self, child: Any) -> None:
+        self.child = child
+
+    def __toy_function__(self, function: Any, args: Any, kwargs: Any) -> Any:
+        return dispatch(framework_of(self).ops.of(function), args, kwargs)
+
+    def __repr__(self) -> str:
+        return show_head(self)
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")

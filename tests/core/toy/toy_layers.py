@@ -1,0 +1,70 @@
+"""Layers and a pointer as a user might write them, for the tests of the core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import toy
+
+from syft_core.hook import hook_args
+from syft_core.hook.dispatch import TRANSPARENT
+from syft_core.hook.overload import overloaded
+from syft_core.tensors.abstract import AbstractTensor
+
+
+class Watcher(AbstractTensor):
+    """Only watches, as the rank says."""
+
+    rank = TRANSPARENT
+
+
+class Scaled(AbstractTensor):
+    """Has an attribute that its results take over."""
+
+    def __init__(self, scale: int = 1, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.scale = scale
+
+    def get_class_attributes(self) -> dict[str, Any]:
+        return {"scale": self.scale}
+
+
+class Negating(AbstractTensor):
+    """Holds the negative of what it stands for."""
+
+    @classmethod
+    def lift(cls, plain: Any, **_kwargs: Any) -> Any:
+        return -plain
+
+    @overloaded.method
+    def mul(self, _self: Any, other: Any) -> Any:
+        return -(_self * other)
+
+
+class Pointer:
+    """Stands for a vector on another worker."""
+
+    rank = 0
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+
+    def __repr__(self) -> str:
+        return f"[Pointer -> {self.location}]"
+
+
+hook_args.default_register_tensor(Watcher, Scaled, Negating)
+hook_args.register_type_rule({Pointer: hook_args.one})
+hook_args.register_forward_func({Pointer: hook_args.pointer_found})
+
+
+def under(layer: AbstractTensor, *values: float) -> Any:
+    """Return ``layer`` on a vector of ``values``, without a wrapper."""
+    return layer.on(toy.Vector(values), wrap=False)
+
+
+def values(chain: Any) -> list[float]:
+    """Return the numbers at the end of a chain."""
+    while getattr(chain, "child", None) is not None:
+        chain = chain.child
+    return chain.tolist()

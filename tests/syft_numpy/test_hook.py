@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from syft_core.exceptions import OperationNotAllowedError, WrapperLeakError  # noqa: E402
+from syft_core.tensors.logging import LoggingTensor  # noqa: E402
+from syft_core.tensors.plus_is_minus import PlusIsMinusTensor  # noqa: E402
+from syft_core.tensors.polynomial import PolynomialTensor  # noqa: E402
+from syft_core.workers.base import BaseWorker  # noqa: E402
+from syft_numpy.wrapper import Wrapper  # noqa: E402
+
+
+def chain(values: Any) -> Any:
+    return LoggingTensor().on(np.array(values))
+
+
+def data(wrapper: Any) -> Any:
+    return wrapper.child.child
+
+
+def test_the_hook_creates_arrays_that_have_chain_methods(hook: Any) -> None:
+    x = hook.array([1.0, 2.0]).tag("#x").describe("two")
+    assert isinstance(x, Wrapper)
+    assert str(x) == "(Wrapper)>array([1., 2.])\n\tTags: #x\n\tDescription: two"
+    assert (hook.zeros((2, 2)) + 1).sum().item() == 4.0
+    assert hook.linspace(0, 1, 3).tolist() == [0.0, 0.5, 1.0]
+
+
+def test_a_created_array_takes_a_layer(hook: Any) -> None:
+    x = hook.arange(3)
+    assert LoggingTensor().on(x) is x
+    assert type((x * 2).child) is LoggingTensor
+
+
+def test_created_arrays_take_an_owner_and_an_id(hook: Any) -> None:
+    bob = BaseWorker(hook, id="bob")
+    x = hook.array([1], owner=bob, id=7)
+    assert bob.get_obj(7) is x
+    assert x.owner is bob
+
+
+def test_a_creator_that_the_hook_lacks_names_those_it_has(hook: Any) -> None:
+    with pytest.raises(AttributeError, match=r"write `hook.array\(numpy.tri\(...\)\)`"):
+        hook.tri(3)
+
+
+def test_factories(hook: Any) -> None:
+    assert hook.create_shape([2, 3]) == (2, 3)
+    assert hook.create_wrapper(np.int8).dtype == np.int8
+    assert hook.create_zeros(2, 3).shape == (2, 3)
+
+
+def test_functions_ufuncs_and_their_methods_pass(hook: Any) -> None:
+    x = chain([[1.0, 2.0], [3.0, 4.0]])
+    assert data(np.add.reduce(x, axis=1)).tolist() == [3.0, 7.0]
+    assert data(np.einsum("ij->ji", x)).tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    result = np.linalg.svd(x)
+    assert type(result).__name__ == "SVDResult"
+    assert type(result.S.child) is LoggingTensor
+    np.add.at(x, (0, 0), 10.0)
+    assert data(x)[0, 0] == 11.0
+    assert data(np.add(x, 1, where=np.array([[True, False], [False, True]]), out=chain(np.zeros((2, 2))))).shape == (
+        2,
+        2,
+    )
+
+
+def test_out_and_in_place_keep_the_object(hook: Any) -> None:
+    x, out = chain([1.0, 2.0]), chain([0.0, 0.0])
+    assert np.multiply(x, 3, out=out) is out
+    assert data(out).tolist() == [3.0, 6.0]
+    same = x
+    x -= 1
+    assert x is same
+    assert data(x).tolist() == [0.0, 1.0]
+
+
+def test_reductions_stay_in_the_chain(hook: Any) -> None:
+    total = chain([1.5, 2.5]).sum()
+    assert str(total) == "(Wrapper)>LoggingTensor>array(4.)"
+    assert float(total.round()) == 4.0
+
+
+def test_indexing_with_chains(hook: Any) -> None:
+    x = chain([1.0, 2.0, 3.0])
+    assert data(x[x > 1.5]).tolist() == [2.0, 3.0]
+    x[chain([0, 2])] = 9.0
+    assert data(x).tolist() == [9.0, 2.0, 9.0]
+    assert 2.0 in x
+
+
+def test_copies(hook: Any) -> None:
+    x = chain([1.0])
+    for twin in (copy.copy(x), copy.deepcopy(x), x.copy()):
+        assert type(twin.child) is LoggingTensor
+        assert data(twin) is not data(x)
+
+
+@pytest.mark.parametrize("function", ["save", "savez", "savetxt"])
+def test_functions_that_write_files_are_refused(hook: Any, function: str, tmp_path: Any) -> None:
+    with pytest.raises(OperationNotAllowedError, match=f"cannot run 'numpy.{function}' on a chain"):
+        getattr(np, function)(tmp_path / "x", chain([1.0]))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("method", ["tofile", "dump", "dumps", "ctypes", "data", "base"])
+def test_methods_that_write_files_or_show_memory_do_not_exist(hook: Any, method: str) -> None:
+    with pytest.raises(AttributeError, match=f"cannot read '{method}'"):
+        getattr(chain([1.0]), method)
+
+
+@pytest.mark.parametrize(
+    "bypass",
+    [
+        lambda x: np.asarray(x),
+        lambda x: np.array([x, x]),
+        lambda x: np.zeros(2)[x > 0],
+        lambda x: np.testing.assert_allclose(np.zeros(1), np.asarray(x)),
+        lambda x: np.vectorize(abs)(x),
+    ],
+)
+def test_every_road_around_the_protocol_ends_in_one_error(hook: Any, bypass: Any) -> None:
+    with pytest.raises(WrapperLeakError, match="cannot run numpy.asarray on a wrapper"):
+        bypass(chain([1.0, 2.0]))
+
+
+def test_layers_change_meaning_for_ufuncs_too(hook: Any) -> None:
+    x = PlusIsMinusTensor().on(np.array([5.0]))
+    assert data(np.add(x, 2)).tolist() == [3.0]
+    assert data(np.subtract(x, 2)).tolist() == [7.0]
+    assert data(np.ones(1) + x).tolist() == [-4.0]
+
+
+def test_polynomials_answer_numpys_functions(hook: Any) -> None:
+    points = np.linspace(-3, 3, 50)
+    x = PolynomialTensor().on(points.copy())
+    assert np.abs(data(np.exp(x)) - np.exp(points)).max() <= 1e-3
+    assert np.abs(data(np.tanh(x)) - np.tanh(points)).max() <= 1e-3
+    positive = PolynomialTensor().on(np.linspace(1, 10, 50))
+    assert np.abs(data(np.log(positive)) - np.log(np.linspace(1, 10, 50))).max() <= 1e-3
+    assert np.array_equal(data(x), points)
+
+
+def test_numpy_and_its_arrays_are_left_alone(hook: Any) -> None:
+    assert not hasattr(np.ndarray, "send")
+    assert not hasattr(np, "native_add")
+    assert type(np.ones(2) + np.ones(2)) is np.ndarray
+
+
+def test_the_form_of_an_array_cannot_be_set_on_its_wrapper(hook: Any) -> None:
+    x = chain([1.0, 2.0])
+    with pytest.raises(AttributeError, match="cannot set 'shape' of a wrapper: it belongs to the data"):
+        x.shape = (2, 1)
+    assert x.shape == (2,)
+
+
+def test_divmod(hook: Any) -> None:
+    whole, rest = divmod(chain([7.0, 8.0]), 3)
+    assert (data(whole).tolist(), data(rest).tolist()) == ([2.0, 2.0], [1.0, 2.0])
+    assert data(divmod(7, chain([3.0]))[1]).tolist() == [1.0]
