@@ -245,7 +245,8 @@ class _listening:  # noqa: N801  # used like a function
 
     def __exit__(self, *_: object) -> None:
         self._log.removeHandler(self._handler)
-        self._log.level, self._log.propagate = self._before
+        level, self._log.propagate = self._before
+        self._log.setLevel(level)
 
 
 class _StageHandler(logging.Handler):

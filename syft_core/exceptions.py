@@ -192,11 +192,11 @@ class RemoteObjectFoundError(HookError):
 
 
 class ResponseSignatureError(HookError):
-    """A result has more tensors than the caller gave ids for."""
+    """A result has more tensors than the caller gave ids for; nothing of it was stored."""
 
     def __init__(self, ids_generated: Iterable[int] = ()) -> None:
         super().__init__(
-            "cannot register a response: it has more tensors than ids were given; use the ids in `ids_generated`"
+            "cannot register a response: it has more tensors than ids were given; give one id for each tensor"
         )
         self.ids_generated = list(ids_generated)
 

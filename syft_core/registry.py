@@ -34,16 +34,18 @@ class Registry(Mapping[K, V]):
 
     def register(self, key: K, value: V) -> None:
         """Enter ``value`` under ``key``; entering the very same value again changes nothing."""
-        if key in self._entries and self._entries[key] is not value:
-            raise AlreadyRegisteredError.of(self.name, self._show(key))
-        self._entries[key] = value
+        self.update({key: value})
 
     def update(self, entries: Mapping[K, V]) -> None:
         """Enter all of ``entries``, or none when one of them is taken."""
+        self.require_free(entries)
+        self._entries.update(entries)
+
+    def require_free(self, entries: Mapping[K, V]) -> None:
+        """Raise if one of ``entries`` is taken by another value."""
         for key, value in entries.items():
             if key in self._entries and self._entries[key] is not value:
                 raise AlreadyRegisteredError.of(self.name, self._show(key))
-        self._entries.update(entries)
 
     def clear(self) -> None:
         """Take everything out, to start anew."""

@@ -9,9 +9,10 @@ import numpy as np
 
 from syft_core.hook.dispatch import dispatch, frameworks
 from syft_core.hook.hook import FrameworkHook, Patches
+from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.workers.base import BaseWorker
-from syft_numpy import hook_args  # noqa: F401  # registers numpy's types
+from syft_numpy import hook_args, serde  # noqa: F401  # hook_args registers numpy's types
 from syft_numpy.attributes import NumpyAttributes
 from syft_numpy.wrapper import Wrapper, array_ufunc
 
@@ -103,6 +104,9 @@ def _create(function: Any, *args: Any, owner: Any = None, id: Any = None, **kwar
         if not owner.is_client_worker:
             owner.register_obj(wrapper)
     return wrapper
+
+
+serde.register_codecs(codecs)
 
 
 @cache

@@ -16,10 +16,11 @@ from torch.overrides import get_overridable_functions
 from syft_core.hook.dispatch import dispatch, forget_answers, frameworks
 from syft_core.hook.hook import FrameworkHook, Patches
 from syft_core.hook.hook_args import default_register_tensor, type_rule
+from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.identity import Identified
 from syft_core.workers.base import BaseWorker
-from syft_torch import hook_args  # noqa: F401  # registers torch's types
+from syft_torch import hook_args, serde  # noqa: F401  # hook_args registers torch's types
 from syft_torch.attributes import TorchAttributes
 from syft_torch.native import TorchTensor
 from syft_torch.wrapper import Wrapper
@@ -204,6 +205,9 @@ class TorchHook(FrameworkHook):
     def _hook_native_tensors_and_variables(self, tensor_type: type) -> None:
         """Do what ``_hook_native_tensor`` does, under the name of 0.1.0."""
         self._hook_native_tensor(tensor_type, TorchTensor)
+
+
+serde.register_codecs(codecs)
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.hook_args import PLAN_LIMIT, Plan, nested_plan_for, plan_for, when_forgetting, wrap_response
-from syft_core.hook.rules import is_flat, leaves, resolve
+from syft_core.hook.rules import is_flat, leaves, map_leaves, resolve
 from syft_core.registry import Registry
 
 HEAD = 2
@@ -80,8 +80,8 @@ def proceed(call: Call) -> Any:
 def forward(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer a call on a layer that has no rule for it: run it on the children, and put the layer on the result.
 
-    A result that *is* the first argument or a keyword argument is the caller's own object again: operations in place,
-    ``out=`` and ``x.contiguous()`` keep the identity they have without layers.
+    A result, or a part of one, that *is* an argument is the caller's own object again: operations in place, ``out=``
+    and ``x.contiguous()`` keep the identity they have without layers.
     """
     attributes = attributes_of(op.name, plan, args, kwargs)
     new_args, new_kwargs = plan.unwrap(args, kwargs)
@@ -92,7 +92,10 @@ def forward(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         return args[0]
     if kwargs and (alias := _alias_in(result, kwargs, new_kwargs)) is not None:
         return alias
-    return rewrap(op.name, result, plan, attributes, (args, kwargs))
+    wrapped = rewrap(op.name, result, plan, attributes, (args, kwargs))
+    if is_flat(type(result)):
+        return wrapped
+    return _with_aliases(wrapped, result, (args, kwargs), (new_args, new_kwargs))
 
 
 _NO_ATTRIBUTES: Mapping[str, Any] = {}
@@ -124,6 +127,16 @@ def _alias_in(result: Any, kwargs: dict[str, Any], new_kwargs: dict[str, Any]) -
         if type(new) is tuple and len(new) == 1 and result is new[0]:
             return kwargs[key][0]
     return None
+
+
+def _with_aliases(wrapped: Any, result: Any, old_args: Any, new_args: Any) -> Any:
+    """Return ``wrapped`` with the caller's own objects where a part of the result is what they stand for."""
+    own = {id(new): old for old, new in zip(leaves(old_args), leaves(new_args), strict=True) if new is not old}
+    parts = leaves(result)
+    if own.keys().isdisjoint(map(id, parts)):
+        return wrapped
+    following = iter(parts)
+    return map_leaves(lambda leaf: own.get(id(next(following)), leaf), wrapped)
 
 
 def _require_same_attributes(name: str, layer: Any, attributes: Mapping[str, Any], call_args: Any) -> None:

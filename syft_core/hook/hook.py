@@ -29,8 +29,9 @@ class Patches:
 
     def set(self, target: Any, name: str, value: Any) -> None:
         """Set an attribute and remember what was there."""
-        self._undo.append((target, name, vars(target).get(name, _MISSING)))
+        before = vars(target).get(name, _MISSING)
         setattr(target, name, value)
+        self._undo.append((target, name, before))
 
     def on_undo(self, action: Callable[[], None]) -> None:
         """Remember one more thing to take back."""
@@ -228,14 +229,19 @@ _listeners: list[Callable[[FrameworkHook], None]] = []
 def on_attach(listener: Callable[[FrameworkHook], None]) -> None:
     """Call ``listener``, which must not raise, with every hook that is on a framework, now or later."""
     _listeners.append(listener)
-    for attachment in FrameworkHook._attached.values():
-        listener(attachment.first)
+    for hook in attached_hooks():
+        listener(hook)
+
+
+def attached_hooks() -> list[FrameworkHook]:
+    """Return the first hook on each framework that is hooked, the latest last."""
+    return [attachment.first for attachment in FrameworkHook._attached.values()]
 
 
 def current_hook() -> FrameworkHook | None:
     """Return the hook that was attached last, or None."""
-    attachments = list(FrameworkHook._attached.values())
-    return attachments[-1].first if attachments else None
+    hooks = attached_hooks()
+    return hooks[-1] if hooks else None
 
 
 def attached_hook(name: str) -> FrameworkHook | None:

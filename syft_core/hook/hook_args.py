@@ -634,6 +634,9 @@ def _sequence_plan(slots: list[Slot], as_list: bool, return_tuple: bool, kwargs:
 
 def register_response(attr: str, response: Any, response_ids: list[int], owner: Any) -> Any:
     """Store every tensor of ``response`` on ``owner`` under the next of ``response_ids``; return the same structure."""
+    tensors = sum(1 for leaf in leaves(response) if build_rule(leaf))
+    if tensors > len(response_ids):
+        raise ResponseSignatureError()
     key = (attr, signature(response))
     plan = register_response_functions.get(key)
     if plan is None:

@@ -2,7 +2,7 @@
 
 A plugin is a module with functions of these names, marked with ``hookimpl`` and named in the entry-point group
 ``syft_core``. Each hook hands over what the plugin may fill. A plugin that comes late is called all the same: the first
-two hooks are historic in pluggy's sense, and ``register_operations`` is repeated for every framework that is hooked.
+three hooks are historic in pluggy's sense, and ``register_operations`` is repeated for every framework that is hooked.
 """
 
 from __future__ import annotations
@@ -28,6 +28,14 @@ def register_backends(backends: Registry[str, Backend]) -> None:
 @hookspec(historic=True)
 def register_tensor_types(register: Callable[..., None]) -> None:
     """Call ``register(YourTensor)`` for each tensor type of the plugin, as ``default_register_tensor`` would."""
+
+
+@hookspec(historic=True)
+def register_codecs(register: Callable[..., object]) -> None:
+    """Call ``register(YourType, code=..., simplify=..., detail=...)`` as ``syft_core.serde.register_codec`` would.
+
+    The codecs of a framework's own types need the framework; a backend registers those when its hook is loaded.
+    """
 
 
 @hookspec

@@ -9,11 +9,12 @@ from typing import Any
 import pluggy
 
 from syft_core.exceptions import PluginError
-from syft_core.hook.hook import FrameworkHook, on_attach
+from syft_core.hook.hook import FrameworkHook, attached_hooks, on_attach
 from syft_core.hook.hook_args import default_register_tensor
 from syft_core.plugins import hookspecs
 from syft_core.plugins.backend import Backend
 from syft_core.registry import Registry
+from syft_core.serde import register_codec
 
 
 class PluginManager:
@@ -35,7 +36,7 @@ class PluginManager:
         self._pluggy.add_hookspecs(hookspecs)
         self._pluggy.hook.register_backends.call_historic(kwargs={"backends": self._offered.backends})
         self._pluggy.hook.register_tensor_types.call_historic(kwargs={"register": self._offered.offer_types})
-        self._attached: list[FrameworkHook] = []
+        self._pluggy.hook.register_codecs.call_historic(kwargs={"register": self._offered.offer_codec})
         on_attach(self._announce)
 
     def discover(self) -> None:
@@ -51,14 +52,17 @@ class PluginManager:
             self._offered.clear()
             self._pluggy.register(plugin, name=name)
             self._require_known_hooks(plugin, name)
+            self.backends.require_free(self._offered.backends)
             default_register_tensor(*self._offered.types)
+            for args, options in self._offered.codecs:
+                register_codec(*args, **options)
             self.backends.update(self._offered.backends)
             self.provided[name] = list(self._offered.backends)
         except Exception as error:
             if self._pluggy.has_plugin(name):
                 self._pluggy.unregister(name=name)
             raise PluginError.broken(name, str(error) or type(error).__name__) from error
-        for hook in self._attached:
+        for hook in attached_hooks():
             self._offer_operations(name, hook)
 
     def backend(self, name: str) -> Backend:
@@ -92,7 +96,6 @@ class PluginManager:
             raise PluginError(f"it implements the unknown hook {unknown[0]!r} (there are {known})")
 
     def _announce(self, hook: FrameworkHook) -> None:
-        self._attached = [known for known in self._attached if known.name != hook.name] + [hook]
         for name, _plugin in self._pluggy.list_name_plugin():
             self._offer_operations(name, hook)
 
@@ -113,11 +116,16 @@ class _Offer:
     def __init__(self) -> None:
         self.backends: Registry[str, Backend] = _new_backends()
         self.types: list[type] = []
+        self.codecs: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
     def offer_types(self, *types: type) -> None:
         self.types.extend(types)
 
+    def offer_codec(self, *args: Any, **options: Any) -> None:
+        self.codecs.append((args, options))
+
     def clear(self) -> None:
+        self.codecs.clear()
         self.backends.clear()
         self.types.clear()
 

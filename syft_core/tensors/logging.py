@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from syft_core.hook import hook_args
 from syft_core.hook.dispatch import TRANSPARENT
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.tensors.codecs import register_layer_codec
 
 _log = logging.getLogger(__name__)
 
@@ -47,3 +48,4 @@ class LoggingTensor(AbstractTensor):
 
 
 hook_args.default_register_tensor(LoggingTensor)
+register_layer_codec(LoggingTensor, code=250)

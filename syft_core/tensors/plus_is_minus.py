@@ -7,6 +7,7 @@ from typing import Any
 from syft_core.hook import hook_args
 from syft_core.hook.overload import overloaded
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.tensors.codecs import register_layer_codec
 
 
 class PlusIsMinusTensor(AbstractTensor):
@@ -24,3 +25,4 @@ class PlusIsMinusTensor(AbstractTensor):
 
 
 hook_args.default_register_tensor(PlusIsMinusTensor)
+register_layer_codec(PlusIsMinusTensor, code=251)

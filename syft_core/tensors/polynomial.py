@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from syft_core.exceptions import DomainError, NotRegisteredError
+from syft_core.exceptions import DomainError, NotRegisteredError, SerdeError
 from syft_core.hook import hook_args
 from syft_core.hook.overload import overloaded
+from syft_core.serde import Codec, Context, codecs
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.tensors.codecs import register_layer_codec
 
 Scalar = Callable[[float], float]
 DEFAULT_DEGREE = 10
@@ -192,4 +194,17 @@ class PolynomialTensor(AbstractTensor):
     defaultfunctions = default_functions
 
 
+def _simplify_piece(piece: Piece, _context: Context) -> tuple[Any, ...]:
+    return piece.low, piece.high, *piece.coefficients
+
+
+def _detail_piece(payload: list[Any], _context: Context) -> Piece:
+    low, high, *coefficients = payload
+    if type(low) is not float or type(high) is not float or not coefficients:
+        raise SerdeError("cannot rebuild a piece of a polynomial: it has no interval; send it again")
+    return Piece(low, high, tuple(coefficients))
+
+
 hook_args.default_register_tensor(PolynomialTensor)
+register_layer_codec(PolynomialTensor, code=252)
+codecs.register(Codec(Piece, 253, _simplify_piece, _detail_piece))

@@ -52,11 +52,15 @@ def test_a_performance_shows_every_act_and_leaves_the_framework_as_it_was(
 
 def test_a_performance_leaves_the_logger_as_it_was(stage: Stage) -> None:
     log = logging.getLogger("syft_core.tensors.logging")
-    before = (log.level, log.propagate, list(log.handlers))
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        perform(stage, BACKEND)
 
-    perform(stage, BACKEND)
-
-    assert (log.level, log.propagate, list(log.handlers)) == before
+        assert (log.level, log.propagate, log.handlers) == (logging.ERROR, True, [])
+        assert not log.isEnabledFor(logging.INFO)
+    finally:
+        log.setLevel(before)
 
 
 def test_a_backend_may_have_acts_of_its_own(

@@ -96,7 +96,7 @@ CONSTRUCTED = {
     ),
     "ResponseSignatureError": (
         exceptions.ResponseSignatureError([1, 2]),
-        "cannot register a response: it has more tensors than ids were given; use the ids in `ids_generated`",
+        "cannot register a response: it has more tensors than ids were given; give one id for each tensor",
     ),
 }
 

@@ -11,6 +11,7 @@ from toy_layers import Negating, Scaled, Watcher, under, values
 from syft_core.exceptions import MixedLayersError, NotRegisteredError, OperationNotAllowedError
 from syft_core.hook import dispatch as dispatching
 from syft_core.hook import hook_args
+from syft_core.hook.attributes import describe_op
 from syft_core.hook.dispatch import HEAD, MEANING, TRANSPARENT, Call, dispatch, framework_of, proceed
 from syft_core.hook.overload import overloaded
 from syft_core.tensors.abstract import AbstractTensor
@@ -107,6 +108,15 @@ def test_an_answer_comes_back_under_the_same_layers() -> None:
 )
 def test_every_kind_of_answer_keeps_its_structure(call: Any, shown: str) -> None:
     assert str(call(Watcher().on(toy.Vector([1.0, 2.0])))) == shown
+
+
+def test_what_an_operation_reveals_leaves_the_chain(hook: ToyHook) -> None:
+    op = describe_op("toy.reveal_for_dispatch", lambda x: x.copy(), "function", reveals=True)
+    hook.attributes.ops.add(op)
+
+    revealed = dispatch(op, (Watcher().on(toy.Vector([1.0])),), {})
+
+    assert type(revealed) is toy.Vector
 
 
 def test_layers_without_a_wrapper_are_answered_too() -> None:
@@ -361,6 +371,15 @@ def test_a_layer_that_records_lineage_remembers_where_results_come_from() -> Non
     assert low.command == "toy.minmax"
 
 
+def test_what_is_no_tensor_in_a_result_has_no_lineage() -> None:
+    a = under(Remembering(), 1.0, 2.0)
+
+    result = toy.summary(a)
+
+    assert result["length"] == 2
+    assert [tensor.parents for tensor in (result["sum"], *result["ends"])] == [(a,)] * 3
+
+
 def test_a_layer_that_does_not_record_keeps_its_results_free() -> None:
     assert "parents" not in vars(under(Watcher(), 1.0) + 1)
 
@@ -372,6 +391,13 @@ def test_the_framework_of_a_chain_is_that_of_its_end(hook: ToyHook) -> None:
     x = Watcher().on(Scaled().on(toy.Vector([1.0])))
 
     assert framework_of(x) is framework_of(x.child.child.child) is hook.attributes
+
+
+def test_what_a_chain_ends_in_may_say_itself_where_it_belongs(hook: ToyHook) -> None:
+    class Remote:
+        framework = hook.attributes
+
+    assert framework_of(Watcher(child=Remote())) is hook.attributes
 
 
 def test_a_chain_that_ends_in_nothing_known_is_refused_with_advice() -> None:
@@ -387,8 +413,23 @@ def test_a_chain_that_ends_in_nothing_known_is_refused_with_advice() -> None:
 def test_what_was_concluded_about_answers_stays_bounded(monkeypatch: pytest.MonkeyPatch, hook: ToyHook) -> None:
     monkeypatch.setattr(dispatching, "PLAN_LIMIT", 3)
     monkeypatch.setattr(dispatching, "_answers", {})
+    monkeypatch.setattr(dispatching, "_roads", {})
     x = Watcher().on(toy.Vector([1.0]))
 
     for name in ("sum", "mean", "exp", "tanh", "copy", "any"):
         hook.get_hooked_method(name)(x)
         assert len(dispatching._answers) <= 3
+        assert len(dispatching._roads) <= 3
+
+
+def test_a_type_that_is_registered_later_is_a_layer_from_then_on(hook: ToyHook) -> None:
+    class Late(AbstractTensor):
+        pass
+
+    op = hook.attributes.allow(lambda x: type(x).__name__, "toy.name_of_type_for_dispatch")
+    late = Late(child=toy.Vector([1.0]))
+
+    before = dispatch(op, (late,), {})
+    hook_args.default_register_tensor(Late)
+
+    assert (before, dispatch(op, (late,), {})) == ("Late", "Vector")

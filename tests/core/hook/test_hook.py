@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import gc
 import types
 import warnings
 from typing import Any
@@ -73,6 +75,17 @@ def test_patches_are_taken_back_once() -> None:
     patches.undo()
 
     assert times == [1]
+
+
+def test_a_patch_that_cannot_be_set_does_not_keep_the_others_from_being_taken_back() -> None:
+    before, patches = dict(vars(Target)), Patches()
+    patches.set(Target, "kept", "changed")
+
+    with pytest.raises(TypeError):
+        patches.set(int, "added", 1)
+    patches.undo()
+
+    assert dict(vars(Target)) == before
 
 
 # --- attaching
@@ -238,6 +251,20 @@ def test_a_failing_installation_leaves_nothing_behind() -> None:
     assert bob.hook is None
     with ToyHook(toy) as hook:
         assert current_hook() is hook
+
+
+@pytest.mark.parametrize("kind", [ToyHook, HalfHook])
+@pytest.mark.parametrize("was_on", [True, False])
+def test_the_garbage_collector_is_afterwards_as_it_was(kind: type[ToyHook], was_on: bool) -> None:
+    (gc.enable if was_on else gc.disable)()
+    try:
+        with contextlib.suppress(KeyboardInterrupt), kind(toy):
+            pass
+        is_on = gc.isenabled()
+    finally:
+        gc.enable()
+
+    assert is_on == was_on
 
 
 def test_a_hook_that_lacks_a_part_cannot_be_made() -> None:

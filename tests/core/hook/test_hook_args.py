@@ -12,6 +12,7 @@ from syft_core.exceptions import (
     AlreadyRegisteredError,
     MixedLayersError,
     NotRegisteredError,
+    ObjectNotFoundError,
     PlanMismatchError,
     PureFrameworkTensorFoundError,
     RemoteObjectFoundError,
@@ -251,6 +252,19 @@ def test_subclasses_of_dict_keep_their_type(layer: Watcher, vector: toy.Vector) 
     assert type(new_args[0]) is OrderedDict
 
 
+def test_subclasses_of_list_and_tuple_keep_their_type(layer: Watcher, vector: toy.Vector) -> None:
+    class Shape(tuple[Any, ...]):
+        pass
+
+    class Batch(list[Any]):
+        pass
+
+    (shape, batch), _, _ = hook_args.unwrap_args_from_function("f", (Shape([1, layer]), Batch([layer])), {})
+
+    assert (type(shape), type(batch)) == (Shape, Batch)
+    assert (tuple(shape), list(batch)) == ((1, vector), [vector])
+
+
 def test_arguments_may_nest_six_deep(layer: Watcher, vector: toy.Vector) -> None:
     new_args, _, new_type = hook_args.unwrap_args_from_function("f", (1, [2, ([(0, [layer])],)]), {})
 
@@ -354,6 +368,26 @@ def test_a_plan_refuses_arguments_of_another_signature(layer: Watcher, other: An
 
     with pytest.raises(PlanMismatchError, match="plans are exact; build one for this signature"):
         unwrap(other(layer))
+
+
+def test_a_plan_for_an_empty_list_refuses_a_full_one(layer: Watcher) -> None:
+    unwrap, _ = hook_args.build_unwrap_args_from_function((layer, []))
+    wrap = hook_args.build_wrap_response_from_function((layer.child, ()), Watcher, {})
+
+    with pytest.raises(PlanMismatchError):
+        unwrap((layer, [1]))
+    with pytest.raises(PlanMismatchError):
+        wrap((layer.child, (1,)))
+
+
+def test_a_type_that_is_a_tensor_but_has_no_child_is_refused_with_advice() -> None:
+    class Half:
+        pass
+
+    hook_args.register_type_rule({Half: hook_args.one})
+
+    with pytest.raises(NotRegisteredError, match="cannot find .*Half in 'forward_func': it is not registered"):
+        hook_args.build_unwrap_args_from_function((Half(),))
 
 
 def test_a_plan_for_plain_tensors_alone_says_that_the_framework_must_answer(vector: toy.Vector) -> None:
@@ -536,6 +570,8 @@ def test_a_response_is_stored_under_the_given_ids_in_order(bob: BaseWorker) -> N
 def test_too_few_ids_are_an_error_of_their_own(bob: BaseWorker) -> None:
     with pytest.raises(ResponseSignatureError, match="it has more tensors than ids were given"):
         hook_args.register_response("f", (toy.Vector([1.0]), toy.Vector([2.0])), [11], bob)
+    with pytest.raises(ObjectNotFoundError):
+        bob.get_obj(11)
 
 
 def test_a_response_without_tensors_needs_no_ids(bob: BaseWorker) -> None:

@@ -51,6 +51,7 @@ class Tripled(AbstractTensor):
             return ("sub got", type(x).__name__, type(y).__name__)
 
         module.sub = sub
+        module.note = "no function, no rule"
 
         @overloaded.module
         def nn(module: Module) -> None:

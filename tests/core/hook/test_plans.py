@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any, NamedTuple
 
 import pytest
@@ -24,6 +25,10 @@ RANKS = {Wrapper: 2, Watcher: 1, Negating: 0}
 class Pair(NamedTuple):
     left: Any
     right: Any
+
+
+class Shape(tuple[Any, ...]):
+    """A tuple of another type, as frameworks have for their shapes."""
 
 
 class Lifting(Negating):
@@ -70,7 +75,9 @@ def nested(leaf: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         lambda inner: st.one_of(
             st.lists(inner, max_size=3),
             st.lists(inner, max_size=3).map(tuple),
+            st.lists(inner, max_size=2).map(Shape),
             st.dictionaries(st.text("ab", min_size=1, max_size=2), inner, max_size=2),
+            st.dictionaries(st.text("ab", min_size=1, max_size=2), inner, max_size=2).map(OrderedDict),
             st.builds(Pair, inner, inner),
             st.builds(slice, leaf, leaf, leaf),
         ),
@@ -92,9 +99,9 @@ def recursively(f: Any, obj: Any) -> Any:
     if isinstance(obj, list):
         return [recursively(f, item) for item in obj]
     if isinstance(obj, tuple):
-        return tuple(recursively(f, item) for item in obj)
+        return type(obj)(recursively(f, item) for item in obj)
     if isinstance(obj, dict):
-        return {key: recursively(f, value) for key, value in obj.items()}
+        return type(obj)((key, recursively(f, value)) for key, value in obj.items())
     if isinstance(obj, slice):
         return slice(recursively(f, obj.start), recursively(f, obj.stop), recursively(f, obj.step))
     return f(obj)

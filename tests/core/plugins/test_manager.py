@@ -16,6 +16,7 @@ from syft_core.plugins import hookspecs
 from syft_core.plugins.backend import Backend
 from syft_core.plugins.hookspecs import hookimpl
 from syft_core.plugins.manager import PluginManager, load_backend, plugin_manager
+from syft_core.serde import deserialize, serialize
 from syft_core.tensors.abstract import AbstractTensor
 
 
@@ -91,6 +92,37 @@ def test_a_plugin_may_bring_operations_early_or_late(manager: PluginManager, lat
     assert values(result) == [8.0]
 
 
+class Ticket:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def test_a_plugin_may_bring_codecs(manager: PluginManager) -> None:
+    class Plugin:
+        @hookimpl
+        def register_codecs(self, register: Any) -> None:
+            register(
+                Ticket,
+                code=70_001,
+                simplify=lambda ticket, context: (ticket.number,),
+                detail=lambda payload, context: Ticket(*payload),
+            )
+
+    manager.register(Plugin(), "tickets")
+
+    assert deserialize(serialize(Ticket(7))).number == 7
+
+
+def test_a_plugin_that_takes_a_code_of_ours_is_refused(manager: PluginManager) -> None:
+    class Plugin:
+        @hookimpl
+        def register_codecs(self, register: Any) -> None:
+            register(Ticket, code=3, simplify=lambda ticket, context: (), detail=lambda payload, context: None)
+
+    with pytest.raises(PluginError, match="codes below 1000 are syft-core's own"):
+        manager.register(Plugin(), "thief")
+
+
 def test_a_manager_that_comes_after_the_hook_announces_it_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hooking, "_listeners", [])
     seen = []
@@ -130,16 +162,21 @@ def broken_plugins() -> dict[str, tuple[Any, str]]:
         def register_tensor_types(self, register: Any) -> None:
             register(Watcher)
 
+    class KnownBackend(OneBackend):
+        @hookimpl
+        def register_tensor_types(self, register: Any) -> None:
+            register(type("New", (AbstractTensor,), {}))
+
     return {
         "wrong signature": (WrongSignature(), "backend_list"),
         "unknown hook": (
             UnknownHook(card("left")),
             "it implements the unknown hook 'register_everything' "
-            "(there are register_backends, register_operations, register_tensor_types)",
+            "(there are register_backends, register_codecs, register_operations, register_tensor_types)",
         ),
         "fails later": (FailsLater(card("left")), "no types today"),
         "known type": (KnownType(card("left")), "cannot register toy_layers.Watcher in 'backward_func'"),
-        "known backend": (OneBackend(card("toy")), "cannot register 'toy' in 'backends'"),
+        "known backend": (KnownBackend(card("toy")), "cannot register 'toy' in 'backends'"),
     }
 
 
@@ -220,7 +257,7 @@ def test_exports_are_found_by_name(manager: PluginManager) -> None:
 def test_every_hook_is_documented_and_tested_here() -> None:
     specs = {name: spec.__doc__ for name, spec in vars(hookspecs).items() if hasattr(spec, "syft_core_spec")}
 
-    assert set(specs) == {"register_backends", "register_operations", "register_tensor_types"}
+    assert set(specs) == {"register_backends", "register_codecs", "register_operations", "register_tensor_types"}
     assert all(specs.values())
 
 

@@ -254,8 +254,10 @@ def test_tags_and_the_first_line_of_the_description_have_lines_of_their_own() ->
     assert str(x) == "(Wrapper)>Watcher>Vector([1.0])\n\tTags: #a #b\n\tDescription: a line"
 
 
-def test_tags_alone_have_one_line() -> None:
-    assert str(Watcher().on(toy.Vector([1.0])).tag("#a")) == "(Wrapper)>Watcher>Vector([1.0])\n\tTags: #a"
+def test_tags_alone_have_one_line_in_their_order() -> None:
+    x = Watcher().on(toy.Vector([1.0])).tag(*"hgfedcba")
+
+    assert str(x) == "(Wrapper)>Watcher>Vector([1.0])\n\tTags: a b c d e f g h"
 
 
 # --- forwarding

@@ -1,0 +1,180 @@
+"""Codecs for Python's own types; exact types, the order of dicts and every bit of a number survive."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from syft_core.exceptions import SerdeError
+from syft_core.registry import Registry
+from syft_core.serde.codec import Codec, CodecTable, qualified
+from syft_core.serde.context import Context
+from syft_core.serde.failures import FAILURE
+from syft_core.serde.structure import BIG_INT
+
+# Classes that a call may take as an argument, like the ``float`` in ``x.astype(float)``.
+scalar_types: Registry[str, type] = Registry("scalar types", advice="list it with `register_scalar_type`")
+
+_ORDERED_DICT_NAMES = frozenset(dir(OrderedDict))
+
+
+def register_codecs(table: CodecTable) -> None:
+    """Enter the codecs of this module in ``table``."""
+    for codec in CODECS:
+        table.register(codec)
+
+
+def register_scalar_type(kind: type) -> None:
+    """Let the class ``kind`` itself travel, as the name of a type of numbers; it must do nothing but hold one."""
+    scalar_types.register(qualified(kind), kind)
+
+
+def _itself(obj: Any, _: Context) -> Any:
+    return obj
+
+
+def _values(obj: Iterable[Any], _: Context) -> tuple[Any, ...]:
+    return tuple(obj)
+
+
+def _rebuild(kind: Callable[[list[Any]], Any]) -> Callable[[list[Any], Context], Any]:
+    return lambda payload, _: kind(payload)
+
+
+def _unique(kind: Callable[[list[Any]], Any]) -> Callable[[list[Any], Context], Any]:
+    def detail(payload: list[Any], _: Context) -> Any:
+        value = kind(payload)
+        if len(value) != len(payload):
+            raise SerdeError(f"cannot rebuild a {kind.__name__}: an element occurs twice; send it again")
+        return value
+
+    return detail
+
+
+def _simplify_dict(obj: dict[Any, Any], _: Context) -> list[Any]:
+    return [x for pair in obj.items() for x in pair]
+
+
+def _detail_dict(payload: list[Any], _: Context) -> dict[Any, Any]:
+    keys = payload[::2]
+    found = dict(zip(keys, payload[1::2], strict=True))
+    if len(found) != len(keys):
+        raise SerdeError("cannot rebuild a dict: a key occurs twice; send it again")
+    return found
+
+
+def _simplify_ordered_dict(obj: OrderedDict[Any, Any], context: Context) -> list[Any]:
+    # Frameworks hang notes on their state dicts as attributes; they belong to the value.
+    return [vars(obj) or None, *_simplify_dict(obj, context)]
+
+
+def _detail_ordered_dict(payload: list[Any], context: Context) -> OrderedDict[Any, Any]:
+    found = OrderedDict(_detail_dict(payload[1:], context))
+    notes = payload[0]
+    if notes is not None:
+        if not _ORDERED_DICT_NAMES.isdisjoint(notes):
+            raise SerdeError("cannot rebuild an OrderedDict: an attribute would hide one of its methods; rename it")
+        vars(found).update(notes)
+    return found
+
+
+def _simplify_range(obj: range, _: Context) -> tuple[int, int, int]:
+    return obj.start, obj.stop, obj.step
+
+
+def _detail_range(payload: list[Any], _: Context) -> range:
+    start, stop, step = payload
+    return range(start, stop, step)
+
+
+def _simplify_slice(obj: slice, _: Context) -> tuple[Any, Any, Any]:
+    return obj.start, obj.stop, obj.step
+
+
+def _detail_slice(payload: list[Any], _: Context) -> slice:
+    start, stop, step = payload
+    return slice(start, stop, step)
+
+
+def _simplify_ellipsis(_obj: Any, _: Context) -> tuple[()]:
+    return ()
+
+
+def _detail_ellipsis(payload: list[Any], _: Context) -> Any:
+    if payload:
+        raise SerdeError("cannot rebuild an Ellipsis: it has no payload; send it again")
+    return ...
+
+
+def _detail_int(payload: list[Any], _: Context) -> int:
+    (data,) = payload
+    if type(data) is not bytes and type(data) is not memoryview:
+        raise SerdeError("cannot rebuild an int: its payload is no bytes; send it again")
+    return int.from_bytes(data, "little", signed=True)
+
+
+def _simplify_complex(obj: complex, _: Context) -> tuple[float, float]:
+    return obj.real, obj.imag
+
+
+def _detail_complex(payload: list[Any], _: Context) -> complex:
+    real, imag = payload
+    if type(real) is not float or type(imag) is not float:
+        raise SerdeError("cannot rebuild a complex: its parts are no floats; send it again")
+    return complex(real, imag)
+
+
+def _simplify_bytes(obj: bytes | bytearray, _: Context) -> tuple[memoryview]:
+    return (memoryview(obj),)
+
+
+def _detail_bytes(payload: list[Any], _: Context) -> bytes:
+    (data,) = payload
+    return bytes(memoryview(data))
+
+
+def _detail_bytearray(payload: list[Any], _: Context) -> bytearray:
+    (data,) = payload
+    return bytearray(memoryview(data))
+
+
+def _simplify_type(obj: type, _: Context) -> tuple[str]:
+    name = qualified(obj)
+    if scalar_types.get(name) is not obj:
+        raise SerdeError(
+            f"cannot serialize the class {name}: classes are code, and only types of numbers travel by name; "
+            f"send an instance instead"
+        )
+    return (name,)
+
+
+def _detail_type(payload: list[Any], _: Context) -> type:
+    (name,) = payload
+    found = scalar_types.get(name) if type(name) is str else None
+    if found is None:
+        raise SerdeError("cannot rebuild a class: it is none of the listed types of numbers; load the sender's backend")
+    return found
+
+
+CODECS = (
+    Codec(list, 3, _itself, _itself),
+    Codec(tuple, 4, _itself, _rebuild(tuple)),
+    Codec(dict, 5, _simplify_dict, _detail_dict),
+    Codec(OrderedDict, 6, _simplify_ordered_dict, _detail_ordered_dict),
+    Codec(set, 7, _values, _unique(set)),
+    Codec(frozenset, 8, _values, _unique(frozenset)),
+    Codec(range, 9, _simplify_range, _detail_range),
+    Codec(slice, 10, _simplify_slice, _detail_slice),
+    Codec(type(...), 11, _simplify_ellipsis, _detail_ellipsis),
+    # Never asked to simplify: the packer itself writes ints, and those beyond 64 bits as this node.
+    Codec(int, BIG_INT, _itself, _detail_int),
+    Codec(complex, 13, _simplify_complex, _detail_complex),
+    Codec(bytes, 14, _simplify_bytes, _detail_bytes),
+    Codec(bytearray, 15, _simplify_bytes, _detail_bytearray),
+    FAILURE,
+    Codec(type, 17, _simplify_type, _detail_type),
+)
+
+for _kind in (bool, int, float, complex, str, bytes):
+    register_scalar_type(_kind)

@@ -1,0 +1,183 @@
+"""The codec table: which types may travel, under which wire code, and how they are taken apart.
+
+Wire codes are forever; ``tests/serde/golden.json`` freezes them.
+
+======== ==========================================================
+0-2      the structure itself (buffer, back reference, long node)
+3-99     builtin types, in ``builtin.py``
+100-149  arrays of the numeric backend that ships with syft-core
+150-249  tensors of the deep-learning backend that ships with syft-core
+250-299  layers and chains
+300-399  messages between workers
+400-999  reserved
+1000-    yours
+======== ==========================================================
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from syft_core.exceptions import AlreadyRegisteredError, SerdeError
+from syft_core.registry import Registry
+from syft_core.serde.context import Context
+
+BUFFER, REFERENCE, LONG = 0, 1, 2
+FIRST_USER_CODE = 1000
+LAST_CODE = 2**31 - 1
+
+Simplify: TypeAlias = Callable[[Any, Context], Sequence[Any]]
+Detail: TypeAlias = Callable[[list[Any], Context], Any]
+
+
+def qualified(kind: type) -> str:
+    """Name a class with its module, builtins without."""
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How one type travels: ``simplify`` gives a tuple of values that can travel, ``detail`` rebuilds from it.
+
+    ``subclasses`` lets the codec answer for classes derived from ``type`` too. ``shared`` keeps identity: an
+    object that occurs twice in one message travels once and is one object again at the receiver.
+    """
+
+    type: type
+    code: int
+    simplify: Simplify
+    detail: Detail
+    subclasses: bool = False
+    shared: bool = False
+
+
+class CodecTable(Mapping[type, Codec]):
+    """Codecs by type and by wire code; both are written once."""
+
+    def __init__(self) -> None:
+        self._by_type: Registry[type, Codec] = Registry("codecs", show=qualified)
+        self._by_code: dict[int, Codec] = {}
+        self._resolved: dict[type, Codec] = {}
+        self.find = self._by_code.get
+        """Return the codec with a wire code, or None."""
+
+    def register(self, codec: Codec) -> None:
+        """Enter ``codec``; entering the very same codec again changes nothing."""
+        _check(codec)
+        taken = self._by_code.get(codec.code)
+        if taken is not None and taken is not codec:
+            raise AlreadyRegisteredError.of("codecs", f"wire code {codec.code} ({qualified(taken.type)})")
+        self._by_type.register(codec.type, codec)
+        self._by_code[codec.code] = codec
+        # A new codec may be nearer to a class than the one found before.
+        self._resolved.clear()
+
+    @property
+    def by_code(self) -> Mapping[int, Codec]:
+        """Show the codecs by wire code, read-only."""
+        return MappingProxyType(self._by_code)
+
+    def of(self, kind: type) -> Codec:
+        """Return the codec of ``kind`` itself, or the nearest base class's that answers for subclasses."""
+        found = self._resolved.get(kind)
+        if found is None:
+            found = self._by_type.get(kind) or self._inherited(kind)
+            self._resolved[kind] = found
+        return found
+
+    def coded(self, code: object) -> Codec:
+        """Return the codec with wire code ``code``, which comes from a message."""
+        found = self._by_code.get(code) if type(code) is int else None
+        if found is None:
+            shown = code if type(code) is int else f"of type {type(code).__name__}"
+            raise SerdeError(
+                f"cannot read a node with wire code {shown}: no codec has it here; load the backend or plugin "
+                f"that the sender uses, or register the same codec at both ends"
+            )
+        return found
+
+    def _inherited(self, kind: type) -> Codec:
+        for base in kind.__mro__[1:]:
+            codec = self._by_type.get(base)
+            if codec is not None and codec.subclasses:
+                return codec
+        raise SerdeError(self._refusal(kind))
+
+    def _refusal(self, kind: type) -> str:
+        names = [qualified(known) for known in self._by_type]
+        near = difflib.get_close_matches(qualified(kind), names, n=2)
+        bases = [qualified(base) for base in kind.__mro__[1:] if base in self._by_type]
+        hint = f" (it derives from {bases[0]}, whose codec would lose the class)" if bases else ""
+        hint = hint or (f" (near names: {', '.join(near)})" if near else "")
+        return (
+            f"cannot serialize a {qualified(kind)}: it has no codec{hint}; write one, e.g. "
+            f"`register_codec({kind.__name__}, code={FIRST_USER_CODE}, "
+            f"simplify=lambda obj, context: (obj.a, obj.b), "
+            f"detail=lambda payload, context: {kind.__name__}(*payload))`, with the same code at both ends"
+        )
+
+    def __getitem__(self, kind: type) -> Codec:
+        return self._by_type[kind]
+
+    def __contains__(self, kind: object) -> bool:
+        return kind in self._by_type
+
+    def __iter__(self) -> Iterator[type]:
+        return iter(self._by_type)
+
+    def __len__(self) -> int:
+        return len(self._by_type)
+
+
+codecs = CodecTable()
+
+
+def register_codec(
+    type: type,
+    *,
+    code: int,
+    simplify: Simplify,
+    detail: Detail,
+    subclasses: bool = False,
+    shared: bool = False,
+) -> Codec:
+    """Let instances of your own class travel, under a wire code of 1000 or more.
+
+    >>> class Point:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> codec = register_codec(
+    ...     Point,
+    ...     code=1_000_001,
+    ...     simplify=lambda point, context: (point.x, point.y),
+    ...     detail=lambda payload, context: Point(*payload),
+    ... )
+    >>> codecs.of(Point).code
+    1000001
+    """
+    if isinstance(code, int) and code < FIRST_USER_CODE:
+        raise SerdeError(
+            f"cannot register wire code {code}: codes below {FIRST_USER_CODE} are syft-core's own; take a higher one"
+        )
+    codec = Codec(type, code, simplify, detail, subclasses, shared)
+    codecs.register(codec)
+    return codec
+
+
+def _check(codec: Codec) -> None:
+    if not isinstance(codec.type, type):
+        raise SerdeError("cannot register a codec: `type` must be a class; pass the class, not an instance")
+    if type(codec.code) is not int or not LONG < codec.code <= LAST_CODE:
+        raise SerdeError(
+            f"cannot register a codec for {qualified(codec.type)}: its wire code must be an int above {LONG}; "
+            f"take one from {FIRST_USER_CODE} on"
+        )
+    if not (callable(codec.simplify) and callable(codec.detail)):
+        raise SerdeError(
+            f"cannot register a codec for {qualified(codec.type)}: simplify and detail must be functions; "
+            f"pass `simplify(obj, context)` and `detail(payload, context)`"
+        )

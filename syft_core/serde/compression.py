@@ -1,0 +1,131 @@
+"""Shorten what gets shorter: none, zlib, or lz4 where it is installed.
+
+The rule for "auto": parts under 1 KiB stay as they are; three samples of the rest are tried, and only a part whose
+samples lose a tenth of their size is compressed, with lz4 if it is there and else with zlib's fastest level. Whatever
+the method, a part that does not get shorter travels as it is.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from syft_core.exceptions import SerdeError
+
+try:
+    import lz4.block as lz4_block
+except ImportError:
+    lz4_block = None
+
+NONE, ZLIB, LZ4 = 0, 1, 2
+SMALLEST = 1024
+SAMPLE = 4096
+WORTHWHILE = 0.9
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to shorten bytes; ``max_ratio`` is the most that its format can expand."""
+
+    number: int
+    name: str
+    max_ratio: int
+    compress: Callable[[Any], bytes]
+    decompress: Callable[[Any, int], Any]
+
+
+def choose(compression: str) -> Method | None:
+    """Return the method that a writer asked for by name; None leaves everything as it is."""
+    if compression == "none":
+        return None
+    if compression == "auto":
+        return METHODS.get(LZ4, METHODS[ZLIB])
+    found = next((method for method in METHODS.values() if method.name == compression), None)
+    if found is None:
+        raise SerdeError(
+            f"cannot compress with {compression!r}: this machine has none, auto, "
+            f"{', '.join(method.name for method in METHODS.values())}; for lz4 run `pip install syft-core[lz4]`"
+        )
+    return found
+
+
+def compress(data: Any, method: Method, sample: bool) -> tuple[int, Any]:
+    """Return the number of the method used and the shorter bytes, or NONE and ``data`` itself."""
+    size = len(data)
+    if size < SMALLEST or (sample and not _promising(data, method)):
+        return NONE, data
+    shorter = method.compress(data)
+    return (method.number, shorter) if len(shorter) < size else (NONE, data)
+
+
+def decompress(data: Any, number: int, length: int) -> Any:
+    """Return the ``length`` bytes that ``data`` stands for; take memory for no more than that."""
+    if number == NONE:
+        if len(data) != length:
+            raise SerdeError("cannot read an uncompressed part: its two declared lengths differ; send it again")
+        return data
+    method = METHODS.get(number)
+    if method is None:
+        raise SerdeError(
+            f"cannot decompress a part: method {number} is not available here; for lz4 (2) run "
+            f"`pip install syft-core[lz4]`, or let the sender use zlib"
+        )
+    if length > (len(data) + 64) * method.max_ratio:
+        raise SerdeError(
+            f"cannot decompress {len(data)} bytes to {length}: {method.name} cannot do that; send it again"
+        )
+    return method.decompress(data, length)
+
+
+def _promising(data: Any, method: Method) -> bool:
+    size = len(data)
+    if size <= 3 * SAMPLE:
+        return True
+    view = memoryview(data)
+    middle = size // 2
+    samples = (view[:SAMPLE], view[middle : middle + SAMPLE], view[size - SAMPLE :])
+    return sum(len(method.compress(sample)) for sample in samples) < WORTHWHILE * 3 * SAMPLE
+
+
+def _zlib_compress(data: Any) -> bytes:
+    return zlib.compress(data, 1)
+
+
+def _zlib_decompress(data: Any, length: int) -> bytes:
+    # One byte more than declared, so that the end of the stream is seen and a longer one is noticed.
+    stream = zlib.decompressobj()
+    try:
+        plain = stream.decompress(data, length + 1)
+    except zlib.error:
+        raise _damaged("zlib") from None
+    if len(plain) != length or not stream.eof or stream.unused_data:
+        raise _damaged("zlib")
+    return plain
+
+
+def _lz4_compress(data: Any) -> bytes:
+    shorter: bytes = lz4_block.compress(data, store_size=False)
+    return shorter
+
+
+def _lz4_decompress(data: Any, length: int) -> Any:
+    try:
+        plain = lz4_block.decompress(data, uncompressed_size=length, return_bytearray=True)
+    except (lz4_block.LZ4BlockError, ValueError, OverflowError, MemoryError):
+        raise _damaged("lz4") from None
+    if len(plain) != length:
+        raise _damaged("lz4")
+    return plain
+
+
+def _damaged(name: str) -> SerdeError:
+    return SerdeError(
+        f"cannot decompress a part with {name}: it is damaged or not of its declared length; send it again"
+    )
+
+
+METHODS = {ZLIB: Method(ZLIB, "zlib", 1032, _zlib_compress, _zlib_decompress)}
+if lz4_block is not None:
+    METHODS[LZ4] = Method(LZ4, "lz4", 255, _lz4_compress, _lz4_decompress)

@@ -1,0 +1,95 @@
+"""Exceptions as data: a listed class, its text and its plain attributes; nothing is raised by reading one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syft_core import exceptions
+from syft_core.exceptions import SerdeError
+from syft_core.registry import Registry
+from syft_core.serde.codec import Codec, qualified
+from syft_core.serde.context import Context
+
+PLAIN = (str, int, float, bool, type(None))
+
+_LISTED_BUILTINS = (
+    Exception,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BufferError,
+    ConnectionError,
+    EOFError,
+    FloatingPointError,
+    ImportError,
+    IndexError,
+    KeyError,
+    LookupError,
+    MemoryError,
+    NameError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    PermissionError,
+    RecursionError,
+    RuntimeError,
+    StopIteration,
+    TimeoutError,
+    TypeError,
+    ValueError,
+    ZeroDivisionError,
+)
+
+failures: Registry[str, type[Exception]] = Registry("failures", advice="list its class with `register_failure`")
+
+
+def register_failure(kind: type[Exception]) -> None:
+    """Let exceptions of your own class arrive as that class; unlisted ones arrive as their nearest listed base."""
+    failures.register(qualified(kind), kind)
+
+
+def _simplify(error: BaseException, _: Context) -> tuple[Any, ...]:
+    listed = next((base for base in type(error).__mro__ if failures.get(qualified(base)) is base), None)
+    if listed is None:
+        raise SerdeError(
+            f"cannot serialize a {qualified(type(error))}: it asks the process to stop and is no one else's business; "
+            f"catch it here"
+        )
+    plain = {name: value for name, value in vars(error).items() if _is_plain(value)}
+    return qualified(listed), qualified(type(error)), _text(error), plain
+
+
+def _detail(payload: list[Any], _: Context) -> Exception:
+    listed, raised, text, attributes = payload
+    kind = failures.get(listed) if type(listed) is str else None
+    if kind is None or type(raised) is not str or type(text) is not str or type(attributes) is not dict:
+        raise SerdeError("cannot rebuild an exception: its class is not listed here; list it with `register_failure`")
+    names = set(dir(kind))
+    if not all(type(name) is str and name not in names and _is_plain(x) for name, x in attributes.items()):
+        raise SerdeError("cannot rebuild an exception: an attribute is not plain or hides one of its methods")
+    # Not through __init__, whose arguments only the class itself knows.
+    error = kind.__new__(kind, text)
+    error.args = (text,)
+    vars(error).update(attributes)
+    if raised != listed:
+        vars(error)["raised_as"] = raised
+    return error
+
+
+def _text(error: BaseException) -> str:
+    # str() of a KeyError quotes its argument, and would once more at the receiver.
+    args = error.args
+    return args[0] if len(args) == 1 and type(args[0]) is str else str(error)
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) is list or type(value) is tuple:
+        return all(type(x) in PLAIN for x in value)
+    return type(value) in PLAIN
+
+
+FAILURE = Codec(BaseException, 16, _simplify, _detail, subclasses=True)
+
+for _kind in (*_LISTED_BUILTINS, *vars(exceptions).values()):
+    if isinstance(_kind, type) and issubclass(_kind, Exception):
+        register_failure(_kind)

@@ -1,0 +1,94 @@
+"""Whole messages: an object to frames or bytes, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from syft_core.exceptions import SerdeError
+from syft_core.serde import compression
+from syft_core.serde.codec import codecs
+from syft_core.serde.context import DEFAULT, Context, Limits, reading
+from syft_core.serde.layout import Frame, Packing, as_bytes, join, pack_header, split, unpack_header
+from syft_core.serde.structure import read_structure, write_structure
+
+
+def frames(obj: Any, context: Context | None = None) -> list[Frame]:
+    """Encode ``obj`` as ``[header, buffer, ...]`` for a transport that sends several buffers.
+
+    The buffers are read-only views of the memory of the tensors in ``obj``: nothing is copied, so send them before
+    the tensors change.
+    """
+    chosen = DEFAULT if context is None else context
+    structure, buffers = write_structure(obj, chosen, codecs)
+    chosen.limits.check_header(len(buffers), len(structure))
+    method = compression.choose(chosen.compression)
+    if method is not None:
+        return _compressed(structure, buffers, method, sample=chosen.compression == "auto")
+    return [pack_header(structure, [len(buffer) for buffer in buffers]), *buffers]
+
+
+def serialize(obj: Any, context: Context | None = None) -> bytes:
+    """Encode ``obj`` as one string of bytes.
+
+    >>> deserialize(serialize([1, (2, 3), {"four": 5}]))
+    [1, (2, 3), {'four': 5}]
+    """
+    return join(frames(obj, context))
+
+
+def from_frames(received: Sequence[Frame], context: Context | None = None, *, writable: bool | None = None) -> Any:
+    """Decode what ``frames`` gave.
+
+    With ``writable`` (the default) arrays own their memory: a frame that is writable, a bytearray say, is taken over
+    without a copy and must not be used for anything else; an immutable one is copied once. With ``writable=False``
+    arrays are views of the frames.
+    """
+    chosen = reading(context, writable)
+    if not received:
+        raise SerdeError("cannot read a message without frames: the header is missing; send it again")
+    data = as_bytes(received[0])
+    structure, lengths, packings, size = unpack_header(data, chosen.limits)
+    buffers = [as_bytes(frame) for frame in received[1:]]
+    if len(data) != size or tuple(map(len, buffers)) != lengths:
+        raise SerdeError(
+            f"cannot read a message of {len(buffers)} buffers: it declares {len(lengths)}, or other lengths; "
+            f"pass all frames in their order"
+        )
+    return _decode(structure, buffers, packings, chosen)
+
+
+def deserialize(data: Frame, context: Context | None = None, *, writable: bool | None = None) -> Any:
+    """Decode what ``serialize`` gave; about ``writable`` see ``from_frames``."""
+    chosen = reading(context, writable)
+    view = as_bytes(data)
+    structure, lengths, packings, size = unpack_header(view, chosen.limits)
+    return _decode(structure, split(view, size, lengths), packings, chosen)
+
+
+def _decode(
+    structure: memoryview, buffers: list[memoryview], packings: Sequence[Packing] | None, context: Context
+) -> Any:
+    if packings is not None:
+        structure, *buffers = _decompressed([structure, *buffers], packings)
+    if buffers and not context.writable:
+        buffers = [buffer.toreadonly() for buffer in buffers]
+    return read_structure(structure, buffers, context, codecs)
+
+
+def _compressed(structure: bytes, buffers: list[memoryview], method: compression.Method, sample: bool) -> list[Frame]:
+    parts: list[Frame] = [structure, *buffers]
+    packed = [compression.compress(part, method, sample) for part in parts]
+    packings = [Packing(number, len(part)) for (number, _), part in zip(packed, parts, strict=True)]
+    shorter = [data for _, data in packed]
+    return [pack_header(shorter[0], [len(data) for data in shorter[1:]], packings), *shorter[1:]]
+
+
+def _decompressed(parts: list[memoryview], packings: Sequence[Packing]) -> list[memoryview]:
+    return [
+        memoryview(compression.decompress(part, packing.method, packing.length))
+        for part, packing in zip(parts, packings, strict=True)
+    ]
+
+
+__all__ = ["Context", "Limits", "deserialize", "frames", "from_frames", "serialize"]

@@ -1,0 +1,273 @@
+"""The structure of a message: one msgpack document in which every array is a coded node.
+
+A node is ``[code, *payload]``. None, bool, int, float, str and short bytes stand for themselves; ints beyond 64 bits,
+like everything else, are nodes. Three codes belong to the structure itself:
+
+- ``[BUFFER, i]``: the i-th buffer, which travels beside the structure and is never copied into it;
+- ``[REFERENCE, i]``: the i-th shared object that was completed, once more;
+- ``[LONG, code, part, ...]``: a payload of more than ``PART`` values, cut into plain arrays of at most ``PART``.
+
+Note [Why payloads are cut]: msgpack takes memory for all entries an array declares before it sees one of them, so
+a few kilobytes of nested array headers could claim gigabytes. With arrays of at most ``PART`` entries and msgpack's
+nesting limit of 1,024, no message makes it take more than some 32 MB that it does not fill.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import msgpack
+
+from syft_core.exceptions import SerdeError
+from syft_core.serde.codec import BUFFER, FIRST_USER_CODE, LONG, REFERENCE, Codec, CodecTable, qualified
+from syft_core.serde.context import Context
+
+NATIVE = frozenset({int, float, str, bool, type(None)})
+INLINE = 1024  # bytes; a shorter buffer is cheaper inside the structure (benchmarks/serde.py --threshold)
+PART = 4096
+LARGEST_KEPT_PACKER = 2**20
+
+# What a detail function may run into when a payload is not what its simplify wrote.
+MALFORMED = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BufferError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+    SystemError,
+    TypeError,
+    ValueError,
+)
+
+
+def write_structure(obj: Any, context: Context, table: CodecTable) -> tuple[bytes, list[memoryview]]:
+    """Encode ``obj``; return the msgpack bytes and the buffers that travel beside them."""
+    writer = _Writer(context, table)
+    try:
+        tree = writer.write(obj, 0)
+        return _pack(tree), writer.buffers
+    except RecursionError:
+        raise _too_deep(context.limits.max_depth) from None
+
+
+def read_structure(
+    packed: bytes | memoryview, buffers: Sequence[memoryview], context: Context, table: CodecTable
+) -> Any:
+    """Decode what ``write_structure`` wrote; every buffer must be used exactly once."""
+    reader = _Reader(buffers, context, table)
+    try:
+        tree = msgpack.unpackb(
+            packed,
+            strict_map_key=False,
+            unicode_errors="surrogatepass",
+            max_array_len=PART + 2,
+            max_map_len=0,
+            max_ext_len=0,
+        )
+        value = reader.read(tree, 0) if type(tree) is list else tree
+    except SerdeError:
+        raise
+    except RecursionError:
+        raise _too_deep(context.limits.max_depth) from None
+    except (*MALFORMED, msgpack.exceptions.UnpackException) as error:
+        raise SerdeError(
+            f"cannot read a message: its structure is not what serialize writes ({type(error).__name__}); send it again"
+        ) from None
+    reader.finish()
+    return value
+
+
+class _Writer:
+    """Turn one object into nested nodes, collecting its buffers."""
+
+    __slots__ = ("_codec_of", "_context", "_max_depth", "_nodes_left", "_shared", "buffers")
+
+    def __init__(self, context: Context, table: CodecTable) -> None:
+        self.buffers: list[memoryview] = []
+        self._context = context
+        self._codec_of = table.of
+        # id -> (number, object); holding the object keeps its id from being given to another.
+        self._shared: dict[int, tuple[int, Any]] = {}
+        self._max_depth = context.limits.max_depth
+        self._nodes_left = context.limits.max_nodes
+
+    def write(self, obj: Any, depth: int) -> Any:
+        kind = type(obj)
+        if kind in NATIVE or (kind is bytes and len(obj) <= INLINE):
+            return obj
+        if kind is memoryview:
+            return self._buffer(obj)
+        codec = self._codec_of(kind)
+        if codec.shared:
+            seen = self._shared.get(id(obj))
+            if seen is not None:
+                return [REFERENCE, seen[0]]
+        depth += 1
+        self._nodes_left -= 1
+        if depth > self._max_depth or self._nodes_left < 0:
+            raise self._too_much(depth)
+        payload = codec.simplify(obj, self._context)
+        node = [x if type(x) in NATIVE else self.write(x, depth) for x in _sequence(payload, codec)]
+        if codec.shared:
+            self._shared[id(obj)] = len(self._shared), obj
+        if len(node) > PART:
+            return _cut(codec.code, node)
+        node.insert(0, codec.code)
+        return node
+
+    def _buffer(self, view: memoryview) -> Any:
+        if view.nbytes <= INLINE or not view.c_contiguous:
+            return view.tobytes()
+        # Read-only, so that a receiver in this process copies instead of taking over the sender's memory.
+        self.buffers.append((view if view.format == "B" and view.ndim == 1 else view.cast("B")).toreadonly())
+        return [BUFFER, len(self.buffers) - 1]
+
+    def _too_much(self, depth: int) -> SerdeError:
+        if depth > self._max_depth:
+            return _too_deep(self._max_depth)
+        return SerdeError(
+            f"cannot serialize an object of more than {self._context.limits.max_nodes} parts: that is the limit; "
+            f"put numbers into a tensor, or raise `Limits.max_nodes` at both ends"
+        )
+
+
+class _Reader:
+    """Turn nested nodes back into one object."""
+
+    __slots__ = ("_buffers", "_context", "_find", "_max_depth", "_nodes_left", "_shared", "_table")
+
+    def __init__(self, buffers: Sequence[memoryview], context: Context, table: CodecTable) -> None:
+        self._buffers: list[memoryview | None] = list(buffers)
+        self._context = context
+        self._table = table
+        self._find = table.find
+        self._shared: list[Any] = []
+        self._max_depth = context.limits.max_depth
+        self._nodes_left = context.limits.max_nodes
+
+    def read(self, node: list[Any], depth: int) -> Any:
+        depth += 1
+        self._nodes_left -= 1
+        if depth > self._max_depth or self._nodes_left < 0:
+            raise self._too_much(depth)
+        code = node[0]
+        if type(code) is not int or code <= LONG:
+            if code == LONG:
+                return self._read_long(node, depth)
+            return self._resolve(node)
+        codec = self._find(code) or self._table.coded(code)
+        payload = [self.read(x, depth) if type(x) is list else x for x in node]
+        del payload[0]
+        return self._detail(codec, payload)
+
+    def finish(self) -> None:
+        """Refuse a message that carries more than its structure uses."""
+        left = sum(buffer is not None for buffer in self._buffers) if self._buffers else 0
+        if left:
+            raise SerdeError(f"cannot read a message: {left} of its buffers are not part of any object; send it again")
+
+    def _detail(self, codec: Codec, payload: list[Any]) -> Any:
+        try:
+            value = codec.detail(payload, self._context)
+        except (SerdeError, RecursionError):
+            raise
+        except MALFORMED as error:
+            raise SerdeError(
+                f"cannot rebuild a {qualified(codec.type)}: its payload is not what its codec writes "
+                f"({type(error).__name__}); check that both ends have the same codec for wire code {codec.code}"
+            ) from (error if codec.code >= FIRST_USER_CODE else None)  # a framework's text may name values
+        if codec.shared:
+            self._shared.append(value)
+        return value
+
+    def _read_long(self, node: list[Any], depth: int) -> Any:
+        codec = self._table.coded(node[1])
+        parts = node[2:]
+        if not all(type(part) is list for part in parts):
+            raise SerdeError("cannot read a long node: it has a part that is no array; send it again")
+        payload = [self.read(x, depth) if type(x) is list else x for part in parts for x in part]
+        return self._detail(codec, payload)
+
+    def _resolve(self, node: list[Any]) -> Any:
+        code, number = node
+        if type(code) is not int or type(number) is not int or number < 0:
+            raise SerdeError("cannot read a node: its code or number is no natural number; send it again")
+        if code == REFERENCE:
+            return self._shared[number]
+        buffer = self._buffers[number]
+        if code != BUFFER or buffer is None:
+            # Two objects on one buffer would share memory that each believes to own.
+            raise SerdeError(f"cannot read buffer {number}: it is used twice; send it again")
+        self._buffers[number] = None
+        return buffer
+
+    def _too_much(self, depth: int) -> SerdeError:
+        if depth > self._max_depth:
+            return _too_deep(self._max_depth)
+        return SerdeError(
+            f"cannot read a message of more than {self._context.limits.max_nodes} nodes: that is the limit"
+        )
+
+
+def _sequence(payload: Sequence[Any], codec: Codec) -> Sequence[Any]:
+    if type(payload) is tuple or type(payload) is list:
+        return payload
+    raise SerdeError(
+        f"cannot serialize a {qualified(codec.type)}: its simplify returned a {type(payload).__name__}; "
+        f"return a tuple of values that can travel"
+    )
+
+
+def _cut(code: int, values: list[Any]) -> list[Any]:
+    if len(values) > PART * PART:
+        raise SerdeError(
+            f"cannot serialize {len(values)} values in one container: the limit is {PART * PART}; "
+            f"put them into a tensor"
+        )
+    return [LONG, code, *[values[i : i + PART] for i in range(0, len(values), PART)]]
+
+
+def _too_deep(limit: int) -> SerdeError:
+    return SerdeError(
+        f"cannot take an object nested deeper than {limit}: it may contain itself; flatten it, "
+        f"or raise `Limits.max_depth` at both ends"
+    )
+
+
+class _Packers(threading.local):
+    """One msgpack packer for each thread: making one costs more than most messages."""
+
+    def __init__(self) -> None:
+        self.packer = _new_packer()
+
+
+def _new_packer() -> Any:
+    return msgpack.Packer(strict_types=True, unicode_errors="surrogatepass", default=_big_int)
+
+
+def _big_int(number: Any) -> list[Any]:
+    """Write what msgpack itself cannot: after the walk that is only an int beyond 64 bits."""
+    return [BIG_INT, number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True)]
+
+
+BIG_INT = 12
+_packers = _Packers()
+
+
+def _pack(tree: Any) -> bytes:
+    packer = _packers.packer
+    try:
+        packed: bytes = packer.pack(tree)
+    except (ValueError, OverflowError, MemoryError) as error:
+        _packers.packer = _new_packer()
+        raise SerdeError(
+            f"cannot serialize an object: msgpack refuses its structure ({type(error).__name__}); make it flatter"
+        ) from None
+    if len(packed) > LARGEST_KEPT_PACKER:
+        _packers.packer = _new_packer()
+    return packed

@@ -1,0 +1,22 @@
+"""How numpy's types cross the wire: arrays, array scalars and dtypes; never an array of Python objects."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from syft_core.serde import CodecTable, register_scalar_type
+from syft_numpy.serde import chain
+from syft_numpy.serde.array import ARRAY, SCALAR
+from syft_numpy.serde.dtypes import DTYPE
+
+__all__ = ["CODECS", "register_codecs"]
+
+CODECS = (ARRAY, SCALAR, DTYPE, *chain.CODECS)
+
+
+def register_codecs(table: CodecTable) -> None:
+    """Enter the codecs of this backend in ``table``, and its scalar types, which calls take as dtypes."""
+    for codec in CODECS:
+        table.register(codec)
+    for kind in {np.dtype(char).type for char in "?bBhHiIlLqQefdgFDGSUVMm"}:
+        register_scalar_type(kind)

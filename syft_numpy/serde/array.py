@@ -1,0 +1,158 @@
+"""Arrays and array scalars on the wire: ``(layout, dtype, data, *shape)``, raw bytes of their own elements."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from syft_core.serde import Codec, Context, SerdeError
+from syft_core.serde.shape import element_count
+from syft_core.serde.structure import INLINE
+from syft_numpy.serde.dtypes import (
+    LONG_DOUBLE_BYTES,
+    detail_dtype,
+    is_long_double,
+    is_strings,
+    named_dtype,
+    refuse_objects,
+)
+
+ROWS, COLUMNS, TEXTS = 0, 1, 2
+_MOST_EMPTY = 2**20
+
+_FAST = {dtype: dtype.str for dtype in map(np.dtype, "bBhHiIqQefdFD?")}
+_NAMED = {name: np.dtype(name) for name in _FAST.values()}
+
+
+def simplify_array(array: npt.NDArray[Any], _: Context) -> tuple[Any, ...]:
+    """Take an array apart; row-major and column-major memory are kept, anything else becomes row-major."""
+    name = _FAST.get(array.dtype)
+    if name is not None and array.flags.c_contiguous:
+        return ROWS, name, (array.tobytes() if array.nbytes <= INLINE else _view(array)), *array.shape
+    dtype = array.dtype
+    refuse_objects(dtype)
+    if is_strings(dtype):
+        return TEXTS, dtype, array.ravel().tolist(), *array.shape
+    columns = array.flags.f_contiguous and not array.flags.c_contiguous
+    ordered = np.ascontiguousarray(array.T if columns else array)
+    return (COLUMNS if columns else ROWS), name or dtype, own_bytes(ordered), *array.shape
+
+
+def detail_array(payload: list[Any], context: Context) -> npt.NDArray[Any]:
+    """Rebuild an array; its declared shape must fit the bytes that arrived."""
+    layout, described, data, *shape = payload
+    dtype = _received_dtype(described)
+    count = element_count(shape)
+    if layout == TEXTS:
+        return _texts(dtype, data, count, shape)
+    if layout not in (ROWS, COLUMNS) or count * dtype.itemsize != len(data) or is_strings(dtype):
+        raise SerdeError(f"cannot rebuild an array: {len(data)} bytes arrived, which its shape and dtype do not need")
+    if not len(data):
+        if count > _MOST_EMPTY:
+            raise SerdeError("cannot rebuild an array: it has too many elements without content; send it again")
+        return np.zeros(shape, dtype, "F" if layout == COLUMNS else "C")
+    array: npt.NDArray[Any] = np.ndarray(shape, dtype, context.own(data), order="F" if layout == COLUMNS else "C")
+    _check_values(array)
+    return array
+
+
+def simplify_scalar(scalar: np.generic, _: Context) -> tuple[Any, ...]:
+    """Take an array scalar apart."""
+    dtype = scalar.dtype
+    refuse_objects(dtype)
+    return _FAST.get(dtype, dtype), bytes(own_bytes(np.asarray(scalar)))
+
+
+def detail_scalar(payload: list[Any], _: Context) -> Any:
+    """Rebuild an array scalar."""
+    described, data = payload
+    dtype = _received_dtype(described)
+    if type(data) is not bytes and type(data) is not memoryview:
+        raise SerdeError("cannot rebuild an array scalar: its payload is no bytes; send it again")
+    if dtype.itemsize != len(data) or is_strings(dtype) or dtype.subdtype is not None:
+        raise SerdeError("cannot rebuild an array scalar: its bytes do not fit its dtype; send it again")
+    array: npt.NDArray[Any] = np.zeros((), dtype)
+    if len(data):
+        array = np.ndarray((), dtype, bytearray(data))
+    _check_values(array)
+    return array[()]
+
+
+def own_bytes(array: npt.NDArray[Any]) -> bytes | memoryview:
+    """View the bytes of a row-major array, after blanking those that belong to no element."""
+    if not array.nbytes:
+        return b""
+    if _has_gaps(array.dtype):
+        # Not zeros_like, which zeroes values and leaves whatever lay in memory between them.
+        clean: npt.NDArray[Any] = np.ndarray(array.shape, array.dtype, bytearray(array.nbytes))
+        _copy_values(array, clean)
+        array = clean
+    return _view(np.reshape(array, -1).view(np.uint8))
+
+
+def _view(array: Any) -> memoryview:
+    return memoryview(array)
+
+
+def _received_dtype(described: Any) -> np.dtype[Any]:
+    if isinstance(described, np.dtype):
+        return described
+    found = _NAMED.get(described) if type(described) is str else None
+    if found is None:
+        found = named_dtype(described) if type(described) is str else detail_dtype([described], Context())
+    return found
+
+
+def _texts(dtype: np.dtype[Any], data: Any, count: int, shape: Sequence[int]) -> npt.NDArray[Any]:
+    if not is_strings(dtype) or type(data) is not list or len(data) != count or not all(type(x) is str for x in data):
+        raise SerdeError("cannot rebuild an array of strings: its texts do not fit its shape; send it again")
+    return np.array(data, dtype).reshape(shape)
+
+
+def _has_gaps(dtype: np.dtype[Any]) -> bool:
+    """Tell whether elements have bytes that show nothing: padding, or the fields that a view leaves out."""
+    if dtype.subdtype is not None:
+        return _has_gaps(dtype.subdtype[0])
+    if dtype.fields is not None:
+        fields = [dtype.fields[name][0] for name in dtype.names or ()]
+        return sum(field.itemsize for field in fields) != dtype.itemsize or any(map(_has_gaps, fields))
+    return is_long_double(dtype) and dtype.itemsize % LONG_DOUBLE_BYTES != 0
+
+
+def _copy_values(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> None:
+    """Copy the values of an array into one of zeros, and nothing that lies between them."""
+    if source.dtype.fields is not None:
+        for name in source.dtype.names or ():
+            _copy_values(source[name], target[name])
+    elif is_long_double(source.dtype):
+        size = np.dtype(np.longdouble).itemsize
+        contiguous = np.ascontiguousarray(source)
+        parts = contiguous.reshape(-1).view(np.uint8).reshape(-1, size).copy()
+        parts[:, LONG_DOUBLE_BYTES:] = 0
+        # Through void, because copying a long double as a number need not copy its zeroed padding.
+        blank = parts.reshape(-1).view(f"V{source.dtype.itemsize}").reshape(source.shape)
+        target.view(f"V{source.dtype.itemsize}")[...] = blank
+    else:
+        target[...] = source
+
+
+def _check_values(array: npt.NDArray[Any]) -> None:
+    """Refuse bits that are no value of their dtype, which compiled code does not expect: bools, characters."""
+    dtype = array.dtype
+    if dtype.fields is not None:
+        for name in dtype.names or ():
+            _check_values(array[name])
+    elif dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
+        raise SerdeError("cannot rebuild a bool array: an element is neither 0 nor 1; send it again")
+    elif dtype.kind == "U" and array.nbytes:
+        characters = np.ascontiguousarray(array).reshape(-1).view(np.dtype(np.uint32).newbyteorder(dtype.byteorder))
+        if characters.max() > sys.maxunicode:
+            raise SerdeError("cannot rebuild an array of texts: it has characters outside Unicode; send it again")
+
+
+ARRAY = Codec(np.ndarray, 100, simplify_array, detail_array, shared=True)
+SCALAR = Codec(np.generic, 101, simplify_scalar, detail_scalar, subclasses=True)

@@ -1,0 +1,21 @@
+"""Wrappers on the wire: the chain under them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syft_core.serde import Codec, Context
+from syft_core.tensors.codecs import child_from, give_identity, identity_of
+from syft_numpy.wrapper import Wrapper
+
+
+def _simplify(wrapper: Wrapper, _context: Context) -> tuple[Any, ...]:
+    return identity_of(wrapper), wrapper.child
+
+
+def _detail(payload: list[Any], _context: Context) -> Any:
+    identity, child = payload
+    return give_identity(Wrapper(child_from(child)), identity)
+
+
+CODECS = (Codec(Wrapper, 103, _simplify, _detail, shared=True),)

@@ -1,0 +1,182 @@
+"""Numpy's dtypes on the wire, rebuilt from tables and numbers: no name is looked up in numpy, no object survives.
+
+Simple dtypes travel as a short string: byte order, kind, bytes an element, unit. Structured ones list their fields.
+A long double has no common format; it travels with the size of its mantissa and arrives only where that is the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from syft_core.serde import Codec, Context, SerdeError
+
+_ORDERS = {"<": "<", ">": ">", "|": "|"}
+_SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
+_UNITS = frozenset({"generic", "Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"})
+_SIMPLE = re.compile(r"([<>|])([biufc])(\d{1,2})")
+_SIZED = re.compile(r"([<>|])([SUV])(\d{1,9})")
+_TIME = re.compile(r"([<>])([mM])8(?:\[(\d{0,9})([A-Za-z]{1,2})\])?")
+_LONG = re.compile(r"([gG])(\d{1,3})")
+_MANTISSA = int(np.finfo(np.longdouble).nmant)
+_LONG_DOUBLES = {"g": np.dtype(np.longdouble), "G": np.dtype(np.clongdouble)}
+# The bytes of one long double that hold its value; the rest is padding.
+LONG_DOUBLE_BYTES = 10 if _MANTISSA == 63 else np.dtype(np.longdouble).itemsize
+
+FIELDS, SUBARRAY, STRINGS = 1, 2, 3
+
+
+def refuse_objects(dtype: np.dtype[Any]) -> None:
+    """Refuse a dtype that holds Python objects, at whatever depth."""
+    if dtype.hasobject and not is_strings(dtype):
+        raise SerdeError(
+            f"cannot serialize an array of dtype {dtype.str}: it holds Python objects, which are no array data; "
+            f"send `x.tolist()`, or an array of numbers or fixed-length strings"
+        )
+
+
+def is_strings(dtype: np.dtype[Any]) -> bool:
+    """Tell whether ``dtype`` is numpy 2's variable-length string."""
+    return dtype.kind == "T"
+
+
+def is_long_double(dtype: np.dtype[Any]) -> bool:
+    """Tell whether ``dtype`` is a long double, real or complex, that is not another name of a double."""
+    return dtype.char in "gG" and dtype.str not in ("<f8", "<c16", ">f8", ">c16")
+
+
+def simplify_dtype(dtype: np.dtype[Any], _: Context) -> tuple[Any, ...]:
+    """Describe a dtype."""
+    refuse_objects(dtype)
+    if is_strings(dtype):
+        return _simplify_strings(dtype)
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return SUBARRAY, base, *shape
+    if dtype.names is not None:
+        return FIELDS, dtype.itemsize, dtype.isalignedstruct, *[_describe(dtype, name) for name in dtype.names]
+    if is_long_double(dtype):
+        if not dtype.isnative:
+            raise SerdeError("cannot serialize long doubles of foreign byte order: use `x.astype(float)`")
+        return (f"{dtype.char}{_MANTISSA}",)
+    return (dtype.str,)
+
+
+def detail_dtype(payload: list[Any], _: Context) -> np.dtype[Any]:
+    """Rebuild a dtype from its description."""
+    form, *rest = payload
+    if type(form) is str and not rest:
+        return named_dtype(form)
+    if form == FIELDS:
+        return _fields_dtype(rest)
+    if form == SUBARRAY:
+        return _subarray_dtype(rest)
+    if form == STRINGS and not rest:
+        return _strings_dtype()
+    raise SerdeError("cannot rebuild a numpy dtype: this release does not know its form; upgrade it")
+
+
+def named_dtype(name: str) -> np.dtype[Any]:
+    """Rebuild a simple dtype from its short string."""
+    for pattern, rebuild in _PATTERNS:
+        match = pattern.fullmatch(name)
+        if match:
+            return rebuild(*match.groups())
+    raise SerdeError("cannot rebuild a numpy dtype: its description is none that serialize writes; send it again")
+
+
+def _simple(order: str, kind: str, size: str) -> np.dtype[Any]:
+    if int(size) not in _SIZES[kind]:
+        raise SerdeError("cannot rebuild a numpy dtype: numpy has no number of that size; send it again")
+    return np.dtype(_ORDERS[order] + kind + size)
+
+
+def _sized(order: str, kind: str, size: str) -> np.dtype[Any]:
+    return np.dtype(f"{_ORDERS[order]}{kind}{int(size)}")
+
+
+def _time(order: str, kind: str, count: str | None, unit: str | None) -> np.dtype[Any]:
+    if unit is None:
+        return np.dtype(f"{order}{kind}8")
+    if unit not in _UNITS or (count and not int(count)):
+        raise SerdeError("cannot rebuild a numpy dtype: numpy has no such unit of time; send it again")
+    return np.dtype(f"{order}{kind}8[{count or ''}{unit}]")
+
+
+def _long_double(char: str, mantissa: str) -> np.dtype[Any]:
+    if int(mantissa) != _MANTISSA:
+        raise SerdeError(
+            f"cannot rebuild a long double: the sender's has {mantissa} bits of mantissa and this machine's "
+            f"{_MANTISSA}; send `x.astype(float)`"
+        )
+    return _LONG_DOUBLES[char]
+
+
+_PATTERNS: tuple[tuple[re.Pattern[str], Callable[..., np.dtype[Any]]], ...] = (
+    (_SIMPLE, _simple),
+    (_SIZED, _sized),
+    (_TIME, _time),
+    (_LONG, _long_double),
+)
+
+
+def _describe(dtype: np.dtype[Any], name: str) -> tuple[Any, ...]:
+    fields: Any = dtype.fields
+    field, offset, *title = fields[name]
+    if title and not isinstance(title[0], str):
+        raise SerdeError("cannot serialize a structured dtype: the title of a field is no text; drop it")
+    return (name, field, offset, *title)
+
+
+def _fields_dtype(rest: list[Any]) -> np.dtype[Any]:
+    itemsize, aligned, *fields = rest
+    if type(itemsize) is not int or not 0 <= itemsize < 2**31 or type(aligned) is not bool:
+        raise SerdeError("cannot rebuild a structured dtype: its size is no natural number; send it again")
+    if not all(_is_field(field, itemsize) for field in fields):
+        raise SerdeError("cannot rebuild a structured dtype: a field does not fit into it; send it again")
+    spec: dict[str, Any] = {
+        "names": [field[0] for field in fields],
+        "formats": [field[1] for field in fields],
+        "offsets": [field[2] for field in fields],
+        "itemsize": itemsize,
+    }
+    if any(len(field) == 4 for field in fields):
+        spec["titles"] = [field[3] if len(field) == 4 else None for field in fields]
+    rebuilt: np.dtype[Any] = np.dtype(spec, align=aligned)  # type: ignore[call-overload]  # it wants literal keys
+    return rebuilt
+
+
+def _is_field(field: Any, itemsize: int) -> bool:
+    if type(field) is not tuple or not 3 <= len(field) <= 4 or not all(type(x) is str for x in (field[0], *field[3:])):
+        return False
+    dtype, offset = field[1], field[2]
+    if not isinstance(dtype, np.dtype) or dtype.hasobject or type(offset) is not int:
+        return False
+    return 0 <= offset <= itemsize - dtype.itemsize
+
+
+def _subarray_dtype(rest: list[Any]) -> np.dtype[Any]:
+    base, *shape = rest
+    if not isinstance(base, np.dtype) or base.hasobject or not all(type(n) is int and 0 <= n < 2**31 for n in shape):
+        raise SerdeError("cannot rebuild a subarray dtype: its base or shape has a wrong type; send it again")
+    return np.dtype((base, tuple(shape)))
+
+
+def _simplify_strings(dtype: Any) -> tuple[int]:
+    if hasattr(dtype, "na_object"):
+        raise SerdeError("cannot serialize strings with a missing-value object: fill the missing values first")
+    return (STRINGS,)
+
+
+def _strings_dtype() -> np.dtype[Any]:
+    kinds = vars(np.dtypes)
+    if "StringDType" not in kinds:
+        raise SerdeError("cannot rebuild an array of variable-length strings: this numpy has none; install numpy 2")
+    strings: np.dtype[Any] = kinds["StringDType"]()
+    return strings
+
+
+DTYPE = Codec(np.dtype, 102, simplify_dtype, detail_dtype, subclasses=True)

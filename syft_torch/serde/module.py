@@ -1,0 +1,168 @@
+"""Modules on the wire: a listed class, its plain attributes, parameters, buffers and submodules; never code.
+
+A module is rebuilt without running its constructor: an empty module of the class gets the attributes back. The
+standard layers of ``torch.nn`` are listed; list your own class at both ends with ``register_module``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import torch
+from torch import nn
+
+from syft_core.registry import Registry
+from syft_core.serde import Codec, Context, SerdeError
+
+_STATE = frozenset({"training", "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"})
+_EMPTY = frozenset(vars(nn.Module())) - _STATE
+# The recurrent layers keep second references to their weights, which they make again themselves.
+_REMADE = frozenset({"_flat_weights", "_flat_weight_refs"})
+
+# Functions that torch's own layers keep as attributes.
+_FUNCTIONS = (
+    "relu relu6 gelu silu elu selu celu leaky_relu hardtanh hardswish hardsigmoid mish tanh sigmoid softplus "
+    "logsigmoid glu pairwise_distance cosine_similarity"
+)
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    f"{space}.{name}": found
+    for space, known in (("functional", vars(nn.functional)), ("torch", vars(torch)))
+    for name in _FUNCTIONS.split()
+    if (found := known.get(name)) is not None
+}
+_FUNCTION_KEYS = {id(function): key for key, function in FUNCTIONS.items()}
+
+modules: Registry[str, type[nn.Module]] = Registry("modules", advice="list its class with `register_module`")
+_names: dict[type[nn.Module], str] = {}
+_reserved: dict[type[nn.Module], frozenset[str]] = {}
+
+
+class ListedFunction:
+    """Stand for a function of the table while a module travels."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+def register_module(cls: type[nn.Module], name: str) -> None:
+    """Let modules of your class travel under ``name``, which must be the same at both ends.
+
+    Its attributes must be able to travel too: numbers, text, containers, tensors, modules.
+    """
+    if not (isinstance(cls, type) and issubclass(cls, nn.Module)):
+        raise SerdeError("cannot list a module class: it does not derive from torch.nn.Module; pass the class itself")
+    modules.register(name, cls)
+    _names[cls] = name
+    _reserved[cls] = frozenset(attribute for attribute, value in _class_attributes(cls) if callable(value)) | _EMPTY
+
+
+def simplify_module(module: nn.Module, _: Context) -> tuple[Any, ...]:
+    """Take a module apart."""
+    name = _names.get(type(module))
+    if name is None:
+        raise SerdeError(_refusal(type(module)))
+    own = vars(module)
+    hooks = sorted(key for key in _EMPTY if own.get(key))
+    if hooks:
+        raise SerdeError(
+            f"cannot serialize a {type(module).__name__}: hooks are code and do not travel ({', '.join(hooks)}); "
+            f"remove them, or send `module.state_dict()`"
+        )
+    config = {
+        key: _listed_function(value, type(module))
+        for key, value in own.items()
+        if key not in _STATE and key not in _EMPTY and key not in _REMADE
+    }
+    hidden = sorted(own["_non_persistent_buffers_set"])
+    children = dict(own["_modules"])
+    return name, own["training"], dict(own["_parameters"]), dict(own["_buffers"]), hidden, children, config
+
+
+def detail_module(payload: list[Any], _: Context) -> nn.Module:
+    """Rebuild a module of a listed class."""
+    name, training, parameters, buffers, hidden, children, config = payload
+    cls = modules.get(name) if type(name) is str else None
+    if cls is None:
+        raise SerdeError(
+            "cannot rebuild a module: its class is not listed here; list it at both ends with "
+            "`syft_torch.serde.register_module(cls, name)`"
+        )
+    if type(training) is not bool or type(hidden) is not list or not all(type(key) is str for key in hidden):
+        raise SerdeError("cannot rebuild a module: its state has a wrong type; send it again")
+    _check_entries(cls, parameters, torch.Tensor)
+    _check_entries(cls, buffers, torch.Tensor)
+    _check_entries(cls, children, nn.Module)
+    _check_entries(cls, config, object)
+    module = object.__new__(cls)
+    nn.Module.__init__(module)
+    own = vars(module)
+    own["training"] = training
+    own["_parameters"].update(parameters)
+    own["_buffers"].update(buffers)
+    own["_modules"].update(children)
+    own["_non_persistent_buffers_set"].update(hidden)
+    own.update({key: _function(value) for key, value in config.items()})
+    if isinstance(module, nn.RNNBase):
+        module._init_flat_weights()
+    return module
+
+
+def _check_entries(cls: type[nn.Module], entries: Any, kind: type) -> None:
+    reserved = _reserved[cls]
+    if type(entries) is not dict or not all(
+        type(key) is str and not key.startswith("__") and key not in reserved and key not in _STATE for key in entries
+    ):
+        raise SerdeError(f"cannot rebuild a {cls.__name__}: an entry would hide one of its methods; rename it")
+    if not all(value is None or isinstance(value, kind) for value in entries.values()):
+        raise SerdeError(f"cannot rebuild a {cls.__name__}: an entry is no {kind.__name__}; send it again")
+
+
+def _class_attributes(cls: type) -> list[tuple[str, Any]]:
+    return [item for base in cls.__mro__ for item in vars(base).items()]
+
+
+def _listed_function(value: Any, cls: type) -> Any:
+    if not isinstance(value, FunctionType | BuiltinFunctionType):
+        return value
+    key = _FUNCTION_KEYS.get(id(value))
+    if key is None:
+        raise SerdeError(
+            f"cannot serialize a {cls.__name__}: it keeps the function {value.__name__!r}, and functions are code; "
+            f"keep a module in its place, or send `module.state_dict()`"
+        )
+    return ListedFunction(key)
+
+
+def _function(value: Any) -> Any:
+    return FUNCTIONS[value.key] if type(value) is ListedFunction else value
+
+
+def _refusal(cls: type) -> str:
+    return (
+        f"cannot serialize a {cls.__module__}.{cls.__qualname__}: its class is not listed, and classes never travel; "
+        f"list it at both ends with `syft_torch.serde.register_module({cls.__name__}, {cls.__name__!r})`, "
+        f"or send `module.state_dict()`"
+    )
+
+
+def _simplify_function(function: ListedFunction, _: Context) -> tuple[str]:
+    return (function.key,)
+
+
+def _detail_function(payload: list[Any], _: Context) -> ListedFunction:
+    (key,) = payload
+    if type(key) is not str or key not in FUNCTIONS:
+        raise SerdeError("cannot rebuild a function: it is not in the table; upgrade the older end")
+    return ListedFunction(key)
+
+
+MODULE = Codec(nn.Module, 161, simplify_module, detail_module, subclasses=True, shared=True)
+FUNCTION = Codec(ListedFunction, 162, _simplify_function, _detail_function)
+
+CODECS = (MODULE, FUNCTION)
+
+for _name, _class in {**vars(nn.modules.linear), **vars(nn)}.items():
+    if isinstance(_class, type) and issubclass(_class, nn.Module) and _class is not nn.DataParallel:
+        register_module(_class, f"torch.nn.{_name}")

@@ -1,0 +1,154 @@
+"""Torch's small constants on the wire: dtypes, devices, layouts, memory formats, sizes, generators.
+
+Each goes through an explicit table: a name that is not in it is refused, and none is ever looked up in torch itself.
+A constant that this torch lacks is simply not in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+
+from syft_core.serde import Codec, Context, SerdeError
+
+Worker: TypeAlias = Any
+
+# The position in the list is the wire number: append only.
+_DTYPES = (
+    "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128 bfloat16 complex32 "
+    "uint16 uint32 uint64 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 "
+    "bits8 bits16 bits1x8 bits2x4 bits4x2 int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 "
+    "qint8 quint8 qint32 quint4x2 quint2x4"
+)
+_LAYOUTS = "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged"
+_QSCHEMES = (
+    "per_tensor_affine per_tensor_symmetric per_channel_affine per_channel_symmetric per_channel_affine_float_qparams"
+)
+_DEVICES = "cpu cuda mps xpu xla meta hpu mtia vulkan ipu ve fpga maia lazy opengl opencl ideep hip privateuseone"
+# Their numbers start at 1; the first three are the ancestor's.
+_MEMORY_FORMATS = "channels_last contiguous_format preserve_format channels_last_3d"
+
+
+def _numbered(words: str, first: int = 0) -> dict[int, Any]:
+    known = vars(torch)
+    return {number: known[name] for number, name in enumerate(words.split(), first) if name in known}
+
+
+DTYPES = _numbered(_DTYPES)
+DTYPE_NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
+DTYPE_NAMES = {dtype: _DTYPES.split()[number] for number, dtype in DTYPES.items()}
+QUANTIZED = frozenset(dtype for dtype, name in DTYPE_NAMES.items() if name.startswith(("qint", "quint")))
+LAYOUTS = _numbered(_LAYOUTS)
+LAYOUT_NUMBERS = {layout: number for number, layout in LAYOUTS.items()}
+MEMORY_FORMATS = _numbered(_MEMORY_FORMATS, first=1)
+QSCHEMES = _numbered(_QSCHEMES)
+DEVICE_TYPES = frozenset(_DEVICES.split())
+DTYPES_BY_NAME = {name: dtype for dtype, name in DTYPE_NAMES.items()}
+
+
+def find(table: dict[Any, Any], key: Any, what: str) -> Any:
+    """Return the entry of ``key``, which comes from a message."""
+    found = table.get(key) if type(key) in (int, str) else None
+    if found is None:
+        raise SerdeError(f"cannot read a {what}: this torch has none with that wire number; upgrade the older end")
+    return found
+
+
+def dtype_number(dtype: torch.dtype) -> int:
+    """Return the wire number of ``dtype``."""
+    number = DTYPE_NUMBERS.get(dtype)
+    if number is None:
+        raise SerdeError(f"cannot serialize a {dtype}: it has no wire number yet; convert it, e.g. `x.float()`")
+    return number
+
+
+def is_available(device: torch.device) -> bool:
+    """Tell whether this process can put a tensor on ``device``."""
+    kind, index = device.type, device.index or 0
+    if kind in ("cpu", "meta"):
+        return True
+    if kind == "cuda":
+        return bool(torch.cuda.is_available()) and index < torch.cuda.device_count()
+    if kind == "mps":
+        return bool(torch.backends.mps.is_available()) and index == 0
+    if kind == "xpu":
+        return bool(torch.xpu.is_available()) and index < torch.xpu.device_count()
+    return False
+
+
+def place(device: torch.device, context: Context) -> torch.device:
+    """Return ``device``, or the context's fallback when this process lacks it."""
+    if is_available(device):
+        return device
+    if context.device_fallback is None:
+        raise SerdeError(
+            f"cannot put a tensor on {device}: the receiver has no such device and no fallback; "
+            f"set `Context(device_fallback='cpu')`, or send it from the cpu"
+        )
+    return torch.device(context.device_fallback)
+
+
+def _constant(kind: type, code: int, table: dict[int, Any], what: str) -> Codec:
+    numbers = {value: number for number, value in table.items()}
+
+    def simplify(obj: Any, _: Context) -> tuple[int]:
+        if obj not in numbers:
+            raise SerdeError(f"cannot serialize the {what} {obj}: it has no wire number yet")
+        return (numbers[obj],)
+
+    def detail(payload: list[Any], _: Context) -> Any:
+        (number,) = payload
+        return find(table, number, what)
+
+    return Codec(kind, code, simplify, detail)
+
+
+def simplify_device(device: torch.device, _: Context) -> tuple[Any, ...]:
+    """Give type and index; the index is part of a device's identity."""
+    return (device.type, device.index)
+
+
+def detail_device(payload: list[Any], _: Context) -> torch.device:
+    """Rebuild a device, which need not exist here: only tensors fall back."""
+    kind, index = payload
+    if kind not in DEVICE_TYPES or not (index is None or (type(index) is int and 0 <= index < 128)):
+        raise SerdeError("cannot rebuild a device: its type or index is not one of torch's; send it again")
+    return torch.device(kind) if index is None else torch.device(kind, index)
+
+
+def simplify_size(size: torch.Size, _: Context) -> tuple[int, ...]:
+    """Give the lengths."""
+    return tuple(size)
+
+
+def detail_size(payload: list[Any], _: Context) -> torch.Size:
+    """Rebuild a size from its lengths."""
+    if not all(type(length) is int and 0 <= length < 2**63 for length in payload):
+        raise SerdeError("cannot rebuild a torch.Size: its lengths are no natural numbers; send it again")
+    return torch.Size(payload)
+
+
+def _simplify_generator(generator: torch.Generator, _: Context) -> tuple[Any, ...]:
+    return generator.device, generator.get_state()
+
+
+def _detail_generator(payload: list[Any], context: Context) -> torch.Generator:
+    device, state = payload
+    generator = torch.Generator(place(device, context))
+    generator.set_state(state)
+    return generator
+
+
+DTYPE = _constant(torch.dtype, 154, DTYPES, "dtype")
+DEVICE = Codec(torch.device, 155, simplify_device, detail_device)
+LAYOUT = _constant(torch.layout, 156, LAYOUTS, "layout")
+MEMORY_FORMAT = _constant(torch.memory_format, 157, MEMORY_FORMATS, "memory format")
+GENERATOR = Codec(torch.Generator, 158, _simplify_generator, _detail_generator)
+QSCHEME = _constant(torch.qscheme, 163, QSCHEMES, "quantization scheme")
+SIZE = Codec(torch.Size, 153, simplify_size, detail_size)
+
+CODECS = (SIZE, DTYPE, DEVICE, LAYOUT, MEMORY_FORMAT, GENERATOR, QSCHEME)
+
+Pair: TypeAlias = "tuple[Callable[[Worker, Any], Any], Callable[[Worker, Any], Any]]"

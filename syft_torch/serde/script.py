@@ -1,0 +1,57 @@
+"""TorchScript on the wire: compiled programs, loaded only where the receiver says that they may run.
+
+``torch.jit.load`` compiles what it reads, so a script from a stranger is a program from a stranger. A receiver opts in
+with ``Context(allow_scripts=True)``. Programs of ``torch.export`` cannot be loaded without unpickling and are refused.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import Any
+
+import torch
+
+from syft_core.serde import Codec, Context, SerdeError
+
+
+def simplify_script(script: Any, _: Context) -> tuple[memoryview]:
+    """Write a script module or function as the bytes of torch's own archive."""
+    archive = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch deprecates TorchScript as a whole
+        torch.jit.save(script, archive)
+    return (archive.getbuffer(),)
+
+
+def detail_script(payload: list[Any], context: Context) -> torch.jit.ScriptModule:
+    """Load a script, if the receiver allows it."""
+    (data,) = payload
+    if not context.allow_scripts:
+        raise SerdeError(
+            "cannot load a TorchScript program: it would run code from the sender; if you trust the sender, "
+            "read with `Context(allow_scripts=True)`"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return torch.jit.load(io.BytesIO(data), map_location=context.device_fallback)
+
+
+def _refuse_export(program: Any, _: Context) -> tuple[Any, ...]:
+    raise SerdeError(
+        f"cannot serialize a {type(program).__name__}: loading one unpickles, which runs code; send the module "
+        f"itself, or its `state_dict()`"
+    )
+
+
+def _refuse_exported(_payload: list[Any], _: Context) -> Any:
+    raise SerdeError(
+        "cannot load a program of torch.export: that unpickles, which runs code; ask for the module itself"
+    )
+
+
+SCRIPT_MODULE = Codec(torch.jit.ScriptModule, 159, simplify_script, detail_script, subclasses=True)
+SCRIPT_FUNCTION = Codec(torch.jit.ScriptFunction, 160, simplify_script, detail_script)
+EXPORTED = Codec(torch.export.ExportedProgram, 164, _refuse_export, _refuse_exported)
+
+CODECS = (SCRIPT_MODULE, SCRIPT_FUNCTION, EXPORTED)

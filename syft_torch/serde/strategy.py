@@ -1,0 +1,161 @@
+"""Other ways to write a tensor's elements, chosen by ``worker.serializer``: for peers that have no torch.
+
+- "torch": raw bytes (what every worker uses that says nothing else);
+- "numpy": a numpy dtype, a shape and row-major bytes, for anything that reads numpy arrays;
+- "all": a shape, a dtype name and a flat list of Python numbers, for anything that reads msgpack.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from syft_core.registry import Registry
+from syft_core.serde import Context, SerdeError, deserialize, serialize
+from syft_core.serde.shape import element_count
+from syft_torch.serde.names import DTYPE_NAMES, DTYPE_NUMBERS, DTYPES_BY_NAME, find
+from syft_torch.serde.raw import dense_tensor, own_bytes
+
+_PACKED = frozenset({DTYPES_BY_NAME.get("float4_e2m1fn_x2")})
+_INTEGERS = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
+_WIDE_INTEGERS = frozenset({torch.uint16, torch.uint32, torch.uint64})
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One way to write the elements of a tensor."""
+
+    serialize: Callable[[torch.Tensor], Any]
+    deserialize: Callable[[Any], torch.Tensor]
+
+
+strategies: Registry[str, Strategy] = Registry(
+    "tensor strategies", advice="add it with `strategies.register(name, Strategy(serialize, deserialize))`"
+)
+
+
+def strategy_of(worker: Any) -> str:
+    """Return the name of the strategy that ``worker`` asks for."""
+    return getattr(worker, "serializer", None) or "torch"
+
+
+def named(name: str) -> Strategy:
+    """Return a strategy by its name."""
+    found = strategies.get(name)
+    if found is None:
+        raise NotImplementedError(
+            f"cannot serialize a tensor with the strategy {name!r}: this end has {', '.join(strategies)}; "
+            f"set `worker.serializer` to one of them, or register your own"
+        )
+    return found
+
+
+def serialize_with(name: str, tensor: torch.Tensor) -> Any:
+    """Write ``tensor`` with the named strategy."""
+    return named(name).serialize(tensor)
+
+
+def deserialize_with(name: Any, data: Any) -> torch.Tensor:
+    """Read what the named strategy wrote."""
+    # "torch" is no way to write a tensor inside a message: it is a message.
+    if type(name) is not str or name == "torch" or name not in strategies:
+        raise SerdeError("cannot rebuild a tensor: this end does not know the strategy that wrote it; register it")
+    return strategies[name].deserialize(data)
+
+
+def simplified(tensor: torch.Tensor) -> tuple[tuple[int, ...], str, list[Any]]:
+    """Write shape, dtype name and a flat list of numbers; a gradient's history stays behind, with a warning."""
+    if tensor.requires_grad:
+        warnings.warn(
+            "a tensor that requires grad is serialized as plain numbers: its history stays here", stacklevel=3
+        )
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise SerdeError("cannot write a sparse or quantized tensor as a list: send `x.to_dense()` or `x.dequantize()`")
+    flat = tensor.detach().cpu().resolve_conj().resolve_neg().reshape(-1)
+    return tuple(tensor.shape), DTYPE_NAMES[tensor.dtype], _listed(flat)
+
+
+def from_simplified(data: Any) -> torch.Tensor:
+    """Read what ``simplified`` wrote."""
+    shape, name, values = data
+    dtype = find(DTYPES_BY_NAME, name, "dtype")
+    if type(values) is not list or element_count(shape) != len(values):
+        raise SerdeError("cannot rebuild a tensor from a list: its length is not what its shape needs; send it again")
+    if dtype.is_complex:
+        return torch.tensor(values, dtype=torch.complex128, device="cpu").to(dtype).reshape(tuple(shape))
+    if _is_float(dtype):
+        return torch.tensor(values, dtype=torch.float64, device="cpu").to(dtype).reshape(tuple(shape))
+    if dtype in _INTEGERS or dtype in _WIDE_INTEGERS or dtype is torch.bool:
+        return torch.tensor(values, dtype=dtype, device="cpu").reshape(tuple(shape))
+    same = torch.uint8 if dtype.itemsize == 1 else torch.int16
+    return torch.tensor(values, dtype=same, device="cpu").view(dtype).reshape(tuple(shape))
+
+
+def _listed(flat: torch.Tensor) -> list[Any]:
+    dtype = flat.dtype
+    if dtype.is_complex:
+        values = flat.to(torch.complex128)
+    elif _is_float(dtype):
+        values = flat.to(torch.float64)
+    elif dtype in _INTEGERS or dtype in _WIDE_INTEGERS or dtype is torch.bool:
+        values = flat
+    else:
+        # Bits and sub-byte numbers: torch cannot list them, their bytes it can.
+        values = flat.view(torch.uint8 if dtype.itemsize == 1 else torch.int16)
+    listed: list[Any] = values.tolist()
+    return listed
+
+
+def _is_float(dtype: torch.dtype) -> bool:
+    """Tell whether torch can convert ``dtype`` to float64; packed pairs of four-bit floats it cannot."""
+    return bool(dtype.is_floating_point) and dtype not in _PACKED
+
+
+def to_array(tensor: torch.Tensor) -> tuple[str, tuple[int, ...], bytes, str]:
+    """Write a numpy dtype, the shape, row-major bytes and the torch dtype, which numpy may lack."""
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise SerdeError(
+            "cannot write a sparse or quantized tensor as an array: send `x.to_dense()` or `x.dequantize()`"
+        )
+    plain = tensor.detach().cpu()
+    name = DTYPE_NAMES[plain.dtype]
+    numpy_name = _NUMPY_NAMES.get(name) or f"|V{plain.element_size()}"
+    return numpy_name, tuple(plain.shape), bytes(own_bytes(plain)), name
+
+
+def from_array(data: Any) -> torch.Tensor:
+    """Read what ``to_array`` wrote."""
+    numpy_name, shape, raw, name = data
+    dtype = find(DTYPES_BY_NAME, name, "dtype")
+    if numpy_name != (_NUMPY_NAMES.get(name) or f"|V{dtype.itemsize}"):
+        raise SerdeError("cannot rebuild a tensor from an array: its two dtypes differ; send it again")
+    return dense_tensor(DTYPE_NUMBERS[dtype], raw, shape, Context())
+
+
+def to_message(tensor: torch.Tensor) -> bytes:
+    """Write ``tensor`` as a message of its own."""
+    return serialize(tensor.detach().requires_grad_(tensor.requires_grad))
+
+
+def from_message(data: Any) -> torch.Tensor:
+    """Read what ``to_message`` wrote."""
+    tensor = deserialize(data)
+    if not isinstance(tensor, torch.Tensor):
+        raise SerdeError("cannot rebuild a tensor: the message holds something else; send it again")
+    return tensor
+
+
+_NUMPY_NAMES = {
+    "bool": "|b1",
+    **{f"{sign}int{bits}": np.dtype(f"{sign}int{bits}").str for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{name: np.dtype(name).str for name in ("float16", "float32", "float64", "complex64", "complex128")},
+}
+
+strategies.register("torch", Strategy(to_message, from_message))
+strategies.register("numpy", Strategy(to_array, from_array))
+strategies.register("all", Strategy(simplified, from_simplified))

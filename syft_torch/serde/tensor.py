@@ -1,0 +1,193 @@
+"""Tensors and parameters on the wire.
+
+A payload starts with its form. ``(DENSE, dtype, data, *shape)`` is a plain cpu tensor and nothing else; a tensor with
+more to tell is ``(FULL, extras, form, ...)``, where extras says only what is there: requires_grad, grad, id, tags,
+description, device, order of the dimensions in memory, buffer, child.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from syft_core.serde import Codec, Context, SerdeError
+from syft_torch.serde import kinds
+from syft_torch.serde.names import place
+from syft_torch.serde.raw import dense_payload, dense_tensor, from_order, physical_order, plain_payload
+from syft_torch.serde.strategy import deserialize_with, serialize_with, strategy_of
+
+DENSE, FULL, COO, COMPRESSED, QUANTIZED, META, STRATEGY = range(7)
+
+_STRIDED = torch.strided
+
+
+def simplify_tensor(tensor: torch.Tensor, context: Context) -> tuple[Any, ...]:
+    """Take a tensor apart; a plain one, the common case, as quickly as possible."""
+    if not (tensor.__dict__ or tensor.requires_grad or not tensor.is_cpu or tensor.grad is not None):
+        worker = context.worker
+        plain = plain_payload(tensor) if worker is None or strategy_of(worker) == "torch" else None
+        if plain is not None:
+            return DENSE, *plain
+    extras = _extras(tensor)
+    inner = _simplify_elements(tensor.detach(), extras, context)
+    return (FULL, extras, *inner) if extras else inner
+
+
+def detail_tensor(payload: list[Any], context: Context) -> torch.Tensor:
+    """Rebuild a tensor."""
+    if payload[0] == DENSE:
+        return dense_tensor(payload[1], payload[2], payload[3:], context)
+    if payload[0] != FULL:
+        return _detail_elements(payload, context)
+    tensor, extras = _detail_full(payload, context)
+    return _attach(tensor, extras)
+
+
+def simplify_parameter(parameter: torch.nn.Parameter, context: Context) -> tuple[Any, ...]:
+    """Take a parameter apart: requires_grad, and the tensor that it is."""
+    extras = _extras(parameter)
+    extras.pop("requires_grad", None)
+    inner = _simplify_elements(parameter.detach(), extras, context)
+    return (parameter.requires_grad, FULL, extras, *inner) if extras else (parameter.requires_grad, *inner)
+
+
+def detail_parameter(payload: list[Any], context: Context) -> torch.nn.Parameter:
+    """Rebuild a parameter."""
+    requires_grad, *rest = payload
+    if type(requires_grad) is not bool:
+        raise SerdeError("cannot rebuild a Parameter: requires_grad is no bool; send it again")
+    if rest[0] != FULL:
+        return torch.nn.Parameter(_detail_elements(rest, context), requires_grad)
+    tensor, extras = _detail_full(rest, context)
+    return _attach(torch.nn.Parameter(tensor, requires_grad), extras)
+
+
+def _extras(tensor: torch.Tensor) -> dict[str, Any]:
+    extras: dict[str, Any] = {}
+    if tensor.requires_grad:
+        extras["requires_grad"] = True
+    # torch warns when the grad of a tensor inside a graph is looked at, unless it was asked to keep it.
+    if (tensor.is_leaf or tensor.retains_grad) and tensor.grad is not None:
+        extras["grad"] = tensor.grad
+    if not tensor.is_cpu and tensor.device.type != "meta":
+        extras["device"] = tensor.device
+    own = tensor.__dict__
+    if own:
+        extras.update({name: own[key] for name, (key, is_right) in _ATTRIBUTES.items() if is_right(own.get(key))})
+        if own.get("_is_buffer"):
+            extras["buffer"] = bool(own.get("persistent", True))
+    return extras
+
+
+def _simplify_elements(tensor: torch.Tensor, extras: dict[str, Any], context: Context) -> tuple[Any, ...]:
+    """Encode what ``tensor``, which is detached, holds; note in ``extras`` how it lies in memory."""
+    if tensor.is_nested:
+        raise SerdeError("cannot serialize a nested tensor: torch has no stable form of it; send `x.unbind()`")
+    strategy = strategy_of(context.worker)
+    if strategy != "torch":
+        return STRATEGY, strategy, serialize_with(strategy, tensor)
+    if tensor.device.type == "meta":
+        return META, *kinds.meta_payload(tensor)
+    tensor = tensor.cpu()
+    if tensor.is_quantized:
+        return QUANTIZED, *kinds.quantized_payload(tensor)
+    if tensor.layout is torch.sparse_coo:
+        return COO, *kinds.coo_payload(tensor)
+    if tensor.layout in kinds.COMPRESSED_ROWS | kinds.COMPRESSED_COLUMNS:
+        return COMPRESSED, *kinds.compressed_payload(tensor)
+    if tensor.layout is not _STRIDED:
+        raise SerdeError(
+            f"cannot serialize a tensor of layout {tensor.layout}: only torch itself reads it; send `x.to_dense()`"
+        )
+    order = physical_order(tensor)
+    if order is not None:
+        extras["order"] = order
+        tensor = tensor.permute(order)
+    return DENSE, *dense_payload(tensor)
+
+
+def _detail_elements(payload: list[Any], context: Context) -> torch.Tensor:
+    form = payload[0]
+    if form == DENSE:
+        return dense_tensor(payload[1], payload[2], payload[3:], context)
+    detail = _DETAILS.get(form) if type(form) is int else None
+    if detail is None:
+        raise SerdeError("cannot rebuild a tensor: this release does not know its form; upgrade it")
+    return detail(payload[1:], context)
+
+
+def _detail_strategy(payload: list[Any], _: Context) -> torch.Tensor:
+    name, data = payload
+    return deserialize_with(name, data)
+
+
+_DETAILS: dict[int, Callable[[list[Any], Context], torch.Tensor]] = {
+    COO: kinds.coo_tensor,
+    COMPRESSED: kinds.compressed_tensor,
+    QUANTIZED: kinds.quantized_tensor,
+    META: kinds.meta_tensor,
+    STRATEGY: _detail_strategy,
+}
+
+
+def _detail_full(payload: list[Any], context: Context) -> tuple[torch.Tensor, dict[str, Any]]:
+    """Rebuild the elements, in their order and on their device; return them with the rest of the extras."""
+    extras = payload[1]
+    if type(extras) is not dict or not _EXTRAS.issuperset(extras):
+        raise SerdeError("cannot rebuild a tensor: it has extras that this release does not know; upgrade it")
+    tensor = _detail_elements(payload[2:], context)
+    if "order" in extras:
+        tensor = from_order(tensor, extras["order"])
+    device = extras.get("device")
+    if device is not None:
+        if type(device) is not torch.device or device.type == "meta":
+            raise SerdeError("cannot rebuild a tensor: its device is none that holds data; send it again")
+        tensor = tensor.to(place(device, context))
+    return tensor, extras
+
+
+def _attach(tensor: torch.Tensor, extras: dict[str, Any]) -> torch.Tensor:
+    own = tensor.__dict__
+    for name, (key, is_right) in _ATTRIBUTES.items():
+        if name in extras:
+            if not is_right(extras[name]):
+                raise SerdeError(f"cannot rebuild a tensor: its {name} has a wrong type; send it again")
+            own[key] = extras[name]
+    if extras.get("buffer") is not None:
+        own["_is_buffer"], own["persistent"] = True, bool(extras["buffer"])
+    if extras.get("requires_grad"):
+        tensor.requires_grad_()
+    if "grad" in extras:
+        if not isinstance(extras["grad"], torch.Tensor):
+            raise SerdeError("cannot rebuild a tensor: its grad is no tensor; send it again")
+        tensor.grad = extras["grad"].to(tensor.device)
+    return tensor
+
+
+def _is_id(value: Any) -> bool:
+    return type(value) is int or type(value) is str
+
+
+def _is_tags(value: Any) -> bool:
+    return type(value) is set and bool(value) and all(type(tag) is str for tag in value)
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str
+
+
+# Where the hook keeps them on a tensor, and what they must be.
+_ATTRIBUTES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "id": ("_syft_id", _is_id),
+    "tags": ("_syft_tags", _is_tags),
+    "description": ("_syft_description", _is_text),
+    "child": ("child", lambda value: value is not None),
+}
+_EXTRAS = frozenset({*_ATTRIBUTES, "requires_grad", "grad", "device", "order", "buffer"})
+
+TENSOR = Codec(torch.Tensor, 150, simplify_tensor, detail_tensor, shared=True)
+PARAMETER = Codec(torch.nn.Parameter, 151, simplify_parameter, detail_parameter, shared=True)
+
+CODECS = (PARAMETER, TENSOR)

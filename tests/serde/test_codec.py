@@ -1,0 +1,182 @@
+import pytest
+
+from syft_core.exceptions import AlreadyRegisteredError
+from syft_core.serde import Codec, CodecTable, SerdeError, codecs, deserialize, register_codec, serialize
+from syft_core.serde.context import DEFAULT
+from syft_core.serde.structure import read_structure, write_structure
+
+
+class Point:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __eq__(self, other):
+        return type(other) is Point and (self.x, self.y) == (other.x, other.y)
+
+    __hash__ = None
+
+
+class Shape:
+    def __init__(self, sides):
+        self.sides = sides
+
+
+class Square(Shape):
+    pass
+
+
+class Stranger:
+    pass
+
+
+POINT = register_codec(
+    Point, code=7001, simplify=lambda p, context: (p.x, p.y), detail=lambda payload, context: Point(*payload)
+)
+
+
+def passed(obj, context):
+    return obj
+
+
+def table_with(*entries):
+    table = CodecTable()
+    for codec in entries:
+        table.register(codec)
+    return table
+
+
+def test_a_users_class_travels_like_ours():
+    assert deserialize(serialize({"where": [Point(1, (2, 3))]})) == {"where": [Point(1, (2, 3))]}
+
+
+def test_a_class_without_codec_is_refused_with_the_code_to_write():
+    with pytest.raises(SerdeError, match=r"cannot serialize a .*Stranger: it has no codec.*`register_codec\(Stranger,"):
+        serialize([Stranger()])
+
+
+def test_a_subclass_of_a_builtin_is_refused_and_told_why():
+    class MyList(list):
+        pass
+
+    with pytest.raises(SerdeError, match="derives from list, whose codec would lose the class"):
+        serialize(MyList())
+
+
+def test_a_misspelt_class_is_shown_its_neighbours():
+    kind = type("Poind", (), {"__module__": Point.__module__, "__qualname__": "Poind"})
+    with pytest.raises(SerdeError, match=r"near names: .*Point"):
+        serialize(kind())
+
+
+def test_the_code_of_another_type_is_taken():
+    table = table_with(Codec(Point, 10, passed, passed))
+    with pytest.raises(AlreadyRegisteredError, match="wire code 10"):
+        table.register(Codec(Shape, 10, passed, passed))
+    assert Shape not in table
+
+
+def test_a_type_has_one_codec():
+    table = table_with(Codec(Point, 10, passed, passed))
+    with pytest.raises(AlreadyRegisteredError, match="Point"):
+        table.register(Codec(Point, 11, passed, passed))
+    assert 11 not in table.by_code
+
+
+def test_registering_the_same_codec_again_changes_nothing():
+    codec = Codec(Point, 10, passed, passed)
+    table = table_with(codec, codec)
+    assert list(table) == [Point]
+    assert len(table) == 1
+    assert table[Point] is codec
+
+
+def test_subclasses_follow_only_a_codec_that_says_so():
+    alone = table_with(Codec(Shape, 10, passed, passed))
+    with pytest.raises(SerdeError, match="Square"):
+        alone.of(Square)
+
+    family = Codec(Shape, 10, passed, passed, subclasses=True)
+    assert table_with(family).of(Square) is family
+
+
+def test_an_exact_codec_registered_later_wins_over_the_base_classes():
+    table = table_with(Codec(Shape, 10, passed, passed, subclasses=True))
+    assert table.of(Square).code == 10
+
+    table.register(Codec(Square, 11, passed, passed))
+
+    assert table.of(Square).code == 11
+
+
+@pytest.mark.parametrize("code", [-1, 0, 2, 5, 999])
+def test_reserved_codes_are_not_for_users(code):
+    with pytest.raises(SerdeError, match="syft-core's own"):
+        register_codec(Stranger, code=code, simplify=passed, detail=passed)
+
+
+@pytest.mark.parametrize("code", [True, "1000", 2**31])
+def test_a_code_must_be_a_proper_number(code):
+    with pytest.raises(SerdeError):
+        table_with(Codec(Stranger, code, passed, passed))
+
+
+def test_a_codec_wants_a_class_and_functions():
+    with pytest.raises(SerdeError, match="must be a class"):
+        table_with(Codec(Point(1, 2), 10, passed, passed))
+    with pytest.raises(SerdeError, match="must be functions"):
+        table_with(Codec(Point, 10, None, passed))
+
+
+def test_a_simplify_that_returns_no_tuple_is_named():
+    class Loose:
+        pass
+
+    register_codec(Loose, code=7002, simplify=lambda obj, context: "text", detail=passed)
+    with pytest.raises(SerdeError, match="Loose: its simplify returned a str; return a tuple"):
+        serialize(Loose())
+
+
+def test_a_failing_detail_becomes_a_serde_error_with_its_cause():
+    class Fragile:
+        pass
+
+    def fail(payload, context):
+        raise KeyError("inside")
+
+    register_codec(Fragile, code=7003, simplify=lambda obj, context: (), detail=fail)
+    with pytest.raises(SerdeError, match=r"cannot rebuild a .*Fragile.*\(KeyError\).*7003") as caught:
+        deserialize(serialize(Fragile()))
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_an_unknown_code_says_what_to_load():
+    class Unlisted:
+        pass
+
+    codec = Codec(Unlisted, 8001, lambda obj, context: (1,), passed)
+    table = table_with(*codecs.values(), codec)
+    structure, buffers = write_structure(Unlisted(), DEFAULT, table)
+    with pytest.raises(SerdeError, match="wire code 8001: no codec has it here; load the backend or plugin"):
+        read_structure(structure, buffers, DEFAULT, codecs)
+
+
+def test_a_shared_object_travels_once_and_stays_one():
+    class Node:
+        def __init__(self, name):
+            self.name = name
+
+    register_codec(
+        Node,
+        code=7004,
+        simplify=lambda node, context: (node.name,),
+        detail=lambda payload, context: Node(*payload),
+        shared=True,
+    )
+    one, two = Node("a" * 500), Node("b")
+
+    first, second, third, fourth = deserialize(serialize([one, two, one, two]))
+
+    assert first is third
+    assert second is fourth
+    assert first is not second
+    assert len(serialize([one] * 10)) < 700
