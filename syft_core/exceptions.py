@@ -22,7 +22,15 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   └── ResponseSignatureError        a result has more tensors than ids were given
     ├── DomainError                       (also a ValueError) a value outside an approximation's domain
     ├── IdNotUniqueError                  (also a ValueError) an id was given out twice
-    ├── ObjectNotFoundError               (also a LookupError) a worker does not hold an object
+    ├── WorkerError                       workers and the objects they hold
+    │   ├── ObjectNotFoundError           (also a LookupError) a worker does not hold an object
+    │   ├── AlreadyRetrievedError         a pointer was used after its object was taken away
+    │   ├── WorkerNotFoundError           (also a LookupError) nobody is known under this id
+    │   ├── WorkerIdTakenError            (also a ValueError) two workers want one id
+    │   ├── NotCollocatedError            (also a TypeError) one call met two workers, or a worker and local data
+    │   ├── GetNotPermittedError          (also a PermissionError) an object may not leave its worker
+    │   ├── SendNotPermittedError         (also a PermissionError) an object may not be sent
+    │   └── ValueRefusedError             (also a TypeError) a remote value was asked for in passing
     └── SerdeError                        (also a ValueError) bytes that cannot be read, values that cannot be written
 """
 
@@ -222,15 +230,106 @@ class IdNotUniqueError(SyftError, ValueError):
         return cls(f"cannot use the id {id!r}: it is taken; leave it out to get a fresh one")
 
 
-class ObjectNotFoundError(SyftError, LookupError):
+class WorkerError(SyftError):
+    """Something about workers and the objects they hold."""
+
+
+class ObjectNotFoundError(WorkerError, LookupError):
     """A worker does not hold the object asked for."""
 
     @classmethod
-    def on(cls, id: object, worker: object) -> ObjectNotFoundError:
-        """Name the object and the worker."""
+    def on(
+        cls, id: object, worker: object, history: str = "it was never stored there or is gone"
+    ) -> ObjectNotFoundError:
+        """Name the object, the worker and what became of it."""
+        return cls(f"cannot find object {id!r} on worker {worker!r}: {history}; keep a pointer to what you still need")
+
+
+class AlreadyRetrievedError(WorkerError):
+    """A pointer was used after its object was taken away."""
+
+    @classmethod
+    def because(cls, pointer: str, why: str) -> AlreadyRetrievedError:
+        """Say who took it."""
+        return cls(f"cannot use {pointer}: {why}; use what it returned, or fetch a copy with `.copy().get()` next time")
+
+
+class WorkerNotFoundError(WorkerError, LookupError):
+    """Nobody is known under this id."""
+
+    @classmethod
+    def named(cls, id: object, near: Iterable[str]) -> WorkerNotFoundError:
+        """Name the nearest ids."""
+        near = list(near)
+        hint = f"did you mean {' or '.join(map(repr, near))}? otherwise " if near else ""
+        return cls(f"cannot find worker {id!r}: nobody here knows it; {hint}create it first, or pass the worker itself")
+
+
+class WorkerIdTakenError(WorkerError, ValueError):
+    """Two workers want one id."""
+
+    @classmethod
+    def by(cls, id: object, kind: str) -> WorkerIdTakenError:
+        """Say who has it."""
+        return cls(f"cannot create worker {id!r}: a {kind} with other options has this id; choose another id")
+
+
+class NotCollocatedError(WorkerError, TypeError):
+    """One call met objects of two workers, or of a worker and of this process."""
+
+    @classmethod
+    def between(cls, op: str, here: str, there: str) -> NotCollocatedError:
+        """Name both workers and the way out."""
         return cls(
-            f"cannot find object {id!r} on worker {worker!r}: it was never stored there or is gone; "
-            f"keep a pointer to what you still need"
+            f"cannot run {op!r}: its arguments live on {here!r} and {there!r}; "
+            f"bring them together first, e.g. `x.move({here})`"
+        )
+
+    @classmethod
+    def local(cls, op: str, there: str) -> NotCollocatedError:
+        """Say that plain data met a pointer."""
+        return cls(
+            f"cannot run {op!r}: its arguments live on {there!r} and in this process; "
+            f"send the local one, e.g. `y.send({there})`, or fetch the other"
+        )
+
+
+class GetNotPermittedError(WorkerError, PermissionError):
+    """An object may not leave its worker."""
+
+    @classmethod
+    def to(cls, user: object, id: object, worker: object, why: str) -> GetNotPermittedError:
+        """Say who was refused what, and why."""
+        return cls(f"cannot get object {id!r} from worker {worker!r} as {user!r}: {why}; ask its owner to allow you")
+
+
+class SendNotPermittedError(WorkerError, PermissionError):
+    """An object may not be sent."""
+
+    @classmethod
+    def by(cls, user: object, allowed: Iterable[str]) -> SendNotPermittedError:
+        """Say who may."""
+        listed = ", ".join(sorted(allowed)) or "nobody"
+        return cls(f"cannot send a private tensor as {user!r}: its owner allows {listed}; send it as one of them")
+
+
+class ValueRefusedError(WorkerError, TypeError):
+    """A remote value was asked for in passing."""
+
+    @classmethod
+    def of(cls, op: str, location: str) -> ValueRefusedError:
+        """Say what to do instead."""
+        return cls(
+            f"cannot run {op!r} on a pointer: it would bring a value from {location!r} here unnoticed; "
+            f"fetch it with `.get()`, or a copy with `.copy().get()`, and the worker decides and records it"
+        )
+
+    @classmethod
+    def only_local(cls, op: str, location: str) -> ValueRefusedError:
+        """Say that an operation makes sense only beside the data."""
+        return cls(
+            f"cannot run {op!r} on a pointer: it takes code, shares memory or hands out objects of the process at "
+            f"{location!r}; fetch the tensor with `.get()` first"
         )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import secrets
+import struct
 from collections.abc import Iterable
 
 from syft_core.exceptions import IdNotUniqueError
 
 ID_BITS = 62
+BATCH = 256
+"""How many ids are drawn at once: asking the system for each would cost more than making the object."""
 
 
 class IdProvider:
@@ -21,9 +24,17 @@ class IdProvider:
 
     def __init__(self, given_ids: Iterable[int] = ()) -> None:
         self._given = list(given_ids)
+        self._fresh: list[int] = []
         if len(set(self._given)) != len(self._given):
             raise IdNotUniqueError.of(next(i for i in self._given if self._given.count(i) > 1))
 
     def pop(self) -> int:
         """Return the next id."""
-        return self._given.pop(0) if self._given else secrets.randbits(ID_BITS)
+        if self._given:
+            return self._given.pop(0)
+        try:
+            return self._fresh.pop()
+        except IndexError:
+            drawn = struct.unpack(f"<{BATCH}Q", secrets.token_bytes(8 * BATCH))
+            self._fresh.extend([number >> (64 - ID_BITS) for number in drawn])
+            return self._fresh.pop()

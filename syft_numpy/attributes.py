@@ -59,6 +59,16 @@ _SYNONYMS = {**SYNONYMS, "equal": "eq", "conj": "conjugate", "amax": "max", "ami
 _Dispatched: type = type(np.concatenate)
 
 
+def _result_types() -> dict[str, type]:
+    """Collect numpy's named results from functions that return them, since numpy hides where it keeps them."""
+    square, row = np.eye(1), np.ones(1)
+    results = [
+        *(getattr(np.linalg, name)(square) for name in ("svd", "eig", "eigh", "qr", "slogdet")),
+        *(getattr(np, name)(row) for name in ("unique_all", "unique_counts", "unique_inverse") if hasattr(np, name)),
+    ]
+    return {type(result).__name__: type(result) for result in results if hasattr(result, "_fields")}
+
+
 class NumpyAttributes(FrameworkAttributes):
     """What the core must know of numpy.
 
@@ -69,6 +79,7 @@ class NumpyAttributes(FrameworkAttributes):
     ALIAS = "numpy"
     exclude = EXCLUDE
     inplace_methods = INPLACE_METHODS
+    result_types = _result_types()
     global_state_change_methods = frozenset({"seed", "seterr", "set_printoptions", "setbufsize", "seterrcall"})
 
     def __init__(self, numpy: Any, hook: Any = None) -> None:

@@ -11,7 +11,7 @@ from syft_core.hook.dispatch import dispatch, frameworks
 from syft_core.hook.hook import FrameworkHook, Patches
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.workers.base import BaseWorker
+from syft_core.workers.virtual import VirtualWorker
 from syft_numpy import hook_args, serde  # noqa: F401  # hook_args registers numpy's types
 from syft_numpy.attributes import NumpyAttributes
 from syft_numpy.wrapper import Wrapper, array_ufunc
@@ -58,8 +58,8 @@ class NumpyHook(FrameworkHook):
     def _make_attributes(self) -> NumpyAttributes:
         return _attributes()
 
-    def _make_local_worker(self) -> BaseWorker:
-        return BaseWorker(self, id="me", is_client_worker=self.is_client, verbose=self.verbose)
+    def _make_local_worker(self) -> VirtualWorker:
+        return VirtualWorker(self, id="me", is_client_worker=self.is_client, verbose=self.verbose)
 
     def _install(self, patches: Patches) -> None:
         Wrapper.know(self.attributes)

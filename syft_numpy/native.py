@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from syft_core.pointers.travel import Travelling
 from syft_core.tensors.forwarding import Forwarding
 from syft_core.tensors.identity import Identified
 
 
-class NumpyTensor(Identified, Forwarding):
+class NumpyTensor(Identified, Travelling, Forwarding):
     """The names that a wrapper adds to those of an array; an ``ndarray`` itself cannot be given any."""
 
     def copy(self) -> Any:

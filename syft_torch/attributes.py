@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch.overrides import get_overridable_functions, resolve_name
@@ -89,6 +90,9 @@ class TorchAttributes(FrameworkAttributes):
 
     ALIAS = "torch"
     exclude = EXCLUDE
+    result_types: ClassVar[Mapping[str, type]] = {
+        name: kind for name, kind in vars(torch.return_types).items() if isinstance(kind, type)
+    }
     global_state_change_methods = frozenset({"seed", "manual_seed"})
 
     def __init__(self, torch: Any, hook: Any = None) -> None:
@@ -105,6 +109,36 @@ class TorchAttributes(FrameworkAttributes):
     def copy(self, tensor: Any) -> Any:
         """Return a tensor with the same data in memory of its own, and the same place in autograd."""
         return tensor.clone()
+
+    def transfer(self, tensor: Any) -> Any:
+        """Return a leaf with the same data, id and gradient, in memory of its own."""
+        copy = tensor.detach().clone()
+        if type(tensor) is torch.nn.Parameter:
+            copy = torch.nn.Parameter(copy, tensor.requires_grad)
+        elif tensor.requires_grad:
+            copy.requires_grad_()
+        if tensor.is_leaf and tensor.grad is not None:
+            copy.grad = tensor.grad.detach().clone()
+        for name in ("_syft_id", "_syft_tags", "_syft_description"):
+            if name in tensor.__dict__:
+                setattr(copy, name, tensor.__dict__[name])
+        return copy
+
+    def modes(self) -> tuple[Any, ...]:
+        """Return grad mode, inference mode and default dtype."""
+        return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype()
+
+    @contextlib.contextmanager
+    def under(self, modes: tuple[Any, ...]) -> Iterator[None]:
+        """Run with the grad mode, inference mode and default dtype of another process."""
+        grad, inference, dtype = modes
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            with torch.inference_mode(inference), torch.set_grad_enabled(grad):
+                yield
+        finally:
+            torch.set_default_dtype(before)
 
     def _collect(self) -> Iterator[Op]:
         seen: set[Callable[..., Any]] = set()

@@ -16,10 +16,11 @@ from torch.overrides import get_overridable_functions
 from syft_core.hook.dispatch import dispatch, forget_answers, frameworks
 from syft_core.hook.hook import FrameworkHook, Patches
 from syft_core.hook.hook_args import default_register_tensor, type_rule
+from syft_core.pointers.travel import Travelling
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.identity import Identified
-from syft_core.workers.base import BaseWorker
+from syft_core.workers.virtual import VirtualWorker
 from syft_torch import hook_args, serde  # noqa: F401  # hook_args registers torch's types
 from syft_torch.attributes import TorchAttributes
 from syft_torch.native import TorchTensor
@@ -62,8 +63,8 @@ class TorchHook(FrameworkHook):
     def _make_attributes(self) -> TorchAttributes:
         return _attributes()
 
-    def _make_local_worker(self) -> BaseWorker:
-        return BaseWorker(self, id="me", is_client_worker=self.is_client, verbose=self.verbose)
+    def _make_local_worker(self) -> VirtualWorker:
+        return VirtualWorker(self, id="me", is_client_worker=self.is_client, verbose=self.verbose)
 
     def _install(self, patches: Patches) -> None:
         self._patches = patches
@@ -108,6 +109,7 @@ class TorchHook(FrameworkHook):
         self.to_auto_overload[tensor_type] = self._which_methods_should_we_auto_overload(tensor_type)
         self._rename_native_functions(tensor_type)
         self._transfer_methods_to_native_tensor(tensor_type, syft_type)
+        self._transfer_methods_to_native_tensor(tensor_type, Travelling)
 
     def __hook_properties(self, tensor_type: type) -> None:
         """Add id, owner, tags and description."""

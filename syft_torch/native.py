@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from syft_core.pointers.travel import Travelling
 from syft_core.tensors.identity import Identified
 
 
-class TorchTensor(Identified):
+class TorchTensor(Identified, Travelling):
     """What every torch tensor has while torch is hooked, and every wrapper always.
 
     Nothing here replaces a name of torch's own.

@@ -40,7 +40,10 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
         end = child
         while (below := getattr(end, "child", None)) is not None:
             end = below
-        wrapper: Wrapper = torch.Tensor._make_wrapper_subclass(cls, end.shape, dtype=end.dtype, device="meta")
+        if isinstance(end, torch.Tensor):
+            wrapper: Wrapper = torch.Tensor._make_wrapper_subclass(cls, end.shape, dtype=end.dtype, device="meta")
+        else:  # What a pointer points to has a form, but asking for it here would cost a message.
+            wrapper = torch.Tensor._make_wrapper_subclass(cls, (), device="meta")
         wrapper.child = child
         return wrapper
 

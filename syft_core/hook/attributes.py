@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from syft_core.exceptions import OperationNotAllowedError, PluginError
 
@@ -180,6 +181,8 @@ class FrameworkAttributes:
     """Names that are no operations on a chain, whatever the framework says."""
     inplace_methods: frozenset[str] = frozenset(INPLACE_OPERATORS)
     """The names of all methods that change their tensor, by explicit list."""
+    result_types: ClassVar[Mapping[str, type]] = {}
+    """The named tuples that operations return, by name: how they are written on a wire, and read from it."""
     global_state_change_methods: frozenset[str] = frozenset()
     """Functions that change the framework for everybody; never in the table."""
 
@@ -207,6 +210,18 @@ class FrameworkAttributes:
     def copy(self, tensor: Any) -> Any:
         """Return a plain tensor with the same data in memory of its own."""
         raise NotImplementedError
+
+    def transfer(self, tensor: Any) -> Any:
+        """Return a plain tensor as another worker may keep it: the same data in memory of its own, without history."""
+        return self.copy(tensor)
+
+    def modes(self) -> tuple[Any, ...]:
+        """Return the settings of the caller that change what an operation does, to be sent along with it."""
+        return ()
+
+    def under(self, modes: tuple[Any, ...]) -> AbstractContextManager[Any]:
+        """Return a context in which the settings of another process hold."""
+        return nullcontext()
 
     def allow(self, function: Callable[..., Any], name: str | None = None, *, local: bool = False) -> Op:
         """Add ``function`` to the table under ``name``: it may then run wherever this table is used."""

@@ -99,6 +99,7 @@ __all__ = [
     "hook_method_args_functions",
     "hook_method_response_functions",
     "hook_response",
+    "is_framework_tensor",
     "many_fold",
     "one",
     "one_fold",
@@ -201,6 +202,7 @@ def _forget() -> None:
     forget_nearest()
     _ranks.clear()
     _is_ambiguous.cache_clear()
+    _framework_types.clear()
     for cache in (
         hook_method_args_functions,
         hook_method_response_functions,
@@ -376,8 +378,15 @@ def _is_layer(cls: type) -> bool:
     return forward is not None and forward is not framework_tensor and forward is not _unwrap_inside
 
 
-def _is_framework_tensor(cls: type) -> bool:
-    return resolve(forward_func, cls) is framework_tensor
+_framework_types: dict[type, bool] = {}
+
+
+def is_framework_tensor(cls: type) -> bool:
+    """Say whether instances of ``cls`` are plain tensors of a framework, which end a chain."""
+    known = _framework_types.get(cls)
+    if known is None:
+        known = _framework_types[cls] = resolve(forward_func, cls) is framework_tensor
+    return known
 
 
 def _unwrap_leaf(peel: type) -> Slot:
@@ -388,7 +397,7 @@ def _unwrap_leaf(peel: type) -> Slot:
     def unwrap(x: Any) -> Any:
         if type(x) is peel:
             return forward(x)
-        return lift(x) if lift is not None and _is_framework_tensor(type(x)) else x
+        return lift(x) if lift is not None and is_framework_tensor(type(x)) else x
 
     return unwrap
 
@@ -430,7 +439,7 @@ def _unwrap_slot(arg: Any, rule: Any, peel: type | None, check: Callable[[type, 
         if forward is None:
             raise forward_func.lacks(cls)
         return check(cls, forward)
-    if _is_framework_tensor(cls) and hasattr(peel, "lift"):
+    if is_framework_tensor(cls) and hasattr(peel, "lift"):
         return check(cls, peel.lift)
     return typed_identity(arg)
 

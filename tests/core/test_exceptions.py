@@ -83,6 +83,47 @@ TEXTS = {
         ("bob",),
         "cannot use the id 'bob': it is taken; leave it out to get a fresh one",
     ),
+    ("AlreadyRetrievedError", "because"): (
+        ("[a pointer]", "it was fetched by 'me'"),
+        "cannot use [a pointer]: it was fetched by 'me'; use what it returned, or fetch a copy with `.copy().get()` "
+        "next time",
+    ),
+    ("WorkerNotFoundError", "named"): (
+        ("bub", ["bob"]),
+        "cannot find worker 'bub': nobody here knows it; did you mean 'bob'? otherwise create it first, or pass the "
+        "worker itself",
+    ),
+    ("WorkerIdTakenError", "by"): (
+        ("bob", "VirtualWorker"),
+        "cannot create worker 'bob': a VirtualWorker with other options has this id; choose another id",
+    ),
+    ("NotCollocatedError", "between"): (
+        ("toy.add", "bob", "alice"),
+        "cannot run 'toy.add': its arguments live on 'bob' and 'alice'; bring them together first, e.g. `x.move(bob)`",
+    ),
+    ("NotCollocatedError", "local"): (
+        ("toy.add", "bob"),
+        "cannot run 'toy.add': its arguments live on 'bob' and in this process; send the local one, e.g. "
+        "`y.send(bob)`, or fetch the other",
+    ),
+    ("GetNotPermittedError", "to"): (
+        ("eve", 7, "bob", "it is private"),
+        "cannot get object 7 from worker 'bob' as 'eve': it is private; ask its owner to allow you",
+    ),
+    ("SendNotPermittedError", "by"): (
+        ("eve", ["ann", "al"]),
+        "cannot send a private tensor as 'eve': its owner allows al, ann; send it as one of them",
+    ),
+    ("ValueRefusedError", "of"): (
+        ("toy.item", "bob"),
+        "cannot run 'toy.item' on a pointer: it would bring a value from 'bob' here unnoticed; fetch it with `.get()`, "
+        "or a copy with `.copy().get()`, and the worker decides and records it",
+    ),
+    ("ValueRefusedError", "only_local"): (
+        ("toy.apply", "bob"),
+        "cannot run 'toy.apply' on a pointer: it takes code, shares memory or hands out objects of the process at "
+        "'bob'; fetch the tensor with `.get()` first",
+    ),
     ("ObjectNotFoundError", "on"): (
         (7, "bob"),
         "cannot find object 7 on worker 'bob': it was never stored there or is gone; "

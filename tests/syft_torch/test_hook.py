@@ -111,7 +111,7 @@ def test_a_client_owner_does_not_keep_what_it_owns(hook: Any) -> None:
     me = hook.local_worker
     x = torch.tensor([1], owner=me, id=5)
     assert x.id == 5
-    assert repr(me) == "<BaseWorker id:me #objects:0>"
+    assert repr(me) == "<VirtualWorker id:me #objects:0>"
 
 
 def test_ids_are_given_once_and_differ(hook: Any) -> None:

@@ -1,0 +1,164 @@
+"""The closed set of things that workers say to each other; each has one handler in ``workers/handlers.py``.
+
+Results are named by the caller: the tensors in the result of a command take the ids ``result``, ``result + 1``, … in
+the order in which they stand. So a command needs no reply for its caller to go on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from syft_core.exceptions import SerdeError
+from syft_core.serde import Codec, Context, codecs
+
+
+@dataclass(slots=True)
+class Message:
+    """One thing said; subclasses add what it is about."""
+
+
+@dataclass(slots=True)
+class Store(Message):
+    """Keep an object under an id, for as long as the sender holds a pointer to it or, when published, for good."""
+
+    id: int | str
+    value: Any
+    publish: bool = False
+
+
+@dataclass(slots=True)
+class Run(Message):
+    """Run an operation of the op table on objects that are here; keep the tensors of its result."""
+
+    framework: str
+    op: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: int
+    modes: tuple[Any, ...] | None = None
+    """Grad mode, inference mode and default dtype of the caller; None within one process, where they are the same."""
+
+
+@dataclass(slots=True)
+class Fetch(Message):
+    """Hand over an object, or an attribute of one; with ``keep`` a copy of it stays."""
+
+    id: int | str
+    attr: str | None = None
+    keep: bool = False
+    user: str | None = None
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Forward(Message):
+    """Send an object on to another worker, which keeps it under ``new_id``; with ``keep`` a copy of it stays."""
+
+    id: int | str
+    attr: str | None
+    destination: Any
+    new_id: int
+    keep: bool = False
+    requires_grad: bool = False
+
+
+@dataclass(slots=True)
+class Lease(Message):
+    """Count one more pointer to each of these objects."""
+
+    ids: tuple[int | str, ...]
+
+
+@dataclass(slots=True)
+class Release(Message):
+    """Count one pointer less to each of these objects; what nobody points to is dropped."""
+
+    ids: tuple[int | str, ...]
+
+
+@dataclass(slots=True)
+class Describe(Message):
+    """Say what form an object, or an attribute of one, has: never what it holds."""
+
+    id: int | str
+    attr: str | None = None
+
+
+@dataclass(slots=True)
+class Tag(Message):
+    """Add tags to an object, or a description; with ``publish`` keep it for good."""
+
+    id: int | str
+    tags: tuple[str, ...] = ()
+    description: str | None = None
+    publish: bool = False
+
+
+@dataclass(slots=True)
+class Search(Message):
+    """Find objects by tags, ids and words of their description; all must match."""
+
+    query: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Call(Message):
+    """Call a callable that is stored here."""
+
+    id: int | str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: int
+
+
+@dataclass(slots=True)
+class Placed(Message):
+    """Stands in a reply for a tensor that stayed where it was made."""
+
+    id: int
+
+
+@dataclass(slots=True)
+class Named(Message):
+    """Stands in a reply for a named tuple of a framework, which both sides have in a table."""
+
+    name: str
+    items: tuple[Any, ...]
+
+
+MESSAGES: tuple[type[Message], ...] = (
+    Store,
+    Run,
+    Fetch,
+    Forward,
+    Lease,
+    Release,
+    Describe,
+    Tag,
+    Search,
+    Call,
+    Placed,
+    Named,
+)
+FIRST_CODE = 300
+
+
+def _codec(kind: type[Message], code: int) -> Codec:
+    names = [field.name for field in fields(kind)]
+
+    def simplify(message: Any, _context: Context) -> tuple[Any, ...]:
+        return tuple([getattr(message, name) for name in names])
+
+    def detail(payload: list[Any], _context: Context) -> Message:
+        if len(payload) != len(names):
+            raise SerdeError(
+                f"cannot read a {kind.__name__}: it has other parts; install the same release at both ends"
+            )
+        return kind(*payload)
+
+    return Codec(kind, code, simplify, detail)
+
+
+for _number, _kind in enumerate(MESSAGES):
+    codecs.register(_codec(_kind, FIRST_CODE + _number))

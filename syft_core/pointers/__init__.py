@@ -1,0 +1,1 @@
+"""What stands here for objects that live elsewhere."""

@@ -1,0 +1,126 @@
+"""ObjectPointer: the name of an object on another worker, and a lease on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from syft_core.exceptions import AlreadyRetrievedError
+from syft_core.messages import Fetch, Lease, Tag
+from syft_core.tensors.identity import ID_PROVIDER, Identified
+
+
+class ObjectPointer(Identified):
+    """Stands for the object ``id_at_location`` on ``location``, or for one of its attributes (``point_to_attr``).
+
+    A live pointer holds a lease: the object stays as long as one pointer does. Dropping a pointer only queues its id;
+    the queue goes along with the next message.
+    """
+
+    point_to_attr: str | None = None
+    garbage_collect_data: bool = True
+    travels_with_lease: bool = False
+    """Whether the pointer that a receiver makes of this one takes over its lease."""
+    gone: str | None = None
+    """Why the object cannot be used any more, once it has been fetched or moved through this pointer."""
+
+    def __init__(
+        self,
+        location: Any,
+        id_at_location: int | str,
+        owner: Any = None,
+        id: int | str | None = None,
+        garbage_collect_data: bool = True,
+        point_to_attr: str | None = None,
+        tags: Iterable[str] | None = None,
+        description: str | None = None,
+    ) -> None:
+        self._location = location
+        self._id_at_location = id_at_location
+        self.garbage_collect_data = garbage_collect_data
+        self.point_to_attr = point_to_attr
+        self._syft_owner = owner
+        self._syft_id = id
+        if tags:
+            self._syft_tags = set(tags)
+        if description is not None:
+            self._syft_description = description
+
+    @property
+    def location(self) -> Any:
+        """The worker that holds the object."""
+        return self._location
+
+    @property
+    def id_at_location(self) -> int | str:
+        """The id of the object there."""
+        return self._id_at_location
+
+    def __del__(self) -> None:
+        if self.garbage_collect_data and self.point_to_attr is None and self.gone is None:
+            # Only an append: a finalizer runs anywhere, and must neither wait nor fail.
+            self._location.dropped.append(self._id_at_location)
+
+    def require_alive(self) -> None:
+        """Refuse to be used after the object was taken away."""
+        if self.gone is not None:
+            raise AlreadyRetrievedError.because(str(self), self.gone)
+
+    def get(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> Any:
+        """Fetch the object, which leaves its worker; the worker decides whether it may.
+
+        An attribute (``p.grad``) is fetched as a copy, because it cannot leave without its object.
+        """
+        self.require_alive()
+        keep = self.point_to_attr is not None
+        value = self._location.ask(Fetch(self._id_at_location, self.point_to_attr, keep, user, reason), self.owner)
+        if not keep:
+            self.gone = f"it was fetched by {self.owner.id!r}"
+        return value
+
+    def lease(self) -> Any:
+        """Return a second pointer to the same object, with a lease of its own."""
+        self.require_alive()
+        self._location.ask(Lease((self._id_at_location,)), self.owner)
+        return self.sibling(garbage_collect_data=self.garbage_collect_data)
+
+    def sibling(self, **changes: Any) -> Any:
+        """Return a pointer like this one but for ``changes``."""
+        options: dict[str, Any] = {
+            "location": self._location,
+            "id_at_location": self._id_at_location,
+            "owner": self._syft_owner,
+            "point_to_attr": self.point_to_attr,
+            "tags": self._syft_tags,
+            "description": self._syft_description,
+        }
+        return type(self)(**{**options, **changes})
+
+    def attr(self, name: str) -> Any:
+        """Return a pointer to an attribute of the object."""
+        return self.sibling(point_to_attr=name, garbage_collect_data=False)
+
+    def tag(self, *tags: str) -> Any:
+        """Tag the object, here and where it is."""
+        super().tag(*tags)
+        self._location.ask(Tag(self._id_at_location, tags), self.owner)
+        return self
+
+    def describe(self, description: str) -> Any:
+        """Describe the object, here and where it is."""
+        super().describe(description)
+        self._location.ask(Tag(self._id_at_location, description=description), self.owner)
+        return self
+
+    def __str__(self) -> str:
+        owner = self.owner.id if self.owner is not None else "?"
+        attr = f"::{self.point_to_attr}" if self.point_to_attr else ""
+        place = f"{self._location.id}:{self._id_at_location}{attr}"
+        return f"[{type(self).__name__} | {owner}:{self.id} -> {place}]"
+
+    __repr__ = __str__
+
+
+def new_id() -> int:
+    """Return an id for an object that a command is about to make; the next ones are free as well."""
+    return ID_PROVIDER.pop()

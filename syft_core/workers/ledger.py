@@ -1,0 +1,68 @@
+"""Ledger: one line for every object that left a worker."""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Departure:
+    """Who took which object when, what form it has, and what it was computed from; never what it holds."""
+
+    when: float
+    user: str
+    id: int | str
+    form: str
+    sources: tuple[Any, ...]
+    to: str
+    reason: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the line as text, cell by cell."""
+        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.when))
+        return moment, self.user, str(self.id), self.form, ", ".join(map(str, self.sources)), self.to, self.reason
+
+
+class Ledger:
+    """The departures of one worker, oldest first. It prints as a table and renders in a notebook."""
+
+    HEADER = ("when", "who", "object", "form", "computed from", "to", "reason")
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self._lines: list[Departure] = []
+
+    def record(self, departure: Departure) -> None:
+        """Write one line."""
+        self._lines.append(departure)
+
+    def __iter__(self) -> Iterator[Departure]:
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, index: int) -> Departure:
+        return self._lines[index]
+
+    def __str__(self) -> str:
+        if not self._lines:
+            return f"nothing has left {self.owner!r}"
+        rows = [self.HEADER, *(line.cells() for line in self._lines)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(self.HEADER))]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self.HEADER)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line.cells()) + "</tr>" for line in self._lines
+        )
+        return f"<table><caption>left {html.escape(self.owner)}</caption><tr>{head}</tr>{rows}</table>"

@@ -1,0 +1,33 @@
+"""Results on the wire: the named tuples of a framework travel by name, through the framework's table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syft_core.exceptions import SerdeError
+from syft_core.hook.attributes import FrameworkAttributes
+from syft_core.messages import Named
+
+
+def named(result: Any, framework: FrameworkAttributes) -> Any:
+    """Replace the named tuples in ``result`` by their names and items."""
+    kind = type(result)
+    if kind is list or kind is tuple:
+        return kind([named(item, framework) for item in result])
+    if kind.__name__ in framework.result_types:
+        return Named(kind.__name__, tuple([named(item, framework) for item in result]))
+    return result
+
+
+def from_named(result: Any, framework: FrameworkAttributes) -> Any:
+    """Undo ``named``."""
+    kind = type(result)
+    if kind is list or kind is tuple:
+        return kind([from_named(item, framework) for item in result])
+    if kind is not Named:
+        return result
+    found: Any = framework.result_types.get(result.name)
+    if found is None:
+        raise SerdeError(f"cannot read a result: {framework.ALIAS} has no named tuple {result.name!r} here")
+    items = [from_named(item, framework) for item in result.items]
+    return found(*items) if hasattr(found, "_fields") else found(items)

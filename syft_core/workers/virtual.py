@@ -1,0 +1,55 @@
+"""VirtualWorker: a worker in this process, for development, tests and simulation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syft_core.messages import Fetch, Message, Run, Store
+from syft_core.serde import Context, frames, from_frames
+from syft_core.workers import codecs as _codecs  # noqa: F401  # registers what may travel
+from syft_core.workers.base import BaseWorker
+from syft_core.workers.results import from_named
+from syft_core.workers.transfer import with_leases
+
+
+class VirtualWorker(BaseWorker):
+    """Answers at once, in the caller's thread; errors are raised as they are.
+
+    With ``serialize=True`` every message goes through the wire format, as it would between machines; by default nothing
+    that need not be encoded is encoded, and yet workers never share memory: what is sent and fetched is copied.
+
+    Creating a worker with an id that is taken returns the worker that has it.
+    """
+
+    def __new__(cls, hook: Any = None, id: int | str = 0, *_args: Any, **_options: Any) -> VirtualWorker:
+        """Return the worker that has this id, or a new one."""
+        local = getattr(hook, "local_worker", None)
+        known = local._known_workers.get(id) if local is not None else None
+        return known if type(known) is cls else super().__new__(cls)
+
+    def __init__(
+        self, hook: Any = None, id: int | str = 0, *args: Any, serialize: bool = False, **options: Any
+    ) -> None:
+        if "object_store" in self.__dict__:
+            return
+        self.serialize = serialize
+        super().__init__(hook, id, *args, **options)
+
+    def ask(self, message: Message, sender: Any) -> Any:
+        """Answer a message within this process."""
+        if self.serialize:
+            return self._ask_by_wire(message, sender)
+        if isinstance(message, Store):
+            message.value = self.hand_over(message.value, self)
+        reply = self.handle(message, sender)
+        return self.hand_over(reply, sender) if type(message) is Fetch else reply
+
+    def _ask_by_wire(self, message: Message, sender: Any) -> Any:
+        context = Context(worker=sender)
+        if isinstance(message, Store):
+            message.value = with_leases(message.value)
+        if not isinstance(message, Run):
+            return from_frames(self.deliver(frames(message, context), sender), context)
+        framework = sender.attributes_of(message.framework)
+        message.modes = framework.modes()
+        return from_named(from_frames(self.deliver(frames(message, context), sender), context), framework)
