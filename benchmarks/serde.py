@@ -1,7 +1,7 @@
 """Serde beside its peers, in one run: medians of the quietest block, and ratios to one memcpy of the same bytes.
 
 python benchmarks/serde.py                       # torch, pickle, memcpy, and safetensors where it is installed
-ANCESTOR_PYTHON=/path/to/python python benchmarks/serde.py   # and PySyft 0.2.9 in its own interpreter
+ANCESTOR_PYTHON=/path/to/python python benchmarks/serde.py   # PySyft 0.2.9 in another interpreter than .venvs/ancestor
 python benchmarks/serde.py --threshold           # from which size a buffer should leave the structure
 """
 
@@ -18,9 +18,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
+from measure import update_readme
 
 from syft_core.serde import codecs, deserialize, frames, from_frames, serialize, structure
 from syft_torch.serde import raw, register_codecs
@@ -30,6 +32,7 @@ try:
 except ImportError:
     safetensors = None
 
+DEFAULT_ANCESTOR = Path(__file__).with_name(".venvs") / "ancestor/bin/python"
 BLOCKS = 12
 ROUNDS = 5
 BUDGET = 0.15  # seconds a round
@@ -210,8 +213,8 @@ print(json.dumps({n: (median(serialize, x), median(deserialize, serialize(x))) f
 
 
 def ancestor() -> dict[str, tuple[float, float]]:
-    python = os.environ.get("ANCESTOR_PYTHON")
-    if not python:
+    python = os.environ.get("ANCESTOR_PYTHON", str(DEFAULT_ANCESTOR))
+    if not os.path.exists(python):
         return {}
     done = subprocess.run([python, "-W", "ignore", "-c", ANCESTOR], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -230,21 +233,22 @@ def rows(found: dict[str, tuple[float, float]]) -> Iterable[str]:
         yield f"| {name} | {write * 1e6:,.1f} | {read * 1e6:,.1f} | {ratios} |"
 
 
-def compare(rounds: int) -> None:
+def compare(rounds: int) -> str:
+    """Return the tables of all cases."""
     old = ancestor()
     machine = f"python {platform.python_version()}, torch {torch.__version__}, {os.cpu_count()} cores"
-    print(f"{machine}, quietest of {BLOCKS} blocks of {rounds} rounds\n")
+    parts = [f"{machine}, quietest of {BLOCKS} blocks of {rounds} rounds"]
     for name, build in CASES.items():
         found = measure(build(), rounds)
         if name in old:
             found["PySyft 0.2.9"] = old[name]
-        print(f"**{name}**\n")
-        print("\n".join(rows(found)), end="\n\n")
+        parts += [f"**{name}**", "\n".join(rows(found))]
+    return "\n\n".join(parts)
 
 
-def threshold(rounds: int) -> None:
+def threshold(rounds: int) -> str:
     """Send 100 tensors of each size, inside the structure and beside it."""
-    print("| bytes | inside, write/read µs | beside, write/read µs |\n|---|---|---|")
+    lines = ["| bytes | inside, write/read µs | beside, write/read µs |", "|---|---|---|"]
     for size in (128, 256, 512, 1024, 2048, 4096, 8192):
         value = [torch.randn(size // 4) for _ in range(100)]
         cells = []
@@ -253,17 +257,22 @@ def threshold(rounds: int) -> None:
             jobs = {"write": (serialize, value), "read": (deserialize, serialize(value))}
             found = medians(jobs, rounds)
             cells.append(f"{found['write'] * 1e4:.2f} / {found['read'] * 1e4:.2f}")
-        print(f"| {size} | {cells[0]} | {cells[1]} |")
+        lines.append(f"| {size} | {cells[0]} | {cells[1]} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--threshold", action="store_true")
+    parser.add_argument("--threshold", action="store_true", help="from which size a buffer should leave the structure")
+    parser.add_argument("--update", action="store_true", help="write the tables into benchmarks/README.md")
     options = parser.parse_args()
     register_codecs(codecs)
     torch.manual_seed(0)
-    (threshold if options.threshold else compare)(options.rounds)
+    text = threshold(options.rounds) if options.threshold else compare(options.rounds)
+    print(text)
+    if options.update and not options.threshold:
+        update_readme("serde", text)
 
 
 if __name__ == "__main__":

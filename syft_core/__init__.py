@@ -20,6 +20,8 @@ _NAMES = {
     "PolynomialTensor": "syft_core.tensors.polynomial:PolynomialTensor",
     "current_hook": "syft_core.hook.hook:current_hook",
     "hook_args": "syft_core.hook.hook_args",
+    "VirtualWorker": "syft_core.workers.virtual:VirtualWorker",
+    "PointerTensor": "syft_core.pointers.pointer_tensor:PointerTensor",
     "load_backend": "syft_core.plugins.manager:load_backend",
     "overloaded": "syft_core.hook.overload:overloaded",
 }

@@ -24,6 +24,8 @@ class Wrapper(NumpyTensor):
     is_wrapper = True
     ops: ClassVar[OpTable]
     """The op table of the hook that is on; set when numpy is hooked."""
+    framework: FrameworkAttributes
+    """What that hook knows of numpy."""
 
     def __init__(self, child: Any) -> None:
         self.child = child
@@ -31,7 +33,7 @@ class Wrapper(NumpyTensor):
     @classmethod
     def know(cls, attributes: FrameworkAttributes) -> None:
         """Take over the op table, and the attributes of an array, which can be read but not set."""
-        cls.ops = attributes.ops
+        cls.ops, cls.framework = attributes.ops, attributes
         for name, op in attributes.methods.items():
             if op.spelling == "getter":
                 setattr(cls, name, property(partial(_get, op), partial(_refuse_to_set, name)))

@@ -68,7 +68,7 @@ class TorchHook(FrameworkHook):
 
     def _install(self, patches: Patches) -> None:
         self._patches = patches
-        Wrapper.ops = self.attributes.ops
+        Wrapper.ops, Wrapper.framework = self.attributes.ops, self.attributes
         get_overridable_functions()  # torch caches its own list; it must be taken before the aliases exist
         patches.set(_torch, "torch_hooked", 1)
         self._hook_native_tensor(_torch.Tensor, TorchTensor)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn
 import torch
 
 from syft_core.exceptions import WrapperLeakError
-from syft_core.hook.attributes import OpTable
+from syft_core.hook.attributes import FrameworkAttributes, OpTable
 from syft_core.hook.dispatch import HEAD, dispatch
 from syft_core.tensors.forwarding import Operators
 from syft_core.tensors.identity import show_head
@@ -32,6 +32,8 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
     is_wrapper = True
     ops: ClassVar[OpTable]
     """The op table of the hook that is on; set when torch is hooked."""
+    framework: FrameworkAttributes
+    """What that hook knows of torch."""
     child: Any
 
     @staticmethod

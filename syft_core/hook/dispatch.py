@@ -251,12 +251,11 @@ frameworks: Registry[type, FrameworkAttributes] = Registry(
 
 def framework_of(tensor: Any) -> FrameworkAttributes:
     """Return the framework in which the chain under ``tensor`` ends."""
-    while (child := getattr(tensor, "child", None)) is not None:
-        tensor = child
     own = getattr(tensor, "framework", None)
-    if isinstance(own, FrameworkAttributes):
-        return own
-    found = resolve(frameworks, type(tensor))
+    while own is None and (child := getattr(tensor, "child", None)) is not None:
+        tensor = child
+        own = getattr(tensor, "framework", None)
+    found: FrameworkAttributes | None = own or resolve(frameworks, type(tensor))
     if found is None:
         raise frameworks.lacks(type(tensor))
-    return found  # type: ignore[no-any-return]  # the registry's values are FrameworkAttributes
+    return found

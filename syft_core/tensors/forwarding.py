@@ -16,6 +16,8 @@ class Operators:
     """
 
     child: Any = None
+    framework: Any = None
+    """The framework, where it is known without following the chain to its end."""
 
     def _call(self, name: str, *args: Any) -> Any:
         return dispatch(framework_of(self).method(name), (self, *args), {})

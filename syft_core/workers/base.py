@@ -76,7 +76,11 @@ class BaseWorker:
     # --- messages
 
     def ask(self, message: Message, sender: Any) -> Any:
-        """Say something to this worker and return its answer; how it gets there is up to the kind of worker."""
+        """Say something to this worker and return its answer."""
+        return self.carry(message, sender)
+
+    def carry(self, message: Message, sender: Any) -> Any:
+        """Bring a message to where it is handled, and its answer back; in this, kinds of workers differ."""
         return self.handle(message, sender)
 
     def handle(self, message: Message, sender: Any) -> Any:

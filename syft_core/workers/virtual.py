@@ -35,16 +35,16 @@ class VirtualWorker(BaseWorker):
         self.serialize = serialize
         super().__init__(hook, id, *args, **options)
 
-    def ask(self, message: Message, sender: Any) -> Any:
+    def carry(self, message: Message, sender: Any) -> Any:
         """Answer a message within this process."""
         if self.serialize:
-            return self._ask_by_wire(message, sender)
+            return self._carry_by_wire(message, sender)
         if isinstance(message, Store):
             message.value = self.hand_over(message.value, self)
         reply = self.handle(message, sender)
         return self.hand_over(reply, sender) if type(message) is Fetch else reply
 
-    def _ask_by_wire(self, message: Message, sender: Any) -> Any:
+    def _carry_by_wire(self, message: Message, sender: Any) -> Any:
         context = Context(worker=sender)
         if isinstance(message, Store):
             message.value = with_leases(message.value)
