@@ -30,6 +30,7 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── NotCollocatedError            (also a TypeError) one call met two workers, or a worker and local data
     │   ├── GetNotPermittedError          (also a PermissionError) an object may not leave its worker
     │   ├── SendNotPermittedError         (also a PermissionError) an object may not be sent
+    │   ├── InvalidTensorForRemoteGetError (also a TypeError) a worker was asked to fetch what it has itself
     │   └── ValueRefusedError             (also a TypeError) a remote value was asked for in passing
     └── SerdeError                        (also a ValueError) bytes that cannot be read, values that cannot be written
 """
@@ -293,6 +294,14 @@ class NotCollocatedError(WorkerError, TypeError):
             f"send the local one, e.g. `y.send({there})`, or fetch the other"
         )
 
+    @classmethod
+    def change(cls, op: str, there: str) -> NotCollocatedError:
+        """Say that a local tensor cannot be changed with what is elsewhere."""
+        return cls(
+            f"cannot run {op!r}: it would change a tensor of this process with one on {there!r}, which would bring "
+            f"values here unnoticed; fetch that one with `.get()` first, or send the local one"
+        )
+
 
 class GetNotPermittedError(WorkerError, PermissionError):
     """An object may not leave its worker."""
@@ -312,6 +321,14 @@ class SendNotPermittedError(WorkerError, PermissionError):
         listed = ", ".join(sorted(allowed)) or "nobody"
         return cls(f"cannot send a private tensor as {user!r}: its owner allows {listed}; send it as one of them")
 
+    @classmethod
+    def claimed(cls, user: object, sender: object) -> SendNotPermittedError:
+        """Say that a name proves nothing."""
+        return cls(
+            f"cannot send as {user!r}: the sender is {sender!r}, and a name proves nothing; "
+            f"leave `user` out, or set the `user` of the local worker"
+        )
+
 
 class ValueRefusedError(WorkerError, TypeError):
     """A remote value was asked for in passing."""
@@ -330,6 +347,42 @@ class ValueRefusedError(WorkerError, TypeError):
         return cls(
             f"cannot run {op!r} on a pointer: it takes code, shares memory or hands out objects of the process at "
             f"{location!r}; fetch the tensor with `.get()` first"
+        )
+
+    @classmethod
+    def form(cls, op: str, location: str) -> ValueRefusedError:
+        """Say that the shape of a result would tell values."""
+        return cls(
+            f"cannot run {op!r} on a pointer: the shape of its result depends on values at {location!r} that you may "
+            f"not have; use an operation with a fixed shape, e.g. `torch.where(mask, x, 0)` instead of `x[mask]`"
+        )
+
+    @classmethod
+    def beyond(cls, op: str, location: str) -> ValueRefusedError:
+        """Say that an operation would look into memory that it was not given."""
+        return cls(
+            f"cannot run {op!r} on a pointer: the tensor at {location!r} is a part of a larger one, into which the "
+            f"operation could look; run it on a copy, e.g. `p.clone()`"
+        )
+
+    @classmethod
+    def failed(cls, op: str, location: str, kind: str) -> ValueRefusedError:
+        """Say that an operation failed, without the text, which may quote values."""
+        return cls(
+            f"cannot run {op!r} on a pointer: it raised a {kind} at {location!r}, whose text may quote values that you "
+            f"may not have; check shapes, dtypes and ranges, or ask the owner"
+        )
+
+
+class InvalidTensorForRemoteGetError(WorkerError, TypeError):
+    """A worker was asked to fetch what an object points to, and the object is no pointer."""
+
+    @classmethod
+    def on(cls, id: object, worker: object) -> InvalidTensorForRemoteGetError:
+        """Name the object and its worker."""
+        return cls(
+            f"cannot get what object {id!r} on worker {worker!r} points to: it is no pointer, the data is there; "
+            f"fetch it with `.get()`"
         )
 
 

@@ -25,6 +25,8 @@ class Store(Message):
     id: int | str
     value: Any
     publish: bool = False
+    origin: Any = None
+    """A pointer to what ``value`` is a copy of, if the gradient that it gets is to go back there."""
 
 
 @dataclass(slots=True)
@@ -127,6 +129,21 @@ class Named(Message):
     items: tuple[Any, ...]
 
 
+@dataclass(slots=True)
+class SendOn(Message):
+    """Send an object on to another worker, and keep in its place a pointer to where it is now."""
+
+    id: int | str
+    destination: Any
+
+
+@dataclass(slots=True)
+class GetBack(Message):
+    """Fetch what a pointer that is stored here points to, and keep it in the pointer's place."""
+
+    id: int | str
+
+
 MESSAGES: tuple[type[Message], ...] = (
     Store,
     Run,
@@ -140,6 +157,8 @@ MESSAGES: tuple[type[Message], ...] = (
     Call,
     Placed,
     Named,
+    SendOn,
+    GetBack,
 )
 FIRST_CODE = 300
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.char
 import numpy.fft
 import numpy.lib.stride_tricks
 import numpy.linalg
@@ -33,7 +32,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 REVEALS = _words(
-    "item tolist tobytes __bool__ __float__ __int__ __index__ __complex__ __contains__ allclose array_equal "
+    "item tolist tobytes tostring __bool__ __float__ __int__ __index__ __complex__ __contains__ allclose array_equal "
     "array_equiv array_repr array_str array2string flat"
 )
 """What answers with a value instead of an array or a fact about its form."""
@@ -47,7 +46,7 @@ LOCAL = _words(
 EXCLUDE = _words("save savez savez_compressed savetxt dump dumps tofile data ctypes base to_device")
 """What numpy offers but must not run on a chain: files, pickles and raw memory."""
 
-INPLACE_METHODS = _words("fill partition put resize setfield sort") | frozenset(INPLACE_OPERATORS)
+INPLACE_METHODS = _words("fill itemset partition put resize setfield sort") | frozenset(INPLACE_OPERATORS)
 """The methods that change their array; numpy's names do not show it."""
 
 UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
@@ -79,6 +78,7 @@ class NumpyAttributes(FrameworkAttributes):
     ALIAS = "numpy"
     exclude = EXCLUDE
     inplace_methods = INPLACE_METHODS
+    worker_methods = ("array", "arange", "ones", "zeros")
     result_types = _result_types()
     global_state_change_methods = frozenset({"seed", "seterr", "set_printoptions", "setbufsize", "seterrcall"})
 
@@ -90,6 +90,20 @@ class NumpyAttributes(FrameworkAttributes):
     def copy(self, tensor: Any) -> Any:
         """Return an array with the same data in memory of its own."""
         return np.array(tensor)
+
+    def become(self, tensor: Any, other: Any) -> None:
+        """Give a wrapper another chain; an ``ndarray`` itself cannot become anything else."""
+        tensor.child = other.child if isinstance(other, Wrapper) else other
+
+    def memory_of(self, tensor: Any) -> Any:
+        """Return the array that owns the memory, which its views share."""
+        while isinstance(tensor.base, np.ndarray):
+            tensor = tensor.base
+        return id(tensor)
+
+    def is_part(self, tensor: Any) -> bool:
+        """Say whether an array is a view of another."""
+        return tensor.base is not None
 
     def _collect(self) -> Iterator[Op]:
         for name, func, spelling in _numpy_functions():
@@ -135,7 +149,16 @@ def _as_arrays(result: Any) -> Any:
     return result
 
 
-_MODULES = (np, numpy.linalg, numpy.fft, numpy.char, numpy.emath, numpy.lib.stride_tricks)
+# Named here, as they travel: what a module is called and how it holds its names depends on numpy's version.
+_MODULES: Mapping[str, Mapping[str, Any]] = {
+    "numpy": vars(np),
+    "numpy.linalg": vars(numpy.linalg),
+    "numpy.fft": vars(numpy.fft),
+    # Since 2.5 it makes its names on demand. The three are no functions on arrays, and deprecated.
+    "numpy.char": {name: getattr(np.char, name) for name in {*np.char.__all__} - {"chararray", "array", "asarray"}},
+    "numpy.lib.scimath": vars(np.emath),
+    "numpy.lib.stride_tricks": vars(numpy.lib.stride_tricks),
+}
 
 
 def _has_method(ufunc: np.ufunc, method: str) -> bool:
@@ -149,17 +172,17 @@ def _has_method(ufunc: np.ufunc, method: str) -> bool:
 
 def _numpy_functions() -> Iterator[tuple[str, Callable[..., Any], Spelling]]:
     """Yield every function that reaches the protocols, with its full name, and what an array has."""
-    for module in _MODULES:
-        for name, function in sorted(vars(module).items()):
+    for path, members in _MODULES.items():
+        for name, function in sorted(members.items()):
             if isinstance(function, np.ufunc):
-                yield f"{module.__name__}.{name}", function, "function"
+                yield f"{path}.{name}", function, "function"
                 for method in filter(partial(_has_method, function), UFUNC_METHODS):
-                    yield f"{module.__name__}.{name}.{method}", getattr(function, method), "function"
+                    yield f"{path}.{name}.{method}", getattr(function, method), "function"
             elif isinstance(function, _Dispatched) and not name.startswith("_"):
-                yield f"{module.__name__}.{name}", function, "function"  # type: ignore[misc]  # callable, untyped
+                yield f"{path}.{name}", function, "function"  # type: ignore[misc]  # callable, untyped
     for name in dir(np.ndarray):
         attribute = getattr(np.ndarray, name)
-        if name.startswith("__") and name not in {*_DUNDERS, *INPLACE_OPERATORS, *REFLECTED_OPERATORS}:
+        if name.startswith("_") and name not in {*_DUNDERS, *INPLACE_OPERATORS, *REFLECTED_OPERATORS}:
             continue
         if inspect.isgetsetdescriptor(attribute):
             yield f"numpy.ndarray.{name}.__get__", attribute.__get__, "getter"

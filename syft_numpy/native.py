@@ -9,7 +9,7 @@ from syft_core.tensors.forwarding import Forwarding
 from syft_core.tensors.identity import Identified
 
 
-class NumpyTensor(Identified, Travelling, Forwarding):
+class NumpyTensor(Travelling, Identified, Forwarding):
     """The names that a wrapper adds to those of an array; an ``ndarray`` itself cannot be given any."""
 
     def copy(self) -> Any:

@@ -18,6 +18,7 @@ from syft_core.hook.attributes import (
     Spelling,
     describe_op,
 )
+from syft_torch.parameter import exchange
 from syft_torch.wrapper import Wrapper
 
 # torch resets the warning filters around each look-up, 1,400 times; the function inside does without.
@@ -44,8 +45,8 @@ LOCAL = _words(
 """What makes sense only beside the data: it takes code, shares memory or hands out objects of this process."""
 
 EXCLUDE = _words(
-    "set_ __setstate__ _cdata _clear_non_serializable_cached_data as_subclass new reinforce "
-    "name names rename rename_ refine_names align_to align_as volatile "
+    "set_ __setstate__ _cdata _clear_non_serializable_cached_data as_subclass reinforce "
+    "name names rename rename_ _update_names refine_names align_to align_as volatile "
     "autocast sym_float _sym_int sym_ite sym_max sym_min sym_not sym_sum sym_sqrt"
 )
 """What torch offers but has no meaning on a chain: memory of the wrapper itself, parts of objects, removed names,
@@ -53,11 +54,12 @@ a context manager, and functions of symbolic numbers, which would turn a tensor 
 
 # Methods and functions that reach the protocol although torch does not list them.
 _UNLISTED_METHODS = _words(
-    "new_empty new_empty_strided new_full new_ones new_tensor new_zeros stride to_padded_tensor to_sparse_bsc "
+    "new new_empty new_empty_strided new_full new_ones new_tensor new_zeros stride to_padded_tensor to_sparse_bsc "
     "to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr unflatten _addmm_activation _conj _conj_physical "
     "_neg_view _is_zerotensor"
 )
 _UNLISTED_FUNCTIONS = _words(
+    "_has_compatible_shallow_copy_type "
     "rand_like randn_like randint_like normal fill vander as_strided result_type linspace logspace segment_reduce "
     "_VF.atleast_1d _VF.atleast_2d _VF.atleast_3d _VF.meshgrid "
     "nn.functional.hardswish nn.functional.hardsigmoid nn.functional.elu_ nn.functional.leaky_relu_ "
@@ -90,6 +92,7 @@ class TorchAttributes(FrameworkAttributes):
 
     ALIAS = "torch"
     exclude = EXCLUDE
+    worker_methods = ("tensor", "rand", "zeros", "randn", "randint")
     result_types: ClassVar[Mapping[str, type]] = {
         name: kind for name, kind in vars(torch.return_types).items() if isinstance(kind, type)
     }
@@ -123,6 +126,22 @@ class TorchAttributes(FrameworkAttributes):
             if name in tensor.__dict__:
                 setattr(copy, name, tensor.__dict__[name])
         return copy
+
+    def become(self, tensor: Any, other: Any) -> None:
+        """Exchange the content of a tensor object, as parameters do."""
+        exchange(tensor, other)
+
+    def memory_of(self, tensor: Any) -> Any:
+        """Return the storage of a tensor, which its views share."""
+        return (
+            tensor.untyped_storage()._cdata if tensor.layout is torch.strided and not tensor.is_mkldnn else id(tensor)
+        )
+
+    def is_part(self, tensor: Any) -> bool:
+        """Say whether the storage of a tensor is larger than the tensor."""
+        if tensor.layout is not torch.strided or tensor.is_mkldnn:
+            return False
+        return bool(tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size())
 
     def modes(self) -> tuple[Any, ...]:
         """Return grad mode, inference mode and default dtype."""
@@ -202,6 +221,27 @@ def _last(name: str) -> str:
     return parts[-2] if parts[-1] in ("__get__", "__set__") else parts[-1]
 
 
+def _to(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    """Move or convert, but never to the meta device: there torch's C++ believes all heads to be, and says so.
+
+    ``clip_grad_norm_`` groups gradients by device below the protocol, and sends its factor to where they seem to be.
+    """
+    stays = [arg for arg in args if not _is_meta(arg)]
+    if _is_meta(kwargs.get("device")):
+        kwargs = {key: value for key, value in kwargs.items() if key != "device"}
+    elif len(stays) == len(args):
+        return tensor.to(*args, **kwargs)
+    return tensor.to(*stays, **kwargs) if stays or kwargs else tensor
+
+
+def _is_meta(device: Any) -> bool:
+    return isinstance(device, str | torch.device) and torch.device(device).type == "meta"
+
+
+_RUNS: Mapping[str, Callable[..., Any]] = {"torch.Tensor.to": _to}
+"""The operations that are run by a function of ours."""
+
+
 def _op(name: str, func: Callable[..., Any]) -> Op:
     last = _last(name)
     spelling: Spelling = "function"
@@ -216,6 +256,8 @@ def _op(name: str, func: Callable[..., Any]) -> Op:
         func,
         spelling,
         inplace=spelling in ("method", "function") and is_inplace_name(last),
+        run=_RUNS.get(name),
+        each=last.removeprefix("_foreach_").removesuffix("_") if last.startswith("_foreach_") else None,
         reveals=last in REVEALS,
         local=last in LOCAL,
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import builtins
-import copy
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
 import torch as _torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import get_overridable_functions
 
 from syft_core.hook.dispatch import dispatch, forget_answers, frameworks
@@ -23,7 +24,9 @@ from syft_core.tensors.identity import Identified
 from syft_core.workers.virtual import VirtualWorker
 from syft_torch import hook_args, serde  # noqa: F401  # hook_args registers torch's types
 from syft_torch.attributes import TorchAttributes
+from syft_torch.module import ADDED_TO_MODULES
 from syft_torch.native import TorchTensor
+from syft_torch.optim import ADDED_TO_OPTIMIZERS, OptimizerState
 from syft_torch.wrapper import Wrapper
 
 
@@ -76,6 +79,8 @@ class TorchHook(FrameworkHook):
         self._hook_torch_module()
         self._hook_tensor()
         self._hook_module()
+        self._hook_parameters()
+        self._hook_optim()
 
     @classmethod
     def create_shape(cls, shape_dims: Any) -> Any:
@@ -178,18 +183,37 @@ class TorchHook(FrameworkHook):
             return made
 
         self._patches.set(_torch, "native_tensor", native)
+        self._patches.on_undo(_forget_what_dynamo_knows)
         self._patches.set(_torch, "tensor", tensor)
+        _forget_what_dynamo_knows()
         key = builtins.id(tensor)
         # torch.jit knows functions by identity: without this, scripting `torch.tensor(...)` would fail.
         _torch.jit._builtins._register_builtin(tensor, "aten::tensor")
         self._patches.on_undo(lambda: _torch.jit._builtins._get_builtin_table().pop(key, None))
 
     def _hook_module(self) -> None:
-        """Add ``copy`` to modules."""
-        self._patches.set(_torch.nn.Module, "copy", copy.deepcopy)
+        """Let modules be sent, fetched, moved and copied, in place."""
+        for name, added in ADDED_TO_MODULES.items():
+            self._patches.set(_torch.nn.Module, name, added)
 
     def _hook_parameters(self) -> None:
-        """Do nothing: torch makes a Parameter of a wrapper by itself, through the protocol."""
+        """Do nothing: torch makes a Parameter of a wrapper by itself, and ``parameter.py`` exchanges contents."""
+
+    def _hook_optim(self) -> None:
+        """Let the state of optimizers follow their parameters."""
+        self.optimizer_state = OptimizerState()
+        self._patches.on_undo(self.optimizer_state.stop)
+        handle = register_optimizer_step_pre_hook(self.optimizer_state.before_step)
+        self._patches.on_undo(handle.remove)
+        for name, added in ADDED_TO_OPTIMIZERS.items():
+            self._patches.set(_torch.optim.Optimizer, name, added)
+
+    def _hook_worker_methods(self) -> None:
+        """Do nothing: ``worker.remote.torch`` finds the functions of ``TorchAttributes.worker_methods`` by itself."""
+
+    def _get_hooked_base_worker_method(self, attr: str) -> Callable[..., Any]:
+        """Return a function that makes a tensor on the worker given first: ``f(bob, 2, 3)``."""
+        return lambda worker, *args, **kwargs: getattr(worker.remote.torch, attr)(*args, **kwargs)
 
     def _get_hooked_func(self, public_module_name: str, func_api_name: str, attr: Any = None) -> Callable[..., Any]:
         """Return the function under its public name."""
@@ -222,6 +246,13 @@ def _attributes() -> TorchAttributes:
 def _torch_function(cls: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
     """Answer torch's functions for layers that are used without a wrapper."""
     return dispatch(Wrapper.ops.of(func), args, dict(kwargs) if kwargs else {})
+
+
+def _forget_what_dynamo_knows() -> None:
+    """Let torch.compile look again: it remembers torch's functions by identity, and ``torch.tensor`` has changed."""
+    rules: Any = sys.modules.get("torch._dynamo.trace_rules")
+    if rules is not None:
+        rules.get_torch_obj_rule_map.cache_clear()
 
 
 def _is_public_function(name: str, function: Any) -> bool:

@@ -8,7 +8,7 @@ from syft_core.pointers.travel import Travelling
 from syft_core.tensors.identity import Identified
 
 
-class TorchTensor(Identified, Travelling):
+class TorchTensor(Travelling, Identified):
     """What every torch tensor has while torch is hooked, and every wrapper always.
 
     Nothing here replaces a name of torch's own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any, ClassVar, NoReturn
 
@@ -10,6 +11,7 @@ import torch
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, OpTable
 from syft_core.hook.dispatch import HEAD, dispatch
+from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.forwarding import Operators
 from syft_core.tensors.identity import show_head
 from syft_torch.native import TorchTensor
@@ -83,6 +85,15 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     def __copy__(self) -> Wrapper:
         return Wrapper(self.child)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Copy what a pointer points to where it is; other chains are copied here, layer by layer."""
+        if not isinstance(self.child, PointerTensor):
+            return super().__deepcopy__(memo)
+        twin = Wrapper(self.child.copy())
+        own = {name: kept for name, kept in self.__dict__.items() if name != "child" and not name.startswith("_syft_")}
+        twin.__dict__.update(copy.deepcopy(own, memo))
+        return twin
 
     __hash__ = torch.Tensor.__hash__
 

@@ -86,6 +86,8 @@ class Op:
     reflected: bool = False
     reveals: bool = False
     """The result is a value that tells what the tensor holds: a number, a string, a memory address."""
+    each: str | None = None
+    """The operation that this one applies to every tensor of a list, if it does."""
     local: bool = False
     """The operation makes sense only where the data is: it takes code, shares memory or names a file."""
 
@@ -104,6 +106,7 @@ def describe_op(
     inplace: bool = False,
     synonyms: Mapping[str, str] = SYNONYMS,
     run: Callable[..., Any] | None = None,
+    each: str | None = None,
     **facts: bool,
 ) -> Op:
     """Build the entry for ``name``, finding out which operation it spells."""
@@ -114,9 +117,9 @@ def describe_op(
             operation = table[attr]
             break
     else:
-        operation = attr[:-1] if inplace else attr
+        operation = attr.removesuffix("_") if inplace else attr
         operation = synonyms.get(operation, operation)
-    return Op(name, func, spelling, operation, run or func, inplace=inplace, reflected=reflected, **facts)
+    return Op(name, func, spelling, operation, run or func, inplace=inplace, reflected=reflected, each=each, **facts)
 
 
 class OpTable:
@@ -181,6 +184,8 @@ class FrameworkAttributes:
     """Names that are no operations on a chain, whatever the framework says."""
     inplace_methods: frozenset[str] = frozenset(INPLACE_OPERATORS)
     """The names of all methods that change their tensor, by explicit list."""
+    worker_methods: tuple[str, ...] = ()
+    """The functions of the framework that a client may call on a worker to make tensors there."""
     result_types: ClassVar[Mapping[str, type]] = {}
     """The named tuples that operations return, by name: how they are written on a wire, and read from it."""
     global_state_change_methods: frozenset[str] = frozenset()
@@ -191,6 +196,11 @@ class FrameworkAttributes:
         self.wrapper = wrapper
         self.ops = OpTable(self.ALIAS, self._collect())
         self.methods: dict[str, Op] = self._methods()
+        self.creators: dict[str, Op] = {
+            name: describe_op(f"{self.ALIAS}.{name}", getattr(framework, name), "function")
+            for name in self.worker_methods
+        }
+        """The operations that make tensors on a worker, out of nothing but their arguments."""
 
     def _collect(self) -> Iterable[Op]:
         """Yield the framework's operations."""
@@ -199,6 +209,14 @@ class FrameworkAttributes:
     def _methods(self) -> dict[str, Op]:
         """Map attribute names of a tensor to the operations they spell."""
         raise NotImplementedError
+
+    def command(self, name: str) -> Op:
+        """Return what a worker runs under ``name``, or refuse it."""
+        op = self.ops.by_name.get(name)
+        if op is not None:
+            return op
+        prefix, _, last = name.rpartition(".")
+        return self.creators[last] if prefix == self.ALIAS and last in self.creators else self.ops.named(name)
 
     def method(self, name: str) -> Op:
         """Return what a tensor's attribute called ``name`` spells, or refuse it."""
@@ -214,6 +232,18 @@ class FrameworkAttributes:
     def transfer(self, tensor: Any) -> Any:
         """Return a plain tensor as another worker may keep it: the same data in memory of its own, without history."""
         return self.copy(tensor)
+
+    def become(self, tensor: Any, other: Any) -> None:
+        """Let ``tensor``, the object that a user holds, be what ``other`` is: a head, or plain data."""
+        raise NotImplementedError
+
+    def memory_of(self, tensor: Any) -> Any:
+        """Return something that is equal for plain tensors that share memory."""
+        return id(tensor)
+
+    def is_part(self, tensor: Any) -> bool:
+        """Say whether a plain tensor shows only a part of the memory that it holds."""
+        return False
 
     def modes(self) -> tuple[Any, ...]:
         """Return the settings of the caller that change what an operation does, to be sent along with it."""

@@ -8,11 +8,19 @@ layer back on the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
-from syft_core.hook.hook_args import PLAN_LIMIT, Plan, nested_plan_for, plan_for, when_forgetting, wrap_response
+from syft_core.hook.hook_args import (
+    NO_PLAN,
+    PLAN_LIMIT,
+    Plan,
+    nested_plan_for,
+    plan_for,
+    when_forgetting,
+    wrap_response,
+)
 from syft_core.hook.rules import is_flat, leaves, map_leaves, resolve
 from syft_core.registry import Registry
 
@@ -50,9 +58,11 @@ _roads: dict[tuple[Any, ...], tuple[Answer | None, Plan]] = {}
 
 
 def _find_road(op: Op, args: tuple[Any, ...]) -> tuple[Answer | None, Plan]:
-    plan = plan_for(op.name, args, {})
-    flat = all(is_flat(type(arg)) for arg in args)
-    road = (_answer_of(plan.layer, op), plan) if flat else (_look_up_nested, plan)
+    if all(is_flat(type(arg)) for arg in args):
+        plan = plan_for(op.name, args, {})
+        road: tuple[Answer | None, Plan] = (_answer_of(plan.layer, op), plan)
+    else:  # The plan depends on the nesting, and that of an ambiguous name even holds its arguments.
+        road = (_look_up_nested, NO_PLAN)
     if len(_roads) >= PLAN_LIMIT:
         _roads.clear()
     key = (op, *map(type, args))
@@ -195,12 +205,24 @@ def _rule_answer(layer: Any, op: Op) -> Answer | None:
     rule = rules.get(op.name) or rules.get(op.attr)
     if rule is not None:
         return rule
+    if op.each is not None and op.each in rules:
+        return _refuse_each
     rule = rules.get(op.operation)
     if rule is None:
         return None
     if op.inplace:
         return _inplace(rule)
     return _reflected(rule) if op.reflected else rule
+
+
+def _refuse_each(op: Op, plan: Plan, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> NoReturn:
+    """Refuse an operation on lists that would go around the layer's rule for single tensors."""
+    raise OperationNotAllowedError.refused_by(
+        plan.layer.__name__,
+        op.name,
+        f"it has a rule for {op.each!r}, which this operation on lists would go around; "
+        f"call {op.each!r} on each tensor, or give an optimizer `foreach=False`",
+    )
 
 
 def _inplace(rule: Answer) -> Answer:

@@ -248,7 +248,8 @@ def _no_leader(_args: Any, _kwargs: Any) -> None:
     return None
 
 
-_NATIVE = Plan(None, _same, None, _no_leader)
+NO_PLAN = Plan(None, _same, None, _no_leader)
+"""The plan of a call in which nothing has a child."""
 # Stands in the cache under a flat key whose arguments are nested: the full signature decides.
 _NESTED = Plan(None, _same, None, _no_leader)
 
@@ -300,7 +301,7 @@ def _remember(cache: dict[Any, Any], key: Any, value: Any) -> None:
 def _build_plan(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
     peel = outermost_type(name, (args, kwargs))
     if peel is None:
-        return _NATIVE
+        return NO_PLAN
     # The cache key has the exact type of every slot, so these plans need not look again.
     unwrap_args = _unwrap_slots(args, build_rule(args), peel, check=_trusted)
     unwrap_kwargs = None
@@ -316,7 +317,7 @@ def _structural_plan(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         slots += leaves(kwargs)
     peel = _outermost_of(name, slots)
     if peel is None:
-        return _NATIVE
+        return NO_PLAN
     unwrap = partial(map_leaves, _unwrap_leaf(peel))
     leader = next(leaf for leaf in slots if type(leaf) is peel)
     return Plan(peel, unwrap, unwrap, lambda _args, _kwargs: leader)

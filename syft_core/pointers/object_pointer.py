@@ -23,6 +23,10 @@ class ObjectPointer(Identified):
     """Whether the pointer that a receiver makes of this one takes over its lease."""
     gone: str | None = None
     """Why the object cannot be used any more, once it has been fetched or moved through this pointer."""
+    whole: ObjectPointer | None = None
+    """For a pointer to an attribute, the pointer to the object, whose lease holds for both."""
+    _location: Any = None
+    _id_at_location: Any = None
 
     def __init__(
         self,
@@ -54,25 +58,29 @@ class ObjectPointer(Identified):
     @property
     def id_at_location(self) -> int | str:
         """The id of the object there."""
-        return self._id_at_location
+        return self._id_at_location  # type: ignore[no-any-return]  # set by every constructor
 
     def __del__(self) -> None:
-        if self.garbage_collect_data and self.point_to_attr is None and self.gone is None:
+        location = self._location
+        if location is not None and self.garbage_collect_data and self.point_to_attr is None and self.gone is None:
             # Only an append: a finalizer runs anywhere, and must neither wait nor fail.
-            self._location.dropped.append(self._id_at_location)
+            location.dropped.append(self._id_at_location)
 
     def require_alive(self) -> None:
         """Refuse to be used after the object was taken away."""
         if self.gone is not None:
-            raise AlreadyRetrievedError.because(str(self), self.gone)
+            raise AlreadyRetrievedError.because(self._name(), self.gone)
+        if self.whole is not None:
+            self.whole.require_alive()
 
     def get(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> Any:
         """Fetch the object, which leaves its worker; the worker decides whether it may.
 
-        An attribute (``p.grad``) is fetched as a copy, because it cannot leave without its object.
+        An attribute (``p.grad``) is fetched as a copy, because it cannot leave without its object. ``user`` can only
+        confirm who the caller is: a worker knows that from the transport. With ``deregister_ptr=False`` a copy leaves.
         """
         self.require_alive()
-        keep = self.point_to_attr is not None
+        keep = self.point_to_attr is not None or not deregister_ptr
         value = self._location.ask(Fetch(self._id_at_location, self.point_to_attr, keep, user, reason), self.owner)
         if not keep:
             self.gone = f"it was fetched by {self.owner.id!r}"
@@ -81,8 +89,10 @@ class ObjectPointer(Identified):
     def lease(self) -> Any:
         """Return a second pointer to the same object, with a lease of its own."""
         self.require_alive()
+        if self.point_to_attr is not None:
+            return self._beside(self.sibling(garbage_collect_data=False))
         self._location.ask(Lease((self._id_at_location,)), self.owner)
-        return self.sibling(garbage_collect_data=self.garbage_collect_data)
+        return self.sibling()
 
     def sibling(self, **changes: Any) -> Any:
         """Return a pointer like this one but for ``changes``."""
@@ -98,27 +108,56 @@ class ObjectPointer(Identified):
 
     def attr(self, name: str) -> Any:
         """Return a pointer to an attribute of the object."""
-        return self.sibling(point_to_attr=name, garbage_collect_data=False)
+        self.require_alive()
+        return self._beside(self.sibling(point_to_attr=name, garbage_collect_data=False, tags=None, description=None))
+
+    def _beside(self, attribute: Any) -> Any:
+        attribute.whole = self if self.whole is None else self.whole
+        return attribute
 
     def tag(self, *tags: str) -> Any:
         """Tag the object, here and where it is."""
-        super().tag(*tags)
+        self.require_alive()
         self._location.ask(Tag(self._id_at_location, tags), self.owner)
-        return self
+        return super().tag(*tags)
 
     def describe(self, description: str) -> Any:
         """Describe the object, here and where it is."""
-        super().describe(description)
+        self.require_alive()
         self._location.ask(Tag(self._id_at_location, description=description), self.owner)
+        return super().describe(description)
+
+    def publish(self) -> Any:
+        """Let the worker keep the object for good; it is the worker's own from now on."""
+        self.require_alive()
+        self._location.ask(Tag(self._id_at_location, publish=True), self.owner)
         return self
 
+    @property
+    def gc(self) -> bool:
+        """Whether dropping the last pointer drops the object."""
+        return self.garbage_collect_data
+
+    @gc.setter
+    def gc(self, collect: bool) -> None:
+        self.garbage_collect_data = collect
+
+    garbage_collection = gc
+
+    def set_garbage_collect_data(self, value: bool) -> None:
+        """Say whether dropping the last pointer drops the object."""
+        self.garbage_collect_data = value
+
     def __str__(self) -> str:
-        owner = self.owner.id if self.owner is not None else "?"
-        attr = f"::{self.point_to_attr}" if self.point_to_attr else ""
-        place = f"{self._location.id}:{self._id_at_location}{attr}"
-        return f"[{type(self).__name__} | {owner}:{self.id} -> {place}]"
+        return self._name() if self.gone is None else f"{self._name()} ({self.gone})"
 
     __repr__ = __str__
+
+    def _name(self) -> str:
+        owner = self.owner.id if self.owner is not None else "?"
+        attr = f"::{self.point_to_attr}" if self.point_to_attr else ""
+        place = f"{getattr(self._location, 'id', '?')}:{self._id_at_location}{attr}"
+        return f"[{type(self).__name__} | {owner}:{self.id} -> {place}]"
 
 
 def new_id() -> int:

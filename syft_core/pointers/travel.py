@@ -1,47 +1,298 @@
-"""Travelling: what a tensor and the head of a chain can be told about where to be."""
+"""Travelling: what a tensor and the head of a chain can be told about where to be, and who may have it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from syft_core.hook.dispatch import framework_of
+from syft_core.exceptions import SendNotPermittedError
+from syft_core.hook.dispatch import HEAD, framework_of
 from syft_core.messages import Store
+from syft_core.pointers.callable_pointer import CallablePointer
+from syft_core.pointers.multi_pointer import MultiPointerTensor, combine_pointers
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.tensors.identity import Identified
+from syft_core.tensors.private import PrivateTensor, require_sendable
 
 
 class Travelling:
-    """The names under which users send, fetch and move tensors; mixed into heads and, where possible, plain tensors."""
+    """The names under which users send, fetch and move tensors; mixed into heads and, where possible, plain tensors.
 
-    def send(self, *workers: Any, publish: bool = False) -> Any:
-        """Send a copy to a worker and return a pointer to it; the tensor here stays as it is."""
-        if len(workers) != 1:
-            raise TypeError(f"cannot send to {len(workers)} workers: give one, e.g. `x.send(bob)`")
+    Who owns what: ``send`` gives the pointer an object of its own, which lives as long as a pointer to it does;
+    ``publish`` gives it to the worker for good; ``get`` and ``move`` take the object away from its worker; ``copy``
+    makes another one there.
+    """
+
+    # --- there
+
+    def send(
+        self,
+        *workers: Any,
+        inplace: bool = False,
+        user: str | None = None,
+        local_autograd: bool = False,
+        requires_grad: bool = False,
+        preinitialize_grad: bool = False,
+        no_wrap: bool = False,
+        garbage_collect_data: bool = True,
+        publish: bool = False,
+    ) -> Any:
+        """Send a copy to a worker and return a pointer to it; the tensor here stays as it is.
+
+        Several workers get a copy each, and the result stands for all of them. With ``requires_grad`` the gradient
+        that the copy gets comes back to this tensor, and backward goes on here.
+        """
+        if not workers:
+            raise TypeError("cannot send to nobody: name a worker, e.g. `x.send(bob)`")
+        if local_autograd or preinitialize_grad:
+            raise NotImplementedError(
+                "cannot send with local_autograd or preinitialize_grad: gradients are computed where the data is; "
+                "leave them out, or ask for `requires_grad=True`"
+            )
+        if inplace:
+            return self.send_(*workers, user=user, requires_grad=requires_grad)
         owner = self.owner  # type: ignore[attr-defined]  # mixed into what is Identified
-        location = owner.get_worker(workers[0])
-        framework = framework_of(self)
-        pointer = send_to(self, location, owner, framework, publish)
-        return framework.wrapper(pointer)
+        locations = [owner.get_worker(worker) for worker in workers]
+        pointers = [_sent(self, owner, location, user, publish, requires_grad) for location in locations]
+        for sent in pointers:
+            sent.garbage_collect_data = garbage_collect_data
+        pointer: Any = pointers[0] if len(pointers) == 1 else MultiPointerTensor(pointers)
+        return pointer if no_wrap else head_of(pointer)
 
-    def publish(self, worker: Any) -> Any:
-        """Send a copy to a worker, which keeps it for good."""
-        return self.send(worker, publish=True)
+    def send_(self, *workers: Any, user: str | None = None, requires_grad: bool = False) -> Any:
+        """Send the data away, and let this very object be the pointer to it."""
+        if len(workers) != 1:
+            raise TypeError(
+                f"cannot send in place to {len(workers)} workers: one object is in one place; name one worker"
+            )
+        framework_of(self).become(self, self.send(*workers, user=user, requires_grad=requires_grad))
+        return self
 
-    def get(self, user: str | None = None, reason: str = "") -> Any:
-        """Fetch what the chain points to; it leaves its worker."""
-        child = self.child  # type: ignore[attr-defined]  # a head has one
-        value = child.get(user=user, reason=reason)
-        return framework_of(value).wrapper(value) if isinstance(value, ObjectPointer) else value
+    def publish(self, *workers: Any) -> Any:
+        """Send a copy to a worker, which keeps it for good; on a pointer, let its worker keep the object."""
+        if workers:
+            return self.send(*workers, publish=True)
+        _pointer_under(self, "publish").publish()
+        return self
+
+    # --- and back
+
+    def get(
+        self, user: str | None = None, reason: str = "", deregister_ptr: bool = True, sum_results: bool = False
+    ) -> Any:
+        """Fetch what the chain points to; it leaves its worker, which decides and records that."""
+        options: dict[str, Any] = {"user": user, "reason": reason}
+        pointer = _pointer_under(self, "get")
+        if isinstance(pointer, MultiPointerTensor):
+            return pointer.get(sum_results=sum_results, **options)
+        return _on_another_end(self, pointer.get(deregister_ptr=deregister_ptr, **options))
+
+    def get_(self, user: str | None = None, reason: str = "") -> Any:
+        """Fetch what the chain points to, and let this very object be it."""
+        framework_of(self).become(self, self.get(user=user, reason=reason))
+        return self
+
+    def virtual_get(self, sum_results: bool = False) -> Any:
+        """Look at the tensors of workers in this process, which stay there; for tests and simulations only."""
+        return _pointer_under(self, "virtual_get").virtual_get(sum_results)
 
     def move(self, worker: Any, requires_grad: bool = False) -> Any:
-        """Send what the chain points to on to another worker."""
-        child = self.child  # type: ignore[attr-defined]  # a head has one
-        moved = child.move(worker, requires_grad)
-        return framework_of(self).wrapper(moved) if isinstance(moved, ObjectPointer) else moved
+        """Send what the chain points to on to another worker; return a pointer to where it is then."""
+        pointer = _pointer_under(self, "move")
+        moved = pointer.move(worker, requires_grad)
+        return self if moved is pointer else _on_another_end(self, moved)
+
+    def remote_send(self, worker: Any) -> Any:
+        """Let the worker of this pointer send the object on; what it keeps, and this points to, is a pointer."""
+        _pointer_under(self, "remote_send").remote_send(worker)
+        return self
+
+    def remote_get(self) -> Any:
+        """Let the worker of this pointer fetch what the pointer that it holds points to."""
+        _pointer_under(self, "remote_get").remote_get()
+        return self
+
+    def mid_get(self) -> Any:
+        """Do what ``remote_get`` does."""
+        return self.remote_get()
+
+    def combine(self, *pointers: Any) -> Any:
+        """Return one tensor that stands for this pointer and the others, each on a worker of its own."""
+        return combine_pointers(self, *pointers)
+
+    # --- words
+
+    def tag(self, *tags: str) -> Any:
+        """Add tags, also to the object that a pointer points to, and return this very tensor."""
+        return self._syft_word("tag", *tags)
+
+    def describe(self, description: str) -> Any:
+        """Set the description, also of the object that a pointer points to, and return this very tensor."""
+        return self._syft_word("describe", description)
+
+    def _syft_word(self, verb: str, *words: str) -> Any:
+        pointer = getattr(self, "child", None)
+        if isinstance(pointer, ObjectPointer):
+            getattr(pointer, verb)(*words)
+            _share_words(self, pointer)
+            return self
+        return getattr(Identified, verb)(self, *words)
+
+    # --- the pointer
+
+    def attr(self, name: str) -> Any:
+        """Return a pointer to an attribute of what this points to, e.g. ``p.attr("grad")``."""
+        return head_of(_pointer_under(self, "attr").attr(name))
+
+    @property
+    def gc(self) -> bool:
+        """Whether dropping the last pointer drops the object that it points to."""
+        return bool(_pointer_under(self, "gc").garbage_collect_data)
+
+    @gc.setter
+    def gc(self, collect: bool) -> None:
+        _pointer_under(self, "gc").garbage_collect_data = collect
+
+    @property
+    def garbage_collection(self) -> bool:
+        """Do what ``gc`` does."""
+        return self.gc
+
+    @garbage_collection.setter
+    def garbage_collection(self, collect: bool) -> None:
+        self.gc = collect
+
+    @property
+    def disable_gc(self) -> Any:
+        """The tensor itself; from now on dropping the pointer leaves the object where it is."""
+        self.gc = False
+        return self
+
+    # --- who may have it
+
+    def private_tensor(self, allowed_users: Iterable[str] = (), no_wrap: bool = False) -> Any:
+        """Restrict the data, and everything that will be computed from it, to these users.
+
+        A user is who the transport says it is: the ``user`` of a worker, or its id.
+        """
+        if isinstance(_end(self), ObjectPointer | MultiPointerTensor):
+            raise TypeError(
+                "cannot make a pointer private: its worker decides; make the tensor private and send it then"
+            )
+        users = frozenset([allowed_users] if isinstance(allowed_users, str) else allowed_users)
+        is_head = getattr(type(self), "rank", None) == HEAD
+        layer = PrivateTensor(users, child=self.child if is_head else self)  # type: ignore[attr-defined]  # a head
+        return layer if no_wrap else framework_of(self).wrapper(layer)
+
+    def allow(self, user: str) -> bool:
+        """Say whether every layer of the chain lets ``user`` have the data."""
+        return all(layer.allow(user) for layer in _private_layers(self))
+
+    def register_credentials(self, users: Iterable[str]) -> Any:
+        """Allow these users from now on, and nobody else."""
+        layers = _private_layers(self)
+        if not layers:
+            raise TypeError("cannot register credentials: the tensor is not private; write `x.private_tensor(users)`")
+        for layer in layers:
+            layer.register_credentials(users)
+        return self
 
 
 def send_to(value: Any, location: Any, owner: Any, framework: Any, publish: bool = False) -> PointerTensor:
     """Store ``value`` on ``location`` and return a pointer to it."""
     id = new_id()
     location.ask(Store(id, value, publish), owner)
-    return PointerTensor(location, id, framework, owner=owner, tags=getattr(value, "_syft_tags", None))
+    return _pointer_to(value, location, id, owner, framework)
+
+
+def head_of(pointer: Any) -> Any:
+    """Return what a user holds of a pointer: the wrapper of its framework, with the pointer's words."""
+    head = framework_of(pointer).wrapper(pointer)
+    _share_words(head, pointer)
+    return head
+
+
+def found(worker: Any, owner: Any, id: int | str, tags: Any, description: str | None, framework: str) -> Any:
+    """Return a pointer to an object that a search has found, in the form in which users hold it."""
+    if not framework:
+        return CallablePointer(worker, id, owner=owner, tags=tags, description=description)
+    attributes = owner.attributes_of(framework)
+    return head_of(PointerTensor(worker, id, attributes, owner=owner, tags=tags, description=description))
+
+
+def _sent(
+    tensor: Any, owner: Any, location: Any, user: str | None, publish: bool, requires_grad: bool
+) -> PointerTensor:
+    sender = owner.identity_of(owner, user)
+    if user is not None and user != sender:
+        raise SendNotPermittedError.claimed(user, sender)
+    require_sendable(tensor, sender)
+    framework = framework_of(tensor)
+    end = _end(tensor)
+    value = tensor
+    if isinstance(end, ObjectPointer):  # The receiver gets a lease of its own; this pointer keeps its.
+        value = _on_another_end(tensor, end.lease())
+    if not requires_grad:
+        return send_to(value, location, owner, framework, publish)
+    id, kept = new_id(), new_id()
+    owner.register_obj(tensor, kept)
+    owner.object_store.entry(kept).published = False
+    origin = PointerTensor(owner, kept, framework, owner=location, garbage_collect_data=False)
+    origin.travels_with_lease = True
+    location.ask(Store(id, value, publish, origin), owner)
+    return _pointer_to(value, location, id, owner, framework)
+
+
+def _pointer_to(value: Any, location: Any, id: int, owner: Any, framework: Any) -> PointerTensor:
+    tags, description = getattr(value, "_syft_tags", None), getattr(value, "_syft_description", None)
+    return PointerTensor(location, id, framework, owner=owner, tags=tags, description=description)
+
+
+def _share_words(head: Any, pointer: Any) -> None:
+    if pointer._syft_tags is not None:
+        head._syft_tags = pointer._syft_tags
+    if pointer._syft_description is not None:
+        head._syft_description = pointer._syft_description
+
+
+def _end(link: Any) -> Any:
+    """Return what a chain ends in here."""
+    while (
+        not isinstance(link, ObjectPointer | MultiPointerTensor) and (child := getattr(link, "child", None)) is not None
+    ):
+        link = child
+    return link
+
+
+def _pointer_under(head: Any, verb: str) -> Any:
+    end = _end(head)
+    if not isinstance(end, ObjectPointer | MultiPointerTensor):
+        raise TypeError(f"cannot {verb} what a tensor points to: it points to nothing, the data is here; send it first")
+    return end
+
+
+def _on_another_end(head: Any, end: Any) -> Any:
+    """Return a chain of the layers of ``head`` on another end: a pointer, a plain tensor, or a chain of its own."""
+    link = head.child
+    if isinstance(link, ObjectPointer):
+        return head_of(end) if isinstance(end, ObjectPointer) else end
+    below = end.child if getattr(type(end), "rank", None) == HEAD else end
+    return framework_of(end).wrapper(_layers_on(link, below))
+
+
+def _layers_on(link: Any, end: Any) -> Any:
+    if isinstance(link, ObjectPointer):
+        return end
+    twin = type(link)(**link.get_class_attributes())
+    twin.child = _layers_on(link.child, end)
+    return twin
+
+
+def _private_layers(head: Any) -> list[PrivateTensor]:
+    layers = []
+    while head is not None:
+        if isinstance(head, PrivateTensor):
+            layers.append(head)
+        head = getattr(head, "child", None)
+    return layers

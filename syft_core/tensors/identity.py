@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from syft_core.hook.hook import current_worker
 from syft_core.ids import IdProvider
+from syft_core.pictures import chain_html
 
 ID_PROVIDER = IdProvider()
 
@@ -75,6 +76,9 @@ class Identified:
     def has_child(self) -> bool:
         """Say whether there is a chain under this object."""
         return getattr(self, "child", None) is not None
+
+    def _repr_html_(self) -> str | None:
+        return chain_html(self)
 
     def tag(self, *tags: str) -> Any:
         """Add ``tags`` and return the object itself."""

@@ -14,14 +14,17 @@ from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.hook import attached_hook
 from syft_core.ids import IdProvider
 from syft_core.messages import Fetch, Message, Run, Search, Store
+from syft_core.pictures import worker_html
 from syft_core.pointers.object_pointer import new_id
-from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.pointers.travel import found
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.handlers import HANDLERS, own
 from syft_core.workers.ledger import Ledger
 from syft_core.workers.permissions import Policy, unless_private
+from syft_core.workers.remote import Remote
 from syft_core.workers.results import named
 from syft_core.workers.store import ObjectStore, Stored
+from syft_core.workers.trace import record, traces
 from syft_core.workers.transfer import hand_over, with_leases
 
 
@@ -76,7 +79,9 @@ class BaseWorker:
     # --- messages
 
     def ask(self, message: Message, sender: Any) -> Any:
-        """Say something to this worker and return its answer."""
+        """Say something to this worker and return its answer; traces that are on write it down."""
+        if traces:
+            return record(self, message, sender)
         return self.carry(message, sender)
 
     def carry(self, message: Message, sender: Any) -> Any:
@@ -149,6 +154,11 @@ class BaseWorker:
 
     # --- objects
 
+    @property
+    def remote(self) -> Remote:
+        """Where tensors are made directly on this worker: ``worker.remote.<framework>.zeros(2, 3)``."""
+        return Remote(self, self.hook.local_worker if self.hook is not None else self)
+
     def send(self, obj: Any, worker: Any, publish: bool = False) -> Any:
         """Send an object to another worker and return a pointer to it."""
         location = self.get_worker(worker)
@@ -194,12 +204,7 @@ class BaseWorker:
         """Return pointers to everything that matches all parts of ``query``: tags, ids, words of the description."""
         owner = self.hook.local_worker if self.hook is not None else self
         parts = (query,) if isinstance(query, str | int) else tuple(query)
-        found = []
-        for id, tags, description, framework in self.ask(Search(parts), owner):
-            attributes = owner.attributes_of(framework)
-            pointer = PointerTensor(self, id, attributes, owner=owner, tags=tags, description=description)
-            found.append(attributes.wrapper(pointer))
-        return found
+        return [found(self, owner, *item) for item in self.ask(Search(parts), owner)]
 
     @property
     def _objects(self) -> dict[int | str, Any]:
@@ -214,6 +219,9 @@ class BaseWorker:
 
     def __getitem__(self, id: int | str) -> Any:
         return self.get_obj(id)
+
+    def _repr_html_(self) -> str:
+        return worker_html(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} id:{self.id} #objects:{self.objects_count}>"

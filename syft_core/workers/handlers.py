@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-import time
+import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from syft_core.exceptions import ValueRefusedError
+from syft_core.exceptions import InvalidTensorForRemoteGetError, SyftError, ValueRefusedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.rules import build_rule, is_flat, leaves, map_leaves
-from syft_core.messages import Call, Describe, Fetch, Forward, Lease, Message, Placed, Release, Run, Search, Store, Tag
-from syft_core.pointers.object_pointer import ObjectPointer
-from syft_core.workers.ledger import Departure
-from syft_core.workers.permissions import require_permission
-from syft_core.workers.store import Stored, derive
+from syft_core.messages import (
+    Call,
+    Describe,
+    Fetch,
+    Forward,
+    GetBack,
+    Lease,
+    Message,
+    Named,
+    Placed,
+    Release,
+    Run,
+    Search,
+    SendOn,
+    Store,
+    Tag,
+)
+from syft_core.pointers.callable_pointer import ObjectWrapper
+from syft_core.pointers.object_pointer import ObjectPointer, new_id
+from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.tensors.private import allowed_users_of, restricted
+from syft_core.workers.changes import WATCHED, note_changes, run_watched
+from syft_core.workers.ledger import record
+from syft_core.workers.permissions import is_fact, may_leave, require_identity, require_permission
+from syft_core.workers.store import Lineage, Stored, derive, lineage_of
+from syft_core.workers.transfer import copy_of
 
 READABLE = frozenset({"grad", "data"})
 """The attributes that a pointer may point to."""
@@ -23,11 +45,12 @@ READABLE = frozenset({"grad", "data"})
 def store(worker: Any, message: Store, sender: Any) -> None:
     """Keep an object."""
     value = message.value
+    if isinstance(value, ObjectWrapper):
+        raise ValueRefusedError.only_local("storing a callable", str(worker.id))
     entry = Stored(value, published=message.publish)
-    entry.sources = frozenset([message.id])
-    entry.access = _access_of(value)
-    if getattr(value, "requires_grad", False) is True:
-        entry.graph = frozenset([message.id])
+    if message.origin is not None:
+        entry.origin = message.origin
+        entry.origin.garbage_collect_data = True
     worker.object_store.put(message.id, entry)
     own(worker, value, message.id)
     tags, description = getattr(value, "_syft_tags", None), getattr(value, "_syft_description", None)
@@ -37,7 +60,7 @@ def store(worker: Any, message: Store, sender: Any) -> None:
 
 def run(worker: Any, message: Run, sender: Any) -> Any:
     """Run an operation of the op table on stored objects."""
-    op = worker.attributes_of(message.framework).ops.named(message.op)
+    op = worker.attributes_of(message.framework).command(message.op)
     if op.reveals:
         raise ValueRefusedError.of(op.name, str(worker.id))
     if op.local:
@@ -47,30 +70,50 @@ def run(worker: Any, message: Run, sender: Any) -> Any:
     if kwargs:
         kwargs = resolve(worker, kwargs, parents)
     worker.stats.operations += 1
-    if message.modes is None:
-        result = dispatch(op, args, kwargs)
-    else:
-        with worker.attributes_of(message.framework).under(message.modes):
-            result = dispatch(op, args, kwargs)
-    if op.inplace or op.operation in _CHANGES_OTHERS:
-        _note_changes(worker, op, message, parents)
-        if op.inplace:
+    lineage = lineage_of(parents)
+    try:
+        if lineage[0] is not None or op.operation in WATCHED:
+            result = run_watched(
+                worker, op, message, sender, args, kwargs, parents, lambda: compute(worker, op, message, args, kwargs)
+            )
+        else:
+            result = compute(worker, op, message, args, kwargs)
+    except SyftError:
+        raise
+    except Exception as error:
+        require_telling(worker, op.name, sender, parents, error)
+        raise
+    if op.inplace or "out" in kwargs:
+        note_changes(worker, op, message, parents, lineage)
+        if op.inplace or kwargs["out"] is not None:
             return None
-    return keep_results(worker, result, message.result, parents)
+    return keep_results(worker, op.name, result, message.result, lineage)
 
 
-_CHANGES_OTHERS = frozenset({"backward", "__setitem__", "requires_grad"})
+def compute(worker: Any, op: Op, message: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run an operation under the settings of the caller."""
+    if message.modes is None:
+        return dispatch(op, args, kwargs)
+    with worker.attributes_of(message.framework).under(message.modes):
+        return dispatch(op, args, kwargs)
 
 
 def fetch(worker: Any, message: Fetch, sender: Any) -> Any:
-    """Hand over an object, if the policy lets it leave; write it into the ledger."""
+    """Hand over an object, if the policy lets it leave; write it into the ledger.
+
+    What the worker published is its own: a copy of it leaves.
+    """
     entry = worker.object_store.entry(message.id)
     user = worker.identity_of(sender, message.user)
+    require_identity(message.user, user, message.id, str(worker.id))
     require_permission(worker.policy, entry, user, message.id, str(worker.id))
     value = attribute(entry.value, message.attr)
     record(worker, entry, message.id, user, str(getattr(sender, "id", "?")), message.reason)
-    if not message.keep:
-        worker.object_store.remove(message.id, f"it was fetched by {user!r}")
+    if value is not None:
+        value = restricted(value, entry.access)
+    if message.keep or entry.published:
+        return copy_of(value)
+    worker.object_store.remove(message.id, f"it was fetched by {user!r}")
     return value
 
 
@@ -79,23 +122,55 @@ def forward(worker: Any, message: Forward, sender: Any) -> None:
     entry = worker.object_store.entry(message.id)
     value = attribute(entry.value, message.attr)
     if message.destination is worker:
-        twin = Stored(worker.hand_over(value, worker))
+        twin = Stored(worker.hand_over(copy_of(value), worker))
         derive([twin], [entry])
         worker.object_store.put(message.new_id, twin)
         own(worker, twin.value, message.new_id)
         return
-    user = worker.identity_of(sender, None)
-    require_permission(worker.policy, entry, user, message.id, str(worker.id))
-    record(worker, entry, message.id, user, str(message.destination.id), "moved")
-    message.destination.ask(Store(message.new_id, value), worker)
-    if not message.keep:
+    _let_go(worker, message.id, sender, message.destination, "moved")
+    stays = message.keep or message.requires_grad or entry.published
+    origin = None
+    if message.requires_grad:  # The copy holds on to what it was copied from, to give the gradient back.
+        entry.leases += 1 if message.keep else 0
+        origin = PointerTensor(worker, message.id, framework_of(value), garbage_collect_data=False)
+        origin._syft_owner, origin.travels_with_lease = message.destination, True
+    sent = restricted(copy_of(value) if stays else value, entry.access)
+    message.destination.ask(Store(message.new_id, sent, origin=origin), worker)
+    if not stays:
+        user = worker.identity_of(sender, None)
         worker.object_store.remove(message.id, f"{user!r} moved it to {message.destination.id!r}")
+
+
+def send_on(worker: Any, message: SendOn, sender: Any) -> None:
+    """Send an object on to another worker, and keep a pointer to it in its place."""
+    entry = worker.object_store.entry(message.id)
+    if message.destination is worker:
+        return
+    _let_go(worker, message.id, sender, message.destination, "sent on")
+    framework, id = framework_of(entry.value), new_id()
+    message.destination.ask(Store(id, restricted(entry.value, entry.access)), worker)
+    entry.value = framework.wrapper(PointerTensor(message.destination, id, framework, owner=worker))
+    own(worker, entry.value, message.id)
+
+
+def get_back(worker: Any, message: GetBack, sender: Any) -> None:
+    """Fetch what a stored pointer points to, and keep it in the pointer's place."""
+    entry = worker.object_store.entry(message.id)
+    pointer = getattr(entry.value, "child", None)
+    if not isinstance(pointer, ObjectPointer):
+        raise InvalidTensorForRemoteGetError.on(message.id, worker.id)
+    entry.value = pointer.get()
+    own(worker, entry.value, message.id)
+    fetched = Stored(entry.value)
+    fetched.access, fetched.sources = allowed_users_of(entry.value), entry.sources
+    entry.access = lineage_of([entry, fetched])[0]
 
 
 def lease(worker: Any, message: Lease, sender: Any) -> None:
     """Count one more pointer."""
-    for id in message.ids:
-        worker.object_store.entry(id).leases += 1
+    entries = [worker.object_store.entry(id) for id in message.ids]
+    for entry in entries:
+        entry.leases += 1
 
 
 def release(worker: Any, message: Release, sender: Any) -> None:
@@ -114,8 +189,11 @@ def describe(worker: Any, message: Describe, sender: Any) -> dict[str, Any] | No
 def tag(worker: Any, message: Tag, sender: Any) -> None:
     """Tag, describe or publish an object."""
     worker.object_store.tag(message.id, message.tags, message.description)
+    entry = worker.object_store.entry(message.id)
     if message.publish:
-        worker.object_store.entry(message.id).published = True
+        entry.published = True
+    if hasattr(type(entry.value), "_syft_tags"):
+        entry.value._syft_tags, entry.value._syft_description = set(entry.tags), entry.description
 
 
 def search(worker: Any, message: Search, sender: Any) -> list[Any]:
@@ -124,16 +202,41 @@ def search(worker: Any, message: Search, sender: Any) -> list[Any]:
     for id in worker.object_store.search(message.query):
         entry = worker.object_store.entry(id)
         entry.leases += 1
-        found.append((id, tuple(sorted(entry.tags)), entry.description, framework_of(entry.value).ALIAS))
+        framework = "" if isinstance(entry.value, ObjectWrapper) else framework_of(entry.value).ALIAS
+        found.append((id, tuple(sorted(entry.tags)), entry.description, framework))
     return found
 
 
 def call(worker: Any, message: Call, sender: Any) -> Any:
-    """Call a stored callable with stored objects."""
-    parents: list[Stored] = []
-    function = worker.object_store.entry(message.id).value
+    """Call a callable that the worker's owner stored here, with stored objects.
+
+    Its tensors stay; any other result leaves, if nothing that it was computed from is kept from the caller.
+    """
+    entry = worker.object_store.entry(message.id)
+    if not isinstance(entry.value, ObjectWrapper):
+        raise ValueRefusedError.only_local(f"calling object {message.id!r}", str(worker.id))
+    parents = [entry]
     args, kwargs = resolve(worker, message.args, parents), resolve(worker, message.kwargs, parents)
-    return keep_results(worker, function(*args, **kwargs), message.result, parents)
+    name = f"a call of {message.id!r}"
+    try:
+        result = entry.value.obj(*args, **kwargs)
+    except SyftError:
+        raise
+    except Exception as error:
+        require_telling(worker, name, sender, parents, error)
+        raise
+    if any(leaf is not None and not build_rule(leaf) for leaf in leaves(result)):
+        if not may_leave(worker, parents, sender):
+            raise ValueRefusedError.of(name, str(worker.id))
+        user = worker.identity_of(sender, None)
+        record(worker, entry, message.id, user, str(getattr(sender, "id", "?")), "result of a call")
+    lineage, ids = lineage_of(parents), itertools.count(message.result)
+    return map_leaves(
+        lambda leaf: (
+            Named(framework_of(leaf).ALIAS, (_keep(worker, leaf, next(ids), lineage),)) if build_rule(leaf) else leaf
+        ),
+        result,
+    )
 
 
 HANDLERS: dict[type[Message], Callable[[Any, Any, Any], Any]] = {
@@ -147,6 +250,8 @@ HANDLERS: dict[type[Message], Callable[[Any, Any, Any], Any]] = {
     Tag: tag,
     Search: search,
     Call: call,
+    SendOn: send_on,
+    GetBack: get_back,
 }
 
 
@@ -155,17 +260,31 @@ HANDLERS: dict[type[Message], Callable[[Any, Any, Any], Any]] = {
 
 def resolve(worker: Any, args: Any, parents: list[Stored]) -> Any:
     """Replace pointers to this worker by what they point to, and note those objects in ``parents``."""
-
-    def value_of(leaf: Any) -> Any:
-        if isinstance(leaf, ObjectPointer) and leaf._location is worker:
-            entry = worker.object_store.entry(leaf._id_at_location)
-            parents.append(entry)
-            return entry.value if leaf.point_to_attr is None else attribute(entry.value, leaf.point_to_attr)
-        return leaf
-
     if type(args) is not tuple:
-        return map_leaves(value_of, args)
-    return tuple([value_of(arg) if is_flat(type(arg)) else map_leaves(value_of, arg) for arg in args])
+        return map_leaves(partial(_resolved, worker, parents), args)
+    values = []
+    for arg in args:
+        cls = type(arg)
+        if cls is PointerTensor and arg._location is worker and arg.point_to_attr is None:
+            entry = worker.object_store.entry(arg._id_at_location)
+            parents.append(entry)
+            values.append(entry.value)
+        elif cls in _NUMBERS:
+            values.append(arg)
+        else:
+            values.append(map_leaves(partial(_resolved, worker, parents), arg))
+    return tuple(values)
+
+
+_NUMBERS = frozenset({int, float, bool, str, type(None)})
+
+
+def _resolved(worker: Any, parents: list[Stored], leaf: Any) -> Any:
+    if isinstance(leaf, ObjectPointer) and leaf._location is worker:
+        entry = worker.object_store.entry(leaf._id_at_location)
+        parents.append(entry)
+        return attribute(entry.value, leaf.point_to_attr)
+    return leaf
 
 
 def attribute(value: Any, name: str | None) -> Any:
@@ -177,27 +296,40 @@ def attribute(value: Any, name: str | None) -> Any:
     return getattr(value, name)
 
 
-def keep_results(worker: Any, result: Any, first: int, parents: list[Stored]) -> Any:
-    """Store the tensors of ``result`` under the ids from ``first`` on; return it with placeholders for them."""
+def keep_results(worker: Any, op: str, result: Any, first: int, lineage: Lineage) -> Any:
+    """Store the tensors of ``result`` under the ids from ``first`` on; return it with placeholders for them.
+
+    What is no tensor must be a fact about form: this is the only road on which an answer leaves.
+    """
     if is_flat(type(result)):
-        return _keep(worker, result, first, parents) if build_rule(result) else result
-    kept = [leaf for leaf in leaves(result) if build_rule(leaf)]
-    ids = iter(range(first, first + len(kept)))
-    return map_leaves(
-        lambda leaf: _keep(worker, leaf, next(ids), parents) if build_rule(leaf) else leaf, _as_plain(result)
-    )
+        if build_rule(result):
+            return _keep(worker, result, first, lineage)
+        _require_facts(worker, op, (result,))
+        return result
+    parts = leaves(result)
+    kept = [leaf for leaf in parts if build_rule(leaf)]
+    _require_facts(worker, op, [leaf for leaf in parts if not build_rule(leaf)])
+    worker.object_store.require_free(range(first, first + len(kept)))
+    ids = itertools.count(first)
+    return map_leaves(lambda leaf: _keep(worker, leaf, next(ids), lineage) if build_rule(leaf) else leaf, result)
 
 
-def _keep(worker: Any, value: Any, id: int, parents: list[Stored]) -> Placed:
+def _keep(worker: Any, value: Any, id: int, lineage: Lineage) -> Placed:
     entry = Stored(value)
-    if parents:
-        derive((entry,), parents)
+    entry.access, entry.sources = lineage
     worker.object_store.put(id, entry)
     return Placed(id)
 
 
-def _as_plain(result: Any) -> Any:
-    return result
+def _require_facts(worker: Any, op: str, parts: Any) -> None:
+    if not all(map(is_fact, parts)):
+        raise ValueRefusedError.of(op, str(worker.id))
+
+
+def require_telling(worker: Any, op: str, sender: Any, parents: list[Stored], error: Exception) -> None:
+    """Hide the text of an error about objects that the sender may not have: it may quote them."""
+    if not may_leave(worker, parents, sender):
+        raise ValueRefusedError.failed(op, str(worker.id), type(error).__name__) from None
 
 
 def own(worker: Any, value: Any, id: int | str) -> None:
@@ -206,33 +338,9 @@ def own(worker: Any, value: Any, id: int | str) -> None:
         value._syft_id, value._syft_owner = id, worker
 
 
-def record(worker: Any, entry: Stored, id: int | str, user: str, to: str, reason: str) -> None:
-    """Write a departure into the ledger."""
-    form = f"{type(entry.value).__name__}{list(getattr(entry.value, 'shape', ()))}"
-    sources = tuple(sorted(entry.sources, key=str))
-    worker.ledger.record(Departure(time.time(), user, id, form, sources, to, reason))
-
-
-def _note_changes(worker: Any, op: Op, message: Run, parents: list[Stored]) -> None:
-    """Let what an operation changed take over the lineage of what it was changed with."""
-    target = parents[0]
-    derive([target], parents)
-    if op.operation == "backward":
-        for id in target.graph:
-            if id in worker.object_store:
-                leaf = worker.object_store.entry(id)
-                derive([leaf], [leaf, target])
-                leaf.graph = frozenset([id])
-    elif getattr(target.value, "requires_grad", False) is True and getattr(target.value, "is_leaf", False) is True:
-        target.graph = frozenset([message.args[0]._id_at_location])
-
-
-def _access_of(value: Any) -> frozenset[str] | None:
-    """Return the users to whom a chain restricts itself, or None."""
-    allowed = None
-    while value is not None:
-        users = getattr(value, "allowed_users", None)
-        if users is not None:
-            allowed = frozenset(users) if allowed is None else allowed & frozenset(users)
-        value = getattr(value, "child", None)
-    return allowed
+def _let_go(worker: Any, id: int | str, sender: Any, destination: Any, reason: str) -> None:
+    """Let an object go to another worker, if the policy lets it leave to the sender; write it into the ledger."""
+    entry = worker.object_store.entry(id)
+    user = worker.identity_of(sender, None)
+    require_permission(worker.policy, entry, user, id, str(worker.id))
+    record(worker, entry, id, user, str(destination.id), reason)

@@ -27,6 +27,13 @@ class Departure:
         return moment, self.user, str(self.id), self.form, ", ".join(map(str, self.sources)), self.to, self.reason
 
 
+def record(worker: Any, entry: Any, id: int | str, user: str, to: str, reason: str) -> None:
+    """Write into the ledger of ``worker`` that what it stores as ``entry`` leaves."""
+    form = f"{type(entry.value).__name__}{list(getattr(entry.value, 'shape', ()))}"
+    sources = tuple(sorted(entry.sources, key=str))
+    worker.ledger.record(Departure(time.time(), user, id, form, sources, to, reason))
+
+
 class Ledger:
     """The departures of one worker, oldest first. It prints as a table and renders in a notebook."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from syft_core.exceptions import GetNotPermittedError
+from syft_core.tensors.private import allowed_users_of
 from syft_core.workers.store import Stored
 
 Policy: TypeAlias = Callable[[Stored, str], "str | None"]
@@ -14,7 +15,8 @@ Policy: TypeAlias = Callable[[Stored, str], "str | None"]
 
 def unless_private(stored: Stored, user: str) -> str | None:
     """Let everything leave but what is private, or was computed from something private; the default."""
-    if stored.access is None or user in stored.access:
+    access = stored.access
+    if access is None or user in access:
         return None
     return "it is private, or was computed from something private, and you are not among its allowed users"
 
@@ -33,6 +35,48 @@ def nothing(stored: Stored, user: str) -> str | None:
 
 def require_permission(policy: Policy, stored: Stored, user: str, id: Any, worker: str) -> None:
     """Raise unless ``policy`` lets ``stored`` leave to ``user``."""
+    if stored.sources == {id}:  # Its owner may have allowed others since it was stored.
+        stored.access = allowed_users_of(stored.value)
     why = policy(stored, user)
     if why is not None:
         raise GetNotPermittedError.to(user, id, worker, why)
+
+
+def require_identity(claimed: str | None, user: str, id: Any, worker: str) -> None:
+    """Raise when somebody claims to be another user than the one whom the transport knows."""
+    if claimed is not None and claimed != user:
+        why = f"the sender is known here as {user!r}, and a name proves nothing"
+        raise GetNotPermittedError.to(claimed, id, worker, why)
+
+
+def may_leave(worker: Any, objects: Iterable[Stored], sender: Any) -> bool:
+    """Say whether the policy would let each of ``objects`` leave to ``sender``."""
+    user = worker.identity_of(sender, None)
+    return all(worker.policy(stored, user) is None for stored in objects)
+
+
+_FACTS = frozenset({int, bool, str, type, type(None), type(Ellipsis), type(NotImplemented)})
+_fact_types: dict[type, bool] = {}
+
+
+def is_fact(part: Any) -> bool:
+    """Say whether a part of an answer can only be about the form of tensors: sizes, dtypes, devices, yes or no.
+
+    Which operations answer truthfully yes or no about values is in the op table (``Op.reveals``); numbers with a
+    fraction, bytes and objects of the process never pass.
+    """
+    cls = type(part)
+    if cls in _FACTS:
+        return True
+    known = _fact_types.get(cls)
+    if known is None:
+        known = _fact_types[cls] = _is_constant_type(cls)
+    return known
+
+
+def _is_constant_type(cls: type) -> bool:
+    """Say whether instances are constants of a framework: ``torch.dtype``, ``torch.Size``, ``numpy.dtype``."""
+    return any(base.__name__ in _CONSTANTS for base in cls.__mro__)
+
+
+_CONSTANTS = frozenset({"dtype", "Size", "device", "layout", "memory_format", "qscheme"})

@@ -8,12 +8,17 @@ from syft_core.exceptions import SerdeError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.messages import Named
 
+_NOT_IMPLEMENTED = "NotImplemented"
+"""What an operator answers to an operand that is not for it, as in ``p == None``."""
+
 
 def named(result: Any, framework: FrameworkAttributes) -> Any:
     """Replace the named tuples in ``result`` by their names and items."""
     kind = type(result)
     if kind is list or kind is tuple:
         return kind([named(item, framework) for item in result])
+    if result is NotImplemented:
+        return Named(_NOT_IMPLEMENTED, ())
     if kind.__name__ in framework.result_types:
         return Named(kind.__name__, tuple([named(item, framework) for item in result]))
     return result
@@ -26,6 +31,8 @@ def from_named(result: Any, framework: FrameworkAttributes) -> Any:
         return kind([from_named(item, framework) for item in result])
     if kind is not Named:
         return result
+    if result.name == _NOT_IMPLEMENTED:
+        return NotImplemented
     found: Any = framework.result_types.get(result.name)
     if found is None:
         raise SerdeError(f"cannot read a result: {framework.ALIAS} has no named tuple {result.name!r} here")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
+from syft_core.tensors.private import allowed_users_of
 
 MOST_SOURCES = 64
 """How many sources the lineage of one object names; beyond that it says that there are more."""
@@ -21,7 +22,7 @@ MORE = "…"
 class Stored:
     """One object with what its worker knows of it."""
 
-    __slots__ = ("access", "description", "graph", "leases", "published", "sources", "tags", "value")
+    __slots__ = ("access", "description", "leases", "origin", "published", "sources", "tags", "value")
 
     def __init__(self, value: Any, published: bool = False) -> None:
         self.value = value
@@ -31,8 +32,8 @@ class Stored:
         """The users who may have it; None when nothing restricts it."""
         self.sources: frozenset[Any] = NOTHING
         """The ids of the objects it was computed from, itself when it came from outside."""
-        self.graph: frozenset[Any] = NOTHING
-        """The ids of the objects that a backward pass from here would give gradients to."""
+        self.origin: Any = None
+        """A pointer to the object that it is a copy of, to which its gradient goes back."""
         self.tags: frozenset[str] = NOTHING
         self.description: str | None = None
 
@@ -45,32 +46,38 @@ class ObjectStore:
         self._entries: dict[int | str, Stored] = {}
         self._tagged: dict[str, set[int | str]] = {}
         self._ended: OrderedDict[int | str, str] = OrderedDict()
+        self._released: deque[tuple[int | str, float]] = deque(maxlen=MOST_REMEMBERED)
 
     def put(self, id: int | str, entry: Stored) -> None:
         """Keep ``entry`` under an id that is free."""
         if id in self._entries:
             raise IdNotUniqueError.of(id)
+        if not entry.sources:  # It was computed from nothing that is here: it is a source itself.
+            entry.sources = frozenset((id,))
+            entry.access = allowed_users_of(entry.value)
         self._entries[id] = entry
         if entry.tags:
             self._index(id, entry.tags)
+
+    def require_free(self, ids: Iterable[int | str]) -> None:
+        """Raise if one of ``ids`` is taken."""
+        for id in ids:
+            if id in self._entries:
+                raise IdNotUniqueError.of(id)
 
     def entry(self, id: int | str) -> Stored:
         """Return what is kept under ``id``, or say what became of it."""
         entry = self._entries.get(id)
         if entry is None:
-            history = self._ended.get(id)
-            if history is None:
-                raise ObjectNotFoundError.on(id, self._owner_id)
-            raise ObjectNotFoundError.on(id, self._owner_id, history)
+            raise self._missing(id)
         return entry
 
     def remove(self, id: int | str, why: str) -> Stored:
         """Drop an object and remember why."""
         entry = self.entry(id)
         del self._entries[id]
-        for tag in entry.tags:
-            self._tagged.get(tag, set()).discard(id)
-        self._ended[id] = f"{why} at {time.strftime('%H:%M:%S')}"
+        self._unindex(id, entry)
+        self._ended[id] = f"{why} at {_clock(time.time())}"
         if len(self._ended) > MOST_REMEMBERED:
             self._ended.popitem(last=False)
         return entry
@@ -78,14 +85,16 @@ class ObjectStore:
     def release(self, ids: Iterable[int | str]) -> None:
         """Count one lease less for each; drop what has none left and is not published."""
         entries = self._entries
+        now = time.time()
         for id in ids:
             entry = entries.get(id)
             if entry is not None:
                 entry.leases -= 1
                 if entry.leases <= 0 and not entry.published:
                     del entries[id]
-                    for tag in entry.tags:
-                        self._tagged.get(tag, set()).discard(id)
+                    self._released.append((id, now))
+                    if entry.tags:
+                        self._unindex(id, entry)
 
     def tag(self, id: int | str, tags: Iterable[str], description: str | None = None) -> None:
         """Add tags and a description to an object."""
@@ -112,6 +121,10 @@ class ObjectStore:
         """Return the objects by id."""
         return {id: entry.value for id, entry in self._entries.items()}
 
+    def entries(self) -> list[Stored]:
+        """Return everything that is kept."""
+        return list(self._entries.values())
+
     def __len__(self) -> int:
         return len(self._entries)
 
@@ -121,9 +134,25 @@ class ObjectStore:
     def __contains__(self, id: object) -> bool:
         return id in self._entries
 
+    def _missing(self, id: int | str) -> ObjectNotFoundError:
+        history = self._ended.get(id)
+        for released, moment in self._released:
+            if released == id:
+                history = f"its last pointer was dropped at {_clock(moment)}"
+        if history is None:
+            return ObjectNotFoundError.on(id, self._owner_id)
+        return ObjectNotFoundError.on(id, self._owner_id, history)
+
     def _index(self, id: int | str, tags: Iterable[str]) -> None:
         for tag in tags:
             self._tagged.setdefault(tag, set()).add(id)
+
+    def _unindex(self, id: int | str, entry: Stored) -> None:
+        for tag in entry.tags:
+            ids = self._tagged.get(tag, set())
+            ids.discard(id)
+            if not ids:
+                self._tagged.pop(tag, None)
 
     def _matching(self, part: Any) -> set[int | str]:
         found = set(self._tagged.get(part, ()))
@@ -132,31 +161,36 @@ class ObjectStore:
         return found
 
 
-def derive(results: Iterable[Stored], parents: list[Stored]) -> None:
-    """Let ``results`` take over what restricts their parents and what those were computed from."""
-    access, sources, graph = _combined(parents)
-    for result in results:
-        result.access, result.sources, result.graph = access, sources, graph
+Lineage = tuple["frozenset[str] | None", "frozenset[Any]"]
+"""Who may have an object, and what it was computed from."""
 
 
-def _combined(parents: list[Stored]) -> tuple[frozenset[str] | None, frozenset[Any], frozenset[Any]]:
+def lineage_of(parents: Sequence[Stored]) -> Lineage:
+    """Return what restricts everything that is computed from ``parents``, and what those were computed from."""
     if not parents:
-        return None, NOTHING, NOTHING
+        return None, NOTHING
     first = parents[0]
-    if len(parents) == 1:
-        return first.access, first.sources, first.graph
-    access, sources, graph = first.access, first.sources, first.graph
-    for parent in parents[1:]:
+    access, sources = first.access, first.sources
+    for parent in parents:
         if parent.access is not access and parent.access is not None:
             access = parent.access if access is None else access & parent.access
         if parent.sources is not sources:
             sources = _bounded(sources | parent.sources)
-        if parent.graph is not graph:
-            graph = graph | parent.graph
-    return access, sources, graph
+    return access, sources
+
+
+def derive(results: Iterable[Stored], parents: Sequence[Stored]) -> None:
+    """Let ``results`` take over what restricts their parents and what those were computed from."""
+    access, sources = lineage_of(parents)
+    for result in results:
+        result.access, result.sources = access, sources
 
 
 def _bounded(sources: frozenset[Any]) -> frozenset[Any]:
     if len(sources) <= MOST_SOURCES:
         return sources
     return frozenset([*[s for s in sources if s != MORE][: MOST_SOURCES - 1], MORE])
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(moment))

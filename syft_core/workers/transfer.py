@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from syft_core.hook.dispatch import HEAD, framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, map_leaves
 from syft_core.pointers.object_pointer import ObjectPointer
+from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import deserialize, serialize
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import give_identity, identity_of
@@ -24,8 +26,8 @@ def hand_over(value: Any, receiver: Any) -> Any:
         return framework_of(value).transfer(value)
     if isinstance(value, ObjectPointer):
         return hand_over_pointer(value, receiver)
-    if isinstance(value, AbstractTensor) or getattr(cls, "rank", None) == HEAD:
-        return _hand_over_chain(value, receiver)
+    if _is_chain(value):
+        return _rebuilt(value, lambda end: hand_over(end, receiver))
     if not is_flat(cls):
         return map_leaves(lambda leaf: hand_over(leaf, receiver), value)
     return deserialize(serialize(value))
@@ -50,14 +52,30 @@ def with_leases(value: Any) -> Any:
     """Return ``value``, a chain perhaps, whose pointers give their leases to the receiver of the message."""
     if isinstance(value, ObjectPointer):
         return give_lease(value)
-    child = getattr(value, "child", None)
-    if isinstance(child, ObjectPointer):
-        return type(value)(give_lease(child))
-    return value
+    return _rebuilt(value, give_lease) if _ends_elsewhere(value) else value
 
 
-def _hand_over_chain(chain: Any, receiver: Any) -> Any:
-    child = hand_over(chain.child, receiver)
+def copy_of(value: Any) -> Any:
+    """Return a chain that may be given away while ``value`` stays; only what it points to elsewhere is copied."""
+    if isinstance(value, PointerTensor):
+        return value.copy()
+    return _rebuilt(value, lambda pointer: pointer.copy()) if _ends_elsewhere(value) else value
+
+
+def _is_chain(value: Any) -> bool:
+    return isinstance(value, AbstractTensor) or getattr(type(value), "rank", None) == HEAD
+
+
+def _ends_elsewhere(value: Any) -> bool:
+    while (child := getattr(value, "child", None)) is not None:
+        value = child
+    return isinstance(value, ObjectPointer)
+
+
+def _rebuilt(chain: Any, of_end: Callable[[Any], Any]) -> Any:
+    """Return a chain of the same layers on another end."""
+    below = chain.child
+    child = _rebuilt(below, of_end) if _is_chain(below) and not isinstance(below, ObjectPointer) else of_end(below)
     if isinstance(chain, AbstractTensor):
         twin = type(chain)(**chain.get_class_attributes())
         twin.child = child

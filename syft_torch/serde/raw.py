@@ -12,7 +12,7 @@ import torch
 from syft_core.serde import Context, SerdeError
 from syft_core.serde.shape import element_count
 from syft_core.serde.structure import INLINE
-from syft_torch.serde.names import DTYPE_NUMBERS, DTYPES, QUANTIZED, dtype_number, find
+from syft_torch.serde.names import DTYPE_NUMBERS, DTYPES, DTYPES_BY_NAME, QUANTIZED, dtype_number, find
 
 _NUMPY_DIMENSIONS = 32  # what every numpy supports
 
@@ -28,6 +28,7 @@ _NUMPY_DTYPES = {
     torch.float32: np.dtype(np.float32),
     torch.float64: np.dtype(np.float64),
 }
+_EXPERIMENTAL = [dtype for name, dtype in DTYPES_BY_NAME.items() if name in ("complex32", "bcomplex32")]
 _SAME_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _FAST = {dtype: DTYPE_NUMBERS[dtype] for dtype in _NUMPY_DTYPES}
 # wire number -> (dtype, bytes of an element, the numpy dtype or None)
@@ -110,14 +111,15 @@ def dense_tensor(number: Any, data: Any, shape: Sequence[Any], context: Context)
 def _accept_views() -> None:
     """Let torch say its once-only warnings now, to nobody.
 
-    That a view of received bytes is not writable is what its caller asked for, and that complex32 is experimental is
-    the sender's business.
+    That a view of received bytes is not writable is what its caller asked for, and that a dtype is experimental is the
+    sender's business.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.frombuffer(b"\0", dtype=torch.uint8)
         torch.from_numpy(np.frombuffer(b"\0", np.uint8))
-        torch.empty(0, dtype=torch.complex32)
+        for dtype in _EXPERIMENTAL:
+            torch.empty(0, dtype=dtype)
 
 
 _accept_views()

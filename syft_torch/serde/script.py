@@ -6,8 +6,10 @@ with ``Context(allow_scripts=True)``. Programs of ``torch.export`` cannot be loa
 
 from __future__ import annotations
 
+import contextlib
 import io
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -15,11 +17,19 @@ import torch
 from syft_core.serde import Codec, Context, SerdeError
 
 
+@contextlib.contextmanager
+def _deprecated_as_a_whole() -> Iterator[None]:
+    """Spare the user torch's warnings that TorchScript is deprecated; their category depends on torch's version."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
+
+
 def simplify_script(script: Any, _: Context) -> tuple[memoryview]:
     """Write a script module or function as the bytes of torch's own archive."""
     archive = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # torch deprecates TorchScript as a whole
+    with _deprecated_as_a_whole():
         torch.jit.save(script, archive)
     return (archive.getbuffer(),)
 
@@ -32,8 +42,7 @@ def detail_script(payload: list[Any], context: Context) -> torch.jit.ScriptModul
             "cannot load a TorchScript program: it would run code from the sender; if you trust the sender, "
             "read with `Context(allow_scripts=True)`"
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
+    with _deprecated_as_a_whole():
         return torch.jit.load(io.BytesIO(data), map_location=context.device_fallback)
 
 

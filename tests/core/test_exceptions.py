@@ -124,6 +124,36 @@ TEXTS = {
         "cannot run 'toy.apply' on a pointer: it takes code, shares memory or hands out objects of the process at "
         "'bob'; fetch the tensor with `.get()` first",
     ),
+    ("ValueRefusedError", "form"): (
+        ("toy.nonzero", "bob"),
+        "cannot run 'toy.nonzero' on a pointer: the shape of its result depends on values at 'bob' that you may not "
+        "have; use an operation with a fixed shape, e.g. `torch.where(mask, x, 0)` instead of `x[mask]`",
+    ),
+    ("ValueRefusedError", "beyond"): (
+        ("toy.as_strided", "bob"),
+        "cannot run 'toy.as_strided' on a pointer: the tensor at 'bob' is a part of a larger one, into which the "
+        "operation could look; run it on a copy, e.g. `p.clone()`",
+    ),
+    ("ValueRefusedError", "failed"): (
+        ("toy.index", "bob", "IndexError"),
+        "cannot run 'toy.index' on a pointer: it raised a IndexError at 'bob', whose text may quote values that you "
+        "may not have; check shapes, dtypes and ranges, or ask the owner",
+    ),
+    ("NotCollocatedError", "change"): (
+        ("toy.add_", "bob"),
+        "cannot run 'toy.add_': it would change a tensor of this process with one on 'bob', which would bring values "
+        "here unnoticed; fetch that one with `.get()` first, or send the local one",
+    ),
+    ("SendNotPermittedError", "claimed"): (
+        ("ann", "me"),
+        "cannot send as 'ann': the sender is 'me', and a name proves nothing; leave `user` out, or set the `user` of "
+        "the local worker",
+    ),
+    ("InvalidTensorForRemoteGetError", "on"): (
+        (7, "bob"),
+        "cannot get what object 7 on worker 'bob' points to: it is no pointer, the data is there; "
+        "fetch it with `.get()`",
+    ),
     ("ObjectNotFoundError", "on"): (
         (7, "bob"),
         "cannot find object 7 on worker 'bob': it was never stored there or is gone; "

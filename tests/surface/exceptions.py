@@ -15,6 +15,11 @@ TORCH: dict[str, str] = {
     "torch.fbgemm_linear_quantize_weight": "tells the range of the weight as a number: a value, which leaves the chain",
 }
 
+TORCH_AROUND_THE_PROTOCOL: dict[str, str] = {
+    "torch.autograd.backward": "older versions of torch do not ask the chain and raise: call `x.backward()`",
+}
+"""What differs only where the installed torch does not send it through its protocol."""
+
 TORCH_SPELLINGS: dict[str, str] = dict.fromkeys(
     (
         "_batch_norm_with_update:op",
@@ -28,6 +33,7 @@ TORCH_SPELLINGS: dict[str, str] = dict.fromkeys(
         "native_dropout_backward:op",
         "slice:op",
         "torch.ops.aten._safe_softmax.default:op",
+        "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:op",
     ),
     "private to torch, or called as torch.ops.aten.…: not in the op table",
 )

@@ -86,6 +86,7 @@ def hand_made() -> Iterator[Case]:
         in_place,
         array_operators,
         array_methods,
+        of_older_numpys,
     ):
         yield from group()
 
@@ -365,3 +366,23 @@ def array_methods() -> Iterator[Case]:
     yield from each("ndarray.swapaxes", floats(), 0, 1)
     yield from each("ndarray.take", vector(), np.array([0, 2]))
     yield from each("ndarray.transpose", floats(), 1, 0)
+
+
+def of_older_numpys() -> Iterator[Case]:
+    """Yield samples of what numpy 1.26 or 2.0 still has, or has in another form."""
+    yield from each("alltrue asfarray cumproduct msort product round_ sometrue trapz ndarray.ptp", vector())
+    yield from each("lib.scimath.any lib.scimath.isreal ndarray.newbyteorder ndarray.tostring", vector())
+    yield from each("in1d", integers(), np.array([2, 9]))
+    yield from each("row_stack", [vector(), vector()])
+    yield from each("lib.stride_tricks.broadcast_arrays", vector(), floats())
+    yield from each("lib.stride_tricks.broadcast_to", vector(), (2, 3))
+    yield from each("ndarray.itemset", vector(), 1, 9.0)
+    for name in "itemset newbyteorder ptp".split():
+        yield from doing(f"ndarray.{name}.__get__", lambda x, name=name: getattr(x, name), vector())
+    words = np.array(["one two", " Two"])
+    truths = "isalnum isalpha isdecimal isdigit islower isnumeric isspace istitle isupper"
+    yield from each(" ".join(f"char.{name}" for name in f"{truths} str_len lstrip rstrip strip".split()), words)
+    searches = "count endswith find index partition rfind rindex rpartition startswith"
+    yield from each(" ".join(f"char.{name}" for name in searches.split()), words, "w")
+    yield from each("char.add", words, words)
+    yield from each("char.multiply", words, np.array([2, 3]))

@@ -8,8 +8,9 @@ pytest.importorskip("torch")
 pytest.importorskip("expecttest", reason="torch's own samples need it")
 
 from .checks import DifferenceError, check
-from .exceptions import TORCH_SPELLINGS
+from .exceptions import TORCH_AROUND_THE_PROTOCOL, TORCH_SPELLINGS
 from .promises import SurfacePromises
+from .survey import judge
 from .torch_opinfo import other_spellings, spelling_cases
 from .torch_surface import TorchSurface
 
@@ -33,3 +34,9 @@ class TestTorch(SurfacePromises):
 
         with pytest.raises(DifferenceError, match="not in the torch op table"):
             check(case, self.surface)
+
+    def test_what_goes_around_the_protocol_ends_in_an_error(self):
+        around = TORCH_AROUND_THE_PROTOCOL.keys() & self.surface.exceptions.keys()
+        findings = [judge(self.surface, self.surface.ops.by_name[name]) for name in around]
+
+        assert [finding for finding in findings if "got Raised(" not in finding.detail] == []

@@ -39,7 +39,7 @@ def opinfo_cases(op: Op) -> list[Case]:
 def other_spellings(ops: OpTable) -> dict[str, tuple[int, str]]:
     """Say where to find what torch samples beside the functions in ``ops``: operators, and compositions of them."""
     return {
-        f"{info.full_name}:{variant}": (number, variant)
+        f"{_full_name(info)}:{variant}": (number, variant)
         for number, info in enumerate(op_db)
         for variant in VARIANTS
         if getattr(info, variant) is not None and getattr(info, variant) not in ops.by_func
@@ -54,6 +54,11 @@ def spelling_cases(name: str, number: int, variant: str) -> list[Case]:
         Case(name, getattr(info, variant), (sample.input, *sample.args), dict(sample.kwargs), form_only, guess=True)
         for sample in _samples(number)
     ]
+
+
+def _full_name(info: Any) -> str:
+    """Return what ``info.full_name`` is in newer versions of torch."""
+    return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
 
 
 @functools.cache

@@ -27,6 +27,7 @@ ARRIVES_AS = {
 """Spellings that torch turns into another one before it asks the chain."""
 
 ARBITRARY = frozenset(
+    "torch.Tensor.new "
     "torch.empty_like torch.Tensor.new_empty torch.Tensor.new_empty_strided torch.Tensor.resize torch.Tensor.resize_ "
     "torch.Tensor.resize_as torch.Tensor.resize_as_ torch.resize_as_ torch._resize_output_ torch.Tensor.data_ptr "
     "torch.Tensor.const_data_ptr torch.Tensor.storage torch.Tensor.untyped_storage torch.Tensor.__reduce_ex__ "
@@ -53,6 +54,7 @@ def hand_made() -> Iterator[Case]:
         lists_of_tensors,
         optimizer_steps,
         elsewhere,
+        of_other_torches,
     ):
         yield from group()
 
@@ -116,6 +118,8 @@ def facts() -> Iterator[Case]:
     )
     yield from each("Tensor.size Tensor.stride", floats(), -1)
     yield from each("Tensor.is_same_size is_same_size Tensor.is_set_to", floats(), floats())
+    yield from each("_has_compatible_shallow_copy_type", floats(), floats())
+    yield from each("Tensor.new", floats(), 2)
     yield from each("result_type", floats(), 3)
     yield from each("result_type", floats(), integers())
 
@@ -350,6 +354,7 @@ def in_place() -> Iterator[Case]:
     yield from doing("_mkldnn_transpose_", lambda x: torch._mkldnn_transpose_(x.to_mkldnn(), 0, 1).to_dense(), floats())
     key = torch.tensor([1, 2], dtype=torch.uint64)
     yield from each("_philox_normal_ _philox_uniform_", floats(), key)
+    yield from each("_philox_randint_", integers(), key, 0, 9)
     state = torch.zeros(3, 30, dtype=torch.int64)
     yield from each("_sobol_engine_initialize_state_", state, 3)
     yield from each("_sobol_engine_ff_", torch.zeros(3, dtype=torch.int64), 2, state, 3, 0)
@@ -515,3 +520,25 @@ def elsewhere() -> Iterator[Case]:
     yield from each("batch_norm_gather_stats_with_counts", image, image, image, ones, ones, 0.1, 1e-5, ones)
     yield from each("batch_norm_backward_reduce", image, image, ones, ones, ones, True, True, True)
     yield from each("batch_norm_backward_elemt", image, image, ones, ones, ones, ones, ones, ones)
+
+
+def of_other_torches() -> Iterator[Case]:
+    """Yield samples of what other versions of torch have, or of what their own samples leave out."""
+    yield from each("alias_copy squeeze_copy t_copy unbind_copy", floats())
+    yield from each("as_strided_copy", floats(), (2, 2), (1, 2))
+    yield from each("expand_copy", floats(), (2, 2, 3))
+    yield from each("permute_copy", floats(), (1, 0))
+    yield from each("transpose_copy", floats(), 0, 1)
+    yield from each("unsqueeze_copy", floats(), 0)
+    yield from each("grid_sampler_3d", numbers(1, 1, 3, 3, 3), numbers(1, 2, 2, 2, 3), 0, 0, False)
+    yield from each("native_group_norm", numbers(2, 4, 3), torch.ones(4), torch.zeros(4), 2, 4, 3, 2, 1e-5)
+    yield from each("Tensor.has_names", floats())
+    scale = [torch.ones(1)]
+    yield from each("_scaled_addmm_", square(), square(), square(), scale, [0], [0], scale, [0], [0])
+    # `torch.foreach` (2.15) is the public face of `torch._foreach_…`; it wants some arguments by keyword.
+    for case in lists_of_tensors():
+        name = case.op.removeprefix("torch.").replace("_foreach_", "foreach.")
+        if "addc" not in name:
+            yield from each(name, *case.args)
+        else:
+            yield from each(name, *case.args[:3], value=case.args[3])

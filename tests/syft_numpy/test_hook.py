@@ -159,6 +159,19 @@ def test_the_form_of_an_array_cannot_be_set_on_its_wrapper(hook: Any) -> None:
     assert x.shape == (2,)
 
 
+def test_what_is_private_to_arrays_is_no_operation(hook: Any) -> None:
+    # numpy 2.5 has `_set_shape` and `_set_dtype`, which would change the data under its wrapper.
+    private = [op.name for op in hook.attributes.ops if op.attr.startswith("_") and not op.attr.startswith("__")]
+    assert private == []
+
+
+@pytest.mark.parametrize(
+    "name", ["numpy.char.equal", "numpy.lib.scimath.sqrt", "numpy.lib.stride_tricks.sliding_window_view"]
+)
+def test_a_function_has_the_same_wire_name_in_every_numpy(hook: Any, name: str) -> None:
+    assert name in hook.attributes.ops
+
+
 def test_divmod(hook: Any) -> None:
     whole, rest = divmod(chain([7.0, 8.0]), 3)
     assert (data(whole).tolist(), data(rest).tolist()) == ([2.0, 2.0], [1.0, 2.0])

@@ -166,7 +166,8 @@ def test_factories(hook: Any) -> None:
 
 def test_every_published_method_of_the_hook_is_there(hook: Any) -> None:
     names = """create_shape create_wrapper create_zeros _hook_native_tensor _TorchHook__hook_properties
-        _hook_syft_tensor_methods _hook_private_tensor_methods _hook_parameters _hook_torch_module _get_hooked_func
+        _hook_syft_tensor_methods _hook_private_tensor_methods _hook_parameters _hook_worker_methods
+        _get_hooked_base_worker_method _hook_torch_module _get_hooked_func
         _get_hooked_additive_shared_method _hook_tensor _transfer_methods_to_native_tensor _hook_module
         get_hooked_method get_hooked_syft_method get_hooked_pointer_method get_hooked_multi_pointer_method
         get_hooked_additive_shared_method get_hooked_func _hook_native_tensors_and_variables

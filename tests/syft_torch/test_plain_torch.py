@@ -21,6 +21,7 @@ def make_and_add(x: torch.Tensor) -> torch.Tensor:
     return torch.relu(x) + torch.tensor([1.0, 2.0])
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:FutureWarning")  # torch 2.15 calls it so
 def test_d72_scripting_works(hook: Any) -> None:
     scripted = torch.jit.script(make_and_add)
     assert scripted(torch.zeros(2)).tolist() == [1.0, 2.0]

@@ -246,3 +246,11 @@ def test_a_plain_tensor_cannot_be_turned_into_a_chain_in_place() -> None:
 
 def _double(x: torch.Tensor) -> torch.Tensor:
     return x * 2
+
+
+@pytest.mark.parametrize("function", ["_foreach_add", "_foreach_add_", "_foreach_sub"])
+def test_an_operation_on_lists_does_not_go_around_a_rule(function: str) -> None:
+    x = PlusIsMinusTensor().on(torch.tensor([5.0]))
+    with pytest.raises(OperationNotAllowedError, match="which this operation on lists would go around"):
+        getattr(torch, function)([x], [torch.ones(1)])
+    assert torch._foreach_mul([x], 2)[0].child.child.tolist() == [10.0]

@@ -1,0 +1,97 @@
+"""What is run on workers: the same statements for us and for the ancestor.
+
+As a script it is a process that times them with this library.
+
+Python 3.7 with torch 1.4 can run this file: the ancestor's script imports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import torch
+from measure import Clock, serve
+
+ELEMENTS, POOL = 10, 40
+SAMPLES, BATCH = 2000, 32
+
+
+def clocks(bob: Any, alice: Any) -> dict[str, Callable[[], float]]:
+    """Return a clock for each statement, on two workers."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    x, y = torch.rand(ELEMENTS), torch.rand(ELEMENTS)
+    plain = {"x": x, "y": y, "bob": bob}
+    pointers = {"x": x.send(bob), "y": torch.rand(ELEMENTS).send(bob)}
+    return {
+        "plain add": Clock("x + y", plain),
+        "pointer add": Clock("x + y", pointers),
+        "send": Clock("x.send(bob)", plain),
+        "get": lambda: time_gets(bob),
+        "local epoch": Epoch(None, None),
+        "remote epoch": Epoch(bob, alice),
+    }
+
+
+def time_gets(worker: Any) -> float:
+    """Return the seconds of one get, which can be done only once for each pointer: the fastest of five pools."""
+    times = []
+    for _ in range(5):
+        pointers = [torch.rand(ELEMENTS).send(worker) for _ in range(POOL)]
+        start = perf_counter()
+        for pointer in pointers:
+            pointer.get()
+        times.append((perf_counter() - start) / POOL)
+    return min(times)
+
+
+class Epoch:
+    """One epoch of an MLP 784-128-10 over the batches of two workers, as the ancestor's tutorials train.
+
+    Without workers the same batches are trained on here; sending and fetching the model is all that is left out.
+    """
+
+    def __init__(self, *workers: Any) -> None:
+        torch.manual_seed(1)
+        self.model = torch.nn.Sequential(torch.nn.Linear(784, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        self.batches = [batch for worker in workers for batch in self.make_batches(worker, SAMPLES // len(workers))]
+
+    def make_batches(self, worker: Any, samples: int) -> list[Any]:
+        data, target = torch.rand(samples, 784), torch.randint(10, (samples,))
+        batches = [(data[i : i + BATCH].clone(), target[i : i + BATCH].clone()) for i in range(0, samples, BATCH)]
+        return batches if worker is None else [(d.send(worker), t.send(worker)) for d, t in batches]
+
+    def __call__(self) -> float:
+        start = perf_counter()
+        for data, target in self.batches:
+            self.step(data, target)
+        return perf_counter() - start
+
+    def step(self, data: Any, target: Any) -> Any:
+        location = data.location if hasattr(data, "child") else None
+        if location is not None:
+            self.model.send(location)
+        self.optimizer.zero_grad()
+        scores = torch.nn.functional.log_softmax(self.model(data), dim=1)
+        loss = torch.nn.functional.nll_loss(scores, target)
+        loss.backward()
+        self.optimizer.step()
+        if location is not None:
+            self.model.get()
+            loss = loss.get()
+        return loss
+
+
+def main() -> None:
+    from syft_core.workers.virtual import VirtualWorker  # noqa: PLC0415  # the ancestor's Python has none
+    from syft_torch.hook import TorchHook  # noqa: PLC0415
+
+    hook = TorchHook(torch)
+    serve({}, clocks(VirtualWorker(hook, id="bob"), VirtualWorker(hook, id="alice")))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""What a notebook or a file can show: chains, workers and who said what to whom; form and names, never remote values.
+
+Everything here is a pure function of what it is given, asks no worker anything and imports nothing of the library.
+"""
+
+from syft_core.pictures.boxes import chain_html, worker_html
+from syft_core.pictures.forms import end_of, form_of
+from syft_core.pictures.repeats import fold
+from syft_core.pictures.sequence import Arrow, Step, sequence_svg
+from syft_core.pictures.tables import html_table, text_table
+
+__all__ = [
+    "Arrow",
+    "Step",
+    "chain_html",
+    "end_of",
+    "fold",
+    "form_of",
+    "html_table",
+    "sequence_svg",
+    "text_table",
+    "worker_html",
+]

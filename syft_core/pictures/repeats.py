@@ -1,0 +1,47 @@
+"""Folding: what is repeated is shown once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+LONGEST = 120
+"""How many items a sequence may have to be recognised when it is repeated."""
+FARTHEST = 2_000
+"""How many items are looked at for repetitions: pictures show the beginning."""
+
+
+def fold(items: Sequence[Any], likeness: Callable[[Any], Any]) -> list[tuple[list[Any], int]]:
+    """Fold runs of alike sequences: each comes once, with the number of times it stood there.
+
+    >>> fold("xababab!", str)
+    [(['x'], 1), (['a', 'b'], 3), (['!'], 1)]
+    """
+    keys = [likeness(item) for item in items]
+    folded: list[tuple[list[Any], int]] = []
+    position = 0
+    while position < len(items):
+        length, times = _best_loop(keys, position)
+        block = list(items[position : position + length])
+        if times == 1 and folded and folded[-1][1] == 1:
+            folded[-1][0].extend(block)
+        else:
+            folded.append((block, times))
+        position += length * times
+    return folded
+
+
+def _best_loop(keys: list[Any], start: int) -> tuple[int, int]:
+    """Return length and number of the repetitions from ``start`` on that save the most lines."""
+    best, saved = (1, 1), 0
+    rest = len(keys) - start
+    if start > FARTHEST:
+        return best
+    for length in range(1, min(LONGEST, rest // 2) + 1):
+        times = 1
+        pattern = keys[start : start + length]
+        while keys[start + times * length : start + (times + 1) * length] == pattern:
+            times += 1
+        if length * (times - 1) > saved:
+            best, saved = (length, times), length * (times - 1)
+    return best

@@ -1,0 +1,200 @@
+"""Sequence diagrams as SVG: one lifeline for each who takes part, one arrow for each message, time goes down.
+
+The file stands alone: no script, no font and no link; it brings its own ground, so it reads on any page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import NamedTuple
+
+TOP, ROW, LEFT, NARROWEST = 48, 42, 90, 150
+CHARACTER = 6.7
+"""The width that is reckoned for a character of a label, in pixels."""
+
+KINDS = {
+    "compute": "computes where the data is",
+    "data": "data is sent",
+    "departure": "data leaves a worker",
+    "talk": "names and forms only",
+    "failure": "refused or failed",
+}
+"""The kinds of arrows, with their words in the legend."""
+
+_LIGHT = {
+    "ground": "#fbfbfd", "ink": "#1f2430", "faint": "#6b7285", "line": "#c6cad6", "head": "#e9ecf5",
+    "compute": "#4f5d7a", "data": "#2563eb", "departure": "#d9480f", "talk": "#9aa1b2", "failure": "#c01048",
+}  # fmt: skip
+_DARK = {
+    "ground": "#171a21", "ink": "#e6e9f0", "faint": "#98a0b3", "line": "#3d4454", "head": "#262b37",
+    "compute": "#a9b6d3", "data": "#79a8ff", "departure": "#ff9b5e", "talk": "#6d7589", "failure": "#ff7aa2",
+}  # fmt: skip
+_FORM = {
+    "text": 'font-family:system-ui,"Segoe UI","DejaVu Sans",sans-serif;text-anchor:middle',
+    ".label": "font-size:12px;paint-order:stroke;stroke-width:4px",
+    ".detail": "font-size:10px;paint-order:stroke;stroke-width:4px",
+    ".name": "font-size:13px;font-weight:600",
+    ".note": "font-size:11px;text-anchor:start",
+    ".times": "font-size:11px;text-anchor:start;font-weight:600",
+    ".life": "stroke-width:1.5;stroke-dasharray:2 4",
+    ".loop": "fill:none;stroke-dasharray:6 3",
+    ".line": "fill:none;stroke-width:1.4",
+    ".strong": "stroke-width:2.2",
+    ".broken": "stroke-dasharray:4 3",
+}
+
+
+def _colours(palette: Mapping[str, str]) -> dict[str, str]:
+    """Return rules in literal colours: not everything that draws an SVG knows the variables of CSS."""
+    rules = {
+        ".ground": "fill:{ground}",
+        "text": "fill:{ink}",
+        ".label": "stroke:{ground}",
+        ".detail": "fill:{faint};stroke:{ground}",
+        ".note": "fill:{faint}",
+        ".times": "fill:{faint}",
+        ".life": "stroke:{line}",
+        ".loop": "stroke:{line}",
+        ".head": "stroke:{line};fill:{head}",
+    }
+    for kind in KINDS:
+        rules[f".line-{kind}"], rules[f".tip-{kind}"] = f"stroke:{{{kind}}}", f"fill:{{{kind}}}"
+    return {selector: rule.format(**palette) for selector, rule in rules.items()}
+
+
+def _sheet(rules: Mapping[str, str]) -> str:
+    """Write a style sheet that concerns our own drawing only, wherever a page puts it."""
+    return "".join(f".syft-trace {selector}{{{rule}}}" for selector, rule in rules.items())
+
+
+class Arrow(NamedTuple):
+    """One message: from whom to whom, of which kind, with a label, a small line below it and words on hovering."""
+
+    start: str
+    end: str
+    kind: str
+    label: str
+    detail: str = ""
+    title: str = ""
+
+
+class Step(NamedTuple):
+    """Arrows that follow each other, and how many times they do so."""
+
+    arrows: tuple[Arrow, ...]
+    times: int = 1
+
+
+def sequence_svg(actors: Sequence[str], steps: Sequence[Step], note: str = "") -> str:
+    """Draw who said what to whom."""
+    places = _places(actors, [arrow for step in steps for arrow in step.arrows])
+    width = max([*places.values(), LEFT]) + LEFT
+    parts, y = [], float(TOP)
+    for step in steps:
+        top = y
+        y += 12 if step.times > 1 else 0
+        for arrow in step.arrows:
+            y += ROW
+            parts.append(_arrow(arrow, places, y))
+        if step.times > 1:
+            parts.append(_loop(step, places, top + 20, y + 20))
+            y += 14
+    bottom = y + 26
+    ground = [_lifeline(name, x, bottom) for name, x in places.items()]
+    kinds = dict.fromkeys(arrow.kind for step in steps for arrow in step.arrows)
+    legend, height = _legend([kind for kind in KINDS if kind in kinds], bottom + 22, width)
+    height += 22 if note else 4
+    words = f'<text class="note" x="16" y="{height - 12:g}">{escape(note)}</text>' if note else ""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="syft-trace" viewBox="0 0 {width:g} {height:g}" '
+        f'width="{width:g}" height="{height:g}" role="img"><style>{_sheet(_FORM)}{_sheet(_colours(_LIGHT))}'
+        f"@media (prefers-color-scheme:dark){{{_sheet(_colours(_DARK))}}}</style>"
+        f'<rect class="ground" width="{width:g}" height="{height:g}" rx="8"/>'
+        f"{''.join(ground)}{''.join(parts)}{legend}{words}</svg>"
+    )
+
+
+def _places(actors: Sequence[str], arrows: Sequence[Arrow]) -> dict[str, float]:
+    """Return where each lifeline stands: wide enough apart for the labels between neighbours."""
+    gaps = [float(NARROWEST)] * max(0, len(actors) - 1)
+    order = {name: number for number, name in enumerate(actors)}
+    for arrow in arrows:
+        low, high = sorted((order[arrow.start], order[arrow.end]))
+        # A label to itself stands to the right of its lifeline; others share what they span.
+        span = max(1, high - low)
+        needed = max(len(arrow.label), len(arrow.detail) * 0.85) * CHARACTER + 36
+        for gap in range(low, min(low + span, len(gaps))):
+            gaps[gap] = max(gaps[gap], needed / span)
+    places: dict[str, float] = {}
+    x = float(LEFT)
+    for name, width in zip(actors, [*gaps, 0.0], strict=False):
+        places[name] = x
+        x += width
+    return places
+
+
+def _lifeline(name: str, x: float, bottom: float) -> str:
+    half = max(40.0, len(name) * 4 + 14)
+    return (
+        f'<line class="life" x1="{x:g}" x2="{x:g}" y1="50" y2="{bottom:g}"/>'
+        f'<rect class="head" x="{x - half:g}" y="18" width="{2 * half:g}" height="32" rx="7"/>'
+        f'<text class="name" x="{x:g}" y="39">{escape(name)}</text>'
+    )
+
+
+def _arrow(arrow: Arrow, places: dict[str, float], y: float) -> str:
+    start, end = places[arrow.start], places[arrow.end]
+    style = f"line line-{arrow.kind}"
+    style += " strong" if arrow.kind in ("departure", "data", "failure") else ""
+    style += " broken" if arrow.kind in ("talk", "failure") else ""
+    if start == end:
+        tip, towards = start, -1
+        line = f'<path d="M{start:g} {y - 8:g} h26 v14 h-20" class="{style}"/>'
+        head_y = y + 6
+        label = _label(arrow, start + 34, y, "start")
+    else:
+        towards = 1 if end > start else -1
+        tip, head_y = end, y
+        line = f'<line x1="{start:g}" x2="{end - 7 * towards:g}" y1="{y:g}" y2="{y:g}" class="{style}"/>'
+        label = _label(arrow, (start + end) / 2, y, "middle")
+    head = (
+        f'<path d="M{tip:g} {head_y:g} l{-9 * towards} -4.5 v9 z" class="tip-{arrow.kind}"/>'
+        f'<circle cx="{start:g}" cy="{y if start != end else y - 8:g}" r="2.6" class="tip-{arrow.kind}"/>'
+    )
+    title = f"<title>{escape(arrow.title)}</title>" if arrow.title else ""
+    return f"<g>{title}{line}{head}{label}</g>"
+
+
+def _label(arrow: Arrow, x: float, y: float, anchor: str) -> str:
+    above, below = (y - 8, y + 13) if anchor == "middle" else (y - 4, y + 9)
+    place = "" if anchor == "middle" else ' style="text-anchor:start"'
+    detail = f'<text class="detail" x="{x:g}" y="{below:g}"{place}>{escape(arrow.detail)}</text>'
+    label = f'<text class="label" x="{x:g}" y="{above:g}"{place}>{escape(arrow.label)}</text>'
+    return label + (detail if arrow.detail else "")
+
+
+def _loop(step: Step, places: dict[str, float], top: float, bottom: float) -> str:
+    """Frame the arrows that are repeated, with the number of times on the frame."""
+    xs = [places[name] for arrow in step.arrows for name in (arrow.start, arrow.end)]
+    left, right = min(xs) - 46, max(xs) + 46
+    return (
+        f'<rect class="loop" x="{left:g}" y="{top:g}" width="{right - left:g}" height="{bottom - top:g}" rx="7"/>'
+        f'<text class="times" x="{left + 8:g}" y="{top + 15:g}">{step.times} ×</text>'  # noqa: RUF001  # times
+    )
+
+
+def _legend(kinds: Sequence[str], y: float, width: float) -> tuple[str, float]:
+    """Return the legend, in as many lines as it needs, and where it ends."""
+    parts, x = [], 16.0
+    for kind in kinds:
+        words = KINDS[kind]
+        needed = 34 + len(words) * 6.2
+        if x > 16 and x + needed > width:
+            x, y = 16.0, y + 18
+        parts.append(
+            f'<line x1="{x:g}" x2="{x + 22:g}" y1="{y - 4:g}" y2="{y - 4:g}" class="line strong line-{kind}"/>'
+            f'<text class="note" x="{x + 28:g}" y="{y:g}">{escape(words)}</text>'
+        )
+        x += needed + 14
+    return "".join(parts), y + 8

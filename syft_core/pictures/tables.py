@@ -1,0 +1,40 @@
+"""Tables, as text and as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+MOST_ROWS = 100
+"""How many rows a table shows before it says how many there are in all."""
+
+_CELL = "border:1px solid rgba(128,128,128,.4);padding:2px 8px;text-align:left"
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as text, its columns as wide as they must be.
+
+    >>> print(text_table(("who", "what"), [("bob", "add"), ("alice", "mul")]))
+    who    what
+    bob    add
+    alice  mul
+    """
+    lines = [header, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def html_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], most: int = MOST_ROWS) -> str:
+    """Return a table as HTML, the first ``most`` rows of it; every cell is escaped."""
+    head = "".join(f'<th style="{_CELL}">{escape(cell)}</th>' for cell in header)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows[:most]
+    )
+    more = f"<div>… and {len(rows) - most} more</div>" if len(rows) > most else ""
+    return (
+        '<table style="border-collapse:collapse;color:inherit">'
+        f'<caption style="text-align:left;padding:4px 0">{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+    )

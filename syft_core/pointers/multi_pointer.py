@@ -1,0 +1,145 @@
+"""MultiPointerTensor: one tensor on each of several workers, computed with all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from syft_core.exceptions import MixedLayersError
+from syft_core.hook import hook_args
+from syft_core.hook.attributes import Op
+from syft_core.hook.dispatch import dispatch
+from syft_core.hook.hook_args import Plan
+from syft_core.hook.rules import leaves, map_leaves
+from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.tensors.abstract import AbstractTensor
+
+
+class Children(dict[Any, PointerTensor]):
+    """Pointers by the id of their worker, all to tensors of one framework."""
+
+    @property
+    def framework(self) -> Any:
+        """The framework of the tensors pointed to."""
+        return next(iter(self.values())).framework
+
+
+class MultiPointerTensor(AbstractTensor):
+    """Stands for tensors of one shape on several workers: every operation runs on each of them.
+
+    Operands meet worker by worker, so two of them must be on the same workers; a number goes to all.
+    """
+
+    def __init__(self, children: Iterable[Any] = (), **identity: Any) -> None:
+        super().__init__(**identity)
+        pointers = [getattr(child, "child", None) or child for child in children]
+        self.child = Children((pointer.location.id, pointer) for pointer in pointers)
+
+    @classmethod
+    def respond(cls, op: Op, _plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run an operation on every worker, and put the results together."""
+        operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls]
+        workers = list(operands[0].child)
+        for operand in operands:
+            if operand.child.keys() != operands[0].child.keys():
+                raise MixedLayersError.attributes(op.name, cls.__name__, ("workers",))
+        results = []
+        for worker in workers:
+            own_args, own_kwargs = map_leaves(partial(_at, worker), (args, kwargs))
+            results.append(dispatch(op, own_args, own_kwargs))
+        if op.inplace:
+            return args[0]
+        return _together(results)
+
+    @property
+    def location(self) -> list[Any]:
+        """The workers, in the order in which they were given."""
+        return [pointer.location for pointer in self.child.values()]
+
+    @property
+    def shape(self) -> Any:
+        """The shape that each of the tensors has."""
+        return next(iter(self.child.values())).shape
+
+    def get(self, sum_results: bool = False, user: str | None = None, reason: str = "") -> Any:
+        """Fetch the tensors as a list in the order of the workers, or their sum."""
+        results = [pointer.get(user=user, reason=reason) for pointer in self.child.values()]
+        return _sum(results) if sum_results else results
+
+    def virtual_get(self, sum_results: bool = False) -> Any:
+        """Look at the tensors of workers in this process, which stay there; for tests and simulations only."""
+        results = [pointer.location.get_obj(pointer.id_at_location) for pointer in self.child.values()]
+        return _sum(results) if sum_results else results
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}>" + "".join(f"\n\t-> {pointer}" for pointer in self.child.values())
+
+    __repr__ = __str__
+
+
+def combine_pointers(*pointers: Any) -> Any:
+    """Return one tensor that stands for all of ``pointers``, each on a worker of its own."""
+    ends = [getattr(pointer, "child", pointer) for pointer in pointers]
+    if not ends or not all(isinstance(end, PointerTensor) for end in ends):
+        raise ValueError("cannot combine these: each must be a pointer to a tensor; send them first")
+    _require_apart(ends)
+    _require_one_shape(ends)
+    combined = MultiPointerTensor(ends)
+    return ends[0].framework.wrapper(combined)
+
+
+def _require_apart(pointers: list[PointerTensor]) -> None:
+    seen = set()
+    for pointer in pointers:
+        if pointer.location.id in seen:
+            raise ValueError(
+                f"cannot combine two pointers to worker {pointer.location.id!r}: one of them would be lost; "
+                f"move one to another worker, or add them first"
+            )
+        seen.add(pointer.location.id)
+
+
+def _require_one_shape(pointers: list[PointerTensor]) -> None:
+    shapes = [tuple(pointer.shape) for pointer in pointers]
+    for pointer, shape in zip(pointers, shapes, strict=True):
+        if shape != shapes[0]:
+            raise ValueError(
+                f"cannot combine a tensor of shape {shapes[0]} on {pointers[0].location.id!r} with one of shape "
+                f"{shape} on {pointer.location.id!r}: what stands for all has one shape; reshape one of them"
+            )
+
+
+def _at(worker: Any, leaf: Any) -> Any:
+    return leaf.child[worker] if type(leaf) is MultiPointerTensor else leaf
+
+
+def _together(results: list[Any]) -> Any:
+    """Join results of the same structure: pointers to a multi-pointer, facts that agree to the fact itself."""
+    parts = [leaves(result) for result in results]
+    if any(len(part) != len(parts[0]) for part in parts):
+        raise ValueError(
+            "cannot join the results of several workers: they have different structures; run them one by one"
+        )
+    columns = iter(zip(*parts, strict=True))
+    return map_leaves(lambda _leaf: _joined(next(columns)), results[0])
+
+
+def _joined(column: tuple[Any, ...]) -> Any:
+    if all(isinstance(part, PointerTensor) for part in column):
+        return MultiPointerTensor(column)
+    if any(part != column[0] for part in column):
+        raise ValueError("cannot join the results of several workers: they differ; run the operation on one at a time")
+    return column[0]
+
+
+def _sum(results: list[Any]) -> Any:
+    total = results[0]
+    for result in results[1:]:
+        total = total + result
+    return total
+
+
+hook_args.register_type_rule({MultiPointerTensor: hook_args.one})
+hook_args.register_forward_func({MultiPointerTensor: hook_args.pointer_found})
+hook_args.register_backward_func({MultiPointerTensor: lambda pointer, **_attributes: pointer})

@@ -1,0 +1,126 @@
+"""PrivateTensor: the layer that names the users who may have the data, and everything computed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from syft_core.exceptions import OperationNotAllowedError, SendNotPermittedError
+from syft_core.hook import hook_args
+from syft_core.hook.attributes import Op
+from syft_core.hook.dispatch import HEAD, TRANSPARENT, dispatch, forward, framework_of
+from syft_core.hook.hook_args import Plan, is_framework_tensor
+from syft_core.hook.rules import leaves, map_leaves
+from syft_core.tensors.abstract import AbstractTensor
+from syft_core.tensors.codecs import register_layer_codec
+
+
+class PrivateTensor(AbstractTensor):
+    """Restricts the data below it to ``allowed_users``.
+
+    Results of operations carry the restriction of all operands: only users whom every one of them allows. A worker
+    enforces it on every road out, also where this layer itself does not go, as for a gradient.
+    """
+
+    rank = TRANSPARENT
+    parents: tuple[Any, ...] = ()
+    """The private tensors it was computed from, where a hook records that; it keeps all of them in memory."""
+    command: str = ""
+    """The operation that computed it."""
+
+    def __init__(self, allowed_users: Iterable[str] = (), **identity: Any) -> None:
+        super().__init__(**identity)
+        self.allowed_users = frozenset(allowed_users)
+
+    def get_class_attributes(self) -> dict[str, Any]:
+        """Return the allowed users."""
+        return {"allowed_users": self.allowed_users}
+
+    def allow(self, user: str) -> bool:
+        """Say whether ``user`` may have the data."""
+        return user in self.allowed_users
+
+    def register_credentials(self, users: Iterable[str]) -> PrivateTensor:
+        """Allow these users from now on, and nobody else; results computed before keep theirs."""
+        self.allowed_users = frozenset([users] if isinstance(users, str) else users)
+        return self
+
+    @classmethod
+    def respond(cls, op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run an operation below the layer; its results are for users whom every operand allows."""
+        _require_private_target(op, args, kwargs)
+        operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls]
+        users = frozenset.intersection(*[operand.allowed_users for operand in operands])
+        if all(operand.allowed_users == users for operand in operands):
+            return forward(op, plan, args, kwargs)
+        twins = map_leaves(lambda leaf: _with_users(leaf, users) if type(leaf) is cls else leaf, (args, kwargs))
+        result = dispatch(op, *twins)
+        return _as_target(op, args, kwargs, users) if _target(op, args, kwargs) is not None else result
+
+    def __str__(self) -> str:
+        listed = ", ".join(sorted(self.allowed_users)) or "nobody"
+        return f"{type(self).__name__}>(values for {listed})"
+
+    __repr__ = __str__
+
+
+def allowed_users_of(value: Any) -> frozenset[str] | None:
+    """Return the users to whom a chain restricts itself, or None."""
+    allowed: frozenset[str] | None = None
+    while value is not None:
+        if isinstance(value, PrivateTensor):
+            allowed = value.allowed_users if allowed is None else allowed & value.allowed_users
+        value = getattr(value, "child", None)
+    return allowed
+
+
+def restricted(value: Any, users: frozenset[str] | None) -> Any:
+    """Return ``value`` as a chain that says itself that it is for ``users`` only."""
+    if users is None or allowed_users_of(value) == users:
+        return value
+    is_head = getattr(type(value), "rank", None) == HEAD
+    return framework_of(value).wrapper(PrivateTensor(users, child=value.child if is_head else value))
+
+
+def require_sendable(value: Any, user: str) -> None:
+    """Raise unless ``user`` may send the chain ``value``."""
+    allowed = allowed_users_of(value)
+    if allowed is not None and user not in allowed:
+        raise SendNotPermittedError.by(user, allowed)
+
+
+def _with_users(layer: PrivateTensor, users: frozenset[str]) -> PrivateTensor:
+    twin = PrivateTensor(users)
+    twin.child = layer.child
+    return twin
+
+
+def _target(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what an operation changes: the ``out`` of its keywords, or its first argument."""
+    if kwargs.get("out") is not None:
+        return kwargs["out"]
+    return args[0] if op.inplace or op.spelling == "setter" or op.attr == "__setitem__" else None
+
+
+def _as_target(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], users: frozenset[str]) -> Any:
+    """Restrict what an operation has changed, and return it."""
+    target = _target(op, args, kwargs)
+    for leaf in leaves(target):
+        if isinstance(leaf, PrivateTensor):
+            leaf.allowed_users = users
+    return target
+
+
+def _require_private_target(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse to change a plain tensor with what is private: it could not say so afterwards."""
+    target = _target(op, args, kwargs)
+    if target is not None and any(is_framework_tensor(type(leaf)) for leaf in leaves(target)):
+        raise OperationNotAllowedError.refused_by(
+            "PrivateTensor",
+            op.name,
+            "a plain tensor cannot be changed in place into a private one; write `x = x + y` instead",
+        )
+
+
+hook_args.default_register_tensor(PrivateTensor)
+register_layer_codec(PrivateTensor, code=254)

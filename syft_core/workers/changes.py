@@ -1,0 +1,260 @@
+"""What an operation does besides making results: it changes targets, gradients, running statistics, shared memory.
+
+Restrictions and lineage must follow the data there too. The common operation does nothing of the kind, and does not
+come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from syft_core.exceptions import ValueRefusedError
+from syft_core.hook.attributes import Op
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.rules import leaves
+from syft_core.messages import Run
+from syft_core.pointers.object_pointer import ObjectPointer, new_id
+from syft_core.pointers.pointer_tensor import CHANGES_FIRST
+from syft_core.workers.ledger import record
+from syft_core.workers.permissions import may_leave, require_permission
+from syft_core.workers.store import Lineage, Stored, lineage_of
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+CHANGES_UNCOUNTED = _words(
+    "batch_norm native_batch_norm cudnn_batch_norm miopen_batch_norm instance_norm batch_norm_update_stats "
+    "batch_norm_gather_stats batch_norm_gather_stats_with_counts fused_moving_avg_obs_fake_quant"
+)
+"""Operations that change running statistics among their arguments, which torch does not count as a change."""
+CHANGES_SOME = CHANGES_UNCOUNTED | _words("embedding embedding_bag")
+"""Operations that may change one of their arguments on the way: running statistics, renormed weights."""
+TELLS_FORM = _words(
+    "nonzero argwhere flatnonzero masked_select unique unique_consecutive unique_dim unique_all unique_counts "
+    "unique_inverse unique_values bincount one_hot compress extract trim_zeros intersect1d setdiff1d setxor1d union1d "
+    "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc coalesce _nnz indices values "
+    "histogram histogramdd histogram2d histogram_bin_edges _pack_padded_sequence _pad_packed_sequence"
+)
+"""Operations whose results have a form that depends on values."""
+TELLS_BY_TENSOR = _words(
+    "repeat_interleave repeat tile tensor_split split split_with_sizes array_split hsplit vsplit dsplit delete insert "
+    "view reshape expand narrow unflatten resize new_zeros new_ones new_full new_empty new_tensor interpolate pad "
+    "combinations full select_scatter slice_scatter"
+)
+"""The same, where one of the arguments that are sizes or positions is itself a tensor."""
+UNSET = _words("empty_like new_empty new_empty_strided")
+"""Operations that give memory as they find it: what others have left there."""
+BEYOND = _words("as_strided as_strided_copy as_strided_scatter resize resize_as _resize_output")
+"""Operations that look beyond a tensor into the memory of which it may be a part."""
+WATCHED = (
+    UNSET | BEYOND | _words("backward where __getitem__") | CHANGES_FIRST | CHANGES_SOME | TELLS_FORM | TELLS_BY_TENSOR
+)
+"""Operations that need a closer look even where nothing is private."""
+
+Compute = Callable[[], Any]
+
+
+def run_watched(
+    worker: Any, op: Op, message: Run, sender: Any, args: Any, kwargs: Any, parents: list[Stored], compute: Compute
+) -> Any:
+    """Run an operation, and let restrictions and lineage follow whatever it changes."""
+    if _tells_form(op, args, kwargs) and not may_leave(worker, parents, sender):
+        raise ValueRefusedError.form(op.name, str(worker.id))
+    if op.operation in UNSET:
+        return _zeroed(compute())
+    if op.operation == "backward":
+        return _run_backward(worker, parents, compute)
+    if op.operation in BEYOND:
+        compute = _within(worker, op, parents, compute)
+    return _run_noting(worker, op, message, parents, compute)
+
+
+def _run_noting(worker: Any, op: Op, message: Run, parents: list[Stored], compute: Compute) -> Any:
+    """Run an operation, and find out which of its arguments it changes."""
+    access, _ = lineage = lineage_of(parents)
+    if op.operation not in CHANGES_SOME and all(parent.access is access for parent in parents):
+        result = compute()
+        if op.operation in CHANGES_FIRST:
+            note_changes(worker, op, message, parents, lineage)
+        return result
+    before = [_version(parent.value) for parent in parents]
+    uncounted = parents[1:] if op.operation in CHANGES_UNCOUNTED else ()
+    copies = [(parent, _copy_of_statistics(parent.value)) for parent in uncounted]
+    result = compute()
+    for parent, version in zip(parents, before, strict=True):
+        if version is None or _version(parent.value) != version:
+            _change(worker, parent, lineage)
+    for parent, copy in copies:
+        if copy is not None and not (copy == _end(parent.value)).all():
+            _change(worker, parent, lineage)
+    if op.operation in CHANGES_FIRST:
+        note_changes(worker, op, message, parents, lineage)
+    return result
+
+
+def note_changes(worker: Any, op: Op, message: Run, parents: list[Stored], lineage: Lineage) -> None:
+    """Let what an operation changed take over the lineage of all its operands."""
+    if message.kwargs.get("out") is not None:
+        targets = [
+            worker.object_store.entry(leaf._id_at_location)
+            for leaf in leaves(message.kwargs["out"])
+            if isinstance(leaf, ObjectPointer)
+        ]
+    elif message.args and isinstance(message.args[0], ObjectPointer):
+        targets = parents[:1]
+    else:  # Lists of tensors, of which an optimizer's step changes several.
+        targets = parents
+    for target in targets:
+        _change(worker, target, lineage)
+
+
+def _change(worker: Any, target: Stored, lineage: Lineage) -> None:
+    access, sources = lineage
+    before, target.access, target.sources = target.access, access, sources
+    if access != before:
+        _spread(worker, target)
+
+
+def _spread(worker: Any, changed: Stored) -> None:
+    """Let everything that shares memory with an object that has become more private be as private."""
+    memory = set(_memory(changed.value))
+    for entry in worker.object_store.entries():
+        if entry is not changed and not memory.isdisjoint(_memory(entry.value)):
+            entry.access, entry.sources = lineage_of([entry, changed])
+
+
+def _memory(value: Any) -> Iterator[Any]:
+    end = _end(value)
+    if end is None:
+        return
+    framework = framework_of(end)
+    yield framework.memory_of(end)
+    if _keeps_gradient(end) and end.grad is not None:
+        yield framework.memory_of(end.grad)
+
+
+def _end(value: Any) -> Any:
+    """Return what a chain ends in, or None when that is elsewhere, or no tensor."""
+    while (child := getattr(value, "child", None)) is not None:
+        value = child
+    return value if hasattr(value, "shape") and not isinstance(value, ObjectPointer) else None
+
+
+def _version(value: Any) -> int | None:
+    """Return how often a tensor was changed, or None where that is not counted though it may have been.
+
+    numpy does not count, and does not change arguments unless its name or ``out`` says so.
+    """
+    end = _end(value)
+    if end is None:
+        return 0
+    return None if getattr(end, "is_inference", bool)() else getattr(end, "_version", 0)
+
+
+def _copy_of_statistics(value: Any) -> Any:
+    end = _end(value)
+    return None if end is None or getattr(end, "requires_grad", False) else framework_of(end).copy(end)
+
+
+# --- memory
+
+
+def _zeroed(result: Any) -> Any:
+    """Return memory without what others have left in it."""
+    end = _end(result)
+    (end.detach() if hasattr(end, "detach") else end)[...] = 0
+    return result
+
+
+def _within(worker: Any, op: Op, parents: list[Stored], compute: Compute) -> Compute:
+    """Keep an operation from looking into memory that its operand is a part of, or that others have left."""
+    ends = [end for parent in parents if (end := _end(parent.value)) is not None]
+    if any(framework_of(end).is_part(end) for end in ends):
+        raise ValueRefusedError.beyond(op.name, str(worker.id))
+    if not (op.inplace and ends):
+        return compute
+    shown = ends[0].numel()
+
+    def compute_and_clear() -> Any:
+        result = compute()
+        ends[0].view(-1)[shown:] = 0
+        return result
+
+    return compute_and_clear
+
+
+# --- gradients
+
+
+class _Gradient(NamedTuple):
+    """The gradient of an object before a backward pass."""
+
+    entry: Stored
+    end: Any
+    value: Any
+    version: int | None
+    copy: Any
+
+
+def _run_backward(worker: Any, parents: list[Stored], compute: Compute) -> Any:
+    before = [_gradient(entry) for entry in worker.object_store.entries() if _keeps_gradient(_end(entry.value))]
+    result = compute()
+    changed = [old for old in before if old.end.grad is not old.value or _version_of(old.end.grad) != old.version]
+    for old in changed:
+        _change(worker, old.entry, lineage_of([old.entry, *parents]))
+    for old in changed:
+        if old.entry.origin is not None:
+            _give_back(worker, old)
+    return result
+
+
+def _keeps_gradient(end: Any) -> bool:
+    return getattr(end, "requires_grad", False) is True and (end.is_leaf or end.retains_grad)
+
+
+def _gradient(entry: Stored) -> _Gradient:
+    end = _end(entry.value)
+    grad = end.grad
+    kept = framework_of(end).copy(grad) if entry.origin is not None and grad is not None else None
+    return _Gradient(entry, end, grad, _version_of(grad), kept)
+
+
+def _version_of(grad: Any) -> int | None:
+    return None if grad is None else _version(grad)
+
+
+def _give_back(worker: Any, old: _Gradient) -> None:
+    """Send the gradient that an object just got to the object that it is a copy of; backward goes on there."""
+    origin = old.entry.origin
+    receiver = origin.location
+    gradient = old.end.grad if old.copy is None else old.end.grad - old.copy
+    user = worker.identity_of(receiver, None)
+    require_permission(worker.policy, old.entry, user, old.end.id, str(worker.id))
+    record(worker, old.entry, old.end.id, user, str(receiver.id), "its gradient went back")
+    framework = origin.framework
+    sent = worker.hand_over(gradient.detach(), receiver)
+    receiver.ask(Run(framework.ALIAS, framework.method("backward").name, (origin, sent), {}, new_id()), worker)
+
+
+# --- forms
+
+
+def _tells_form(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Say whether the form of the result may depend on values."""
+    operation = op.operation
+    if operation in TELLS_FORM:
+        return True
+    if operation == "where":
+        return len(args) + len(kwargs) == 1
+    if operation == "__getitem__":
+        return any(map(_is_mask_or_bound, args[1] if type(args[1]) is tuple else args[1:]))
+    return operation in TELLS_BY_TENSOR and any(hasattr(leaf, "ndim") for leaf in leaves((args[1:], kwargs)))
+
+
+def _is_mask_or_bound(index: Any) -> bool:
+    if type(index) is slice:
+        return any(hasattr(bound, "ndim") for bound in (index.start, index.stop, index.step))
+    return any(str(getattr(leaf, "dtype", "")).rpartition(".")[2] in ("bool", "uint8") for leaf in leaves(index))

@@ -1,0 +1,391 @@
+"""Trace: who asked whom to compute what, as a table and as a sequence diagram; names and forms, never values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS, UNARY_OPERATORS
+from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.rules import leaves
+from syft_core.messages import (
+    Call,
+    Describe,
+    Fetch,
+    Forward,
+    GetBack,
+    Lease,
+    Message,
+    Placed,
+    Release,
+    Run,
+    Search,
+    SendOn,
+    Store,
+    Tag,
+)
+from syft_core.pictures import Arrow, Step, end_of, fold, form_of, html_table, sequence_svg, text_table
+from syft_core.pointers.object_pointer import ObjectPointer
+
+traces: list[Trace] = []
+"""The traces that are on; empty most of the time, and a worker looks no further then."""
+
+MOST_EVENTS = 20_000
+"""How many messages a trace remembers; it counts the rest."""
+MOST_ROWS = 60
+"""How many arrows are drawn, and lines printed, unless more are asked for."""
+
+
+@dataclass(slots=True)
+class Event:
+    """One message: who said what to whom, about which objects, and what came of it."""
+
+    kind: str
+    """The type of the message: ``Run``, ``Fetch``, …"""
+    operation: str
+    """What was asked for: ``add``, ``backward``, ``send``, ``get``, ``move``, …"""
+    sender: str
+    receiver: str
+    objects: tuple[int | str, ...]
+    """The ids of the objects that the message names, on their worker."""
+    results: tuple[int | str, ...] = ()
+    """The ids under which the results are kept."""
+    form: str = ""
+    """The form of what was computed, sent or fetched, if it is known."""
+    bytes: int | None = None
+    """How many bytes went to and fro; None when nothing was serialised."""
+    seconds: float = 0.0
+    departs: bool = False
+    """Whether data left a worker that holds it for others."""
+    error: str | None = None
+    """The type of the error that came back."""
+
+    @property
+    def direction(self) -> tuple[str, str]:
+        """From whom to whom it goes: what is fetched goes from the worker that was asked to the one that asked."""
+        fetched = self.kind == "Fetch" and self.error is None
+        return (self.receiver, self.sender) if fetched else (self.sender, self.receiver)
+
+    def likeness(self) -> tuple[Any, ...]:
+        """Return what two messages share when one is a repetition of the other."""
+        return self.kind, self.operation, self.sender, self.receiver, self.form, self.departs, self.error
+
+
+class Trace:
+    """The messages between workers while a ``with`` block runs, oldest first.
+
+    It prints as a table, is drawn by ``svg()``, saved by ``save("picture.svg")`` and shown by a notebook. What a loop
+    repeats is shown once, with the number of times.
+    """
+
+    HEADER = ("times", "from", "to", "what", "objects", "results", "form", "bytes", "ms")
+
+    def __init__(self, limit: int = MOST_EVENTS) -> None:
+        self.limit = limit
+        self.events: list[Event] = []
+        self.unseen = 0
+        """How many messages came after ``limit`` of them."""
+
+    def __enter__(self) -> Trace:
+        traces.append(self)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        traces.remove(self)
+
+    def note(self, event: Event) -> None:
+        """Write down one message."""
+        if len(self.events) < self.limit:
+            self.events.append(event)
+        else:
+            self.unseen += 1
+
+    # --- what came of it
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def __getitem__(self, index: int) -> Event:
+        return self.events[index]
+
+    @property
+    def departures(self) -> list[Event]:
+        """The messages with which data left a worker."""
+        return [event for event in self.events if event.departs]
+
+    def summary(self) -> str:
+        """Return one line: how many messages, departures, bytes and milliseconds."""
+        carried = sum(event.bytes or 0 for event in self.events)
+        parts = [_count(len(self.events) + self.unseen, "message"), _count(len(self.departures), "departure")]
+        if carried:
+            parts.append(_bytes(carried))
+        # What workers ask of each other meanwhile is part of the time of the one who asked first.
+        waited = sum(event.seconds for event in self.events if event.sender == self.events[0].sender)
+        return ", ".join([*parts, f"{waited * 1e3:.1f} ms"])
+
+    # --- how it looks
+
+    def __str__(self) -> str:
+        return self.table()
+
+    __repr__ = __str__
+
+    def table(self, rows: int | None = MOST_ROWS) -> str:
+        """Return the messages as text, the first ``rows`` lines of them; None means all."""
+        if not self.events:
+            return "nothing was said"
+        lines, more = self._lines(rows)
+        return "\n".join([text_table(self.HEADER, lines), *([more] if more else []), self.summary()])
+
+    def svg(self, rows: int | None = MOST_ROWS) -> str:
+        """Return a sequence diagram, the first ``rows`` arrows of it; None means all."""
+        blocks, more = self._blocks(rows)
+        names = _Names(self.events)
+        steps = [Step(tuple([names.arrow(event) for event in block]), times) for block, times in blocks]
+        drawn = [name for step in steps for arrow in step.arrows for name in (arrow.start, arrow.end)]
+        first = [self.events[0].sender] if self.events else []
+        return sequence_svg(
+            list(dict.fromkeys([*first, *drawn])), steps, "; ".join(filter(None, [self.summary(), more]))
+        )
+
+    def save(self, path: str | Path, rows: int | None = MOST_ROWS) -> Path:
+        """Write the sequence diagram into a file and return its path."""
+        path = Path(path)
+        path.write_text(self.svg(rows), encoding="utf-8")
+        return path
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def _repr_html_(self) -> str:
+        lines, more = self._lines(MOST_ROWS)
+        caption = "; ".join(filter(None, [self.summary(), more]))
+        table = html_table(caption, self.HEADER, lines)
+        return f"<div>{self.svg()}<details><summary>table</summary>{table}</details></div>"
+
+    def _lines(self, rows: int | None) -> tuple[list[tuple[str, ...]], str]:
+        blocks, more = self._blocks(rows)
+        lines = []
+        for block, times in blocks:
+            for number, event in enumerate(block):
+                lines.append((_bracket(number, len(block), times), *_cells(event)))
+        return lines, more
+
+    def _blocks(self, rows: int | None) -> tuple[list[tuple[list[Event], int]], str]:
+        """Return the messages with repetitions folded, and what to say of those that are left out."""
+        shown, left, drawn = [], rows, 0
+        for block, times in fold(self.events, Event.likeness):
+            if left is not None and left <= 0:
+                break
+            kept = block if left is None else block[:left]
+            shown.append((kept, times))
+            drawn += len(block) * times if len(kept) == len(block) else len(kept)
+            left = None if left is None else left - len(kept)
+        more = len(self.events) - drawn + self.unseen
+        return shown, f"{_count(more, 'later message')} not shown" if more > 0 else ""
+
+
+def trace(limit: int = MOST_EVENTS) -> Trace:
+    """Write down what workers say to each other while a ``with`` block runs."""
+    return Trace(limit)
+
+
+# --- writing it down
+
+
+def record(worker: Any, message: Message, sender: Any) -> Any:
+    """Let ``worker`` carry a message, and write into all traces what was asked and what came of it."""
+    event = _event(worker, message, sender)
+    for active in traces:
+        active.note(event)
+    before = worker.stats.bytes_in + worker.stats.bytes_out
+    start = time.perf_counter()
+    try:
+        reply = worker.carry(message, sender)
+    except BaseException as error:
+        event.error = type(error).__name__
+        event.departs = False
+        raise
+    finally:
+        event.seconds = time.perf_counter() - start
+        event.bytes = (worker.stats.bytes_in + worker.stats.bytes_out - before) or None
+    if isinstance(message, Fetch):
+        event.form = form_of(reply)
+    elif isinstance(message, Run | Call):
+        event.results = tuple([leaf.id for leaf in leaves(reply) if isinstance(leaf, Placed)])
+        event.form = _form_there(worker, event.results or event.objects[:1] if reply is None else event.results)
+    return reply
+
+
+def _event(worker: Any, message: Message, sender: Any) -> Event:
+    """Describe a message before it is carried, without keeping anything of it alive."""
+    operation, objects, results = _ABOUT[type(message)](message)
+    event = Event(
+        type(message).__name__,
+        operation,
+        str(getattr(sender, "id", "?")),
+        str(worker.id),
+        tuple(objects),
+        tuple(results),
+    )
+    if isinstance(message, Store):
+        event.form = form_of(message.value)
+    # A client sends what is its own; a worker that sends on what it holds for others lets it go.
+    event.departs = isinstance(message, Fetch) or (
+        _carries_data(message) and not getattr(sender, "is_client_worker", False)
+    )
+    return event
+
+
+def _carries_data(message: Message) -> bool:
+    """Say whether tensors themselves go along with a message, and not only their names."""
+    carried = message.value if isinstance(message, Store) else getattr(message, "args", ())
+    return any(is_framework_tensor(type(end_of(leaf))) for leaf in leaves(carried))
+
+
+def _form_there(worker: Any, ids: Sequence[int | str]) -> str:
+    """Return the forms of objects on a worker, where it can be seen from here."""
+    store = worker.object_store
+    return ", ".join([form_of(store.entry(id).value) for id in ids if id in store])
+
+
+_About = tuple[str, Sequence[Any], Sequence[Any]]
+
+
+def _about_run(message: Run) -> _About:
+    return operation_name(message.op), _pointed_to((message.args, message.kwargs)), ()
+
+
+def _about_call(message: Call) -> _About:
+    return "call", [message.id, *_pointed_to((message.args, message.kwargs))], ()
+
+
+def _about_forward(message: Forward) -> _About:
+    name = "copy" if message.keep else "move"
+    return f"{name} to {message.destination.id}", [_place(message.id, message.attr)], [message.new_id]
+
+
+_ABOUT: dict[type[Message], Callable[[Any], _About]] = {
+    Store: lambda message: ("publish" if message.publish else "send", (), (message.id,)),
+    Run: _about_run,
+    Call: _about_call,
+    Fetch: lambda message: ("get a copy" if message.keep else "get", (_place(message.id, message.attr),), ()),
+    Forward: _about_forward,
+    Lease: lambda message: ("lease", message.ids, ()),
+    Release: lambda message: ("release", message.ids, ()),
+    Describe: lambda message: ("ask the form", (_place(message.id, message.attr),), ()),
+    Tag: lambda message: ("tag", (message.id,), ()),
+    SendOn: lambda message: (f"send on to {message.destination.id}", (message.id,), ()),
+    GetBack: lambda message: ("get back", (message.id,), ()),
+    Search: lambda message: (f"search {' '.join(map(str, message.query))}".strip(), (), ()),
+}
+
+
+def _pointed_to(args: Any) -> list[Any]:
+    return [_place(leaf.id_at_location, leaf.point_to_attr) for leaf in leaves(args) if isinstance(leaf, ObjectPointer)]
+
+
+def _place(id: int | str, attr: str | None) -> int | str:
+    return f"{id}::{attr}" if attr else id
+
+
+def operation_name(op: str) -> str:
+    """Return the short name of an operation of an op table.
+
+    >>> [operation_name(f"frame.Tensor.{name}") for name in ("__add__", "__imul__", "grad.__get__", "relu_")]
+    ['add', 'mul_', 'grad', 'relu_']
+    """
+    *path, attr = op.split(".")
+    if attr in ("__get__", "__set__"):
+        return path[-1] if attr == "__get__" else f"set {path[-1]}"
+    for table in (OPERATORS, COMPARATORS, UNARY_OPERATORS, REFLECTED_OPERATORS):
+        if attr in table:
+            return table[attr]
+    return f"{INPLACE_OPERATORS[attr]}_" if attr in INPLACE_OPERATORS else attr
+
+
+# --- words
+
+
+class _Names:
+    """Short names for ids in a diagram: #1, #2, … in the order in which they appear."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._names: dict[str, str] = {}
+        for event in events:
+            for id in (*event.objects, *event.results):
+                self._names.setdefault(str(id).partition("::")[0], f"#{len(self._names) + 1}")
+
+    def of(self, id: int | str) -> str:
+        """Return the short name of an id, with the attribute that it may have."""
+        plain, _, attr = str(id).partition("::")
+        return self._names[plain] + (f".{attr}" if attr else "")
+
+    def arrow(self, event: Event) -> Arrow:
+        """Return how a message is drawn: data in the direction in which it goes."""
+        start, end = event.direction
+        details = [event.form, _bytes(event.bytes) if event.bytes else "", f"{event.seconds * 1e3:.2f} ms", event.error]
+        return Arrow(
+            start,
+            end,
+            _arrow_kind(event),
+            self._label(event),
+            " · ".join(filter(None, details)),
+            " ".join(_cells(event)),
+        )
+
+    def _label(self, event: Event) -> str:
+        objects, results = ", ".join(map(self.of, event.objects)), ", ".join(map(self.of, event.results))
+        if event.kind in ("Run", "Call"):
+            label = f"{event.operation}({_shortened(objects)})"
+            return f"{label} → {_shortened(results)}" if results else label
+        if event.kind == "Forward":
+            return f"{event.operation}: {objects} → {results}"
+        return f"{event.operation} {_shortened(objects or results)}".strip()
+
+
+def _arrow_kind(event: Event) -> str:
+    if event.error is not None:
+        return "failure"
+    if event.departs:
+        return "departure"
+    return {"Run": "compute", "Call": "compute", "Store": "data"}.get(event.kind, "talk")
+
+
+def _cells(event: Event) -> tuple[str, ...]:
+    return (
+        event.sender,
+        event.receiver,
+        event.operation + (f" ✗ {event.error}" if event.error else ""),
+        _shortened(" ".join(map(str, event.objects)), 64),
+        _shortened(" ".join(map(str, event.results)), 64),
+        event.form + (" leaves" if event.departs else ""),
+        str(event.bytes or ""),
+        f"{event.seconds * 1e3:.3f}",
+    )
+
+
+def _bracket(number: int, length: int, times: int) -> str:
+    if times == 1:
+        return ""
+    if length == 1:
+        return f"{times} x"
+    return f"┌ {times} x" if number == 0 else "└" if number == length - 1 else "│"
+
+
+def _shortened(text: str, most: int = 34) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _bytes(number: int) -> str:
+    return f"{number} B" if number < 1_000 else f"{number / 1e3:.1f} kB" if number < 1e6 else f"{number / 1e6:.1f} MB"

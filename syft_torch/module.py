@@ -1,0 +1,242 @@
+"""The names that a hook adds to ``nn.Module``: send a model, train it where the data is, and get it back.
+
+A module changes in place. Its Parameter objects, their ids and whatever refers to them (optimizers, tied weights) stay
+the same; only their data is elsewhere. Buffers travel along, and so do gradients that exist.
+
+Note [Helpers on a remote module]
+~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+Two things that torch's modules do make plain tensors here although the data is elsewhere: recurrent layers start from
+zeros, and ``load_state_dict`` copies from a file. While a module is elsewhere, hooks of torch's own kind on it
+(forward and load-state-dict pre-hooks) put these where they belong. They go when the module comes back, so that a
+module at home is exactly what it was, and can be saved.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import torch
+from torch import nn
+
+from syft_core.exceptions import InvalidTensorForRemoteGetError, WorkerError
+from syft_core.hook.hook import current_worker
+from syft_torch.parameter import Journey, fetched, location_of, moved, relocate, sent
+
+
+def send(module: Any, *workers: Any, force_send: bool = False) -> Any:
+    """Send parameters and buffers to a worker, in place, and return the module itself.
+
+    ``force_send`` is a word of the published interface; a module is sent either way.
+    """
+    if len(workers) != 1:
+        raise WorkerError(
+            f"cannot send a {_name(module)} to {len(workers)} workers: its parameters can be in one place only; "
+            f"send a copy to each, e.g. `model.copy().send(bob)`"
+        )
+    layers = _layers(module)
+    tensors = _tensors(layers)
+    destination = _owner_of(tensors).get_worker(workers[0])
+    for tensor in tensors:
+        if (where := location_of(tensor)) is not None:
+            raise WorkerError(
+                f"cannot send a {_name(module)} to {destination.id!r}: it is on {where.id!r}; "
+                f"write `model.move({destination.id})`, or `model.get()` first"
+            )
+    _travel(layers, tensors, sent(destination))
+    return module
+
+
+def get(module: Any, user: str | None = None, reason: str = "") -> Any:
+    """Fetch parameters and buffers from their worker, in place, and return the module itself."""
+    layers = _layers(module)
+    _travel(layers, _elsewhere(module, layers, "get"), fetched(user, reason))
+    return module
+
+
+def move(module: Any, destination: Any) -> Any:
+    """Let parameters and buffers go from their worker to another, in place, and return the module itself."""
+    layers = _layers(module)
+    away = _elsewhere(module, layers, "move")
+    here = _owner_of(away)
+    destination = here.get_worker(destination)
+    if destination is here:
+        return get(module)
+    _travel(layers, [tensor for tensor in away if location_of(tensor) is not destination], moved(destination))
+    return module
+
+
+def end_get(module: Any) -> Any:
+    """Let the module's worker fetch what it holds pointers to, after ``remote_send``; return the module itself."""
+    for tensor in _elsewhere(module, _layers(module), "end_get"):
+        with suppress(InvalidTensorForRemoteGetError):  # The worker has the data already.
+            tensor.remote_get()
+    return module
+
+
+def location(module: Any) -> Any:
+    """Return the worker that holds the module's data, or None when it is here."""
+    return location_of(next(itertools.chain(module.parameters(), module.buffers()), None))
+
+
+def owner(module: Any) -> Any:
+    """Return the worker that the module belongs to."""
+    return _owner_of([*itertools.islice(itertools.chain(module.parameters(), module.buffers()), 1)])
+
+
+class AddedName:
+    """A name added to ``nn.Module`` that steps aside for a user's own submodule, parameter or buffer of that name.
+
+    It is no ``property``, because ``torch.jit.script`` compiles the properties of a module's class.
+    """
+
+    def __init__(self, function: Callable[..., Any], is_attribute: bool = False) -> None:
+        self.function = function
+        self.is_attribute = is_attribute
+        self.__doc__ = function.__doc__
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, module: Any, _owner: type | None = None) -> Any:
+        if module is None:
+            return self.function
+        for own in ("_modules", "_parameters", "_buffers"):
+            if self.name in module.__dict__.get(own, ()):
+                return module.__dict__[own][self.name]
+        return self.function(module) if self.is_attribute else self.function.__get__(module)
+
+
+ADDED_TO_MODULES: dict[str, AddedName] = {
+    "send": AddedName(send),
+    "send_": AddedName(send),
+    "get": AddedName(get),
+    "get_": AddedName(get),
+    "move": AddedName(move),
+    "end_get": AddedName(end_get),
+    "copy": AddedName(copy.deepcopy),
+    "location": AddedName(location, is_attribute=True),
+    "owner": AddedName(owner, is_attribute=True),
+}
+"""What a hook sets on ``nn.Module``."""
+for _word, _added in ADDED_TO_MODULES.items():
+    _added.__set_name__(nn.Module, _word)
+
+
+# --- the journey of a module
+
+
+def _layers(module: Any) -> list[Any]:
+    """Return the module and everything in it; refuse TorchScript, which hands out its tensors by copied reference."""
+    layers = list(module.modules())
+    if any(isinstance(layer, torch.jit.ScriptModule) for layer in layers):
+        raise WorkerError(
+            f"cannot send a {_name(module)}: it is, or contains, TorchScript, whose tensors cannot be exchanged; "
+            f"send the module that it was made from"
+        )
+    return layers
+
+
+def _tensors(layers: list[Any]) -> list[Any]:
+    """Return parameters and buffers, each once, however many names it has."""
+    own = (tensor for layer in layers for tensor in _own_tensors(layer))
+    return list({id(tensor): tensor for tensor in own}.values())
+
+
+def _own_tensors(layer: Any) -> list[Any]:
+    return [tensor for tensor in (*layer._parameters.values(), *layer._buffers.values()) if tensor is not None]
+
+
+def _owner_of(tensors: list[Any]) -> Any:
+    return tensors[0].owner if tensors else current_worker()
+
+
+def _elsewhere(module: Any, layers: list[Any], verb: str) -> list[Any]:
+    """Return the tensors that are on a worker; refuse a module that is here altogether."""
+    tensors = _tensors(layers)
+    away = [tensor for tensor in tensors if location_of(tensor) is not None]
+    if tensors and not away:
+        raise WorkerError(f"cannot {verb} a {_name(module)}: it is here; send it first, e.g. `model.send(bob)`")
+    return away
+
+
+def _travel(layers: list[Any], tensors: list[Any], journey: Journey) -> None:
+    with _without_weak_references(layers):
+        relocate(tensors, journey)
+    for layer in layers:
+        _set_helpers(layer)
+
+
+@contextmanager
+def _without_weak_references(layers: list[Any]) -> Iterator[None]:
+    """Let recurrent layers forget, for a moment, their weak references to weights, which swapping does not allow."""
+    recurrent = [layer for layer in layers if isinstance(layer, nn.RNNBase)]
+    for layer in recurrent:
+        layer._flat_weight_refs = [None] * len(layer._flat_weights)
+    try:
+        yield
+    finally:
+        for layer in recurrent:
+            layer._flat_weight_refs = [None if w is None else weakref.ref(w) for w in layer._flat_weights]
+
+
+def _name(module: Any) -> str:
+    return type(module).__name__
+
+
+# --- helpers while a module is elsewhere; see Note [Helpers on a remote module]
+
+
+def _set_helpers(layer: Any) -> None:
+    """Put helpers on a layer that is elsewhere, and take them off one that is here."""
+    _remove_helpers(layer)
+    if any(location_of(tensor) is not None for tensor in _own_tensors(layer)):
+        layer._register_load_state_dict_pre_hook(_send_what_is_loaded, with_module=True)
+        if isinstance(layer, nn.RNNBase | nn.RNNCellBase):
+            layer.register_forward_pre_hook(_start_from_zeros, with_kwargs=True)
+
+
+def _remove_helpers(layer: Any) -> None:
+    if loaders := layer._load_state_dict_pre_hooks:
+        for key in [key for key, loader in loaders.items() if getattr(loader, "hook", None) is _send_what_is_loaded]:
+            del loaders[key]
+    if starters := layer._forward_pre_hooks:
+        for key in [key for key, starter in starters.items() if starter is _start_from_zeros]:
+            del starters[key]
+            layer._forward_pre_hooks_with_kwargs.pop(key, None)
+
+
+def _send_what_is_loaded(layer: Any, state_dict: dict[str, Any], prefix: str, *_rest: Any) -> None:
+    """Send the local values of a state dict to the parameters and buffers that they are loaded into."""
+    for name, tensor in itertools.chain(layer._parameters.items(), layer._buffers.items()):
+        value = state_dict.get(prefix + name)
+        where = location_of(tensor)
+        if isinstance(value, torch.Tensor) and where is not None and location_of(value) is None:
+            state_dict[prefix + name] = value.detach().send(where)
+
+
+def _start_from_zeros(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Give a recurrent layer its initial zeros beside its input."""
+    given = args[1] if len(args) > 1 else kwargs.get("hx")
+    data = args[0] if args else kwargs["input"]
+    if given is not None or not isinstance(data, torch.Tensor) or location_of(data) is None:
+        return None
+    zeros = _cell_zeros(layer, data) if isinstance(layer, nn.RNNCellBase) else _layer_zeros(layer, data)
+    return args[:1], {**kwargs, "hx": zeros}
+
+
+def _cell_zeros(cell: Any, data: Any) -> Any:
+    zeros = data.new_zeros(*data.shape[:-1], cell.hidden_size)
+    return (zeros, zeros) if isinstance(cell, nn.LSTMCell) else zeros
+
+
+def _layer_zeros(layer: Any, data: Any) -> Any:
+    shape = data.shape
+    batch = () if len(shape) == 2 else (shape[0 if layer.batch_first else 1],)
+    count = layer.num_layers * (2 if layer.bidirectional else 1)
+    hidden = data.new_zeros(count, *batch, layer.proj_size or layer.hidden_size)
+    return (hidden, data.new_zeros(count, *batch, layer.hidden_size)) if layer.mode == "LSTM" else hidden

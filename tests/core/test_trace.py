@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import toy
+from syft_toy.hook import ToyHook
+from toy_layers import Watcher
+
+import syft_core
+from syft_core.messages import Describe, Fetch, Forward, Message, Run, Search, Store, Tag
+from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.workers import trace as tracing
+from syft_core.workers.base import BaseWorker
+from syft_core.workers.handlers import HANDLERS
+from syft_core.workers.trace import Event, Trace, operation_name, trace, traces
+
+SECRET = 8675309.0
+
+
+@pytest.fixture
+def me(hook: ToyHook) -> Any:
+    return hook.local_worker
+
+
+@pytest.fixture
+def bob(hook: ToyHook) -> BaseWorker:
+    return BaseWorker(hook, id="bob")
+
+
+def add(worker: BaseWorker, hook: ToyHook, first: int, second: int, result: int) -> Any:
+    pointers = [PointerTensor(worker, id, hook.attributes, garbage_collect_data=False) for id in (first, second)]
+    return worker.ask(Run("toy", "toy.Vector.__add__", tuple(pointers), {}, result), hook.local_worker)
+
+
+def test_who_computed_what_where_is_written_down(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
+    with trace() as seen:
+        bob.ask(Store(1, toy.Vector([SECRET, SECRET])), me)
+        bob.ask(Store(2, toy.Vector([1.0, 1.0])), me)
+        add(bob, hook, 1, 2, 3)
+        bob.ask(Fetch(3), me)
+
+    assert [(e.kind, e.operation, e.sender, e.receiver, e.objects, e.results, e.form, e.departs) for e in seen] == [
+        ("Store", "send", "me", "bob", (), (1,), "Vector[2]", False),
+        ("Store", "send", "me", "bob", (), (2,), "Vector[2]", False),
+        ("Run", "add", "me", "bob", (1, 2), (3,), "Vector[2]", False),
+        ("Fetch", "get", "me", "bob", (3,), (), "Vector[2]", True),
+    ]
+    assert all(event.seconds > 0 for event in seen)
+    assert all(event.bytes is None for event in seen)
+
+
+def test_no_value_is_written_down(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
+    with trace() as seen:
+        bob.ask(Store(1, toy.Vector([SECRET])), me)
+        add(bob, hook, 1, 1, 2)
+        bob.ask(Fetch(2), me)
+
+    shown = "".join([str(seen), seen.svg(), seen._repr_html_(), repr(seen.events)])
+    assert str(SECRET) not in shown
+    assert str(2 * SECRET) not in shown
+
+
+def test_a_trace_keeps_no_data_alive(me: Any, bob: BaseWorker) -> None:
+    x = Watcher().on(toy.Vector([1.0]))
+    with trace() as seen:
+        bob.ask(Store(1, x), me)
+        bob.clear_objects()
+    gone = weakref.ref(x)
+
+    del x
+    gc.collect()
+
+    assert gone() is None
+    assert len(seen) == 1
+
+
+def test_nothing_is_written_down_outside_the_block(me: Any, bob: BaseWorker) -> None:
+    with trace() as seen:
+        pass
+    bob.ask(Store(1, toy.Vector([1.0])), me)
+
+    assert len(seen) == 0
+    assert traces == []
+    assert str(seen) == "nothing was said"
+    assert ElementTree.fromstring(seen.svg()).tag.endswith("svg")
+
+
+def test_traces_overlap_and_end_in_any_order(me: Any, bob: BaseWorker) -> None:
+    first, second = Trace(), Trace()
+    with first:
+        second.__enter__()
+        bob.ask(Search(()), me)
+    bob.ask(Search(()), me)
+    second.__exit__()
+
+    assert (len(first), len(second)) == (1, 2)
+    assert traces == []
+
+
+def test_a_trace_ends_when_the_block_fails(bob: BaseWorker) -> None:
+    with pytest.raises(ZeroDivisionError), trace():
+        _ = 1 / 0
+
+    assert traces == []
+
+
+def test_a_failure_is_written_down_and_goes_on(me: Any, bob: BaseWorker) -> None:
+    with trace() as seen, pytest.raises(syft_core.exceptions.ObjectNotFoundError):
+        bob.ask(Fetch(404), me)
+
+    assert seen[0].error == "ObjectNotFoundError"
+    assert not seen[0].departs
+    assert "✗ ObjectNotFoundError" in str(seen)
+    assert "refused or failed" in seen.svg()
+
+
+def test_data_that_a_worker_sends_on_departs(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
+    alice = BaseWorker(hook, id="alice")
+    with trace() as seen:
+        bob.ask(Store(1, toy.Vector([1.0])), me)
+        bob.ask(Forward(1, None, alice, 2), me)
+
+    assert [(e.operation, e.sender, e.receiver) for e in seen] == [
+        ("send", "me", "bob"),
+        ("move to alice", "me", "bob"),
+        ("send", "bob", "alice"),
+    ]
+    assert [(e.sender, e.receiver) for e in seen.departures] == [("bob", "alice")]
+
+
+def test_sending_a_pointer_on_is_no_departure_of_data(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
+    alice = BaseWorker(hook, id="alice")
+    pointer = PointerTensor(alice, 1, hook.attributes, garbage_collect_data=False)
+    with trace() as seen:
+        bob.ask(Store(1, hook.attributes.wrapper(pointer)), alice)
+
+    assert seen.departures == []
+
+
+def test_every_message_has_words() -> None:
+    assert set(HANDLERS) == set(tracing._ABOUT)
+
+
+@pytest.mark.parametrize(
+    ("message", "operation"),
+    [
+        (Describe(1), "ask the form"),
+        (Tag(1, ("#a",)), "tag"),
+        (Search(("#a", "#b")), "search #a #b"),
+        (Fetch(1, keep=True), "get a copy"),
+        (Store(9, None, publish=True), "publish"),
+    ],
+)
+def test_messages_are_named_as_users_name_them(me: Any, bob: BaseWorker, message: Message, operation: str) -> None:
+    bob.ask(Store(1, toy.Vector([1.0])), me)
+    with trace() as seen:
+        bob.ask(message, me)
+
+    assert seen[0].operation == operation
+
+
+@pytest.mark.parametrize(
+    ("op", "name"),
+    [
+        ("toy.Vector.__radd__", "add"),
+        ("toy.Vector.__ge__", "ge"),
+        ("toy.Vector.grad.__set__", "set grad"),
+        ("toy.nn.functional.relu", "relu"),
+    ],
+)
+def test_operations_have_short_names(op: str, name: str) -> None:
+    assert operation_name(op) == name
+
+
+def test_a_loop_is_shown_once(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
+    bob.ask(Store(0, toy.Vector([1.0])), me)
+    with trace() as seen:
+        for number in range(0, 200, 2):
+            add(bob, hook, number, 0, number + 1)
+            bob.ask(Describe(number + 1), me)
+            bob.object_store.put(number + 2, bob.object_store.remove(number + 1, "renamed"))
+
+    assert len(seen) == 200
+    table = str(seen).splitlines()
+    assert len(table) == 4
+    assert table[1].startswith("┌ 100 x")
+    assert table[-1].startswith("200 messages, 0 departures")
+    assert "100 ×" in seen.svg()  # noqa: RUF001  # times
+    assert seen.svg().count("<g>") == 2
+
+
+def test_a_long_trace_is_cut_and_says_so() -> None:
+    seen = Trace(limit=150)
+    for number in range(160):
+        seen.note(Event("Search", f"search #{number * number}", "me", "bob", ()))
+
+    assert len(seen) == 150
+    assert "100 later messages not shown" in seen.svg()
+    assert "100 later messages not shown" in str(seen)
+    assert seen.svg(rows=None).count("<g>") == 150
+    assert "10 later messages not shown" in seen.table(rows=None)
+
+
+def test_a_diagram_is_saved_as_a_file_that_a_browser_opens(me: Any, bob: BaseWorker, tmp_path: Path) -> None:
+    with trace() as seen:
+        bob.ask(Search(("<&>",)), me)
+
+    path = seen.save(tmp_path / "seen.svg")
+
+    assert ElementTree.parse(path).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+    assert seen._repr_svg_() == path.read_text(encoding="utf-8")
+
+
+def test_the_facade_has_it() -> None:
+    assert syft_core.trace is trace

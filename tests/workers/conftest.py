@@ -1,0 +1,64 @@
+"""Workers for every test, once with messages handed over as they are and once through the wire format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(params=[False, True], ids=["in_process", "by_wire"])
+def serialize(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def hook() -> Iterator[Any]:
+    torch = pytest.importorskip("torch")
+    from syft_torch.hook import TorchHook  # noqa: PLC0415  # torch may be missing
+
+    with TorchHook(torch) as hook:
+        yield hook
+
+
+@pytest.fixture
+def me(hook: Any) -> Any:
+    return hook.local_worker
+
+
+@pytest.fixture
+def bob(hook: Any, serialize: bool) -> Any:
+    return worker(hook, "bob", serialize)
+
+
+@pytest.fixture
+def alice(hook: Any, serialize: bool) -> Any:
+    return worker(hook, "alice", serialize)
+
+
+@pytest.fixture
+def numpy_hook() -> Iterator[Any]:
+    numpy = pytest.importorskip("numpy")
+    from syft_numpy.hook import NumpyHook  # noqa: PLC0415  # numpy may be missing
+
+    with NumpyHook(numpy) as hook:
+        yield hook
+
+
+@pytest.fixture
+def carol(numpy_hook: Any, serialize: bool) -> Any:
+    """A worker that knows numpy."""
+    return worker(numpy_hook, "carol", serialize)
+
+
+@pytest.fixture
+def dave(numpy_hook: Any, serialize: bool) -> Any:
+    """A second worker that knows numpy."""
+    return worker(numpy_hook, "dave", serialize)
+
+
+def worker(hook: Any, id: str, serialize: bool) -> Any:
+    from syft_core.workers.virtual import VirtualWorker  # noqa: PLC0415  # the frameworks may be missing
+
+    return VirtualWorker(hook, id=id, serialize=serialize)

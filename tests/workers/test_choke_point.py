@@ -1,0 +1,184 @@
+"""No operation on a pointer brings a value here, whatever the framework offers: all of the op tables are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("numpy")
+pytest.importorskip("expecttest", reason="torch's own samples need it")
+
+import numpy as np
+import torch
+
+from syft_core.exceptions import NotCollocatedError, ValueRefusedError
+from syft_core.hook.attributes import describe_op
+from syft_core.messages import Run
+from syft_core.workers.virtual import VirtualWorker
+from syft_numpy.wrapper import Wrapper as NumpyWrapper
+
+from ..surface.numpy_surface import NumpySurface
+from ..surface.torch_surface import TorchSurface
+from .remote_surface import CAME_HERE, RemoteSurface, same
+
+# The samples use what the frameworks deprecate, and leave the domain of some functions.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+HEADS: dict[str, Any] = {"torch": lambda tensor: tensor, "numpy": lambda array: NumpyWrapper(np.asarray(array))}
+SHOWS_ITSELF = {"torch.Tensor.__repr__", "torch.Tensor.__format__"}
+"""What prints the pointer, and its id, which is another each time."""
+
+
+@pytest.fixture(scope="module", params=["torch", "numpy"])
+def surface(request: pytest.FixtureRequest) -> Iterator[Any]:
+    made = {"torch": TorchSurface, "numpy": NumpySurface}[request.param]()
+    with made.hooked():
+        yield made
+
+
+@pytest.mark.parametrize("private", [False, True], ids=["free", "private"])
+def test_what_an_operation_tells_does_not_depend_on_values(surface: Any, private: bool) -> None:
+    """Of a private tensor, neither shapes of results nor texts of errors depend on them either."""
+    remote = RemoteSurface(surface, HEADS[surface.name], private=private, serialize=False)
+    telling, came, ran, tried = {}, set(), 0, 0
+    for op in surface.ops:
+        for case in remote.cases(op):
+            one, other = (remote.told(remote.call(case, change)) for change in (None, surface.other_values))
+            tried += 1
+            ran += not (isinstance(one[0], type) and issubclass(one[0], Exception))
+            if not same(one, other) and not case.form_only and op.name not in SHOWS_ITSELF:
+                telling[op.name] = (one, other)
+            if CAME_HERE in one:
+                came.add(op.name)
+
+    assert telling == {}
+    assert came == set()
+    assert ran > 0.85 * tried
+
+
+def test_what_reveals_values_is_refused_at_both_ends(surface: Any) -> None:
+    remote = RemoteSurface(surface, HEADS[surface.name], private=False, serialize=False)
+    revealing = [op for op in surface.ops if op.reveals or op.local]
+    first, second = (remote.head(surface.copy(np.ones(2) if surface.name == "numpy" else torch.ones(2))) for _ in "ab")
+    p, q = first.send(remote.worker), second.send(remote.worker)
+
+    for op in revealing:
+        with pytest.raises(ValueRefusedError):
+            remote.worker.ask(Run(surface.name, op.name, (p.child, q.child), {}, 1), remote.me)
+    assert len(revealing) > 10
+    assert remote.count() == 2
+
+
+@pytest.fixture
+def bob(hook: Any) -> Any:
+    return VirtualWorker(hook, id="bob")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda p: p.item(),
+        lambda p: p.tolist(),
+        lambda p: p.numpy(),
+        lambda p: bool(p),
+        lambda p: float(p),
+        lambda p: int(p),
+        lambda p: complex(p),
+        lambda p: [1, 2, 3][p.long()],
+        lambda p: 1.0 in p,
+        lambda p: p.equal(p),
+        lambda p: torch.allclose(p, p),
+        lambda p: p.is_nonzero(),
+        lambda p: p.data_ptr(),
+        lambda p: p.storage(),
+        lambda p: p.untyped_storage(),
+        lambda p: np.asarray(p),
+        lambda p: p.apply_(lambda x: x),
+        lambda p: p.register_hook(print),
+        lambda p: torch.tensor(p),
+        lambda p: __import__("pickle").dumps(p),
+    ],
+)
+def test_what_users_try_is_refused(bob: Any, ask: Any) -> None:
+    p = torch.tensor(7.0).send(bob)
+
+    with pytest.raises((ValueRefusedError, RuntimeError)) as caught:
+        ask(p)
+    assert "7" not in str(caught.value).replace(str(p.id_at_location), "").replace(str(p.child.id), "")
+
+
+def test_printing_and_formatting_show_the_pointer(bob: Any) -> None:
+    p = torch.tensor(7.5).send(bob)
+
+    for text in (f"{p}", str(p), repr(p), format(p, ">80"), f"{[p]}"):
+        assert "PointerTensor" in text
+        assert "7.5" not in text
+
+
+def test_a_new_operation_that_answers_with_a_number_is_refused_by_the_worker(hook: Any, bob: Any) -> None:
+    telling = describe_op("torch.tell", lambda x: float(x.sum()), "function")
+    hook.attributes.ops.add(telling)
+    try:
+        p = torch.ones(2).send(bob)
+        with pytest.raises(ValueRefusedError):
+            bob.ask(Run("torch", "torch.tell", (p.child,), {}, 1), hook.local_worker)
+    finally:
+        del hook.attributes.ops.by_name["torch.tell"], hook.attributes.ops.by_func[telling.func]
+
+
+# --- a plain tensor is never changed with what is elsewhere
+
+
+@pytest.mark.parametrize("shape", [(), (3,)], ids=["a number", "a vector"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plain, p: plain.add_(p),
+        lambda plain, p: plain.__setitem__(..., p),
+        lambda plain, p: plain.copy_(p),
+        lambda plain, p: torch.add(p, p, out=plain),
+        lambda plain, p: torch.max(p, 0, out=(plain, plain.long())),
+        lambda plain, p: torch._foreach_add_([plain], [p]),
+        lambda plain, p: plain.lerp_(p, 0.5),
+        lambda plain, p: plain.masked_fill_(p > 0, 1.0),
+    ],
+)
+def test_a_tensor_here_is_not_changed_with_one_elsewhere(bob: Any, shape: tuple[int, ...], change: Any) -> None:
+    plain, p = torch.zeros(shape), torch.ones(shape).send(bob)
+
+    with pytest.raises(NotCollocatedError, match="it would change a tensor of this process with one on 'bob'"):
+        change(plain, p)
+    assert plain.eq(0).all()
+
+
+def test_an_operator_in_place_makes_a_new_pointer_of_a_number_and_leaves_the_number_alone(bob: Any) -> None:
+    plain, p = torch.tensor(1.0), torch.tensor(2.0).send(bob)
+
+    result = plain
+    result += p
+
+    assert plain.item() == 1.0
+    assert result.get().item() == 3.0
+
+
+@pytest.mark.parametrize("shape", [(), (3,)], ids=["a number", "a vector"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plain, p: np.add(p, p, out=plain),
+        lambda plain, p: np.copyto(plain, p),
+        lambda plain, p: np.put(plain, 0, p),
+        lambda plain, p: np.add.at(plain, ..., p),
+    ],
+)
+def test_an_array_here_is_not_changed_with_one_elsewhere(
+    numpy_hook: Any, carol: Any, shape: tuple[int, ...], change: Any
+) -> None:
+    plain, p = np.zeros(shape), numpy_hook.ones(shape).send(carol)
+
+    with pytest.raises(NotCollocatedError):
+        change(plain, p)
+    assert (plain == 0).all()

@@ -1,0 +1,481 @@
+"""Private tensors: who may have the data, on every road out of a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from syft_core.exceptions import (
+    GetNotPermittedError,
+    OperationNotAllowedError,
+    SendNotPermittedError,
+    ValueRefusedError,
+)
+from syft_core.messages import Fetch, Forward, SendOn
+from syft_core.tensors.logging import LoggingTensor
+from syft_core.tensors.private import PrivateTensor
+from syft_core.workers import permissions
+
+F = torch.nn.functional
+
+
+@pytest.fixture
+def secret(bob: Any) -> Any:
+    """A pointer of ours to data at bob that is for alice only."""
+    return stored(bob, ["alice"], [1.0, 2.0, 3.0])
+
+
+@pytest.fixture
+def public(bob: Any) -> Any:
+    return torch.tensor([10.0, 20.0, 30.0]).send(bob)
+
+
+def stored(worker: Any, users: list[str], numbers: list[float], requires_grad: bool = False) -> Any:
+    tensor = torch.tensor(numbers, requires_grad=requires_grad)
+    worker.load_data([tensor.private_tensor(users).tag(f"#{id(tensor)}")])
+    (pointer,) = worker.search(f"#{id(tensor)}")
+    return pointer
+
+
+def refused(p: Any) -> bool:
+    """Say whether no road brings the data here, not even over another worker."""
+    elsewhere = p.location.id
+    with pytest.raises(GetNotPermittedError):
+        p.copy().get()
+    with pytest.raises(GetNotPermittedError):
+        p.get()
+    with pytest.raises(GetNotPermittedError):
+        p.move("alice" if elsewhere != "alice" else "bob")
+    return True
+
+
+# --- here
+
+
+def test_a_private_tensor_names_its_users_and_hides_its_values(hook: Any) -> None:
+    x = torch.tensor([1.0]).private_tensor(allowed_users=["alice", "bob"])
+
+    assert (x.allow("alice"), x.allow("eve")) == (True, False)
+    assert repr(x) == "(Wrapper)>PrivateTensor>(values for alice, bob)"
+    assert isinstance(torch.tensor([1.0]).private_tensor("bob", no_wrap=True), PrivateTensor)
+
+
+def test_credentials_can_be_registered(hook: Any) -> None:
+    x = torch.tensor([1.0]).private_tensor()
+
+    assert x.register_credentials(["eve"]) is x
+    assert x.allow("eve")
+    with pytest.raises(TypeError, match="the tensor is not private"):
+        torch.tensor([1.0]).register_credentials(["eve"])
+
+
+def test_a_tensor_that_is_not_private_allows_everybody(hook: Any) -> None:
+    assert torch.tensor([1.0]).allow("anybody")
+
+
+def test_results_are_for_users_whom_all_operands_allow(hook: Any) -> None:
+    x = torch.tensor([1.0]).private_tensor(["alice", "bob"])
+    y = torch.tensor([1.0]).private_tensor(["bob", "eve"])
+
+    for z in (x + y, torch.stack([x, y]), torch.add(input=x, other=y)):
+        assert z.child.allowed_users == {"bob"}
+    assert (x + 1).child.allowed_users == {"alice", "bob"}
+
+
+def test_changing_a_private_tensor_with_another_restricts_it(hook: Any) -> None:
+    x = torch.tensor([1.0]).private_tensor(["alice", "bob"])
+    y = torch.tensor([1.0]).private_tensor(["bob", "eve"])
+
+    assert x.add_(y) is x
+
+    assert x.child.allowed_users == {"bob"}
+    assert x.child.child.tolist() == [2.0]
+
+
+def test_a_plain_tensor_is_not_changed_with_a_private_one(hook: Any) -> None:
+    x, y = torch.tensor([1.0]), torch.tensor([1.0]).private_tensor(["bob"])
+
+    for change in (lambda: x.add_(y), lambda: torch.add(y, y, out=x), lambda: x.__setitem__(0, y[0])):
+        with pytest.raises(OperationNotAllowedError, match="a plain tensor cannot be changed in place"):
+            change()
+    assert x.tolist() == [1.0]
+
+
+def test_a_pointer_cannot_be_made_private(public: Any) -> None:
+    with pytest.raises(TypeError, match="its worker decides"):
+        public.private_tensor(["me"])
+
+
+# --- sending
+
+
+def test_only_an_allowed_user_sends_a_private_tensor(bob: Any, me: Any) -> None:
+    x = torch.tensor([1.0]).private_tensor(["alice"])
+
+    with pytest.raises(SendNotPermittedError, match="cannot send a private tensor as 'me': its owner allows alice"):
+        x.send(bob)
+    with pytest.raises(SendNotPermittedError):
+        x.send(bob, user="eve")
+    me.user = "alice"
+    assert x.send(bob).location is bob
+
+
+def test_a_claimed_name_does_not_send(bob: Any) -> None:
+    x = torch.tensor([1.0]).private_tensor(["alice"])
+
+    with pytest.raises(SendNotPermittedError, match="cannot send as 'alice': the sender is 'me'"):
+        x.send(bob, user="alice")
+
+
+# --- every road out
+
+
+def test_the_allowed_user_gets_it_and_it_stays_private(secret: Any, bob: Any, me: Any) -> None:
+    me.user = "alice"
+
+    x = secret.get()
+
+    assert x.child.allowed_users == {"alice"}
+    assert x.child.child.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_nobody_else_gets_it(secret: Any, bob: Any, alice: Any) -> None:
+    assert refused(secret)
+    assert len(bob.ledger) == 0
+
+
+def test_claiming_to_be_an_allowed_user_is_refused(secret: Any) -> None:
+    with pytest.raises(GetNotPermittedError, match="the sender is known here as 'me', and a name proves nothing"):
+        secret.get(user="alice")
+
+
+def test_a_user_may_confirm_who_it_is(public: Any) -> None:
+    assert public.get(user="me").tolist() == [10.0, 20.0, 30.0]
+
+
+DERIVED: dict[str, Callable[[Any, Any], Any]] = {
+    "operator": lambda s, p: s + 1,
+    "mixed": lambda s, p: p + s,
+    "mixed function": lambda s, p: torch.stack([p, s]),
+    "keyword": lambda s, p: torch.add(input=p, other=s),
+    "view": lambda s, p: s[:1],
+    "alias": lambda s, p: s.contiguous(),
+    "copy": lambda s, p: s.copy(),
+    "clone": lambda s, p: s.clone(),
+    "detach": lambda s, p: s.detach(),
+    "data": lambda s, p: s.data,
+    "data of a result": lambda s, p: (s * 2).data,
+    "part of a result": lambda s, p: s.max(0)[1],
+    "chunk": lambda s, p: torch.chunk(s, 3)[2],
+    "comparison": lambda s, p: s > p,
+    "index": lambda s, p: p[s.long() - 1],
+    "out": lambda s, p: torch.mul(s, p, out=s.clone()),
+    "autograd.grad": lambda s, p: torch.autograd.grad((p.requires_grad_() * s).sum(), p)[0],
+    "attribute": lambda s, p: s.attr("data"),
+    "shape keeper": lambda s, p: torch.where(s > 2, s, p),
+    "chain above": lambda s, p: LoggingTensor().on(s + p),
+}
+
+
+@pytest.mark.parametrize("way", DERIVED)
+def test_what_is_computed_from_it_is_as_private(secret: Any, public: Any, alice: Any, way: str) -> None:
+    assert refused(DERIVED[way](secret, public))
+
+
+CHANGES: dict[str, Callable[[Any, Any], Any]] = {
+    "in place": lambda s, p: p.add_(s),
+    "operator": lambda s, p: p.__iadd__(s),
+    "out": lambda s, p: torch.mul(s, s, out=p),
+    "item": lambda s, p: p.__setitem__(slice(0, 1), s[:1]),
+    "copy_": lambda s, p: p.copy_(s),
+    "view": lambda s, p: p.view(-1).add_(s),
+    "data": lambda s, p: setattr(p, "data", s),
+    "data in place": lambda s, p: p.data.add_(s),
+    "grad": lambda s, p: setattr(p, "grad", s),
+    "foreach": lambda s, p: torch._foreach_add_([p], [s]),
+}
+
+
+@pytest.mark.parametrize("way", CHANGES)
+def test_what_is_changed_with_it_is_as_private_or_the_change_is_refused(
+    secret: Any, public: Any, alice: Any, way: str
+) -> None:
+    try:
+        CHANGES[way](secret, public)
+    except OperationNotAllowedError:
+        assert public.get().tolist() == [10.0, 20.0, 30.0]
+    else:
+        assert refused(public)
+
+
+def restricted_but_plain(bob: Any, secret: Any) -> Any:
+    """Return a pointer to a plain tensor at bob that is restricted because of how it came about: a gradient."""
+    w = torch.tensor([0.0, 0.0, 0.0], requires_grad=True).send(bob)
+    (w * secret).sum().backward()
+    return w
+
+
+def test_a_gradient_from_private_data_is_as_private(secret: Any, bob: Any, alice: Any) -> None:
+    w = torch.tensor([0.0, 0.0, 0.0], requires_grad=True).send(bob)
+    made_there = torch.zeros_like(w.detach(), requires_grad=True)
+    between = w * 2
+    loss = (w * secret + made_there * secret + between * secret).sum()
+    between.retain_grad()
+
+    loss.backward()
+
+    for p in (w, made_there, between):
+        with pytest.raises(GetNotPermittedError):
+            p.grad.get()
+        with pytest.raises(GetNotPermittedError):
+            p.grad.copy().get()
+        assert refused(p)
+
+
+def test_a_gradient_seen_through_an_older_view_is_as_private(secret: Any, bob: Any, alice: Any) -> None:
+    w = torch.tensor([0.0, 0.0, 0.0], requires_grad=True).send(bob)
+    (w * 1).sum().backward()
+    view = w.grad.view(-1)
+
+    (w * secret).sum().backward()
+
+    assert refused(view)
+
+
+def test_other_tensors_that_need_gradients_stay_free(secret: Any, bob: Any) -> None:
+    free = torch.tensor([1.0], requires_grad=True).send(bob)
+    (free * 1).sum().backward()
+
+    restricted_but_plain(bob, secret)
+
+    assert free.get().grad.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("way", [name for name in CHANGES if name not in ("data",)])
+def test_a_restriction_without_a_layer_spreads_too(secret: Any, public: Any, bob: Any, alice: Any, way: str) -> None:
+    gradient = restricted_but_plain(bob, secret).grad
+
+    CHANGES[way](gradient, public)
+
+    assert refused(public)
+
+
+def test_everything_that_shares_memory_with_what_became_private_is_private(
+    secret: Any, public: Any, bob: Any, alice: Any
+) -> None:
+    older = public[1:]
+    gradient = restricted_but_plain(bob, secret).grad
+
+    public.view(-1).add_(gradient)
+
+    assert refused(older)
+    assert refused(public)
+
+
+def test_running_statistics_of_private_data_are_private(secret: Any, bob: Any, alice: Any) -> None:
+    gradient = restricted_but_plain(bob, secret).grad
+    mean, variance = torch.zeros(3).send(bob), torch.ones(3).send(bob)
+
+    F.batch_norm(torch.stack([gradient, gradient]), mean, variance, training=True)
+
+    assert refused(mean)
+    assert refused(variance)
+
+
+def test_weights_that_only_met_private_data_stay_free(secret: Any, bob: Any) -> None:
+    w = torch.ones(3, 3).send(bob)
+
+    secret @ w
+
+    assert w.get().shape == (3, 3)
+
+
+def test_a_pointer_to_a_pointer_is_no_way_around(secret: Any, bob: Any, alice: Any, me: Any) -> None:
+    over_alice = secret.send(alice)
+
+    with pytest.raises(GetNotPermittedError):
+        over_alice.get().get()
+    over_alice = secret.send(alice)
+    over_alice.remote_get()  # alice may have it, and keeps it private
+    with pytest.raises(GetNotPermittedError):
+        over_alice.get()
+    with pytest.raises(GetNotPermittedError):
+        (over_alice * 1).get()
+
+
+def test_a_restriction_without_a_layer_travels_over_another_worker(secret: Any, bob: Any, alice: Any) -> None:
+    w = restricted_but_plain(bob, secret)
+    over_alice = w.send(alice)
+
+    over_alice.remote_get()
+
+    with pytest.raises(GetNotPermittedError):
+        over_alice.get()
+
+
+def test_no_message_brings_it_out(secret: Any, bob: Any, alice: Any, me: Any) -> None:
+    id = secret.id_at_location
+
+    for message in (
+        Fetch(id),
+        Fetch(id, "data", True),
+        Fetch(id, "grad", True, "alice"),
+        Forward(id, None, alice, 1, True),
+        Forward(id, "data", alice, 2),
+        SendOn(id, alice),
+    ):
+        with pytest.raises(GetNotPermittedError):
+            bob.ask(message, me)
+    assert (alice.objects_count, len(bob.ledger)) == (0, 0)
+
+
+def test_an_allowed_user_may_move_it_and_it_stays_private(bob: Any, alice: Any, me: Any) -> None:
+    p = stored(bob, ["me"], [1.0])
+
+    q = p.move(alice)
+    me.user = "eve"
+
+    with pytest.raises(GetNotPermittedError):
+        q.get()
+
+
+def test_the_owner_of_a_worker_may_allow_others_later(secret: Any, bob: Any) -> None:
+    bob.get_obj(secret.id_at_location).register_credentials(["me"])
+
+    assert secret.get().child.child.tolist() == [1.0, 2.0, 3.0]
+
+
+# --- what an answer tells
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda s: s[s > 2],
+        lambda s: s.nonzero(),
+        lambda s: s.unique(),
+        lambda s: torch.masked_select(s, s > 2),
+        lambda s: torch.bincount(s.long()),
+        lambda s: F.one_hot(s.long()),
+        lambda s: torch.repeat_interleave(s, s.long()),
+        lambda s: torch.where(s > 2),
+        lambda s: s.to_sparse(),
+        lambda s: s[s[0].long() :],
+        lambda s: s.new_zeros(s[0].long()),
+        lambda s: torch.zeros_like(s).expand(s[1].long(), 3),
+    ],
+)
+def test_shapes_that_would_tell_values_are_refused(secret: Any, public: Any, ask: Callable[[Any], Any]) -> None:
+    with pytest.raises(ValueRefusedError, match="the shape of its result depends on values"):
+        ask(secret)
+    ask(public)
+
+
+def test_errors_do_not_quote_private_values(secret: Any, public: Any, bob: Any) -> None:
+    with pytest.raises(ValueRefusedError) as caught:
+        public[secret.long() * 1000]
+    assert "1000" not in str(caught.value)
+    assert "IndexError" in str(caught.value)
+    assert caught.value.__cause__ is None
+
+    with pytest.raises(IndexError, match="out of bounds"):
+        public[public.long() * 1000]
+
+
+def test_a_worker_that_lets_nothing_leave_tells_no_shapes_either(public: Any, bob: Any) -> None:
+    bob.policy = permissions.nothing
+
+    with pytest.raises(ValueRefusedError):
+        public[public > 15]
+    with pytest.raises(GetNotPermittedError, match="this worker lets nothing leave"):
+        public.get()
+
+
+def test_a_worker_may_let_only_published_things_leave(public: Any, bob: Any) -> None:
+    bob.policy = permissions.only_published
+
+    with pytest.raises(GetNotPermittedError, match="only published objects"):
+        (public + 1).get()
+    assert public.publish().get().tolist() == [10.0, 20.0, 30.0]
+
+
+# --- what lies beside the data
+
+
+def test_memory_that_others_left_is_not_shown(bob: Any) -> None:
+    secret = stored(bob, ["alice"], [7.0] * 3000)
+    public = torch.zeros(3000).send(bob)
+
+    for _ in range(20):
+        secret * 1  # made and dropped: its memory is free
+        for unset in (torch.empty_like(public), public.new_empty(3000), public.new_empty_strided((3000,), (1,))):
+            assert unset.get().eq(0).all()
+        secret * 1
+        assert torch.ones(1).send(bob).clone().resize_(3000).get()[1:].eq(0).all()
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda v: v.as_strided((5,), (1,), 10),
+        lambda v: torch.as_strided(v, (5,), (1,), 10),
+        lambda v: torch.as_strided_copy(v, (5,), (1,), 10),
+        lambda v: v.resize_(100),
+        lambda v: v.resize_as_(v.new_zeros(100)),
+        lambda v: v.detach().as_strided((5,), (1,), 10),
+    ],
+)
+def test_the_rest_of_a_tensor_of_which_a_part_was_given_is_not_shown(bob: Any, look: Callable[[Any], Any]) -> None:
+    whole = torch.arange(1000.0)
+    bob.load_data([whole[:3].tag("#part")])
+    (part,) = bob.search("#part")
+
+    with pytest.raises(ValueRefusedError, match="is a part of a larger one"):
+        look(part)
+    assert part.clone().as_strided((2,), (2,)).get().tolist() == [0.0, 2.0]
+
+
+# --- lineage
+
+
+def test_every_departure_names_what_it_was_computed_from(public: Any, bob: Any) -> None:
+    other = torch.tensor([1.0, 1.0, 1.0]).send(bob)
+    w = torch.zeros(3, requires_grad=True).send(bob)
+    ids = {p.id_at_location for p in (public, other, w)}
+
+    ((w * public) + other).sum().backward()
+    w.grad.get(reason="step")
+
+    assert set(bob.ledger[-1].sources) == ids
+    assert bob.ledger[-1].form == "Tensor[3]"
+
+
+def test_changes_in_place_enter_the_lineage(public: Any, bob: Any) -> None:
+    other = torch.tensor([1.0, 1.0, 1.0]).send(bob)
+    ids = {public.id_at_location, other.id_at_location}
+
+    public.add_(other)
+    public.get()
+
+    assert set(bob.ledger[-1].sources) == ids
+
+
+def test_arrays_are_protected_like_tensors(numpy_hook: Any, carol: Any) -> None:
+    carol.load_data([numpy_hook.array([1.0, 2.0]).private_tensor(["dave"]).tag("#x")])
+    (secret,) = carol.search("#x")
+    public = numpy_hook.array([1.0, 2.0]).send(carol)
+
+    for derived in (secret, secret + public, secret[:1], public + secret, secret.copy()):
+        with pytest.raises(GetNotPermittedError):
+            derived.get()
+    with pytest.raises(ValueRefusedError):
+        secret[secret > 1]
+    with pytest.raises((OperationNotAllowedError, GetNotPermittedError)):
+        public.__iadd__(secret).get()
+    assert public.get().child.tolist() == [1.0, 2.0]

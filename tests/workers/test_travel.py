@@ -1,0 +1,508 @@
+"""Sending, fetching and moving: who has the object afterwards, and what the pointer says of it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from syft_core.exceptions import (
+    AlreadyRetrievedError,
+    InvalidTensorForRemoteGetError,
+    ObjectNotFoundError,
+    WorkerNotFoundError,
+)
+from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.tensors.logging import LoggingTensor
+
+
+@pytest.fixture
+def x(hook: Any) -> Any:
+    return torch.tensor([1.0, 2.0, 3.0])
+
+
+# --- send
+
+
+def test_a_tensor_that_was_sent_stays_here_and_shares_no_memory_with_the_worker(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+
+    x.add_(1)
+
+    assert p.get().tolist() == [1.0, 2.0, 3.0]
+    assert x.tolist() == [2.0, 3.0, 4.0]
+
+
+def test_a_pointer_knows_where_its_object_is(x: Any, bob: Any, me: Any) -> None:
+    p = x.send(bob)
+
+    assert (p.location, p.owner, p.child.owner) == (bob, me, me)
+    assert p.id_at_location in bob._objects
+    assert isinstance(p.child, PointerTensor)
+    assert repr(p) == f"(Wrapper)>[PointerTensor | me:{p.child.id} -> bob:{p.id_at_location}]"
+
+
+def test_a_worker_may_be_named_by_its_id(x: Any, bob: Any) -> None:
+    assert x.send("bob").location is bob
+
+
+def test_each_send_is_an_object_of_its_own(x: Any, bob: Any) -> None:
+    one, other = x.send(bob), x.send(bob)
+
+    one.add_(1)
+
+    assert one.id_at_location != other.id_at_location
+    assert other.get().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_sending_to_nobody_is_refused(x: Any) -> None:
+    with pytest.raises(TypeError, match="cannot send to nobody: name a worker"):
+        x.send()
+
+
+def test_an_unknown_worker_is_named_with_the_nearest(x: Any, bob: Any) -> None:
+    with pytest.raises(WorkerNotFoundError, match="cannot find worker 'bop': .* did you mean 'bob'"):
+        x.send("bop")
+
+
+def test_a_tensor_can_be_sent_in_place(x: Any, bob: Any) -> None:
+    x.id = "x"
+
+    result = x.send_(bob)
+
+    assert result is x
+    assert (x.id, x.location) == ("x", bob)
+    assert x.get_() is x
+    assert (x.id, x.tolist()) == ("x", [1.0, 2.0, 3.0])
+    assert type(x) is torch.Tensor
+
+
+def test_send_takes_the_word_inplace(x: Any, bob: Any) -> None:
+    assert x.send(bob, inplace=True) is x
+    assert x.location is bob
+
+
+def test_several_workers_in_place_are_refused(x: Any, bob: Any, alice: Any) -> None:
+    with pytest.raises(TypeError, match="cannot send in place to 2 workers"):
+        x.send_(bob, alice)
+
+
+def test_without_a_wrapper_the_pointer_itself_is_returned(x: Any, bob: Any) -> None:
+    assert type(x.send(bob, no_wrap=True)) is PointerTensor
+
+
+def test_gradients_requires_grad_tags_and_description_travel_there_and_back(x: Any, bob: Any) -> None:
+    x = x.requires_grad_().tag("#x", "#y").describe("three numbers")
+    (x * x).sum().backward()
+
+    p = x.send(bob)
+    back = p.get()
+
+    assert (p.tags, p.description) == ({"#x", "#y"}, "three numbers")
+    assert "\tTags: #x #y\n\tDescription: three numbers" in repr(p)
+    assert (back.requires_grad, back.grad.tolist()) == (True, [2.0, 4.0, 6.0])
+    assert (back.tags, back.description) == ({"#x", "#y"}, "three numbers")
+
+
+def test_a_chain_arrives_as_a_chain(x: Any, bob: Any) -> None:
+    p = LoggingTensor().on(x).send(bob)
+
+    assert isinstance(bob.get_obj(p.id_at_location).child, LoggingTensor)
+    assert repr((p + p).get()) == "(Wrapper)>LoggingTensor>tensor([2., 4., 6.])"
+
+
+def test_a_layer_above_a_pointer_stays_above_what_is_fetched(x: Any, bob: Any) -> None:
+    p = LoggingTensor().on(x.send(bob))
+
+    assert repr((p + p).get()) == "(Wrapper)>LoggingTensor>tensor([2., 4., 6.])"
+
+
+# --- get
+
+
+def test_get_takes_the_object_away(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+
+    back = p.get()
+
+    assert back.tolist() == [1.0, 2.0, 3.0]
+    assert bob.objects_count == 0
+
+
+def test_copy_then_get_leaves_the_object_there(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+
+    assert p.copy().get().tolist() == [1.0, 2.0, 3.0]
+    assert bob.objects_count == 1
+
+
+def test_get_without_deregistering_fetches_a_copy(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+
+    assert p.get(deregister_ptr=False).tolist() == p.get().tolist()
+
+
+def test_what_was_fetched_shares_no_memory_with_a_second_pointer(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+    alias = p.contiguous()
+
+    p.get().add_(1)
+
+    assert alias.get().tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda p: p.get(),
+        lambda p: p + 1,
+        lambda p: p.shape,
+        lambda p: p.tag("#x"),
+        lambda p: p.move("alice"),
+        lambda p: p.grad,
+        lambda p: p.copy(),
+        lambda p: p.send("alice"),
+        lambda p: torch.stack([p, p]),
+    ],
+)
+def test_a_pointer_whose_object_was_fetched_says_so_and_can_be_printed(x: Any, bob: Any, alice: Any, use: Any) -> None:
+    p = x.send(bob)
+    p.get()
+
+    with pytest.raises(AlreadyRetrievedError, match="it was fetched by 'me'; use what it returned"):
+        use(p)
+    assert "it was fetched by 'me'" in repr(p)
+
+
+def test_a_tensor_that_is_here_cannot_be_fetched(x: Any) -> None:
+    with pytest.raises(TypeError, match="cannot get what a tensor points to: it points to nothing"):
+        x.get()
+
+
+def test_a_dead_pointer_says_who_deleted_the_object_and_when(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+    second = p.child.clone()
+    p.get()
+
+    with pytest.raises(ObjectNotFoundError, match=r"it was fetched by 'me' at \d\d:\d\d:\d\d"):
+        second.shape  # noqa: B018  # asking is the act
+    bob.clear_objects()
+    q = x.send(bob)
+    bob.clear_objects()
+    with pytest.raises(ObjectNotFoundError, match=r"the worker was cleared at \d\d:\d\d:\d\d"):
+        q.get()
+
+
+def test_a_pointer_to_what_was_collected_says_so(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+    weak = p.child.sibling(garbage_collect_data=False)
+    del p
+
+    with pytest.raises(ObjectNotFoundError, match=r"its last pointer was dropped at \d\d:\d\d:\d\d"):
+        weak.get()
+
+
+# --- publish
+
+
+def test_what_is_published_stays_whoever_fetches_or_drops_it(x: Any, bob: Any) -> None:
+    p = x.tag("#data").publish(bob)
+    p.get()
+    del p
+
+    (found,) = bob.search("#data")
+
+    assert found.get().tolist() == [1.0, 2.0, 3.0]
+    assert bob.objects_count == 1
+
+
+def test_a_pointer_can_be_published_later(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+
+    assert p.publish() is p
+    del p
+
+    assert bob.objects_count == 1
+
+
+def test_a_tagged_object_is_kept_by_its_pointers_only(x: Any, bob: Any) -> None:
+    p = x.send(bob).tag("#x")
+
+    (found,) = bob.search("#x")
+    del p
+
+    assert (found.tags, bob.objects_count) == ({"#x"}, 1)
+    del found
+    assert bob.search("#x") == []
+
+
+# --- words
+
+
+def test_tags_and_descriptions_given_to_a_pointer_reach_the_object(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+
+    assert p.tag("#a", "#b") is p
+    assert p.describe("three numbers") is p
+
+    (found,) = bob.search(["#a", "three"])
+    assert (found.id_at_location, found.tags, found.description) == (p.id_at_location, {"#a", "#b"}, "three numbers")
+    assert (p.tags, p.description) == ({"#a", "#b"}, "three numbers")
+    assert p.get().tags == {"#a", "#b"}
+
+
+# --- move
+
+
+def test_move_goes_from_worker_to_worker(x: Any, bob: Any, alice: Any, me: Any) -> None:
+    p = x.send(bob)
+    seen = me.stats.bytes_in
+
+    q = p.move(alice)
+
+    assert (q.location, bob.objects_count, alice.objects_count) == (alice, 0, 1)
+    assert (p.location, me.stats.bytes_in) == (bob, seen)
+    with pytest.raises(AlreadyRetrievedError, match="it was moved to 'alice'"):
+        p + 1
+    assert q.get().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_moving_to_where_it_is_changes_nothing(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+
+    assert p.move(bob) is p
+
+
+def test_moving_here_is_fetching(x: Any, bob: Any, me: Any) -> None:
+    assert x.send(bob).move(me).tolist() == [1.0, 2.0, 3.0]
+    assert bob.objects_count == 0
+
+
+def test_a_failed_move_leaves_everything_where_it_was(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+
+    with pytest.raises(WorkerNotFoundError):
+        p.move("nobody")
+
+    assert p.get().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_remote_send_leaves_a_pointer_behind_and_remote_get_undoes_it(x: Any, bob: Any, alice: Any) -> None:
+    p = x.send(bob)
+
+    assert p.remote_send(alice) is p
+    assert (p.location, bob.objects_count, alice.objects_count) == (bob, 1, 1)
+    assert bob.get_obj(p.id_at_location).location is alice
+    doubled = (p + p).get()
+    assert doubled.location is alice
+    assert doubled.get().tolist() == [2.0, 4.0, 6.0]
+
+    assert p.remote_get() is p
+    assert (bob.objects_count, alice.objects_count) == (1, 0)
+    assert p.get().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_remote_get_of_data_is_refused(x: Any, bob: Any) -> None:
+    with pytest.raises(InvalidTensorForRemoteGetError, match="it is no pointer, the data is there"):
+        x.send(bob).mid_get()
+
+
+# --- pointers to pointers
+
+
+def test_a_pointer_can_be_sent_and_computed_with(x: Any, bob: Any, alice: Any) -> None:
+    p = x.send(bob)
+
+    pp = p.send(alice)
+
+    assert (pp.location, pp.shape, pp.dtype) == (alice, (3,), torch.float32)
+    assert (pp + pp).get().get().tolist() == [2.0, 4.0, 6.0]
+    inner = pp.get()
+    assert (inner.location, inner.owner.id) == (bob, "me")
+    assert inner.get().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_both_ends_of_a_pointer_that_was_sent_hold_the_object(x: Any, bob: Any, alice: Any) -> None:
+    p = x.send(bob)
+    pp = p.send(alice)
+
+    del pp
+    assert (bob.objects_count, alice.objects_count) == (1, 0)
+    assert (p + 1).get().tolist() == [2.0, 3.0, 4.0]
+
+    pp = p.send(alice)
+    del p
+    assert pp.get().get().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_dropping_a_pointer_to_a_pointer_collects_both(x: Any, bob: Any, alice: Any) -> None:
+    pp = x.send(bob).send(alice)
+    del pp
+
+    assert (alice.objects_count, bob.objects_count) == (0, 0)
+
+
+def test_a_pointer_to_a_pointer_can_be_copied(x: Any, bob: Any, alice: Any) -> None:
+    pp = x.send(bob).send(alice)
+
+    twin = copy.deepcopy(pp)
+    twin.add_(1)
+    del twin
+
+    assert pp.get().get().tolist() == [1.0, 2.0, 3.0]
+
+
+# --- copies and second pointers
+
+
+def test_copy_and_clone_and_deepcopy_make_another_object_there(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+
+    for twin in (p.copy(), p.clone(), copy.deepcopy(p)):
+        twin.add_(1)
+        assert twin.get().tolist() == [2.0, 3.0, 4.0]
+
+    assert p.get().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_the_clone_of_a_pointer_is_a_second_pointer_to_the_same_object(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+    second = p.child.clone()
+    id = p.id_at_location
+
+    del p
+
+    assert second.id_at_location == id
+    assert second.get().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_shallow_copy_of_a_head_shares_its_pointer(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+
+    q = copy.copy(p)
+    del p
+
+    assert q.get().tolist() == [1.0, 2.0, 3.0]
+
+
+# --- garbage collection flags
+
+
+def test_the_flag_can_be_read_and_set_under_all_its_names(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+    assert (p.gc, p.garbage_collection) == (True, True)
+
+    p.gc = False
+    assert p.garbage_collection is False
+    p.garbage_collection = True
+    assert p.gc is True
+    assert p.disable_gc is p
+    assert p.gc is False
+    del p
+
+    assert bob.objects_count == 1
+
+
+def test_an_object_can_be_sent_for_good(x: Any, bob: Any) -> None:
+    x.send(bob, garbage_collect_data=False)
+
+    assert bob.objects_count == 1
+
+
+# --- attributes
+
+
+def test_a_gradient_is_a_pointer_that_can_be_read_as_often_as_wanted(x: Any, bob: Any) -> None:
+    p = x.requires_grad_().send(bob)
+    assert p.grad is None
+    (p * p).sum().backward()
+
+    assert repr(p.grad).endswith("::grad]")
+    assert p.attr("grad").get().tolist() == [2.0, 4.0, 6.0]
+    assert p.grad.get().tolist() == p.grad.clone().get().tolist() == p.grad.copy().get().tolist() == [2.0, 4.0, 6.0]
+    assert p.get().grad.tolist() == [2.0, 4.0, 6.0]
+
+
+def test_the_pointer_to_an_attribute_holds_the_object(x: Any, bob: Any) -> None:
+    p = x.requires_grad_().send(bob)
+    (p * p).sum().backward()
+    gradient, data = p.grad, p.data
+    del p
+
+    assert gradient.get().tolist() == [2.0, 4.0, 6.0]
+    assert (data + 1).get().tolist() == [2.0, 3.0, 4.0]
+
+
+def test_the_pointer_to_an_attribute_of_what_is_gone_says_so(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+    data = p.data
+    p.get()
+
+    with pytest.raises(AlreadyRetrievedError):
+        data + 1
+
+
+def test_only_gradients_and_data_can_be_pointed_to(x: Any, bob: Any) -> None:
+    with pytest.raises(TypeError, match="cannot run \"reading '__class__'\""):
+        x.send(bob).attr("__class__").get()
+
+
+# --- gradients that come back
+
+
+def test_a_gradient_comes_back_to_the_tensor_that_was_sent(x: Any, bob: Any) -> None:
+    x.requires_grad_()
+    y = x * 2
+
+    p = y.send(bob, requires_grad=True)
+    (p * p).sum().backward()
+
+    assert x.grad.tolist() == [8.0, 16.0, 24.0]
+    assert [(line.to, line.reason) for line in bob.ledger] == [("me", "its gradient went back")]
+
+
+def test_backward_crosses_workers_after_a_move(x: Any, bob: Any, alice: Any) -> None:
+    w = x.requires_grad_().send(bob)
+    moved = (w * 2).move(alice, requires_grad=True)
+
+    (moved * moved).sum().backward()
+
+    assert w.grad.get().tolist() == [8.0, 16.0, 24.0]
+    assert bob.objects_count == 2
+
+
+def test_only_what_a_backward_pass_adds_comes_back(x: Any, bob: Any) -> None:
+    p = x.requires_grad_().send(bob, requires_grad=True)
+
+    (p * p).sum().backward()
+    (p * 1).sum().backward()
+
+    assert x.grad.tolist() == p.grad.get().tolist() == [3.0, 5.0, 7.0]
+
+
+def test_the_origin_is_held_as_long_as_its_copy(x: Any, bob: Any, me: Any) -> None:
+    p = x.requires_grad_().send(bob, requires_grad=True)
+    assert me.objects_count == 1
+    del p
+
+    assert (bob.objects_count, me.objects_count) == (0, 0)
+
+
+# --- user and reason
+
+
+def test_the_reason_is_written_into_the_ledger(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+    source = p.id_at_location
+
+    (p * 2).get(reason="for the report")
+
+    (line,) = bob.ledger
+    assert (line.user, line.to, line.reason, line.sources) == ("me", "me", "for the report", (source,))
+    assert "for the report" in str(bob.ledger)
+    assert "for the report" in bob.ledger._repr_html_()
