@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from syft_core.demo import PAUSE, farewell, make_stage, perform
 from syft_core.exceptions import SyftError
+from syft_core.pictures import text_table
 from syft_core.plugins.backend import Backend
 from syft_core.plugins.manager import plugin_manager
 
@@ -45,9 +46,7 @@ def _plugins(_options: argparse.Namespace) -> int:
         elif not manager.provided[name]:
             rows.append((name, origin, "ready", "no backend"))
         rows.extend((name, origin, *_state(manager.backends[backend])) for backend in manager.provided.get(name, ()))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print(text_table(rows[0], rows[1:]))
     for failure in manager.failures.values():
         print(f"\n{failure}", file=sys.stderr)
     return 1 if manager.failures else 0

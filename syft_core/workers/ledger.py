@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from syft_core.pictures import form_of, html_table, text_table
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,8 @@ class Departure:
 
 def record(worker: Any, entry: Any, id: int | str, user: str, to: str, reason: str) -> None:
     """Write into the ledger of ``worker`` that what it stores as ``entry`` leaves."""
-    form = f"{type(entry.value).__name__}{list(getattr(entry.value, 'shape', ()))}"
     sources = tuple(sorted(entry.sources, key=str))
-    worker.ledger.record(Departure(time.time(), user, id, form, sources, to, reason))
+    worker.ledger.record(Departure(time.time(), user, id, form_of(entry.value), sources, to, reason))
 
 
 class Ledger:
@@ -59,17 +59,9 @@ class Ledger:
     def __str__(self) -> str:
         if not self._lines:
             return f"nothing has left {self.owner!r}"
-        rows = [self.HEADER, *(line.cells() for line in self._lines)]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(self.HEADER))]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-        )
+        return text_table(self.HEADER, [line.cells() for line in self._lines])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self.HEADER)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line.cells()) + "</tr>" for line in self._lines
-        )
-        return f"<table><caption>left {html.escape(self.owner)}</caption><tr>{head}</tr>{rows}</table>"
+        return html_table(f"left {self.owner}", self.HEADER, [line.cells() for line in self._lines])
