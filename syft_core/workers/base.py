@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from syft_core.exceptions import WorkerNotFoundError
+from syft_core.exceptions import WorkerIdTakenError, WorkerNotFoundError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.hook import attached_hook
 from syft_core.ids import IdProvider
-from syft_core.messages import Fetch, Message, Run, Search, Store
+from syft_core.messages import Fetch, Message, Run, Search
 from syft_core.pictures import worker_html
-from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.travel import found
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.handlers import HANDLERS, own
@@ -126,6 +125,9 @@ class BaseWorker:
 
     def add_worker(self, worker: BaseWorker) -> BaseWorker:
         """Get to know another worker, and introduce it to all whom this one knows."""
+        taken = self._known_workers.get(worker.id)
+        if taken is not None and taken is not worker:
+            raise WorkerIdTakenError.by(worker.id, type(taken).__name__)
         for known in list(self._known_workers.values()):
             known._known_workers[worker.id] = worker
             worker._known_workers[known.id] = known
@@ -158,13 +160,6 @@ class BaseWorker:
     def remote(self) -> Remote:
         """Where tensors are made directly on this worker: ``worker.remote.<framework>.zeros(2, 3)``."""
         return Remote(self, self.hook.local_worker if self.hook is not None else self)
-
-    def send(self, obj: Any, worker: Any, publish: bool = False) -> Any:
-        """Send an object to another worker and return a pointer to it."""
-        location = self.get_worker(worker)
-        id = new_id()
-        location.ask(Store(id, obj, publish), self)
-        return id, location
 
     def register_obj(self, obj: Any, obj_id: int | str | None = None) -> None:
         """Keep ``obj`` under ``obj_id`` or its own id, and make it this worker's."""
