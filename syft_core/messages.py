@@ -20,13 +20,15 @@ class Message:
 
 @dataclass(slots=True)
 class Store(Message):
-    """Keep an object under an id, for as long as the sender holds a pointer to it or, when published, for good."""
+    """Keep an object under an id, for as long as somebody holds a pointer to it or, when published, for good."""
 
     id: int | str
     value: Any
     publish: bool = False
     origin: Any = None
     """A pointer to what ``value`` is a copy of, if the gradient that it gets is to go back there."""
+    holder: Any = None
+    """Whose pointer it is, if not the sender's."""
 
 
 @dataclass(slots=True)
@@ -67,14 +69,15 @@ class Forward(Message):
 
 @dataclass(slots=True)
 class Lease(Message):
-    """Count one more pointer to each of these objects."""
+    """Count one more pointer to each of these objects: the sender's own, or that of a worker to which it gives one."""
 
     ids: tuple[int | str, ...]
+    holder: Any = None
 
 
 @dataclass(slots=True)
 class Release(Message):
-    """Count one pointer less to each of these objects; what nobody points to is dropped."""
+    """Count one pointer of the sender less to each of these objects; what nobody points to is dropped."""
 
     ids: tuple[int | str, ...]
 

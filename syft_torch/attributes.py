@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -18,6 +19,8 @@ from syft_core.hook.attributes import (
     Spelling,
     describe_op,
 )
+from syft_core.hook.forms import Form, Forms, form
+from syft_core.hook.rules import leaves, map_leaves
 from syft_torch.parameter import exchange
 from syft_torch.wrapper import Wrapper
 
@@ -51,6 +54,12 @@ EXCLUDE = _words(
 )
 """What torch offers but has no meaning on a chain: memory of the wrapper itself, parts of objects, removed names,
 a context manager, and functions of symbolic numbers, which would turn a tensor into a Python number."""
+
+FACTS_OF_FORM = _words(
+    "shape size dim ndim ndimension numel nelement dtype device layout requires_grad is_leaf is_sparse "
+    "is_floating_point is_complex is_signed is_quantized is_nested __len__ itemsize element_size nbytes"
+)
+"""What the form of a tensor tells, whatever it holds."""
 
 # Methods and functions that reach the protocol although torch does not list them.
 _UNLISTED_METHODS = _words(
@@ -96,6 +105,7 @@ class TorchAttributes(FrameworkAttributes):
     result_types: ClassVar[Mapping[str, type]] = {
         name: kind for name, kind in vars(torch.return_types).items() if isinstance(kind, type)
     }
+    facts_of_form = FACTS_OF_FORM
     global_state_change_methods = frozenset({"seed", "manual_seed"})
 
     def __init__(self, torch: Any, hook: Any = None) -> None:
@@ -159,6 +169,43 @@ class TorchAttributes(FrameworkAttributes):
         finally:
             torch.set_default_dtype(before)
 
+    def form_of(self, tensor: Any) -> Form | None:
+        """Return the form of a tensor of the common kind."""
+        if not _is_common(tensor):
+            return None
+        return form(tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad, tensor.is_leaf)
+
+    def form_of_copy(self, tensor: Any) -> Form | None:
+        """Return the form of a copy, which is a leaf; the strides of a copy are certain for contiguous tensors only."""
+        if not _is_common(tensor) or not tensor.is_contiguous():
+            return None
+        return form(tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad)
+
+    def state(self) -> Any:
+        """Return grad mode, which is off in inference mode, and default dtype; autocast has rules for each device."""
+        return None if _is_autocast() else (torch.is_grad_enabled(), torch.get_default_dtype())
+
+    def infer(self, op: Op, args: Any, kwargs: Any) -> Forms:
+        """Run ``op`` on the meta device, where tensors have forms and no values."""
+        devices = {leaf.device for leaf in leaves((args, kwargs)) if type(leaf) is Form}
+        if len(devices) != 1 or op.operation == "backward":
+            return ()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                shadows, named = map_leaves(_shadow, (args, kwargs))
+                result = op.run(*shadows, **named)
+        except Exception:  # noqa: BLE001  # without data torch may fail in any way: then only the worker knows
+            return ()
+        (device,) = devices
+        return tuple([_form_on(device, leaf) for leaf in leaves(result) if isinstance(leaf, torch.Tensor)])
+
+    def read_off(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
+        """Read a fact off a tensor of this form on the meta device."""
+        if op.attr in _FIELDS:
+            return getattr(form, op.attr)
+        return op.run(_shadow(form), *args)
+
     def _collect(self) -> Iterator[Op]:
         seen: set[Callable[..., Any]] = set()
         for name, func in _torch_functions():
@@ -185,6 +232,41 @@ class TorchAttributes(FrameworkAttributes):
     def eval_torch_modules(self) -> dict[str, Callable[..., Any]]:
         """Map each function's command name to the original function."""
         return {op.name: op.func for op in self.ops if op.spelling == "function"}
+
+
+# --- forms
+
+_COMMON = frozenset({torch.Tensor, torch.nn.Parameter})
+_FIELDS = _words("shape dtype device requires_grad is_leaf")
+_is_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
+
+
+def _is_common(tensor: Any) -> bool:
+    """Say whether a tensor is all that its form says: strided, neither quantized nor nested, of no further type."""
+    return type(tensor) in _COMMON and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested)
+
+
+def _shadow(leaf: Any) -> Any:
+    """Return a tensor without data for a form, or for a single number that is here."""
+    if isinstance(leaf, torch.Tensor):
+        return leaf.to("meta")
+    if type(leaf) is not Form:
+        return leaf
+    shadow = torch.empty_strided(leaf.shape, leaf.strides, dtype=leaf.dtype, device="meta")
+    if not leaf.requires_grad:
+        return shadow
+    shadow.requires_grad_()
+    if leaf.is_leaf:
+        return shadow
+    with torch.inference_mode(False), torch.enable_grad():
+        return shadow.view_as(shadow)
+
+
+def _form_on(device: Any, result: Any) -> Form | None:
+    """Return the form that a result on the meta device would have on ``device``."""
+    if result.device.type != "meta" or not _is_common(result):
+        return None
+    return form(result.shape, result.stride(), result.dtype, device, result.requires_grad, result.is_leaf)
 
 
 def _torch_functions() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -101,7 +101,7 @@ def exchange(tensor: Any, content: Any) -> None:
         hook.optimizer_state.note_move()
 
 
-_OF_THE_CONTENT = frozenset({"child", "_is_param"})
+_OF_THE_CONTENT = frozenset({"child", "_is_param", "_syft_grad"})
 _OF_THE_OBJECT = ("_syft_id", "_syft_owner", "_syft_tags", "_syft_description")
 
 

@@ -16,6 +16,9 @@ from syft_core.tensors.forwarding import Operators
 from syft_core.tensors.identity import show_head
 from syft_torch.native import TorchTensor
 
+_make = torch.Tensor._make_wrapper_subclass
+_META = torch.device("meta")
+
 
 class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # torch's types are Any here
     """A tensor without data of its own: ``child`` is the first layer of a chain.
@@ -40,19 +43,40 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     @staticmethod
     def __new__(cls: type[Wrapper], child: Any) -> Wrapper:
-        """Make a tensor with the form of what the chain under ``child`` ends in."""
+        """Make a tensor with the form of what the chain under ``child`` ends in.
+
+        What a pointer points to has a form too, but asking for it here would cost a message.
+        """
         end = child
-        while (below := getattr(end, "child", None)) is not None:
+        while type(end) is not PointerTensor and (below := getattr(end, "child", None)) is not None:
             end = below
         if isinstance(end, torch.Tensor):
-            wrapper: Wrapper = torch.Tensor._make_wrapper_subclass(cls, end.shape, dtype=end.dtype, device="meta")
-        else:  # What a pointer points to has a form, but asking for it here would cost a message.
-            wrapper = torch.Tensor._make_wrapper_subclass(cls, (), device="meta")
+            wrapper: Wrapper = _make(cls, end.shape, dtype=end.dtype, device=_META)
+        else:
+            wrapper = _make(cls, (), device=_META)
         wrapper.child = child
         return wrapper
 
-    def __init__(self, child: Any) -> None:
-        """Everything is done in ``__new__``, where torch makes its tensors."""
+    @property
+    def grad(self) -> Any:
+        """The gradient, a chain like this one; while there is one behind a pointer, it is the same object each time."""
+        pointer = self.child
+        if type(pointer) is not PointerTensor or pointer.whole is not None:
+            return dispatch(self.framework.methods["grad"], (self,), {})
+        if not pointer.has_gradient():
+            return None
+        known = self.__dict__.get("_syft_grad")
+        if known is None or known.child.whole is not pointer:
+            known = self._syft_grad = Wrapper(pointer.attr("grad"))
+        return known
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        dispatch(self.ops.by_func[torch.Tensor.grad.__set__], (self, value), {})
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
 
     @classmethod
     def __torch_function__(

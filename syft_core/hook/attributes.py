@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from syft_core.exceptions import OperationNotAllowedError, PluginError
+from syft_core.hook.forms import Form, Forms
 
 Spelling = Literal["function", "method", "getter", "setter"]
 
@@ -188,6 +189,8 @@ class FrameworkAttributes:
     """The functions of the framework that a client may call on a worker to make tensors there."""
     result_types: ClassVar[Mapping[str, type]] = {}
     """The named tuples that operations return, by name: how they are written on a wire, and read from it."""
+    facts_of_form: frozenset[str] = frozenset()
+    """The operations that a form alone can answer: ``shape``, ``size`` …"""
     global_state_change_methods: frozenset[str] = frozenset()
     """Functions that change the framework for everybody; never in the table."""
 
@@ -252,6 +255,29 @@ class FrameworkAttributes:
     def under(self, modes: tuple[Any, ...]) -> AbstractContextManager[Any]:
         """Return a context in which the settings of another process hold."""
         return nullcontext()
+
+    def form_of(self, tensor: Any) -> Form | None:
+        """Return the form of a plain tensor, or None where a form cannot say all that matters."""
+        return None
+
+    def form_of_copy(self, tensor: Any) -> Form | None:
+        """Return the form that a copy has which another worker keeps, or None where that is not certain."""
+        return None
+
+    def state(self) -> Any:
+        """Return what besides the arguments decides the form of a result, or None when that cannot be said."""
+        return None
+
+    def infer(self, op: Op, args: Any, kwargs: Any) -> Forms:
+        """Return the forms of the tensors that ``op`` gives, for arguments with forms in the place of tensors.
+
+        An empty tuple says that it cannot be known without the values.
+        """
+        return ()
+
+    def read_off(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
+        """Return what ``op``, one of ``facts_of_form``, answers for any tensor of this form."""
+        raise NotImplementedError
 
     def allow(self, function: Callable[..., Any], name: str | None = None, *, local: bool = False) -> Op:
         """Add ``function`` to the table under ``name``: it may then run wherever this table is used."""

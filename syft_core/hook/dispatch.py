@@ -45,36 +45,36 @@ class Call(NamedTuple):
 def dispatch(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer a call with the outermost layer in it, or natively when none is left."""
     if kwargs:
-        return _look_up(op, plan_for(op.name, args, kwargs), args, kwargs)
-    road = _roads.get((op, *map(type, args)))
-    if road is None:
-        road = _find_road(op, args)
-    answer, plan = road
+        key = (op, tuple(map(type, args)), *kwargs, *map(type, kwargs.values()))
+        road = _roads.get(key)
+        answer, plan = road if road is not None else _find_road(key, op, args, kwargs)
+        return op.run(*args, **kwargs) if answer is None else answer(op, plan, args, kwargs)
+    key = (op, *map(type, args))
+    road = _roads.get(key)
+    answer, plan = road if road is not None else _find_road(key, op, args, kwargs)
     return op.run(*args) if answer is None else answer(op, plan, args, kwargs)
 
 
-# The calls without keywords, by operation and types: who answers, and the plan.
 _roads: dict[tuple[Any, ...], tuple[Answer | None, Plan]] = {}
+"""Who answers a call, and the plan for it, by operation and types."""
 
 
-def _find_road(op: Op, args: tuple[Any, ...]) -> tuple[Answer | None, Plan]:
-    if all(is_flat(type(arg)) for arg in args):
-        plan = plan_for(op.name, args, {})
+def _find_road(
+    key: tuple[Any, ...], op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Answer | None, Plan]:
+    if all(is_flat(type(arg)) for arg in (*args, *kwargs.values())):
+        plan = plan_for(op.name, args, kwargs)
         road: tuple[Answer | None, Plan] = (_answer_of(plan.layer, op), plan)
     else:  # The plan depends on the nesting, and that of an ambiguous name even holds its arguments.
         road = (_look_up_nested, NO_PLAN)
     if len(_roads) >= PLAN_LIMIT:
         _roads.clear()
-    key = (op, *map(type, args))
     _roads[key] = road
     return road
 
 
 def _look_up_nested(op: Op, _plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return _look_up(op, nested_plan_for(op.name, args, kwargs), args, kwargs)
-
-
-def _look_up(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    plan = nested_plan_for(op.name, args, kwargs)
     answer = _answer_of(plan.layer, op)
     return op.run(*args, **kwargs) if answer is None else answer(op, plan, args, kwargs)
 
@@ -93,8 +93,10 @@ def forward(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     A result, or a part of one, that *is* an argument is the caller's own object again: operations in place, ``out=``
     and ``x.contiguous()`` keep the identity they have without layers.
     """
-    attributes = attributes_of(op.name, plan, args, kwargs)
-    new_args, new_kwargs = plan.unwrap(args, kwargs)
+    layer = plan.layer
+    attributes = _NO_ATTRIBUTES if layer.rank == HEAD else attributes_of(op.name, plan, args, kwargs)
+    new_args = plan.args(args)
+    new_kwargs = plan.kwargs(kwargs) if plan.kwargs is not None else kwargs
     result = dispatch(op, new_args, new_kwargs)
     if op.reveals:
         return result  # a value that leaves the chain: an array of another framework, a number, a text

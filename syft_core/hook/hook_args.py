@@ -303,12 +303,28 @@ def _build_plan(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pla
     if peel is None:
         return NO_PLAN
     # The cache key has the exact type of every slot, so these plans need not look again.
-    unwrap_args = _unwrap_slots(args, build_rule(args), peel, check=_trusted)
+    if _is_simple(peel, args):
+        unwrap_args = _children_in(peel)
+    else:
+        unwrap_args = _unwrap_slots(args, build_rule(args), peel, check=_trusted)
     unwrap_kwargs = None
     if kwargs:
         named = {key: _unwrap_slot(value, build_rule(value), peel, check=_trusted) for key, value in kwargs.items()}
         unwrap_kwargs = partial(_apply_to_dict, named)
     return Plan(peel, unwrap_args, unwrap_kwargs, _leader(peel, args))
+
+
+def _is_simple(peel: type, args: tuple[Any, ...]) -> bool:
+    """Say whether nothing is to be done with ``args`` but to take the child of each ``peel`` that stands there."""
+    lifts = hasattr(peel, "lift")
+    return resolve(forward_func, peel) is get_child and all(
+        is_flat(type(arg)) and not (lifts and is_framework_tensor(type(arg))) for arg in args
+    )
+
+
+@functools.cache
+def _children_in(peel: Any) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    return lambda args: tuple([arg.child if type(arg) is peel else arg for arg in args])
 
 
 def _structural_plan(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:

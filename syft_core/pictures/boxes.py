@@ -50,7 +50,7 @@ def worker_html(worker: Any) -> str:
     for id in worker.object_store:
         entry = worker.object_store.entry(id)
         tags = " ".join(sorted(map(str, entry.tags)))
-        kept = "published" if entry.published else f"{entry.leases} pointer{'' if entry.leases == 1 else 's'}"
+        kept = "published" if entry.published else f"{entry.pointers} pointer{'' if entry.pointers == 1 else 's'}"
         rows.append((str(id), form_of(entry.value), tags, (entry.description or "").split("\n")[0], kept))
     name = f"{type(worker).__name__} {worker.id}: {count} object{'' if count == 1 else 's'}"
     if not rows:
@@ -111,8 +111,8 @@ def _pointer_links(pointer: Any) -> list[Link]:
 
 def _known_form(pointer: Any) -> tuple[str, ...]:
     """Return the form of what a pointer points to, if that is known here: a picture sends no message."""
-    shape = vars(pointer).get("_shape")
-    return () if shape is None else (str(list(shape)),)
+    form = getattr(pointer, "known_form", None)
+    return () if form is None else (str(list(form.shape)),)
 
 
 # --- their look

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from syft_core.exceptions import AlreadyRetrievedError
+from syft_core.hook.hook import current_worker
 from syft_core.messages import Fetch, Lease, Tag
 from syft_core.tensors.identity import ID_PROVIDER, Identified
 
@@ -43,7 +44,7 @@ class ObjectPointer(Identified):
         self._id_at_location = id_at_location
         self.garbage_collect_data = garbage_collect_data
         self.point_to_attr = point_to_attr
-        self._syft_owner = owner
+        self._syft_owner = owner if owner is not None else current_worker()
         self._syft_id = id
         if tags:
             self._syft_tags = set(tags)
@@ -64,7 +65,8 @@ class ObjectPointer(Identified):
         location = self._location
         if location is not None and self.garbage_collect_data and self.point_to_attr is None and self.gone is None:
             # Only an append: a finalizer runs anywhere, and must neither wait nor fail.
-            location.dropped.append(self._id_at_location)
+            owner = self._syft_owner
+            location.dropped.append((self._id_at_location, None if owner is None else owner.id))
 
     def require_alive(self) -> None:
         """Refuse to be used after the object was taken away."""

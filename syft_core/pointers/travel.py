@@ -229,24 +229,23 @@ def _sent(
         raise SendNotPermittedError.claimed(user, sender)
     require_sendable(tensor, sender)
     framework = framework_of(tensor)
-    end = _end(tensor)
-    value = tensor
-    if isinstance(end, ObjectPointer):  # The receiver gets a lease of its own; this pointer keeps its.
-        value = _on_another_end(tensor, end.lease())
     if not requires_grad:
-        return send_to(value, location, owner, framework, publish)
+        return send_to(tensor, location, owner, framework, publish)
     id, kept = new_id(), new_id()
     owner.register_obj(tensor, kept)
-    owner.object_store.entry(kept).published = False
+    entry = owner.object_store.entry(kept)
+    entry.published, entry.holder, entry.leases = False, location.id, 1
     origin = PointerTensor(owner, kept, framework, owner=location, garbage_collect_data=False)
     origin.travels_with_lease = True
-    location.ask(Store(id, value, publish, origin), owner)
-    return _pointer_to(value, location, id, owner, framework)
+    location.ask(Store(id, tensor, publish, origin), owner)
+    return _pointer_to(tensor, location, id, owner, framework)
 
 
 def _pointer_to(value: Any, location: Any, id: int, owner: Any, framework: Any) -> PointerTensor:
     tags, description = getattr(value, "_syft_tags", None), getattr(value, "_syft_description", None)
-    return PointerTensor(location, id, framework, owner=owner, tags=tags, description=description)
+    pointer = PointerTensor(location, id, framework, owner=owner, tags=tags, description=description)
+    pointer.know_copy_of(value)
+    return pointer
 
 
 def _share_words(head: Any, pointer: Any) -> None:

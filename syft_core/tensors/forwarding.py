@@ -62,7 +62,8 @@ class Forwarding(Operators):
 
 def _operator(name: str) -> Callable[..., Any]:
     def operator(self: Operators, *args: Any) -> Any:
-        return self._call(name, *args)
+        framework = self.framework or framework_of(self)
+        return dispatch(framework.methods.get(name) or framework.method(name), (self, *args), {})
 
     operator.__name__ = name
     return operator

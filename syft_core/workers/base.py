@@ -66,8 +66,12 @@ class BaseWorker:
         self.ledger = Ledger(str(id))
         self.stats = Stats()
         self.msg_history: list[Message] = []
-        self.dropped: deque[int | str] = deque()
-        """The ids of objects here whose pointers are gone; counted with the next message."""
+        self.dropped: deque[tuple[int | str, Any]] = deque()
+        """The objects here that a pointer of somebody was dropped to; counted with the next message."""
+        self.forms_changed = 0
+        """How often an object here changed its form in place: what a pointer knows of forms is true until then."""
+        self.gradients_changed = 0
+        """The same for gradients that came or went."""
         self._known_workers: dict[int | str, BaseWorker] = {id: self}
         self._ids = IdProvider()
         if auto_add and hook is not None and getattr(hook, "local_worker", None) is not None:
@@ -105,17 +109,13 @@ class BaseWorker:
         reply = self.handle(message, sender)
         if isinstance(message, Run):
             reply = named(reply, self.attributes_of(message.framework))
-        sent = frames(with_leases(reply) if isinstance(message, Fetch) else reply, Context(worker=self))
+        sent = frames(with_leases(reply, sender) if isinstance(message, Fetch) else reply, Context(worker=self))
         self.stats.bytes_out += sum(map(len, sent))
         return sent
 
     def collect_garbage(self) -> None:
         """Count the leases of pointers that are gone."""
-        dropped = self.dropped
-        gone = []
-        while dropped:
-            gone.append(dropped.popleft())
-        self.object_store.release(gone)
+        self.object_store.release(self.dropped)
 
     def identity_of(self, sender: Any, claimed: str | None) -> str:
         """Return who ``sender`` is, as the transport knows it; a claim is no proof."""
@@ -170,7 +170,10 @@ class BaseWorker:
             obj_id = known if known is not None else self._ids.pop()
         if obj_id in self.object_store:
             self.object_store.remove(obj_id, "another object took its id")
-        self.object_store.put(obj_id, Stored(obj, published=True))
+            self.forms_changed += 1
+        entry = Stored(obj, self.id)
+        entry.leases, entry.published = 0, True
+        self.object_store.put(obj_id, entry)
         own(self, obj, obj_id)
 
     def de_register_obj(self, obj: Any) -> None:

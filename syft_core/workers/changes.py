@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from syft_core.exceptions import ValueRefusedError
 from syft_core.hook.attributes import Op
-from syft_core.hook.dispatch import framework_of
+from syft_core.hook.dispatch import TRANSPARENT, framework_of
+from syft_core.hook.forms import Form
+from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves
 from syft_core.messages import Run
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
@@ -50,7 +52,13 @@ UNSET = _words("empty_like new_empty new_empty_strided")
 BEYOND = _words("as_strided as_strided_copy as_strided_scatter resize resize_as _resize_output")
 """Operations that look beyond a tensor into the memory of which it may be a part."""
 WATCHED = (
-    UNSET | BEYOND | _words("backward where __getitem__") | CHANGES_FIRST | CHANGES_SOME | TELLS_FORM | TELLS_BY_TENSOR
+    UNSET
+    | BEYOND
+    | _words("backward where __getitem__ retain_grad")
+    | CHANGES_FIRST
+    | CHANGES_SOME
+    | TELLS_FORM
+    | TELLS_BY_TENSOR
 )
 """Operations that need a closer look even where nothing is private."""
 
@@ -69,7 +77,26 @@ def run_watched(
         return _run_backward(worker, parents, compute)
     if op.operation in BEYOND:
         compute = _within(worker, op, parents, compute)
-    return _run_noting(worker, op, message, parents, compute)
+    result = _run_noting(worker, op, message, parents, compute)
+    if op.operation in _OF_AUTOGRAD:
+        _note_autograd(worker, op, message, parents)
+    return result
+
+
+_OF_AUTOGRAD = _words("requires_grad retain_grad grad data")
+
+
+def _note_autograd(worker: Any, op: Op, message: Run, parents: list[Stored]) -> None:
+    """Note that an object may get gradients from now on, or that something about it was set."""
+    target = message.args[0] if message.args else None
+    if op.operation in ("requires_grad", "retain_grad") and isinstance(target, ObjectPointer):
+        worker.object_store.learning[target._id_at_location] = parents[0]
+    if op.spelling != "setter":
+        return
+    if op.operation != "grad":
+        worker.forms_changed += 1
+    elif parents[0].pointers > 1:  # The only pointer there is knows what it has set.
+        worker.gradients_changed += 1
 
 
 def _run_noting(worker: Any, op: Op, message: Run, parents: list[Stored], compute: Compute) -> Any:
@@ -200,8 +227,10 @@ class _Gradient(NamedTuple):
 
 
 def _run_backward(worker: Any, parents: list[Stored], compute: Compute) -> Any:
-    before = [_gradient(entry) for entry in worker.object_store.entries() if _keeps_gradient(_end(entry.value))]
+    learning = list(worker.object_store.learning.values())
+    before = [_gradient(entry) for entry in learning if _keeps_gradient(_end(entry.value))]
     result = compute()
+    worker.gradients_changed += 1
     changed = [old for old in before if old.end.grad is not old.value or _version_of(old.end.grad) != old.version]
     for old in changed:
         _change(worker, old.entry, lineage_of([old.entry, *parents]))
@@ -240,6 +269,29 @@ def _give_back(worker: Any, old: _Gradient) -> None:
 
 
 # --- forms
+
+
+def form_below(value: Any) -> Form | None:
+    """Return the form of what a chain of layers that leave values as they are ends in here."""
+    while (child := getattr(value, "child", None)) is not None:
+        if type(value).rank < TRANSPARENT:
+            return None
+        value = child
+    return framework_of(value).form_of(value) if is_framework_tensor(type(value)) else None
+
+
+def target_form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return something that differs when an operation has changed the form of its target."""
+    out = kwargs.get("out")
+    if out is not None:
+        return [_mark(leaf) for leaf in leaves(out)]
+    return _mark(args[0]) if args else None
+
+
+def _mark(target: Any) -> Any:
+    if not is_framework_tensor(type(target)):
+        return None if (end := _end(target)) is None else _mark(end)
+    return target.shape, getattr(target, "requires_grad", False)
 
 
 def _tells_form(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from syft_core.exceptions import InvalidTensorForRemoteGetError, SyftError, ValueRefusedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import dispatch, framework_of
+from syft_core.hook.forms import is_constant
+from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import build_rule, is_flat, leaves, map_leaves
 from syft_core.messages import (
     Call,
@@ -32,9 +35,9 @@ from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import allowed_users_of, restricted
-from syft_core.workers.changes import WATCHED, note_changes, run_watched
+from syft_core.workers.changes import WATCHED, form_below, note_changes, run_watched, target_form
 from syft_core.workers.ledger import record
-from syft_core.workers.permissions import is_fact, may_leave, require_identity, require_permission
+from syft_core.workers.permissions import may_leave, require_identity, require_permission
 from syft_core.workers.store import Lineage, Stored, derive, lineage_of
 from syft_core.workers.transfer import copy_of
 
@@ -47,7 +50,8 @@ def store(worker: Any, message: Store, sender: Any) -> None:
     value = message.value
     if isinstance(value, ObjectWrapper):
         raise ValueRefusedError.only_local("storing a callable", str(worker.id))
-    entry = Stored(value, published=message.publish)
+    entry = Stored(value, sender.id if message.holder is None else message.holder)
+    entry.published = message.publish
     if message.origin is not None:
         entry.origin = message.origin
         entry.origin.garbage_collect_data = True
@@ -68,9 +72,11 @@ def run(worker: Any, message: Run, sender: Any) -> Any:
     parents: list[Stored] = []
     args, kwargs = resolve(worker, message.args, parents), message.kwargs
     if kwargs:
-        kwargs = resolve(worker, kwargs, parents)
+        kwargs = resolve_named(worker, kwargs, parents)
     worker.stats.operations += 1
     lineage = lineage_of(parents)
+    changes = op.inplace or (bool(kwargs) and kwargs.get("out") is not None)
+    form = target_form(args, kwargs) if changes else None
     try:
         if lineage[0] is not None or op.operation in WATCHED:
             result = run_watched(
@@ -83,11 +89,12 @@ def run(worker: Any, message: Run, sender: Any) -> Any:
     except Exception as error:
         require_telling(worker, op.name, sender, parents, error)
         raise
-    if op.inplace or "out" in kwargs:
+    if changes:
         note_changes(worker, op, message, parents, lineage)
-        if op.inplace or kwargs["out"] is not None:
-            return None
-    return keep_results(worker, op.name, result, message.result, lineage)
+        if form != target_form(args, kwargs):
+            worker.forms_changed += 1
+        return None
+    return keep_results(worker, op.name, result, message.result, sender.id, lineage)
 
 
 def compute(worker: Any, op: Op, message: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -101,7 +108,7 @@ def compute(worker: Any, op: Op, message: Run, args: tuple[Any, ...], kwargs: di
 def fetch(worker: Any, message: Fetch, sender: Any) -> Any:
     """Hand over an object, if the policy lets it leave; write it into the ledger.
 
-    What the worker published is its own: a copy of it leaves.
+    A copy leaves of what the worker published, and of what others hold pointers to.
     """
     entry = worker.object_store.entry(message.id)
     user = worker.identity_of(sender, message.user)
@@ -111,7 +118,10 @@ def fetch(worker: Any, message: Fetch, sender: Any) -> Any:
     record(worker, entry, message.id, user, str(getattr(sender, "id", "?")), message.reason)
     if value is not None:
         value = restricted(value, entry.access)
-    if message.keep or entry.published:
+    if message.keep:
+        return copy_of(value)
+    if entry.is_needed_by_others(sender.id):
+        entry.give_up(sender.id)
         return copy_of(value)
     worker.object_store.remove(message.id, f"it was fetched by {user!r}")
     return value
@@ -122,21 +132,23 @@ def forward(worker: Any, message: Forward, sender: Any) -> None:
     entry = worker.object_store.entry(message.id)
     value = attribute(entry.value, message.attr)
     if message.destination is worker:
-        twin = Stored(worker.hand_over(copy_of(value), worker))
+        twin = Stored(worker.hand_over(copy_of(value), worker), sender.id)
         derive([twin], [entry])
         worker.object_store.put(message.new_id, twin)
         own(worker, twin.value, message.new_id)
         return
     _let_go(worker, message.id, sender, message.destination, "moved")
-    stays = message.keep or message.requires_grad or entry.published
+    stays = message.keep or message.requires_grad or entry.is_needed_by_others(sender.id)
     origin = None
     if message.requires_grad:  # The copy holds on to what it was copied from, to give the gradient back.
-        entry.leases += 1 if message.keep else 0
+        entry.lease(message.destination.id)
         origin = PointerTensor(worker, message.id, framework_of(value), garbage_collect_data=False)
         origin._syft_owner, origin.travels_with_lease = message.destination, True
     sent = restricted(copy_of(value) if stays else value, entry.access)
-    message.destination.ask(Store(message.new_id, sent, origin=origin), worker)
-    if not stays:
+    message.destination.ask(Store(message.new_id, sent, origin=origin, holder=sender.id), worker)
+    if stays and not message.keep:
+        entry.release(sender.id)
+    elif not stays:
         user = worker.identity_of(sender, None)
         worker.object_store.remove(message.id, f"{user!r} moved it to {message.destination.id!r}")
 
@@ -161,29 +173,32 @@ def get_back(worker: Any, message: GetBack, sender: Any) -> None:
         raise InvalidTensorForRemoteGetError.on(message.id, worker.id)
     entry.value = pointer.get()
     own(worker, entry.value, message.id)
-    fetched = Stored(entry.value)
+    fetched = Stored(entry.value, worker.id)
     fetched.access, fetched.sources = allowed_users_of(entry.value), entry.sources
     entry.access = lineage_of([entry, fetched])[0]
 
 
 def lease(worker: Any, message: Lease, sender: Any) -> None:
     """Count one more pointer."""
+    holder = sender.id if message.holder is None else message.holder
     entries = [worker.object_store.entry(id) for id in message.ids]
     for entry in entries:
-        entry.leases += 1
+        entry.lease(holder)
 
 
 def release(worker: Any, message: Release, sender: Any) -> None:
     """Count one pointer less."""
-    worker.object_store.release(message.ids)
+    worker.object_store.release(deque((id, sender.id) for id in message.ids))
 
 
 def describe(worker: Any, message: Describe, sender: Any) -> dict[str, Any] | None:
-    """Say what form an object has."""
+    """Say what form an object has; its strides only where nothing but plain data can answer for it."""
     value = attribute(worker.object_store.entry(message.id).value, message.attr)
     if value is None:
         return None
-    return {name: getattr(value, name, None) for name in ("shape", "dtype", "device", "requires_grad", "is_leaf")}
+    told = {name: getattr(value, name, None) for name in ("shape", "dtype", "device", "requires_grad", "is_leaf")}
+    form = form_below(value)
+    return {**told, "strides": None if form is None else form.strides}
 
 
 def tag(worker: Any, message: Tag, sender: Any) -> None:
@@ -201,7 +216,7 @@ def search(worker: Any, message: Search, sender: Any) -> list[Any]:
     found = []
     for id in worker.object_store.search(message.query):
         entry = worker.object_store.entry(id)
-        entry.leases += 1
+        entry.lease(sender.id)
         framework = "" if isinstance(entry.value, ObjectWrapper) else framework_of(entry.value).ALIAS
         found.append((id, tuple(sorted(entry.tags)), entry.description, framework))
     return found
@@ -216,7 +231,7 @@ def call(worker: Any, message: Call, sender: Any) -> Any:
     if not isinstance(entry.value, ObjectWrapper):
         raise ValueRefusedError.only_local(f"calling object {message.id!r}", str(worker.id))
     parents = [entry]
-    args, kwargs = resolve(worker, message.args, parents), resolve(worker, message.kwargs, parents)
+    args, kwargs = resolve(worker, message.args, parents), resolve_named(worker, message.kwargs, parents)
     name = f"a call of {message.id!r}"
     try:
         result = entry.value.obj(*args, **kwargs)
@@ -233,7 +248,9 @@ def call(worker: Any, message: Call, sender: Any) -> Any:
     lineage, ids = lineage_of(parents), itertools.count(message.result)
     return map_leaves(
         lambda leaf: (
-            Named(framework_of(leaf).ALIAS, (_keep(worker, leaf, next(ids), lineage),)) if build_rule(leaf) else leaf
+            Named(framework_of(leaf).ALIAS, (_keep(worker, leaf, next(ids), sender.id, lineage),))
+            if build_rule(leaf)
+            else leaf
         ),
         result,
     )
@@ -258,15 +275,14 @@ HANDLERS: dict[type[Message], Callable[[Any, Any, Any], Any]] = {
 # --- what the handlers share
 
 
-def resolve(worker: Any, args: Any, parents: list[Stored]) -> Any:
+def resolve(worker: Any, args: tuple[Any, ...], parents: list[Stored]) -> tuple[Any, ...]:
     """Replace pointers to this worker by what they point to, and note those objects in ``parents``."""
-    if type(args) is not tuple:
-        return map_leaves(partial(_resolved, worker, parents), args)
     values = []
+    find = worker.object_store.entry
     for arg in args:
         cls = type(arg)
         if cls is PointerTensor and arg._location is worker and arg.point_to_attr is None:
-            entry = worker.object_store.entry(arg._id_at_location)
+            entry = find(arg._id_at_location)
             parents.append(entry)
             values.append(entry.value)
         elif cls in _NUMBERS:
@@ -276,15 +292,21 @@ def resolve(worker: Any, args: Any, parents: list[Stored]) -> Any:
     return tuple(values)
 
 
+def resolve_named(worker: Any, kwargs: dict[str, Any], parents: list[Stored]) -> dict[str, Any]:
+    """Do the same with keyword arguments."""
+    return dict(zip(kwargs, resolve(worker, tuple(kwargs.values()), parents), strict=True))
+
+
 _NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
 def _resolved(worker: Any, parents: list[Stored], leaf: Any) -> Any:
-    if isinstance(leaf, ObjectPointer) and leaf._location is worker:
-        entry = worker.object_store.entry(leaf._id_at_location)
-        parents.append(entry)
-        return attribute(entry.value, leaf.point_to_attr)
-    return leaf
+    if not isinstance(leaf, ObjectPointer) or leaf._location is not worker:
+        return leaf
+    entry = worker.object_store.entry(leaf._id_at_location)
+    parents.append(entry)
+    name = leaf.point_to_attr
+    return entry.value if name is None else attribute(entry.value, name)
 
 
 def attribute(value: Any, name: str | None) -> Any:
@@ -296,14 +318,17 @@ def attribute(value: Any, name: str | None) -> Any:
     return getattr(value, name)
 
 
-def keep_results(worker: Any, op: str, result: Any, first: int, lineage: Lineage) -> Any:
+def keep_results(worker: Any, op: str, result: Any, first: int, holder: Any, lineage: Lineage) -> Any:
     """Store the tensors of ``result`` under the ids from ``first`` on; return it with placeholders for them.
 
     What is no tensor must be a fact about form: this is the only road on which an answer leaves.
     """
-    if is_flat(type(result)):
+    cls = type(result)
+    if is_framework_tensor(cls):
+        return _keep(worker, result, first, holder, lineage)
+    if is_flat(cls):
         if build_rule(result):
-            return _keep(worker, result, first, lineage)
+            return _keep(worker, result, first, holder, lineage)
         _require_facts(worker, op, (result,))
         return result
     parts = leaves(result)
@@ -311,18 +336,21 @@ def keep_results(worker: Any, op: str, result: Any, first: int, lineage: Lineage
     _require_facts(worker, op, [leaf for leaf in parts if not build_rule(leaf)])
     worker.object_store.require_free(range(first, first + len(kept)))
     ids = itertools.count(first)
-    return map_leaves(lambda leaf: _keep(worker, leaf, next(ids), lineage) if build_rule(leaf) else leaf, result)
+    return map_leaves(
+        lambda leaf: _keep(worker, leaf, next(ids), holder, lineage) if build_rule(leaf) else leaf, result
+    )
 
 
-def _keep(worker: Any, value: Any, id: int, lineage: Lineage) -> Placed:
-    entry = Stored(value)
+def _keep(worker: Any, value: Any, id: int, holder: Any, lineage: Lineage) -> Placed:
+    entry = Stored(value, holder)
     entry.access, entry.sources = lineage
     worker.object_store.put(id, entry)
     return Placed(id)
 
 
 def _require_facts(worker: Any, op: str, parts: Any) -> None:
-    if not all(map(is_fact, parts)):
+    """Refuse an answer that may be a value; which operations tell yes or no about values is in the op table."""
+    if not all(map(is_constant, parts)):
         raise ValueRefusedError.of(op, str(worker.id))
 
 

@@ -53,30 +53,3 @@ def may_leave(worker: Any, objects: Iterable[Stored], sender: Any) -> bool:
     """Say whether the policy would let each of ``objects`` leave to ``sender``."""
     user = worker.identity_of(sender, None)
     return all(worker.policy(stored, user) is None for stored in objects)
-
-
-_FACTS = frozenset({int, bool, str, type, type(None), type(Ellipsis), type(NotImplemented)})
-_fact_types: dict[type, bool] = {}
-
-
-def is_fact(part: Any) -> bool:
-    """Say whether a part of an answer can only be about the form of tensors: sizes, dtypes, devices, yes or no.
-
-    Which operations answer truthfully yes or no about values is in the op table (``Op.reveals``); numbers with a
-    fraction, bytes and objects of the process never pass.
-    """
-    cls = type(part)
-    if cls in _FACTS:
-        return True
-    known = _fact_types.get(cls)
-    if known is None:
-        known = _fact_types[cls] = _is_constant_type(cls)
-    return known
-
-
-def _is_constant_type(cls: type) -> bool:
-    """Say whether instances are constants of a framework: ``torch.dtype``, ``torch.Size``, ``numpy.dtype``."""
-    return any(base.__name__ in _CONSTANTS for base in cls.__mro__)
-
-
-_CONSTANTS = frozenset({"dtype", "Size", "device", "layout", "memory_format", "qscheme"})

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
+from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.tensors.private import allowed_users_of
 
 MOST_SOURCES = 64
@@ -22,20 +23,59 @@ MORE = "…"
 class Stored:
     """One object with what its worker knows of it."""
 
-    __slots__ = ("access", "description", "leases", "origin", "published", "sources", "tags", "value")
+    leases = 1
+    """How many pointers its holder has to it."""
+    others: dict[Any, int] | None = None
+    """How many pointers others have, by worker."""
+    published = False
+    access: frozenset[str] | None = None
+    """The users who may have it; None when nothing restricts it."""
+    sources: frozenset[Any] = NOTHING
+    """The ids of the objects it was computed from, itself when it came from outside."""
+    origin: Any = None
+    """A pointer to the object that it is a copy of, to which its gradient goes back."""
+    tags: frozenset[str] = NOTHING
+    description: str | None = None
 
-    def __init__(self, value: Any, published: bool = False) -> None:
+    def __init__(self, value: Any, holder: Any) -> None:
         self.value = value
-        self.leases = 1
-        self.published = published
-        self.access: frozenset[str] | None = None
-        """The users who may have it; None when nothing restricts it."""
-        self.sources: frozenset[Any] = NOTHING
-        """The ids of the objects it was computed from, itself when it came from outside."""
-        self.origin: Any = None
-        """A pointer to the object that it is a copy of, to which its gradient goes back."""
-        self.tags: frozenset[str] = NOTHING
-        self.description: str | None = None
+        self.holder = holder
+        """The id of the worker for which it was stored or computed."""
+
+    @property
+    def pointers(self) -> int:
+        """How many pointers there are to it."""
+        return self.leases + sum(self.others.values()) if self.others else self.leases
+
+    def lease(self, holder: Any) -> None:
+        """Count one more pointer of ``holder``."""
+        if holder == self.holder:
+            self.leases += 1
+        else:
+            self.others = {**(self.others or {}), holder: (self.others or {}).get(holder, 0) + 1}
+
+    def release(self, holder: Any) -> bool:
+        """Count one pointer of ``holder`` less, if it has one; say whether nobody needs the object any more."""
+        if holder == self.holder:
+            self.leases = max(self.leases - 1, 0)
+        elif self.others and holder in self.others:
+            self.others[holder] -= 1
+            if not self.others[holder]:
+                del self.others[holder]
+        return not (self.leases or self.others or self.published)
+
+    def is_needed_by_others(self, holder: Any) -> bool:
+        """Say whether the worker itself or somebody but ``holder`` counts on the object."""
+        if self.published or (self.leases and holder != self.holder):
+            return True
+        return bool(self.others) and any(other != holder for other in self.others or ())
+
+    def give_up(self, holder: Any) -> None:
+        """Forget all pointers of ``holder``."""
+        if holder == self.holder:
+            self.leases = 0
+        elif self.others:
+            self.others.pop(holder, None)
 
 
 class ObjectStore:
@@ -47,6 +87,8 @@ class ObjectStore:
         self._tagged: dict[str, set[int | str]] = {}
         self._ended: OrderedDict[int | str, str] = OrderedDict()
         self._released: deque[tuple[int | str, float]] = deque(maxlen=MOST_REMEMBERED)
+        self.learning: dict[int | str, Stored] = {}
+        """The objects that may get gradients in a backward pass."""
 
     def put(self, id: int | str, entry: Stored) -> None:
         """Keep ``entry`` under an id that is free."""
@@ -56,6 +98,9 @@ class ObjectStore:
             entry.sources = frozenset((id,))
             entry.access = allowed_users_of(entry.value)
         self._entries[id] = entry
+        value = entry.value
+        if not is_framework_tensor(type(value)) or getattr(value, "requires_grad", False):
+            self.learning[id] = entry
         if entry.tags:
             self._index(id, entry.tags)
 
@@ -76,25 +121,27 @@ class ObjectStore:
         """Drop an object and remember why."""
         entry = self.entry(id)
         del self._entries[id]
+        self.learning.pop(id, None)
         self._unindex(id, entry)
         self._ended[id] = f"{why} at {_clock(time.time())}"
         if len(self._ended) > MOST_REMEMBERED:
             self._ended.popitem(last=False)
         return entry
 
-    def release(self, ids: Iterable[int | str]) -> None:
-        """Count one lease less for each; drop what has none left and is not published."""
-        entries = self._entries
+    def release(self, leases: deque[tuple[int | str, Any]]) -> None:
+        """Count one lease less for each pair of object and holder in ``leases``, and empty it; drop what is free."""
+        entries, learning = self._entries, self.learning
         now = time.time()
-        for id in ids:
+        while leases:
+            id, holder = leases.popleft()
             entry = entries.get(id)
-            if entry is not None:
-                entry.leases -= 1
-                if entry.leases <= 0 and not entry.published:
-                    del entries[id]
-                    self._released.append((id, now))
-                    if entry.tags:
-                        self._unindex(id, entry)
+            if entry is not None and entry.release(holder):
+                del entries[id]
+                if id in learning:
+                    del learning[id]
+                self._released.append((id, now))
+                if entry.tags:
+                    self._unindex(id, entry)
 
     def tag(self, id: int | str, tags: Iterable[str], description: str | None = None) -> None:
         """Add tags and a description to an object."""

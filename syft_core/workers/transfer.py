@@ -8,6 +8,7 @@ from typing import Any
 from syft_core.hook.dispatch import HEAD, framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, map_leaves
+from syft_core.messages import Lease
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import deserialize, serialize
@@ -18,7 +19,7 @@ _IMMUTABLE = frozenset({int, float, bool, str, bytes, complex, type(None), type(
 
 
 def hand_over(value: Any, receiver: Any) -> Any:
-    """Return ``value`` as ``receiver`` may keep it: tensors as copies, pointers with their lease."""
+    """Return ``value`` as ``receiver`` may keep it: tensors as copies, pointers with a lease."""
     cls = type(value)
     if cls in _IMMUTABLE:
         return value
@@ -34,25 +35,26 @@ def hand_over(value: Any, receiver: Any) -> Any:
 
 
 def hand_over_pointer(pointer: ObjectPointer, receiver: Any) -> Any:
-    """Give the lease of ``pointer`` to a pointer of the receiver's own."""
-    leased = give_lease(pointer)
-    return leased.sibling(owner=receiver, garbage_collect_data=leased.travels_with_lease)
+    """Return a pointer of the receiver's own to the same object, with a lease of its own."""
+    lent = lend(pointer, receiver)
+    return lent.sibling(owner=receiver, garbage_collect_data=lent.travels_with_lease)
 
 
-def give_lease(pointer: Any) -> Any:
-    """Return a pointer whose lease goes to whoever receives it; ``pointer`` itself keeps none."""
+def lend(pointer: Any, receiver: Any) -> Any:
+    """Return a pointer that takes a lease along to ``receiver``; the lease of ``pointer`` itself stays."""
     pointer.require_alive()
-    leased = pointer.sibling(garbage_collect_data=False)
-    leased.travels_with_lease = pointer.garbage_collect_data
-    pointer.garbage_collect_data = False
-    return leased
+    lent = pointer.sibling(garbage_collect_data=False)
+    if pointer.garbage_collect_data and pointer.point_to_attr is None:
+        pointer.location.ask(Lease((pointer.id_at_location,), receiver.id), pointer.owner)
+        lent.travels_with_lease = True
+    return lent
 
 
-def with_leases(value: Any) -> Any:
-    """Return ``value``, a chain perhaps, whose pointers give their leases to the receiver of the message."""
+def with_leases(value: Any, receiver: Any) -> Any:
+    """Return ``value``, a chain perhaps, whose pointers take leases along to the receiver of the message."""
     if isinstance(value, ObjectPointer):
-        return give_lease(value)
-    return _rebuilt(value, give_lease) if _ends_elsewhere(value) else value
+        return lend(value, receiver)
+    return _rebuilt(value, lambda pointer: lend(pointer, receiver)) if _ends_elsewhere(value) else value
 
 
 def copy_of(value: Any) -> Any:

@@ -47,7 +47,7 @@ class VirtualWorker(BaseWorker):
     def _carry_by_wire(self, message: Message, sender: Any) -> Any:
         context = Context(worker=sender)
         if isinstance(message, Store):
-            message.value = with_leases(message.value)
+            message.value = with_leases(message.value, self)
         if not isinstance(message, Run):
             return from_frames(self.deliver(frames(message, context), sender), context)
         framework = sender.attributes_of(message.framework)

@@ -286,7 +286,7 @@ def test_d26_values_are_refused_with_advice(p: Any, ask: Any) -> None:
 
 def test_d28_a_pointer_that_was_serialized_with_its_lease_holds_the_object(x: Any, bob: Any, alice: Any) -> None:
     p = x.send(bob)
-    sent = serialize(with_leases(p))
+    sent = serialize(with_leases(p, alice))
     del p
     assert bob.objects_count == 1
 
