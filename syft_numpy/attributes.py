@@ -81,6 +81,7 @@ class NumpyAttributes(FrameworkAttributes):
     inplace_methods = INPLACE_METHODS
     worker_methods = ("array", "arange", "ones", "zeros")
     result_types = _result_types()
+    facts_of_form = _words("shape ndim size dtype itemsize nbytes __len__")
     global_state_change_methods = frozenset({"seed", "seterr", "set_printoptions", "setbufsize", "seterrcall"})
 
     def __init__(self, numpy: Any, hook: Any = None) -> None:

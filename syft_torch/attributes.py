@@ -61,6 +61,12 @@ FACTS_OF_FORM = _words(
 )
 """What the form of a tensor tells, whatever it holds."""
 
+DIFFERS_ON_META = _words(
+    "backward embedding_bag native_batch_norm quantize_per_tensor quantize_per_channel _autocast_to_full_precision "
+    "_autocast_to_reduced_precision"
+)
+"""Operations whose results on the meta device have another form than elsewhere, or that have none."""
+
 # Methods and functions that reach the protocol although torch does not list them.
 _UNLISTED_METHODS = _words(
     "new new_empty new_empty_strided new_full new_ones new_tensor new_zeros stride to_padded_tensor to_sparse_bsc "
@@ -188,7 +194,7 @@ class TorchAttributes(FrameworkAttributes):
     def infer(self, op: Op, args: Any, kwargs: Any) -> Forms:
         """Run ``op`` on the meta device, where tensors have forms and no values."""
         devices = {leaf.device for leaf in leaves((args, kwargs)) if type(leaf) is Form}
-        if len(devices) != 1 or op.operation == "backward":
+        if len(devices) != 1 or op.operation in DIFFERS_ON_META:
             return ()
         try:
             with warnings.catch_warnings():

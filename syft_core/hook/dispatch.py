@@ -16,6 +16,7 @@ from syft_core.hook.hook_args import (
     NO_PLAN,
     PLAN_LIMIT,
     Plan,
+    is_framework_tensor,
     nested_plan_for,
     plan_for,
     when_forgetting,
@@ -271,6 +272,15 @@ frameworks: Registry[type, FrameworkAttributes] = Registry(
     "frameworks", advice="load the backend of its framework, e.g. `sy.NumpyHook(numpy)`"
 )
 """Which framework a plain tensor belongs to, by its type."""
+
+
+def plain_below(value: Any) -> Any:
+    """Return the plain tensor under layers that leave values as they are, or None when there is none here."""
+    while (child := getattr(value, "child", None)) is not None:
+        if getattr(type(value), "rank", MEANING) < TRANSPARENT:
+            return None
+        value = child
+    return value if is_framework_tensor(type(value)) else None
 
 
 def framework_of(tensor: Any) -> FrameworkAttributes:

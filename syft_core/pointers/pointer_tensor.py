@@ -7,7 +7,7 @@ from typing import Any
 from syft_core.exceptions import NotCollocatedError, ValueRefusedError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op
-from syft_core.hook.dispatch import framework_of
+from syft_core.hook.dispatch import framework_of, plain_below
 from syft_core.hook.forms import Form, Forms, fact_of_form, form, is_constant, remember_result, results_known
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
@@ -193,9 +193,10 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     def know_copy_of(self, value: Any) -> None:
         """Remember the forms of what the object is a copy of, and of its gradient."""
-        if is_framework_tensor(type(value)):
-            self._know(self.framework.form_of_copy(value))
-            gradient = getattr(value, "grad", None) if getattr(value, "is_leaf", False) else None
+        plain = plain_below(value)
+        if plain is not None:
+            self._know(self.framework.form_of_copy(plain))
+            gradient = plain.grad if getattr(plain, "is_leaf", False) else None
             self._gradient = None if gradient is None else self.framework.form_of_copy(gradient) or True
             self._gradient_seen = self._location.gradients_changed
 
@@ -231,10 +232,20 @@ def _answer_here(op: Op, pointer: PointerTensor, signature: Any, args: tuple[Any
         return _answer_beside(op, pointer)
     if op.spelling == "getter" and op.attr in ATTRIBUTES:
         return _attribute(pointer, op.attr)
-    framework = pointer.framework
-    if signature is None or kwargs or op.attr not in framework.facts_of_form or op.spelling == "setter":
-        return _UNKNOWN
-    return fact_of_form(signature, lambda: framework.read_off(op, signature[1], args[1:]))
+    if op.attr in pointer.framework.facts_of_form and op.spelling != "setter" and not kwargs:
+        return _fact(op, pointer, signature, args)
+    return _UNKNOWN
+
+
+def _fact(op: Op, pointer: PointerTensor, signature: Any, args: tuple[Any, ...]) -> Any:
+    """Answer what a form tells; ask for the form if it is not known, and remember it."""
+    if signature is None:
+        told = pointer._ask_form()
+        form = _form_told(told) if told else None
+        if form is None:
+            return told[op.attr] if told and op.attr in told else _UNKNOWN
+        signature = (op, form, *args[1:])
+    return fact_of_form(signature, lambda: pointer.framework.read_off(op, signature[1], args[1:]))
 
 
 def _changed_by(op: Op, pointer: PointerTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

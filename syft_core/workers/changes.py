@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from syft_core.exceptions import ValueRefusedError
 from syft_core.hook.attributes import Op
-from syft_core.hook.dispatch import TRANSPARENT, framework_of
-from syft_core.hook.forms import Form
+from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves
 from syft_core.messages import Run
@@ -269,15 +268,6 @@ def _give_back(worker: Any, old: _Gradient) -> None:
 
 
 # --- forms
-
-
-def form_below(value: Any) -> Form | None:
-    """Return the form of what a chain of layers that leave values as they are ends in here."""
-    while (child := getattr(value, "child", None)) is not None:
-        if type(value).rank < TRANSPARENT:
-            return None
-        value = child
-    return framework_of(value).form_of(value) if is_framework_tensor(type(value)) else None
 
 
 def target_form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

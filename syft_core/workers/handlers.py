@@ -10,7 +10,7 @@ from typing import Any
 
 from syft_core.exceptions import InvalidTensorForRemoteGetError, SyftError, ValueRefusedError
 from syft_core.hook.attributes import Op
-from syft_core.hook.dispatch import dispatch, framework_of
+from syft_core.hook.dispatch import dispatch, framework_of, plain_below
 from syft_core.hook.forms import is_constant
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import build_rule, is_flat, leaves, map_leaves
@@ -35,7 +35,7 @@ from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import allowed_users_of, restricted
-from syft_core.workers.changes import WATCHED, form_below, note_changes, run_watched, target_form
+from syft_core.workers.changes import WATCHED, note_changes, run_watched, target_form
 from syft_core.workers.ledger import record
 from syft_core.workers.permissions import may_leave, require_identity, require_permission
 from syft_core.workers.store import Lineage, Stored, derive, lineage_of
@@ -197,7 +197,8 @@ def describe(worker: Any, message: Describe, sender: Any) -> dict[str, Any] | No
     if value is None:
         return None
     told = {name: getattr(value, name, None) for name in ("shape", "dtype", "device", "requires_grad", "is_leaf")}
-    form = form_below(value)
+    plain = plain_below(value)
+    form = None if plain is None else framework_of(plain).form_of(plain)
     return {**told, "strides": None if form is None else form.strides}
 
 

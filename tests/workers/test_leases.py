@@ -1,0 +1,101 @@
+"""Leases are counted for each holder: what somebody holds, nobody else can take away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from syft_core.exceptions import ObjectNotFoundError  # noqa: E402
+from syft_core.messages import Fetch, Lease, Release, Store  # noqa: E402
+
+
+def test_a_peer_cannot_release_what_another_holds(bob: Any, alice: Any) -> None:
+    p = torch.ones(2).send(bob)
+
+    for _ in range(3):
+        bob.ask(Release((p.id_at_location,)), alice)
+
+    assert p.get().tolist() == [1.0, 1.0]
+
+
+def test_a_peer_cannot_release_more_than_it_holds(bob: Any, alice: Any) -> None:
+    p = torch.ones(2).send(bob)
+    bob.ask(Lease((p.id_at_location,)), alice)
+    for _ in range(3):
+        bob.ask(Release((p.id_at_location,)), alice)
+    assert bob.objects_count == 1
+
+    del p
+    assert bob.objects_count == 0
+
+
+def test_what_others_hold_is_fetched_as_a_copy(bob: Any, alice: Any, me: Any) -> None:
+    p = torch.ones(2).send(bob)
+    bob.ask(Lease((p.id_at_location,)), alice)
+    id = p.id_at_location
+
+    assert p.get().tolist() == [1.0, 1.0]
+    assert bob.ask(Fetch(id), alice).tolist() == [1.0, 1.0]
+    assert bob.objects_count == 0
+    with pytest.raises(ObjectNotFoundError, match="it was fetched by 'alice'"):
+        bob.ask(Fetch(id), me)
+
+
+def test_a_peer_that_fetches_what_it_does_not_hold_leaves_it_there(bob: Any, alice: Any) -> None:
+    p = torch.ones(2).send(bob)
+
+    assert bob.ask(Fetch(p.id_at_location), alice).tolist() == [1.0, 1.0]
+
+    assert p.get().tolist() == [1.0, 1.0]
+
+
+def test_a_search_gives_the_finder_a_lease_of_its_own(bob: Any) -> None:
+    p = torch.ones(2).tag("#x").send(bob)
+    (found,) = bob.search("#x")
+    del p
+    assert found.shape == (2,)
+
+    del found
+    assert bob.objects_count == 0
+
+
+def test_a_pointer_that_is_sent_gets_a_lease_of_its_own(bob: Any, alice: Any) -> None:
+    p = torch.ones(2).send(bob)
+    q = p.send(alice)
+    del p
+    assert (bob.objects_count, alice.objects_count) == (1, 1)
+    r = q.get()
+    del q
+    assert (bob.objects_count, alice.objects_count) == (1, 0)
+    assert r.get().tolist() == [1.0, 1.0]
+    assert bob.objects_count == 0
+
+
+def test_what_was_moved_belongs_to_the_mover(bob: Any, alice: Any) -> None:
+    p = torch.ones(2).send(bob).move(alice)
+    assert (bob.objects_count, alice.objects_count) == (0, 1)
+    bob.ask(Release((p.id_at_location,)), alice)
+    alice.ask(Release((p.id_at_location,)), bob)
+    assert alice.objects_count == 1
+
+    del p
+    assert alice.objects_count == 0
+
+
+def test_an_object_stored_in_the_name_of_another_is_held_by_it(bob: Any, alice: Any) -> None:
+    bob.ask(Store(1, torch.ones(2), holder="somebody"), alice)
+    bob.ask(Release((1,)), alice)
+    assert bob.objects_count == 1
+
+
+def test_what_goes_back_and_forth_with_its_gradient_is_dropped_at_the_end(bob: Any, alice: Any, me: Any) -> None:
+    x = torch.ones(2, requires_grad=True).send(bob)
+    y = (x * 2).move(alice, requires_grad=True)
+    (y * 3).sum().backward()
+    assert x.grad.get().tolist() == [6.0, 6.0]
+
+    del x, y
+    assert (alice.objects_count, bob.objects_count) == (0, 0)
