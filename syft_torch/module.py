@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -91,7 +92,8 @@ def owner(module: Any) -> Any:
 class AddedName:
     """A name added to ``nn.Module`` that steps aside for a user's own submodule, parameter or buffer of that name.
 
-    It is no ``property``, because ``torch.jit.script`` compiles the properties of a module's class.
+    It is no ``property``, because ``torch.jit.script`` compiles the properties of a module's class. And it is not there
+    for ``nn.Module`` itself, which refuses to register a parameter under a name that a module seems to have already.
     """
 
     def __init__(self, function: Callable[..., Any], is_attribute: bool = False) -> None:
@@ -108,6 +110,8 @@ class AddedName:
         for own in ("_modules", "_parameters", "_buffers"):
             if self.name in module.__dict__.get(own, ()):
                 return module.__dict__[own][self.name]
+        if sys._getframe(1).f_globals.get("__name__") == nn.Module.__module__:
+            raise AttributeError(self.name)
         return self.function(module) if self.is_attribute else self.function.__get__(module)
 
 

@@ -421,23 +421,37 @@ class TestRefusals:
 
 
 class TestPlainModules:
-    def test_a_modules_own_names_win(self) -> None:
+    @pytest.mark.parametrize("made", ["before hooking", "while hooked"])
+    def test_a_modules_own_names_win(self, made: str) -> None:
         class Shop(nn.Module):
             def __init__(self) -> None:
                 super().__init__()
                 self.send = nn.Linear(1, 1)
                 self.owner = "Ann"
                 self.location = nn.Parameter(torch.ones(1))
+                self.register_buffer("copy", torch.zeros(1))
+                self.add_module("move", nn.ReLU())
 
             def get(self) -> str:
                 return "got"
 
-        shop = Shop()
+        early = Shop()
         with TorchHook(torch):
+            shop = early if made == "before hooking" else Shop()
             assert isinstance(shop.send, nn.Linear)
+            assert isinstance(shop.move, nn.ReLU)
+            assert not shop.copy.any()
             assert shop.owner == "Ann"
             assert isinstance(shop.location, nn.Parameter)
             assert shop.get() == "got"
+            assert list(dict(shop.named_parameters())) == ["location", "send.weight", "send.bias"]
+
+    def test_a_parameter_called_like_a_name_of_ours_travels(self, bob: Any) -> None:
+        model = linear()
+        model.location = nn.Parameter(torch.ones(1))
+        model.send(bob)
+        assert model.location.location is bob
+        assert model.get().location.tolist() == [1.0]
 
     def test_modules_are_scripted_while_torch_is_hooked(self, hook: Any) -> None:
         scripted = torch.jit.script(nn.Sequential(nn.Linear(3, 2), nn.LSTM(2, 2)))
