@@ -29,9 +29,10 @@ from syft_core.hook.hook import current_worker
 from syft_torch.parameter import Journey, fetched, location_of, moved, relocate, sent
 
 
-def send(module: Any, *workers: Any, force_send: bool = False) -> Any:
+def send(module: Any, *workers: Any, force_send: bool = False, preinitialize_grad: bool = False) -> Any:
     """Send parameters and buffers to a worker, in place, and return the module itself.
 
+    With ``preinitialize_grad`` parameters that need a gradient and have none get one of zeros first.
     ``force_send`` is a word of the published interface; a module is sent either way.
     """
     if len(workers) != 1:
@@ -48,6 +49,8 @@ def send(module: Any, *workers: Any, force_send: bool = False) -> Any:
                 f"cannot send a {_name(module)} to {destination.id!r}: it is on {where.id!r}; "
                 f"write `model.move({destination.id})`, or `model.get()` first"
             )
+    if preinitialize_grad:
+        create_grad_objects(module)
     _travel(layers, tensors, sent(destination))
     return module
 
@@ -87,6 +90,21 @@ def location(module: Any) -> Any:
 def owner(module: Any) -> Any:
     """Return the worker that the module belongs to."""
     return _owner_of([*itertools.islice(itertools.chain(module.parameters(), module.buffers()), 1)])
+
+
+def module_is_missing_grad(module: Any) -> bool:
+    """Say whether a parameter that needs a gradient has none."""
+    return any(parameter.requires_grad and parameter.grad is None for parameter in module.parameters())
+
+
+def create_grad_objects(module: Any) -> None:
+    """Give every parameter that needs a gradient and has none one of zeros, where the parameter is.
+
+    Nobody computed it: an optimizer with weight decay will change parameters that no loss depends on.
+    """
+    for parameter in module.parameters():
+        if parameter.requires_grad and parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
 
 
 class AddedName:

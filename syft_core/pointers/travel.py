@@ -51,6 +51,8 @@ class Travelling:
                 "cannot send with local_autograd: the graph of operations is kept where the data is, and a second one "
                 "here would have to fetch values; leave it out, `p.backward()` and `p.grad` work without it"
             )
+        if requires_grad or preinitialize_grad:
+            _require_gradients(self)
         if inplace:
             return self.send_(*workers, user=user, requires_grad=requires_grad, preinitialize_grad=preinitialize_grad)
         owner = self.owner  # type: ignore[attr-defined]  # mixed into what is Identified
@@ -106,6 +108,8 @@ class Travelling:
     def move(self, worker: Any, requires_grad: bool = False) -> Any:
         """Send what the chain points to on to another worker; return a pointer to where it is then."""
         pointer = _pointer_under(self, "move")
+        if requires_grad:
+            _require_gradients(self)
         moved = pointer.move(worker, requires_grad)
         return self if moved is pointer else _on_another_end(self, moved)
 
@@ -269,6 +273,12 @@ def sent(
 def _pointer_to(value: Any, location: Any, id: int, owner: Any, framework: Any) -> PointerTensor:
     tags, description = getattr(value, "_syft_tags", None), getattr(value, "_syft_description", None)
     return PointerTensor(location, id, framework, owner=owner, tags=tags, description=description)
+
+
+def _require_gradients(tensor: Any) -> None:
+    framework = framework_of(tensor)
+    if "backward" not in framework.methods:
+        raise TypeError(f"cannot bring gradients back: {framework.ALIAS} computes none; leave the option out")
 
 
 def _start_with_zeros(tensor: Any, pointer: PointerTensor) -> None:

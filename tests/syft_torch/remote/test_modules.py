@@ -17,6 +17,7 @@ from syft_core.exceptions import GetNotPermittedError, WorkerError, WorkerNotFou
 from syft_core.tensors.logging import LoggingTensor  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
+from syft_torch.module import create_grad_objects, module_is_missing_grad  # noqa: E402
 from tests.syft_torch.remote.architectures import ARCHITECTURES, Tied, differences, frozen, twins  # noqa: E402
 
 
@@ -119,6 +120,18 @@ class TestSendAndGet:
         model = linear().send(bob)
         assert model.weight.grad is None
         assert model.get().weight.grad is None
+
+    def test_gradients_of_zeros_are_made_where_they_are_asked_for(self, bob: Any) -> None:
+        model = linear()
+        model.bias.requires_grad_(False)
+        assert module_is_missing_grad(model)
+        model.send(bob, preinitialize_grad=True)
+        assert not module_is_missing_grad(model)
+        assert model.bias.grad is None
+        there = linear().send(bob)
+        create_grad_objects(there)
+        for sent in (model, there):
+            assert not sent.get().weight.grad.any()
 
     def test_a_worker_never_shares_memory_with_the_sender(self, bob: Any) -> None:
         model = linear()
@@ -397,6 +410,25 @@ class TestRefusals:
         assert reference() is model.bias
         assert type(model.weight) is nn.Parameter
         assert bob.objects_count == 0
+
+    def test_a_tensor_in_an_open_graph_is_refused_before_anything_is_sent(self, bob: Any) -> None:
+        model = nn.Sequential(nn.Linear(3, 2), nn.Tanh(), nn.Linear(2, 1))
+        result = model(torch.ones(4, 3)).sum()
+        with pytest.raises(WorkerError, match="a graph of operations needs it as it is for a backward pass"):
+            model.send(bob)
+        assert {type(parameter) for parameter in model.parameters()} == {nn.Parameter}
+        assert bob.objects_count == 0
+        result.backward()
+        assert model.send(bob)[0].weight.grad is not None
+
+    def test_a_buffer_in_an_open_graph_is_refused_too(self, bob: Any) -> None:
+        model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2).eval())
+        result = model(torch.ones(4, 3)).sum()
+        with pytest.raises(WorkerError, match="a graph of operations needs it as it is"):
+            model.send(bob)
+        assert bob.objects_count == 0
+        del result
+        assert model.send(bob).location is bob
 
     def test_layers_above_a_pointer_come_home_but_do_not_move(self, bob: Any, alice: Any) -> None:
         model = linear()
