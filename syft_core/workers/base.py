@@ -115,7 +115,7 @@ class BaseWorker:
             time.sleep(self.message_pending_time)
         if self.log_msgs:
             self.msg_history.append(message)
-        if self.verbose:
+        if self.verbose and _log.isEnabledFor(logging.INFO):
             _log.info("worker %r is asked by %r to %s", self.id, getattr(sender, "id", "?"), summary(message))
         return HANDLERS[type(message)](self, message, sender)
 
