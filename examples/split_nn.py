@@ -52,7 +52,10 @@ def step() -> float:
 
 
 losses = []
-for name, one_step, steps in (("By hand", step_by_hand, 20), ("With `move(bob, requires_grad=True)`", step, 100)):
+for name, one_step, steps, reason in (
+    ("By hand", step_by_hand, 20, "moved"),
+    ("With `move(bob, requires_grad=True)`", step, 100, "its gradient went back"),
+):
     print(f"{name}, three things leave a worker in each step:")
     with sy.trace() as trace:
         losses.append(one_step())
@@ -64,6 +67,10 @@ for name, one_step, steps in (("By hand", step_by_hand, 20), ("With `move(bob, r
         ("bob", "alice"),  # their gradient
         ("bob", "me"),  # the loss, which we fetch
     ]
+    gradient, loss_line = list(bob.ledger)[-2:]
+    assert (gradient.to, gradient.form, gradient.reason) == ("alice", "Tensor[4, 8]", reason)
+    assert answers.id_at_location in gradient.sources  # a gradient says where it comes from: it knows the labels
+    assert loss_line.to == "me"
     losses += [one_step() for _ in range(steps - 1)]
     print("  loss: " + " ".join(f"{loss:.4f}" for loss in losses[-steps :: steps // 5]))
 assert losses[-1] < 0.01 < losses[0]
@@ -84,5 +91,7 @@ for worker in (alice, bob):
     forms = sorted({f"{line.form} to {line.to}" for line in worker.ledger})
     print(f"  {worker.id}: {', '.join(forms)}")
     assert not raw & {line.id for line in worker.ledger}
+assert len(alice.ledger) == len(losses)  # the activations of each step
+assert sum(line.to == "alice" for line in bob.ledger) == len(losses)  # and their gradient
 assert {line.to for line in alice.ledger} == {"bob"}
 assert {line.to for line in bob.ledger} == {"alice", "me"}

@@ -272,7 +272,15 @@ class WorkerIdTakenError(WorkerError, ValueError):
     @classmethod
     def by(cls, id: object, kind: str) -> WorkerIdTakenError:
         """Say who has it."""
-        return cls(f"cannot create worker {id!r}: a {kind} with other options has this id; choose another id")
+        return cls(f"cannot create worker {id!r}: a {kind} has this id; choose another id")
+
+    @classmethod
+    def differs(cls, id: object, option: str) -> WorkerIdTakenError:
+        """Name the option in which the worker that has the id differs."""
+        return cls(
+            f"cannot create worker {id!r}: there is one with this id and another {option!r}; leave the option out to "
+            f"use that worker, or choose another id"
+        )
 
 
 class NotCollocatedError(WorkerError, TypeError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -152,6 +152,16 @@ class TorchAttributes(FrameworkAttributes):
         return (
             tensor.untyped_storage()._cdata if tensor.layout is torch.strided and not tensor.is_mkldnn else id(tensor)
         )
+
+    def own_memory(self, tensors: Sequence[Any]) -> None:
+        """Copy the storage that tensors share into one that torch can resize: that of a message is not its own."""
+        strided = [tensor for tensor in tensors if tensor.layout is torch.strided and not tensor.is_mkldnn]
+        if not strided or strided[0].untyped_storage().resizable():
+            return
+        storage = strided[0].untyped_storage().clone()
+        for tensor in strided:
+            form = tensor.storage_offset(), tensor.shape, tensor.stride()
+            tensor.data = torch.empty(0, dtype=tensor.dtype).set_(storage, *form)
 
     def is_part(self, tensor: Any) -> bool:
         """Say whether the storage of a tensor is larger than the tensor."""

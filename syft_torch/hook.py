@@ -110,11 +110,11 @@ class TorchHook(FrameworkHook):
 
     def _hook_native_tensor(self, tensor_type: type, syft_type: type) -> None:
         """Add the names of ``syft_type`` to ``tensor_type``, and keep its own methods as ``native_<name>``."""
+        self._transfer_methods_to_native_tensor(tensor_type, Travelling)  # Its words go further than those below.
         self.__hook_properties(tensor_type)
         self.to_auto_overload[tensor_type] = self._which_methods_should_we_auto_overload(tensor_type)
         self._rename_native_functions(tensor_type)
         self._transfer_methods_to_native_tensor(tensor_type, syft_type)
-        self._transfer_methods_to_native_tensor(tensor_type, Travelling)
 
     def __hook_properties(self, tensor_type: type) -> None:
         """Add id, owner, tags and description."""
@@ -169,7 +169,7 @@ class TorchHook(FrameworkHook):
 
     def _hook_tensor(self) -> None:
         """Let ``torch.tensor`` take an owner and an id."""
-        native = _torch.tensor
+        native, local_worker = _torch.tensor, self.local_worker
 
         @functools.wraps(native)
         def tensor(*args: Any, owner: Any = None, id: Any = None, register: bool = True, **kwargs: Any) -> Any:
@@ -178,8 +178,9 @@ class TorchHook(FrameworkHook):
                 made.id = id
             if owner is not None:
                 made.owner = owner
-                if register and not owner.is_client_worker:
-                    owner.register_obj(made)
+            keeper = owner if owner is not None else local_worker
+            if register and not keeper.is_client_worker:
+                keeper.register_obj(made)
             return made
 
         self._patches.set(_torch, "native_tensor", native)

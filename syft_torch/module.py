@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,9 +29,10 @@ from syft_core.hook.hook import current_worker
 from syft_torch.parameter import Journey, fetched, location_of, moved, relocate, sent
 
 
-def send(module: Any, *workers: Any, force_send: bool = False) -> Any:
+def send(module: Any, *workers: Any, force_send: bool = False, preinitialize_grad: bool = False) -> Any:
     """Send parameters and buffers to a worker, in place, and return the module itself.
 
+    With ``preinitialize_grad`` parameters that need a gradient and have none get one of zeros first.
     ``force_send`` is a word of the published interface; a module is sent either way.
     """
     if len(workers) != 1:
@@ -47,6 +49,8 @@ def send(module: Any, *workers: Any, force_send: bool = False) -> Any:
                 f"cannot send a {_name(module)} to {destination.id!r}: it is on {where.id!r}; "
                 f"write `model.move({destination.id})`, or `model.get()` first"
             )
+    if preinitialize_grad:
+        create_grad_objects(module)
     _travel(layers, tensors, sent(destination))
     return module
 
@@ -88,10 +92,26 @@ def owner(module: Any) -> Any:
     return _owner_of([*itertools.islice(itertools.chain(module.parameters(), module.buffers()), 1)])
 
 
+def module_is_missing_grad(module: Any) -> bool:
+    """Say whether a parameter that needs a gradient has none."""
+    return any(parameter.requires_grad and parameter.grad is None for parameter in module.parameters())
+
+
+def create_grad_objects(module: Any) -> None:
+    """Give every parameter that needs a gradient and has none one of zeros, where the parameter is.
+
+    Nobody computed it: an optimizer with weight decay will change parameters that no loss depends on.
+    """
+    for parameter in module.parameters():
+        if parameter.requires_grad and parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+
+
 class AddedName:
     """A name added to ``nn.Module`` that steps aside for a user's own submodule, parameter or buffer of that name.
 
-    It is no ``property``, because ``torch.jit.script`` compiles the properties of a module's class.
+    It is no ``property``, because ``torch.jit.script`` compiles the properties of a module's class. And it is not there
+    for ``nn.Module`` itself, which refuses to register a parameter under a name that a module seems to have already.
     """
 
     def __init__(self, function: Callable[..., Any], is_attribute: bool = False) -> None:
@@ -108,6 +128,8 @@ class AddedName:
         for own in ("_modules", "_parameters", "_buffers"):
             if self.name in module.__dict__.get(own, ()):
                 return module.__dict__[own][self.name]
+        if sys._getframe(1).f_globals.get("__name__") == nn.Module.__module__:
+            raise AttributeError(self.name)
         return self.function(module) if self.is_attribute else self.function.__get__(module)
 
 

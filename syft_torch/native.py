@@ -26,3 +26,16 @@ class TorchTensor(Travelling, Identified):
     def get_class_attributes(self) -> dict[str, Any]:
         """Return what a wrapper of the same kind would need."""
         return {"type": self.dtype}  # type: ignore[attr-defined]  # mixed into torch.Tensor
+
+    def torch_type(self) -> Any:
+        """Return the name of the tensor type, e.g. "torch.FloatTensor", of what the chain stands for."""
+        return self.type()  # type: ignore[attr-defined]  # mixed into torch.Tensor
+
+    def set_grad(self, grad: Any) -> Any:
+        """Set the gradient, where the data is, and return this very tensor."""
+        self.grad = grad
+        return self
+
+    def numpy_tensor(self) -> Any:
+        """Return the same memory as an array that can head a chain; numpy must be hooked too."""
+        return self.owner.attributes_of("numpy").wrapper(self.numpy())  # type: ignore[attr-defined]  # mixed in

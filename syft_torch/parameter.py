@@ -86,6 +86,13 @@ def _require_movable(tensor: Any) -> None:
             "cannot move a tensor in place: something keeps a weak reference to it, as torch.compile and some caches "
             "do; send a copy of the module instead, e.g. `model.copy().send(bob)`"
         )
+    with torch._C.DisableTorchFunctionSubclass():
+        # Beside the tensor itself, the node that adds to its gradient may refer to it.
+        if tensor._use_count() > 1 + tensor.requires_grad:
+            raise WorkerError(
+                "cannot move a tensor in place: a graph of operations needs it as it is for a backward pass; run that "
+                "pass or drop the results first, or send a copy of the module, e.g. `model.copy().send(bob)`"
+            )
 
 
 def exchange(tensor: Any, content: Any) -> None:

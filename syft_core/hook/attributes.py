@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -243,6 +243,9 @@ class FrameworkAttributes:
     def memory_of(self, tensor: Any) -> Any:
         """Return something that is equal for plain tensors that share memory."""
         return id(tensor)
+
+    def own_memory(self, tensors: Sequence[Any]) -> None:
+        """Let plain tensors that share memory share some that can be enlarged; what was received often cannot."""
 
     def is_part(self, tensor: Any) -> bool:
         """Say whether a plain tensor shows only a part of the memory that it holds."""

@@ -174,8 +174,10 @@ class FrameworkHook(ABC):
     # --- one road for every method and function
 
     def set_verbose(self, flag: bool) -> None:
-        """Say whether the hook's worker reports what it does."""
+        """Say whether the hook's worker, and all workers that it knows, report what they do."""
         self.verbose = self.local_worker.verbose = flag
+        for worker in self.local_worker._known_workers.values():
+            worker.verbose = flag
 
     def get_hooked_method(self, method_name: str) -> Callable[..., Any]:
         """Return the method as a function: plain tensors run natively, chains are answered by their layers."""

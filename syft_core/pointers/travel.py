@@ -41,32 +41,40 @@ class Travelling:
         """Send a copy to a worker and return a pointer to it; the tensor here stays as it is.
 
         Several workers get a copy each, and the result stands for all of them. With ``requires_grad`` the gradient
-        that the copy gets comes back to this tensor, and backward goes on here.
+        that the copy gets comes back to this tensor, and backward goes on here. With ``preinitialize_grad`` a copy that
+        needs a gradient starts with one of zeros. ``local_autograd`` is refused: the graph is where the data is.
         """
         if not workers:
             raise TypeError("cannot send to nobody: name a worker, e.g. `x.send(bob)`")
-        if local_autograd or preinitialize_grad:
+        if local_autograd:
             raise NotImplementedError(
-                "cannot send with local_autograd or preinitialize_grad: gradients are computed where the data is; "
-                "leave them out, or ask for `requires_grad=True`"
+                "cannot send with local_autograd: the graph of operations is kept where the data is, and a second one "
+                "here would have to fetch values; leave it out, `p.backward()` and `p.grad` work without it"
             )
+        if requires_grad or preinitialize_grad:
+            _require_gradients(self)
         if inplace:
-            return self.send_(*workers, user=user, requires_grad=requires_grad)
+            return self.send_(*workers, user=user, requires_grad=requires_grad, preinitialize_grad=preinitialize_grad)
         owner = self.owner  # type: ignore[attr-defined]  # mixed into what is Identified
         locations = [owner.get_worker(worker) for worker in workers]
-        pointers = [_sent(self, owner, location, user, publish, requires_grad) for location in locations]
-        for sent in pointers:
-            sent.garbage_collect_data = garbage_collect_data
-        pointer: Any = pointers[0] if len(pointers) == 1 else MultiPointerTensor(pointers)
-        return pointer if no_wrap else head_of(pointer)
+        pointers = [sent(self, owner, location, user, publish, requires_grad) for location in locations]
+        for pointer in pointers:
+            pointer.garbage_collect_data = garbage_collect_data
+            if preinitialize_grad:
+                _start_with_zeros(self, pointer)
+        all_of_them: Any = pointers[0] if len(pointers) == 1 else MultiPointerTensor(pointers)
+        return all_of_them if no_wrap else head_of(all_of_them)
 
-    def send_(self, *workers: Any, user: str | None = None, requires_grad: bool = False) -> Any:
+    def send_(
+        self, *workers: Any, user: str | None = None, requires_grad: bool = False, preinitialize_grad: bool = False
+    ) -> Any:
         """Send the data away, and let this very object be the pointer to it."""
         if len(workers) != 1:
             raise TypeError(
                 f"cannot send in place to {len(workers)} workers: one object is in one place; name one worker"
             )
-        framework_of(self).become(self, self.send(*workers, user=user, requires_grad=requires_grad))
+        options: dict[str, Any] = {"requires_grad": requires_grad, "preinitialize_grad": preinitialize_grad}
+        framework_of(self).become(self, self.send(*workers, user=user, **options))
         return self
 
     def publish(self, *workers: Any) -> Any:
@@ -100,6 +108,8 @@ class Travelling:
     def move(self, worker: Any, requires_grad: bool = False) -> Any:
         """Send what the chain points to on to another worker; return a pointer to where it is then."""
         pointer = _pointer_under(self, "move")
+        if requires_grad:
+            _require_gradients(self)
         moved = pointer.move(worker, requires_grad)
         return self if moved is pointer else _on_another_end(self, moved)
 
@@ -137,7 +147,9 @@ class Travelling:
             getattr(pointer, verb)(*words)
             _share_words(self, pointer)
             return self
-        return getattr(Identified, verb)(self, *words)
+        getattr(Identified, verb)(self, *words)
+        _index_words(self)
+        return self
 
     # --- the pointer
 
@@ -213,17 +225,31 @@ def head_of(pointer: Any) -> Any:
     return head
 
 
-def found(worker: Any, owner: Any, id: int | str, tags: Any, description: str | None, framework: str) -> Any:
-    """Return a pointer to an object that a search has found, in the form in which users hold it."""
-    if not framework:
-        return CallablePointer(worker, id, owner=owner, tags=tags, description=description)
-    attributes = owner.attributes_of(framework)
+def found(worker: Any, owner: Any, id: int | str, tags: Any, description: str | None, kind: str) -> Any:
+    """Return a pointer to an object that a search has found, in the form in which users hold it.
+
+    ``kind`` is the framework of a tensor; what is no tensor is CALLABLE or just an OBJECT.
+    """
+    if kind in _POINTERS:
+        return _POINTERS[kind](worker, id, owner=owner, tags=tags, description=description)
+    attributes = owner.attributes_of(kind)
     return head_of(PointerTensor(worker, id, attributes, owner=owner, tags=tags, description=description))
 
 
-def _sent(
-    tensor: Any, owner: Any, location: Any, user: str | None, publish: bool, requires_grad: bool
+CALLABLE, OBJECT = "()", ""
+"""What a search says of objects that are no tensors: that they can be called, or can only be named and fetched."""
+_POINTERS: dict[str, type[ObjectPointer]] = {CALLABLE: CallablePointer, OBJECT: ObjectPointer}
+
+
+def sent(
+    tensor: Any,
+    owner: Any,
+    location: Any,
+    user: str | None = None,
+    publish: bool = False,
+    requires_grad: bool = False,
 ) -> PointerTensor:
+    """Send a copy of ``tensor`` from ``owner`` to ``location``, if its owner may, and return the pointer to it."""
     sender = owner.identity_of(owner, user)
     if user is not None and user != sender:
         raise SendNotPermittedError.claimed(user, sender)
@@ -246,6 +272,31 @@ def _pointer_to(value: Any, location: Any, id: int, owner: Any, framework: Any) 
     pointer = PointerTensor(location, id, framework, owner=owner, tags=tags, description=description)
     pointer.know_copy_of(value)
     return pointer
+
+
+def _require_gradients(tensor: Any) -> None:
+    framework = framework_of(tensor)
+    if "backward" not in framework.methods:
+        raise TypeError(f"cannot bring gradients back: {framework.ALIAS} computes none; leave the option out")
+
+
+def _start_with_zeros(tensor: Any, pointer: PointerTensor) -> None:
+    """Give the copy of a tensor a gradient of zeros, if it needs one and none came along."""
+    if getattr(tensor, "requires_grad", False) and tensor.grad is None:
+        copy = head_of(pointer)
+        copy.grad = copy.new_zeros(copy.shape)
+
+
+def _index_words(tensor: Any) -> None:
+    """Let a tensor be found on its worker under its words: a worker that serves others keeps what is tagged."""
+    owner = tensor.owner
+    if owner is None:
+        return
+    if not owner.is_client_worker and tensor.id not in owner.object_store:
+        owner.register_obj(tensor)
+    id, store = tensor._syft_id, owner.object_store
+    if id in store and store.entry(id).value is tensor:
+        store.tag(id, tensor.tags, tensor.description)
 
 
 def _share_words(head: Any, pointer: Any) -> None:

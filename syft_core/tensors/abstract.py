@@ -11,7 +11,7 @@ from syft_core.hook.dispatch import HEAD, MEANING, Answer, framework_of
 from syft_core.hook.hook_args import backward_func, type_rule
 from syft_core.hook.overload import rules_of
 from syft_core.hook.rules import resolve
-from syft_core.tensors.forwarding import Forwarding
+from syft_core.tensors.forwarding import Forwarding, childless
 from syft_core.tensors.identity import Identified
 
 
@@ -123,11 +123,35 @@ class AbstractTensor(Identified, Forwarding):
                 setattr(twin, name, copy.copy(self.__dict__[name]) if name == "_syft_tags" else self.__dict__[name])
         return twin
 
+    def get(self, *args: Any, **options: Any) -> Any:
+        """Fetch what the chain points to, and return the same layers on it."""
+        if self.child is None:
+            raise childless(self, "get")
+        fetched = self.child.get(*args, **options)
+        twin = type(self)(**self.get_class_attributes())
+        twin.child = fetched.child if getattr(type(fetched), "rank", None) == HEAD else fetched
+        return twin
+
+    def mid_get(self) -> Any:
+        """Let the worker that the chain points to fetch what the pointer that it holds points to."""
+        if self.child is None:
+            raise childless(self, "mid_get")
+        self.child.mid_get()
+        return self
+
     def __str__(self) -> str:
         name = type(self).__name__
         return f"{name}>{self.child!r}" if self.has_child() else name
 
     __repr__ = __str__
+
+
+def initialize_tensor(hook: Any, obj: Any, owner: Any = None, id: int | str | None = None) -> Any:
+    """Give a tensor its owner, the local worker of ``hook`` unless it is named, and an id; return the tensor."""
+    obj.owner = owner if owner is not None else hook.local_worker
+    if id is not None:
+        obj.id = id
+    return obj
 
 
 def _rules(base: type) -> Mapping[str, Answer]:

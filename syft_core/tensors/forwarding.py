@@ -29,10 +29,8 @@ class Forwarding(Operators):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if self.child is None:
-            raise AttributeError(
-                f"cannot read {name!r} of a {type(self).__name__}: it has no child; put it on a tensor with `.on(x)`"
-            )
+        if self.child is None and self.framework is None:
+            raise childless(self, name)
         op = framework_of(self).methods.get(name)
         if op is None:
             raise AttributeError(f"cannot read {name!r}: neither {type(self).__name__} nor the framework has it")
@@ -42,7 +40,8 @@ class Forwarding(Operators):
 
     def __dir__(self) -> list[str]:
         names = set(super().__dir__())
-        return sorted(names | set(framework_of(self).methods) if self.child is not None else names)
+        ends = self.child is not None or self.framework is not None
+        return sorted(names | set(framework_of(self).methods) if ends else names)
 
     def __len__(self) -> int:
         return self._call("__len__")  # type: ignore[no-any-return]  # the framework's own length
@@ -58,6 +57,13 @@ class Forwarding(Operators):
 
     def __hash__(self) -> int:
         return object.__hash__(self)
+
+
+def childless(layer: Any, name: str) -> AttributeError:
+    """Return the error for a layer that was asked for something before it was put on a tensor."""
+    return AttributeError(
+        f"cannot read {name!r} of a {type(layer).__name__}: it has no child; put it on a tensor with `.on(x)`"
+    )
 
 
 def _operator(name: str) -> Callable[..., Any]:

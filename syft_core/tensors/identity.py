@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from syft_core.hook.hook import current_worker
 from syft_core.ids import IdProvider
 from syft_core.pictures import chain_html
+from syft_core.serde import serialize
 
 ID_PROVIDER = IdProvider()
 
@@ -76,6 +77,14 @@ class Identified:
     def has_child(self) -> bool:
         """Say whether there is a chain under this object."""
         return getattr(self, "child", None) is not None
+
+    def serialize(self) -> bytes:
+        """Return this object, with the chain under it, as one message."""
+        return serialize(self)
+
+    def ser(self) -> bytes:
+        """Do what ``serialize`` does."""
+        return serialize(self)
 
     def _repr_html_(self) -> str | None:
         return chain_html(self)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from syft_core.exceptions import WorkerIdTakenError, WorkerNotFoundError
+from syft_core.exceptions import WorkerError, WorkerIdTakenError, WorkerNotFoundError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.hook import attached_hook
 from syft_core.ids import IdProvider
 from syft_core.messages import Fetch, Message, Run, Search
 from syft_core.pictures import worker_html
-from syft_core.pointers.travel import found
+from syft_core.pointers.travel import found, sent
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.handlers import HANDLERS, own
 from syft_core.workers.ledger import Ledger
@@ -23,8 +25,10 @@ from syft_core.workers.permissions import Policy, unless_private
 from syft_core.workers.remote import Remote
 from syft_core.workers.results import named
 from syft_core.workers.store import ObjectStore, Stored
-from syft_core.workers.trace import record, traces
-from syft_core.workers.transfer import hand_over, with_leases
+from syft_core.workers.trace import record, summary, traces
+from syft_core.workers.transfer import hand_over, is_tensor, with_leases
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -41,7 +45,22 @@ class BaseWorker:
     """Holds objects by id and answers messages about them: ``deliver(frames) -> frames`` is all a transport needs.
 
     A *client* worker keeps nothing by itself: what its user drops is gone, as in any Python program.
+
+    Args:
+        hook: the hook whose local worker introduces this one to all whom it knows.
+        id: the name under which others know it.
+        data: objects that it holds from the beginning, for good.
+        is_client_worker: whether it leaves it to Python to keep objects alive.
+        log_msgs: whether it keeps every message in ``msg_history``.
+        verbose: whether it logs every message, by name and ids only, at level INFO.
+        auto_add: whether it is introduced at all.
+        message_pending_time: how many seconds it waits before it answers, to simulate latency.
+        policy: decides what may leave.
+
     """
+
+    serializer: str | None = None
+    """How tensors are written for this worker's peers; None means in the framework's own way."""
 
     def __init__(
         self,
@@ -100,6 +119,8 @@ class BaseWorker:
             time.sleep(self.message_pending_time)
         if self.log_msgs:
             self.msg_history.append(message)
+        if self.verbose and _log.isEnabledFor(logging.INFO):
+            _log.info("worker %r is asked by %r to %s", self.id, getattr(sender, "id", "?"), summary(message))
         return HANDLERS[type(message)](self, message, sender)
 
     def deliver(self, received: Sequence[Any], sender: Any) -> list[Any]:
@@ -133,6 +154,20 @@ class BaseWorker:
             worker._known_workers[known.id] = known
         return self
 
+    def add_workers(self, workers: Iterable[BaseWorker]) -> BaseWorker:
+        """Get to know several workers, as ``add_worker`` does one."""
+        for worker in workers:
+            self.add_worker(worker)
+        return self
+
+    def remove_worker_from_registry(self, worker_id: int | str) -> None:
+        """Forget a worker, and let all whom this one knows forget it; its id is free again."""
+        removed = self.get_worker(worker_id)
+        if removed is self:
+            raise WorkerError(f"cannot remove worker {worker_id!r} from its own registry: ask another worker to do it")
+        for known in list(self._known_workers.values()):
+            known._known_workers.pop(worker_id, None)
+
     def get_worker(self, id_or_worker: Any) -> Any:
         """Return the worker with this id, or the worker itself if one is given."""
         if isinstance(id_or_worker, BaseWorker):
@@ -150,9 +185,51 @@ class BaseWorker:
             raise WorkerNotFoundError(f"cannot run {framework} on worker {self.id!r}: it is not hooked there; hook it")
         return hook.attributes
 
+    def is_framework_supported(self, framework: str) -> bool:
+        """Say whether a framework is hooked here, so that its operations can run."""
+        return attached_hook(framework) is not None
+
     def hand_over(self, value: Any, receiver: Any) -> Any:
         """Return ``value`` as ``receiver`` may keep it, sharing no memory."""
         return hand_over(value, receiver)
+
+    # --- objects of others
+
+    def send(
+        self,
+        obj: Any,
+        worker: Any,
+        ptr_id: int | str | None = None,
+        garbage_collect_data: bool = True,
+        requires_grad: bool = False,
+        create_pointer: bool = True,
+    ) -> Any:
+        """Send a copy of a tensor to another worker and return the bare pointer to it, which belongs to this worker.
+
+        Without a pointer nobody holds the copy, so that the other worker keeps it for good.
+        """
+        pointer = sent(obj, self, self.get_worker(worker), publish=not create_pointer, requires_grad=requires_grad)
+        if not create_pointer:
+            return None
+        pointer.garbage_collect_data = garbage_collect_data
+        if ptr_id is not None:
+            pointer.id = ptr_id
+        return pointer
+
+    def request_obj(self, obj_id: int | str, location: Any, user: str | None = None, reason: str = "") -> Any:
+        """Fetch an object by its id from another worker, which decides and records that."""
+        return self.get_worker(location).ask(Fetch(obj_id, user=user, reason=reason), self)
+
+    def request_search(self, query: Any, location: Any) -> list[Any]:
+        """Return pointers of this worker's own to everything on another worker that matches all parts of ``query``."""
+        place = self.get_worker(location)
+        parts = (query,) if isinstance(query, str | int) else tuple(query)
+        return [found(place, self, *item) for item in place.ask(Search(parts), self)]
+
+    def find_or_request(self, tag: str, location: Any) -> list[Any]:
+        """Return the objects here that match ``tag`` or, if there are none, pointers to those on another worker."""
+        here = self.object_store.search((tag,))
+        return [self.get_obj(id) for id in here] if here else self.request_search(tag, location)
 
     # --- objects
 
@@ -161,8 +238,20 @@ class BaseWorker:
         """Where tensors are made directly on this worker: ``worker.remote.<framework>.zeros(2, 3)``."""
         return Remote(self, self.hook.local_worker if self.hook is not None else self)
 
+    @contextmanager
+    def registration_enabled(self) -> Iterator[BaseWorker]:
+        """Let a client keep what is made in a ``with`` block, as a worker does that serves others."""
+        before, self.is_client_worker = self.is_client_worker, False
+        try:
+            yield self
+        finally:
+            self.is_client_worker = before
+
     def register_obj(self, obj: Any, obj_id: int | str | None = None) -> None:
         """Keep ``obj`` under ``obj_id`` or its own id, and make it this worker's."""
+        self._register(obj, obj_id)
+
+    def _register(self, obj: Any, obj_id: int | str | None) -> int | str:
         known = getattr(obj, "_syft_id", None)
         if known is not None and known in self.object_store and self.object_store.entry(known).value is obj:
             self.object_store.remove(known, "it was registered under another id")
@@ -175,6 +264,7 @@ class BaseWorker:
         entry.leases, entry.published = 0, True
         self.object_store.put(obj_id, entry)
         own(self, obj, obj_id)
+        return obj_id
 
     def de_register_obj(self, obj: Any) -> None:
         """Forget ``obj``; forgetting what is not here is harmless."""
@@ -189,9 +279,9 @@ class BaseWorker:
     def load_data(self, data: Sequence[Any]) -> None:
         """Keep objects that belong to this worker, for good."""
         for obj in data:
-            self.register_obj(obj)
+            id = self._register(obj, None)
             tags, description = getattr(obj, "_syft_tags", None), getattr(obj, "_syft_description", None)
-            self.object_store.tag(obj.id, tags or (), description)
+            self.object_store.tag(id, tags or (), description)
 
     def clear_objects(self, return_self: bool = True) -> Any:
         """Drop everything."""
@@ -201,8 +291,7 @@ class BaseWorker:
     def search(self, query: Any = ()) -> list[Any]:
         """Return pointers to everything that matches all parts of ``query``: tags, ids, words of the description."""
         owner = self.hook.local_worker if self.hook is not None else self
-        parts = (query,) if isinstance(query, str | int) else tuple(query)
-        return [found(self, owner, *item) for item in self.ask(Search(parts), owner)]
+        return owner.request_search(query, self)
 
     @property
     def _objects(self) -> dict[int | str, Any]:
@@ -214,6 +303,11 @@ class BaseWorker:
         """How many objects are here."""
         self.collect_garbage()
         return len(self.object_store)
+
+    @property
+    def tensors_count(self) -> int:
+        """How many of the objects here are tensors."""
+        return sum(1 for value in self._objects.values() if is_tensor(value))
 
     def __getitem__(self, id: int | str) -> Any:
         return self.get_obj(id)

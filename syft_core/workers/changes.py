@@ -166,7 +166,7 @@ def _end(value: Any) -> Any:
     """Return what a chain ends in, or None when that is elsewhere, or no tensor."""
     while (child := getattr(value, "child", None)) is not None:
         value = child
-    return value if hasattr(value, "shape") and not isinstance(value, ObjectPointer) else None
+    return value if is_framework_tensor(type(value)) else None
 
 
 def _version(value: Any) -> int | None:
@@ -203,6 +203,7 @@ def _within(worker: Any, op: Op, parents: list[Stored], compute: Compute) -> Com
     if not (op.inplace and ends):
         return compute
     shown = ends[0].numel()
+    framework_of(ends[0]).own_memory(_sharing(worker, ends[0]))
 
     def compute_and_clear() -> Any:
         result = compute()
@@ -210,6 +211,13 @@ def _within(worker: Any, op: Op, parents: list[Stored], compute: Compute) -> Com
         return result
 
     return compute_and_clear
+
+
+def _sharing(worker: Any, end: Any) -> list[Any]:
+    """Return the tensors on a worker that share the memory of ``end``, itself among them."""
+    ends = [found for entry in worker.object_store.entries() if (found := _end(entry.value)) is not None]
+    memory = framework_of(end).memory_of(end)
+    return [found for found in ends if framework_of(found).memory_of(found) == memory]
 
 
 # --- gradients

@@ -34,12 +34,13 @@ from syft_core.messages import (
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import allowed_users_of, restricted
 from syft_core.workers.changes import WATCHED, note_changes, run_watched, target_form
 from syft_core.workers.ledger import record
 from syft_core.workers.permissions import may_leave, require_identity, require_permission
 from syft_core.workers.store import Lineage, Stored, derive, lineage_of
-from syft_core.workers.transfer import copy_of
+from syft_core.workers.transfer import copy_of, is_tensor
 
 READABLE = frozenset({"grad", "data"})
 """The attributes that a pointer may point to."""
@@ -213,14 +214,19 @@ def tag(worker: Any, message: Tag, sender: Any) -> None:
 
 
 def search(worker: Any, message: Search, sender: Any) -> list[Any]:
-    """Find objects; say their ids, tags and frameworks, with a lease for each."""
+    """Find objects; say their ids, tags and kinds, with a lease for each."""
     found = []
     for id in worker.object_store.search(message.query):
         entry = worker.object_store.entry(id)
         entry.lease(sender.id)
-        framework = "" if isinstance(entry.value, ObjectWrapper) else framework_of(entry.value).ALIAS
-        found.append((id, tuple(sorted(entry.tags)), entry.description, framework))
+        found.append((id, tuple(sorted(entry.tags)), entry.description, _kind_of(entry.value)))
     return found
+
+
+def _kind_of(value: Any) -> str:
+    if is_tensor(value):
+        return framework_of(value).ALIAS
+    return CALLABLE if isinstance(value, ObjectWrapper) else OBJECT
 
 
 def call(worker: Any, message: Call, sender: Any) -> Any:

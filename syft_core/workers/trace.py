@@ -223,6 +223,12 @@ def record(worker: Any, message: Message, sender: Any) -> Any:
     return reply
 
 
+def summary(message: Message) -> str:
+    """Say in a few words what a message asks for, and about which objects; never what they hold."""
+    operation, objects, results = _ABOUT[type(message)](message)
+    return " ".join([operation, *map(str, objects), *map(str, results)])
+
+
 def _event(worker: Any, message: Message, sender: Any) -> Event:
     """Describe a message before it is carried, without keeping anything of it alive."""
     operation, objects, results = _ABOUT[type(message)](message)

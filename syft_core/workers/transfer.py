@@ -64,6 +64,11 @@ def copy_of(value: Any) -> Any:
     return _rebuilt(value, lambda pointer: pointer.copy()) if _ends_elsewhere(value) else value
 
 
+def is_tensor(value: Any) -> bool:
+    """Say whether ``value`` is a tensor of some framework, plain or at the end of a chain."""
+    return is_framework_tensor(type(value)) or _is_chain(value)
+
+
 def _is_chain(value: Any) -> bool:
     return isinstance(value, AbstractTensor) or getattr(type(value), "rank", None) == HEAD
 

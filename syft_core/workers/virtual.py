@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
+from syft_core.exceptions import WorkerIdTakenError
 from syft_core.messages import Fetch, Message, Run, Store
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers import codecs as _codecs  # noqa: F401  # registers what may travel
@@ -18,14 +20,20 @@ class VirtualWorker(BaseWorker):
     With ``serialize=True`` every message goes through the wire format, as it would between machines; by default nothing
     that need not be encoded is encoded, and yet workers never share memory: what is sent and fetched is copied.
 
-    Creating a worker with an id that is taken returns the worker that has it.
+    Creating a worker with an id that is taken returns the worker that has it, so that a cell of a notebook may run
+    twice; options that are given must be those which that worker has.
     """
 
-    def __new__(cls, hook: Any = None, id: int | str = 0, *_args: Any, **_options: Any) -> VirtualWorker:
-        """Return the worker that has this id, or a new one."""
+    def __new__(cls, hook: Any = None, id: int | str = 0, *args: Any, **options: Any) -> VirtualWorker:
+        """Return the worker that has this id, if it has the options that are given, or a new one."""
         local = getattr(hook, "local_worker", None)
         known = local._known_workers.get(id) if local is not None else None
-        return known if type(known) is cls else super().__new__(cls)
+        if type(known) is not cls:
+            return super().__new__(cls)
+        for name, value in {**dict(zip(_OPTIONS, args, strict=False)), **options}.items():
+            if not known._has(name, value):
+                raise WorkerIdTakenError.differs(id, name)
+        return known
 
     def __init__(
         self, hook: Any = None, id: int | str = 0, *args: Any, serialize: bool = False, **options: Any
@@ -34,6 +42,13 @@ class VirtualWorker(BaseWorker):
             return
         self.serialize = serialize
         super().__init__(hook, id, *args, **options)
+
+    def _has(self, option: str, value: Any) -> bool:
+        """Say whether this worker is as if it had been made with an option."""
+        if option == "data":
+            held = self.object_store.values().values()
+            return all(any(obj is kept for kept in held) for obj in value or ())
+        return bool(value) if option == "auto_add" else bool(getattr(self, option, None) == value)
 
     def carry(self, message: Message, sender: Any) -> Any:
         """Answer a message within this process."""
@@ -53,3 +68,7 @@ class VirtualWorker(BaseWorker):
         framework = sender.attributes_of(message.framework)
         message.modes = framework.modes()
         return from_named(from_frames(self.deliver(frames(message, context), sender), context), framework)
+
+
+_OPTIONS = list(inspect.signature(BaseWorker).parameters)[2:]
+"""The names of a worker's options, in the order in which they may be given after the hook and the id."""

@@ -95,7 +95,12 @@ TEXTS = {
     ),
     ("WorkerIdTakenError", "by"): (
         ("bob", "VirtualWorker"),
-        "cannot create worker 'bob': a VirtualWorker with other options has this id; choose another id",
+        "cannot create worker 'bob': a VirtualWorker has this id; choose another id",
+    ),
+    ("WorkerIdTakenError", "differs"): (
+        ("bob", "serialize"),
+        "cannot create worker 'bob': there is one with this id and another 'serialize'; leave the option out to use "
+        "that worker, or choose another id",
     ),
     ("NotCollocatedError", "between"): (
         ("toy.add", "bob", "alice"),

@@ -73,8 +73,19 @@ def test_what_reveals_values_is_refused_at_both_ends(surface: Any) -> None:
 
 
 @pytest.fixture
-def bob(hook: Any) -> Any:
-    return VirtualWorker(hook, id="bob")
+def bob(hook: Any, serialize: bool) -> Iterator[Any]:
+    yield from worker_for_one_test(hook, "bob", serialize)
+
+
+@pytest.fixture
+def carol(numpy_hook: Any, serialize: bool) -> Iterator[Any]:
+    yield from worker_for_one_test(numpy_hook, "carol", serialize)
+
+
+def worker_for_one_test(hook: Any, id: str, serialize: bool) -> Iterator[Any]:
+    """Make a worker whose id is free again afterwards: the surfaces' hooks, which know it, stay on."""
+    yield VirtualWorker(hook, id=id, serialize=serialize)
+    hook.local_worker.remove_worker_from_registry(id)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,45 @@
-"""Defects of the ancestor, by their number in its register: none of them is here."""
+"""Defects of the ancestor, by their number in its register: none of them is here.
+
+Where each is tested, beside the tests of that number in this file:
+
+======  ============================================  =====================================================
+D       what went wrong                               also
+======  ============================================  =====================================================
+05      inverting counted as in place                 ``tests/core/test_defects.py``
+06      ``!=`` of pointers
+07      the clone of a gradient was the tensor
+08      ``size()``; recurrent layers on remote data   ``tests/syft_torch/remote/test_modules.py``
+09      metadata of the empty wrapper
+10      printing and a second get after get           ``test_bad_input.py``
+11, 12  collocation of functions and modules          ``test_bad_input.py``
+13      tensors in keywords                           ``tests/core/test_defects.py``
+14      results that are their argument
+15      several results after a single one            ``tests/core/test_defects.py``
+16-18   search and its index
+19      a gradient before backward
+20, 21  unknown workers, and none at all              ``test_bad_input.py``
+22      where a pointer says that its object is
+23      combining pointers                            ``test_multi_pointer.py``
+24      modes that were not sent
+25      ``torch.autograd.grad``
+26      values that came in passing                   ``test_choke_point.py``: every operation
+27, 85  optimizers of parameters that travel          ``tests/syft_torch/remote/test_optimizers.py``: every optimizer
+28      pointers in bytes                             ``tests/serde/test_defects.py``
+29      deep copies
+33      ``Module.move`` and ``Module.send(a, b)``     ``tests/syft_torch/remote/test_modules.py``
+50      any method of any object                      ``test_choke_point.py``
+63      the storage behind a slice                    ``tests/serde/test_defects.py``
+64, 65  pickles and files                             ``tests/serde/test_defects.py``, ``tests/serde/test_safety.py``
+66      ways around a private tensor                  ``test_private.py``: every way and message
+71      a second pointer                              ``test_garbage.py``
+79      indexing with pointers
+80      one object for two sends
+81      more than two results                         ``test_garbage.py``: every operation
+82      a failed call that deletes                    ``test_bad_input.py``
+84      names that are believed, data that is taken   ``test_private.py``
+87      memory that grows for ever                    ``test_garbage.py``: a hundred thousand operations
+======  ============================================  =====================================================
+"""
 
 from __future__ import annotations
 
@@ -24,6 +65,7 @@ from syft_core.exceptions import (
     OperationNotAllowedError,
     SyftError,
     ValueRefusedError,
+    WorkerError,
     WorkerNotFoundError,
 )
 from syft_core.messages import Fetch, Run
@@ -111,6 +153,17 @@ def test_d08_recurrent_cells_run_on_remote_data(bob: Any) -> None:
     assert actual.get().equal(expected)
 
 
+@pytest.mark.parametrize("layer", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+def test_d08_recurrent_layers_run_on_remote_data(bob: Any, layer: Any) -> None:
+    data, model = torch.ones(5, 2, 3), layer(3, 4)
+
+    expected = model(data)[0].detach()
+    actual, _ = model.send(bob)(data.send(bob))
+
+    assert actual.shape == (5, 2, 4)
+    assert actual.get().equal(expected)
+
+
 def test_d09_metadata_is_that_of_the_data(bob: Any) -> None:
     p = torch.ones(2, 3, dtype=torch.int32).send(bob)
     w = torch.ones(2, requires_grad=True).send(bob)
@@ -152,9 +205,14 @@ def test_d11_operands_in_two_places_are_refused_with_both_names(x: Any, p: Any, 
     assert p.get().equal(x)
 
 
-def test_d11_modules_here_and_data_there(p: Any) -> None:
+def test_d11_modules_and_data_in_two_places(x: Any, p: Any, alice: Any) -> None:
     with pytest.raises(NotCollocatedError, match="'bob' and in this process"):
         torch.nn.Linear(3, 1)(p)
+    model = torch.nn.Linear(3, 1).send(alice)
+    with pytest.raises(NotCollocatedError, match="'alice' and in this process"):
+        model(x)
+    with pytest.raises(NotCollocatedError, match="live on 'bob' and 'alice'"):
+        model(p)
 
 
 def test_d12_the_message_names_the_workers(x: Any, p: Any, alice: Any) -> None:
@@ -200,16 +258,19 @@ def test_d16_all_parts_of_a_query_must_match(p: Any, q: Any, bob: Any) -> None:
     assert len(bob.search([])) == 2
 
 
-def test_d17_tags_go_with_their_objects(p: Any, q: Any, bob: Any) -> None:
-    p.tag("#a").get()
-    q.tag("#a")
-    del q
-    assert bob.search("#a") != []  # the fixture still holds q
+def test_d17_tags_go_with_their_objects(x: Any, bob: Any) -> None:
+    fetched, dropped, cleared = (x.send(bob).tag("#a", tag) for tag in ("#b", "#c", "#d"))
+    index = bob.object_store._tagged
+
+    fetched.get()
+    assert ("#b" in index, len(index["#a"]), len(bob.search("#a"))) == (False, 2, 2)
+    del dropped
+    assert (bob.search("#c"), "#c" in index, len(index["#a"])) == ([], False, 1)
 
     bob.clear_objects()
 
-    assert bob.search("#a") == []
-    assert bob.object_store._tagged == {}
+    assert (bob.search("#a"), index) == ([], {})
+    assert cleared.tags == {"#a", "#d"}
 
 
 def test_d18_ids_and_descriptions_are_searched(p: Any, bob: Any) -> None:
@@ -256,7 +317,38 @@ def test_d23_nothing_is_lost_when_pointers_are_combined(x: Any, p: Any, q: Any, 
         sy.combine_pointers(p, x[:1].send(alice))
 
 
-def test_d24_modes_travel(bob: Any) -> None:
+class Elsewhere(sy.VirtualWorker):
+    """A worker in a process with settings of its own: whatever the caller's are, it does not see them."""
+
+    def deliver(self, received: Any, sender: Any) -> Any:
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float16)
+        try:
+            with torch.inference_mode(False), torch.enable_grad():
+                return super().deliver(received, sender)
+        finally:
+            torch.set_default_dtype(before)
+
+
+def test_d24_modes_travel(hook: Any) -> None:
+    zoe = Elsewhere(hook, id="zoe", serialize=True)
+    w, whole = torch.ones(2, requires_grad=True).send(zoe), torch.tensor([1, 2]).send(zoe)
+
+    with torch.no_grad():
+        free = w * 2
+    with torch.inference_mode():
+        inferred = w * 2
+    torch.set_default_dtype(torch.float64)
+    try:
+        wide, made = whole / 2, zoe.remote.torch.zeros(2)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+    assert (free.requires_grad, inferred.is_inference(), (w * 2).requires_grad) == (False, True, True)
+    assert (wide.dtype, made.dtype, (whole / 2).dtype) == (torch.float64, torch.float64, torch.float32)
+
+
+def test_d24_modes_hold_in_process_too(bob: Any) -> None:
     w = torch.ones(2, requires_grad=True).send(bob)
 
     with torch.no_grad():
@@ -282,6 +374,51 @@ def test_d25_autograd_grad_works(bob: Any) -> None:
 def test_d26_values_are_refused_with_advice(p: Any, ask: Any) -> None:
     with pytest.raises(ValueRefusedError, match=r"fetch it with `.get\(\)`"):
         ask(p)
+
+
+OPTIMIZERS = [
+    lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
+    lambda parameters: torch.optim.Adam(parameters, lr=0.1),
+    lambda parameters: torch.optim.Adagrad(parameters, lr=0.1),
+    lambda parameters: torch.optim.Adamax(parameters, lr=0.1),
+    lambda parameters: torch.optim.RMSprop(parameters, lr=0.1, momentum=0.5),
+]
+
+
+def step(model: Any, data: Any, optimizer: Any) -> None:
+    optimizer.zero_grad()
+    (model(data) ** 2).mean().backward()
+    optimizer.step()
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS)
+def test_d27_the_state_of_an_optimizer_is_where_its_parameters_are(x: Any, bob: Any, alice: Any, make: Any) -> None:
+    model, twin = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
+    twin.load_state_dict(model.state_dict())
+    optimizer, at_home = make(model.parameters()), make(twin.parameters())
+
+    for worker in (bob, alice, bob, alice):
+        step(model.send(worker), x.send(worker), optimizer)
+        state = [leaf for kept in optimizer.state.values() for leaf in kept.values() if getattr(leaf, "ndim", 0)]
+        assert {leaf.location for leaf in state} == {worker}
+        model.get()
+        step(twin, x, at_home)
+
+    assert model.weight.equal(twin.weight)
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS)
+def test_d85_an_optimizer_goes_on_when_the_model_moves(x: Any, bob: Any, alice: Any, make: Any) -> None:
+    model, twin = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
+    twin.load_state_dict(model.state_dict())
+    optimizer, at_home = make(model.parameters()), make(twin.parameters())
+
+    step(model.send(bob), x.send(bob), optimizer)
+    step(model.move(alice), x.send(alice), optimizer)
+    for _ in range(2):
+        step(twin, x, at_home)
+
+    assert model.get().weight.equal(twin.weight)
 
 
 def test_d28_a_pointer_that_was_serialized_with_its_lease_holds_the_object(x: Any, bob: Any, alice: Any) -> None:
@@ -321,6 +458,18 @@ def test_d29_a_deep_copy_of_an_array(array: Any) -> None:
     assert array.get().child.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
+def test_d33_a_module_returns_itself_from_every_journey(bob: Any, alice: Any) -> None:
+    model = torch.nn.Linear(3, 1)
+
+    assert model.send(bob) is model
+    assert model.move(alice) is model
+    assert model.location is alice
+    assert model.get() is model
+    with pytest.raises(WorkerError, match="cannot send a Linear to 2 workers: .*send a copy to each"):
+        model.send(bob, alice)
+    assert model.location is None
+
+
 @pytest.mark.parametrize(
     "name", ["torch.Tensor.__class__", "__import__", "torch.save", "os.system", "torch.Tensor.set_", "torch.load", ""]
 )
@@ -356,6 +505,13 @@ def test_d63_a_slice_travels_without_its_storage(hook: Any) -> None:
     before = bob.stats.bytes_out
     p[:, :10].get()
     assert bob.stats.bytes_out - before < 1_000
+
+
+def test_d63_a_worker_gets_no_more_of_a_storage_than_the_slice(bob: Any) -> None:
+    p = torch.zeros(1000, 1000)[:1].send(bob)
+
+    assert bob.get_obj(p.id_at_location).untyped_storage().nbytes() == 4000
+    assert p[:, :10].get().untyped_storage().nbytes() == 40
 
 
 def test_d64_nothing_is_unpickled(p: Any, bob: Any) -> None:
@@ -462,6 +618,7 @@ def test_d82_a_failed_call_deletes_nothing(p: Any, bob: Any) -> None:
 
     assert (p.shape, wrong.shape) == ((2, 3), (5,))
     assert F.mse_loss(input=p, target=p).get() == 0
+    assert bob.objects_count == 2
 
 
 def test_d84_a_name_is_no_identity(p: Any, bob: Any, alice: Any) -> None:

@@ -122,6 +122,43 @@ def test_a_layer_above_a_pointer_stays_above_what_is_fetched(x: Any, bob: Any) -
     assert repr((p + p).get()) == "(Wrapper)>LoggingTensor>tensor([2., 4., 6.])"
 
 
+def test_a_copy_that_needs_a_gradient_can_start_with_zeros(x: Any, bob: Any, alice: Any) -> None:
+    w = x.clone().requires_grad_()
+
+    p = w.send(bob, preinitialize_grad=True)
+
+    assert (p.grad.get().tolist(), p.grad.requires_grad, w.grad) == ([0.0, 0.0, 0.0], False, None)
+    (p * 2).sum().backward()
+    assert p.grad.get().tolist() == [2.0, 2.0, 2.0]
+    both = w.send(bob, alice, preinitialize_grad=True)
+    assert [gradient.tolist() for gradient in both.grad.get()] == [[0.0] * 3] * 2
+    assert w.send_(bob, preinitialize_grad=True).grad is not None
+
+
+def test_a_gradient_that_is_there_is_not_replaced_and_none_is_made_where_none_is_needed(x: Any, bob: Any) -> None:
+    w = x.clone().requires_grad_()
+    (w * w).sum().backward()
+
+    assert w.send(bob, preinitialize_grad=True).grad.get().tolist() == [2.0, 4.0, 6.0]
+    assert x.send(bob, preinitialize_grad=True).grad is None
+
+
+def test_a_graph_is_not_kept_here(x: Any, bob: Any) -> None:
+    with pytest.raises(NotImplementedError, match="the graph of operations is kept where the data is"):
+        x.send(bob, local_autograd=True)
+
+
+def test_a_tensor_can_be_resized_where_it_arrived_and_its_views_follow(x: Any, bob: Any) -> None:
+    p = x.send(bob)
+    alias = p.detach()
+
+    p.resize_(5)
+    p.fill_(7)
+
+    assert (p.shape, alias.get().tolist()) == ((5,), [7.0, 7.0, 7.0])
+    assert p.resize_(2).get().tolist() == [7.0, 7.0]
+
+
 # --- get
 
 

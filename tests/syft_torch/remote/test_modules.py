@@ -17,6 +17,7 @@ from syft_core.exceptions import GetNotPermittedError, WorkerError, WorkerNotFou
 from syft_core.tensors.logging import LoggingTensor  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
+from syft_torch.module import create_grad_objects, module_is_missing_grad  # noqa: E402
 from tests.syft_torch.remote.architectures import ARCHITECTURES, Tied, differences, frozen, twins  # noqa: E402
 
 
@@ -119,6 +120,18 @@ class TestSendAndGet:
         model = linear().send(bob)
         assert model.weight.grad is None
         assert model.get().weight.grad is None
+
+    def test_gradients_of_zeros_are_made_where_they_are_asked_for(self, bob: Any) -> None:
+        model = linear()
+        model.bias.requires_grad_(False)
+        assert module_is_missing_grad(model)
+        model.send(bob, preinitialize_grad=True)
+        assert not module_is_missing_grad(model)
+        assert model.bias.grad is None
+        there = linear().send(bob)
+        create_grad_objects(there)
+        for sent in (model, there):
+            assert not sent.get().weight.grad.any()
 
     def test_a_worker_never_shares_memory_with_the_sender(self, bob: Any) -> None:
         model = linear()
@@ -398,6 +411,25 @@ class TestRefusals:
         assert type(model.weight) is nn.Parameter
         assert bob.objects_count == 0
 
+    def test_a_tensor_in_an_open_graph_is_refused_before_anything_is_sent(self, bob: Any) -> None:
+        model = nn.Sequential(nn.Linear(3, 2), nn.Tanh(), nn.Linear(2, 1))
+        result = model(torch.ones(4, 3)).sum()
+        with pytest.raises(WorkerError, match="a graph of operations needs it as it is for a backward pass"):
+            model.send(bob)
+        assert {type(parameter) for parameter in model.parameters()} == {nn.Parameter}
+        assert bob.objects_count == 0
+        result.backward()
+        assert model.send(bob)[0].weight.grad is not None
+
+    def test_a_buffer_in_an_open_graph_is_refused_too(self, bob: Any) -> None:
+        model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2).eval())
+        result = model(torch.ones(4, 3)).sum()
+        with pytest.raises(WorkerError, match="a graph of operations needs it as it is"):
+            model.send(bob)
+        assert bob.objects_count == 0
+        del result
+        assert model.send(bob).location is bob
+
     def test_layers_above_a_pointer_come_home_but_do_not_move(self, bob: Any, alice: Any) -> None:
         model = linear()
         model.weight = nn.Parameter(LoggingTensor().on(torch.ones(2, 3).send(bob)))
@@ -421,23 +453,37 @@ class TestRefusals:
 
 
 class TestPlainModules:
-    def test_a_modules_own_names_win(self) -> None:
+    @pytest.mark.parametrize("made", ["before hooking", "while hooked"])
+    def test_a_modules_own_names_win(self, made: str) -> None:
         class Shop(nn.Module):
             def __init__(self) -> None:
                 super().__init__()
                 self.send = nn.Linear(1, 1)
                 self.owner = "Ann"
                 self.location = nn.Parameter(torch.ones(1))
+                self.register_buffer("copy", torch.zeros(1))
+                self.add_module("move", nn.ReLU())
 
             def get(self) -> str:
                 return "got"
 
-        shop = Shop()
+        early = Shop()
         with TorchHook(torch):
+            shop = early if made == "before hooking" else Shop()
             assert isinstance(shop.send, nn.Linear)
+            assert isinstance(shop.move, nn.ReLU)
+            assert not shop.copy.any()
             assert shop.owner == "Ann"
             assert isinstance(shop.location, nn.Parameter)
             assert shop.get() == "got"
+            assert list(dict(shop.named_parameters())) == ["location", "send.weight", "send.bias"]
+
+    def test_a_parameter_called_like_a_name_of_ours_travels(self, bob: Any) -> None:
+        model = linear()
+        model.location = nn.Parameter(torch.ones(1))
+        model.send(bob)
+        assert model.location.location is bob
+        assert model.get().location.tolist() == [1.0]
 
     def test_modules_are_scripted_while_torch_is_hooked(self, hook: Any) -> None:
         scripted = torch.jit.script(nn.Sequential(nn.Linear(3, 2), nn.LSTM(2, 2)))
