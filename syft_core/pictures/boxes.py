@@ -110,9 +110,12 @@ def _pointer_links(pointer: Any) -> list[Link]:
 
 
 def _known_form(pointer: Any) -> tuple[str, ...]:
-    """Return the form of what a pointer points to, if that is known here: a picture sends no message."""
-    shape = vars(pointer).get("_shape")
-    return () if shape is None else (str(list(shape)),)
+    """Return the form of what a pointer points to, where its worker can be seen from here: no message is sent."""
+    store: Any = getattr(pointer.location, "object_store", {})
+    if pointer.id_at_location not in store:
+        return ()
+    value = store.entry(pointer.id_at_location).value
+    return (form_of(value if pointer.point_to_attr is None else getattr(value, pointer.point_to_attr, None)),)
 
 
 # --- their look

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from syft_core.pictures import form_of, html_table, text_table
@@ -22,10 +24,31 @@ class Departure:
     to: str
     reason: str = ""
 
-    def cells(self) -> tuple[str, ...]:
-        """Return the line as text, cell by cell."""
+    def cells(self, tags_of: TagsOf) -> tuple[str, ...]:
+        """Return the line as text, cell by cell; sources go by their tags where they have some."""
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.when))
-        return moment, self.user, str(self.id), self.form, ", ".join(map(str, self.sources)), self.to, self.reason
+        sources = ", ".join([" ".join(sorted(tags_of(id))) or str(id) for id in self.sources])
+        return moment, self.user, str(self.id), self.form, sources, self.to, self.reason
+
+    def kind(self, tags_of: TagsOf) -> tuple[str, ...]:
+        """Return what two departures share when one is a repetition of the other."""
+        return self.user, self.form, _origin(self.sources, tags_of), self.to, self.reason
+
+
+TagsOf = Callable[[Any], Iterable[str]]
+"""Takes the id of an object and returns its tags, none when it is gone."""
+
+
+def _no_tags(_id: Any) -> Iterable[str]:
+    return ()
+
+
+def _origin(sources: Iterable[Any], tags_of: TagsOf) -> str:
+    """Name the sources that have tags, and count the others."""
+    tagged = [" ".join(sorted(tags_of(id))) for id in sources]
+    others = tagged.count("")
+    names = sorted(filter(None, tagged))
+    return ", ".join([*names, *([f"{others} untagged"] if others else [])])
 
 
 def record(worker: Any, entry: Any, id: int | str, user: str, to: str, reason: str) -> None:
@@ -38,9 +61,11 @@ class Ledger:
     """The departures of one worker, oldest first. It prints as a table and renders in a notebook."""
 
     HEADER = ("when", "who", "object", "form", "computed from", "to", "reason")
+    SUMMARY = ("times", "who", "form", "computed from", "to", "reason")
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, tags_of: TagsOf = _no_tags) -> None:
         self.owner = owner
+        self._tags_of = tags_of
         self._lines: list[Departure] = []
 
     def record(self, departure: Departure) -> None:
@@ -56,12 +81,30 @@ class Ledger:
     def __getitem__(self, index: int) -> Departure:
         return self._lines[index]
 
+    def kinds(self) -> list[tuple[str, ...]]:
+        """Return the departures with those that are alike folded into one line, and the number of times before it."""
+        counted = Counter(line.kind(self._tags_of) for line in self._lines)
+        return [(str(times), *kind) for kind, times in counted.items()]
+
+    def summary(self) -> str:
+        """Return a table with one line for each kind of departure, which stays short when training is long."""
+        return text_table(self.SUMMARY, self.kinds()) if self._lines else self._nothing()
+
     def __str__(self) -> str:
-        if not self._lines:
-            return f"nothing has left {self.owner!r}"
-        return text_table(self.HEADER, [line.cells() for line in self._lines])
+        return text_table(self.HEADER, self._cells()) if self._lines else self._nothing()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table(f"left {self.owner}", self.HEADER, [line.cells() for line in self._lines])
+        kinds = self.kinds()
+        if not kinds:
+            return f"<div>{escape(self._nothing())}</div>"
+        page = html_table(f"what left {self.owner}", self.SUMMARY, kinds)
+        lines = html_table("", self.HEADER, self._cells())
+        return f"<div>{page}<details><summary>every departure</summary>{lines}</details></div>"
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [line.cells(self._tags_of) for line in self._lines]
+
+    def _nothing(self) -> str:
+        return f"nothing has left {self.owner!r}"
