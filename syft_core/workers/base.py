@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +63,7 @@ class BaseWorker:
         self.message_pending_time = message_pending_time
         self.policy = policy
         self.object_store = ObjectStore(id)
-        self.ledger = Ledger(str(id), self._tags_of)
+        self.ledger = Ledger(str(id))
         self.stats = Stats()
         self.msg_history: list[Message] = []
         self.dropped: deque[int | str] = deque()
@@ -211,9 +211,6 @@ class BaseWorker:
         """How many objects are here."""
         self.collect_garbage()
         return len(self.object_store)
-
-    def _tags_of(self, id: int | str) -> Iterable[str]:
-        return self.object_store.entry(id).tags if id in self.object_store else ()
 
     def __getitem__(self, id: int | str) -> Any:
         return self.get_obj(id)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from itertools import zip_longest
 from typing import Any
 
 from syft_core.pictures import form_of, html_table, text_table
@@ -23,38 +24,37 @@ class Departure:
     sources: tuple[Any, ...]
     to: str
     reason: str = ""
+    names: tuple[str, ...] = ()
+    """The tags that each of ``sources`` had at that moment, and nothing for one without; empty when none had any."""
 
-    def cells(self, tags_of: TagsOf) -> tuple[str, ...]:
+    def cells(self) -> tuple[str, ...]:
         """Return the line as text, cell by cell; sources go by their tags where they have some."""
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.when))
-        sources = ", ".join([" ".join(sorted(tags_of(id))) or str(id) for id in self.sources])
-        return moment, self.user, str(self.id), self.form, sources, self.to, self.reason
+        named = zip_longest(self.names, self.sources)
+        return (
+            moment,
+            self.user,
+            str(self.id),
+            self.form,
+            ", ".join([name or str(id) for name, id in named]),
+            *self._end(),
+        )
 
-    def kind(self, tags_of: TagsOf) -> tuple[str, ...]:
+    def kind(self) -> tuple[str, ...]:
         """Return what two departures share when one is a repetition of the other."""
-        return self.user, self.form, _origin(self.sources, tags_of), self.to, self.reason
+        names = sorted(set(filter(None, self.names)))
+        others = "" if names and all(self.names) else " and others" if names else f"{len(self.sources)} untagged"
+        return self.user, self.form, ", ".join(names) + others, *self._end()
 
-
-TagsOf = Callable[[Any], Iterable[str]]
-"""Takes the id of an object and returns its tags, none when it is gone."""
-
-
-def _no_tags(_id: Any) -> Iterable[str]:
-    return ()
-
-
-def _origin(sources: Iterable[Any], tags_of: TagsOf) -> str:
-    """Name the sources that have tags, and count the others."""
-    tagged = [" ".join(sorted(tags_of(id))) for id in sources]
-    others = tagged.count("")
-    names = sorted(filter(None, tagged))
-    return ", ".join([*names, *([f"{others} untagged"] if others else [])])
+    def _end(self) -> tuple[str, str]:
+        return self.to, self.reason
 
 
 def record(worker: Any, entry: Any, id: int | str, user: str, to: str, reason: str) -> None:
     """Write into the ledger of ``worker`` that what it stores as ``entry`` leaves."""
     sources = tuple(sorted(entry.sources, key=str))
-    worker.ledger.record(Departure(time.time(), user, id, form_of(entry.value), sources, to, reason))
+    names = worker.object_store.names_of(sources)
+    worker.ledger.record(Departure(time.time(), user, id, form_of(entry.value), sources, to, reason, names))
 
 
 class Ledger:
@@ -63,9 +63,8 @@ class Ledger:
     HEADER = ("when", "who", "object", "form", "computed from", "to", "reason")
     SUMMARY = ("times", "who", "form", "computed from", "to", "reason")
 
-    def __init__(self, owner: str, tags_of: TagsOf = _no_tags) -> None:
+    def __init__(self, owner: str) -> None:
         self.owner = owner
-        self._tags_of = tags_of
         self._lines: list[Departure] = []
 
     def record(self, departure: Departure) -> None:
@@ -83,7 +82,7 @@ class Ledger:
 
     def kinds(self) -> list[tuple[str, ...]]:
         """Return the departures with those that are alike folded into one line, and the number of times before it."""
-        counted = Counter(line.kind(self._tags_of) for line in self._lines)
+        counted = Counter(line.kind() for line in self._lines)
         return [(str(times), *kind) for kind, times in counted.items()]
 
     def summary(self) -> str:
@@ -104,7 +103,7 @@ class Ledger:
         return f"<div>{page}<details><summary>every departure</summary>{lines}</details></div>"
 
     def _cells(self) -> list[tuple[str, ...]]:
-        return [line.cells(self._tags_of) for line in self._lines]
+        return [line.cells() for line in self._lines]
 
     def _nothing(self) -> str:
         return f"nothing has left {self.owner!r}"
