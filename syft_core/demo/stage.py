@@ -11,7 +11,7 @@ from typing import Any
 from syft_core.demo.page import Page
 from syft_core.pictures import text_table
 
-PAUSE = 0.6
+PAUSE = 0.4
 """Seconds between two steps, so that a reader can follow."""
 WIDEST = 100
 """How wide running text gets, however wide the terminal is."""
