@@ -14,7 +14,8 @@ TOP, ROW, MARGIN, NARROWEST = 48, 42, 34, 150
 LONGEST_NAME, LONGEST_LABEL, LONGEST_DETAIL = 26, 64, 80
 """How many characters of a name, a label and a detail are drawn; all of them are shown on hovering."""
 CHARACTER = 6.7
-"""The width that is reckoned for a character of a label, in pixels."""
+NOTE_CHARACTER = 6.2
+"""The widths that are reckoned for a character of a label and of a note, in pixels."""
 
 KINDS = {
     "compute": "computes where the data is",
@@ -97,11 +98,9 @@ class Step(NamedTuple):
 def sequence_svg(actors: Sequence[str], steps: Sequence[Step], note: str = "") -> str:
     """Draw who said what to whom."""
     places = _places(actors, [arrow for step in steps for arrow in step.arrows])
-    width = max(
-        [x + _half(name) for name, x in places.items()] + [_reach(arrow, places) for s in steps for arrow in s.arrows],
-        default=0.0,
-    )
-    width += MARGIN
+    reached = [x + _half(name) for name, x in places.items()]
+    reached += [_reach(arrow, places) for step in steps for arrow in step.arrows]
+    width = max(max(reached, default=0.0) + MARGIN, len(note) * NOTE_CHARACTER + 32)
     parts, y = [], float(TOP)
     for step in steps:
         top = y
@@ -166,7 +165,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _label_of(arrow: Arrow) -> str:
-    return _cut(arrow.label, LONGEST_LABEL) + (f"  {arrow.times} ×" if arrow.times > 1 else "")  # noqa: RUF001  # times
+    return _cut(arrow.label, LONGEST_LABEL) + (f" ({arrow.times} ×)" if arrow.times > 1 else "")  # noqa: RUF001  # times
 
 
 def _lifeline(name: str, x: float, bottom: float) -> str:
@@ -227,7 +226,7 @@ def _legend(kinds: Sequence[str], y: float, width: float) -> tuple[str, float]:
     parts, x = [], 16.0
     for kind in kinds:
         words = KINDS[kind]
-        needed = 34 + len(words) * 6.2
+        needed = 34 + len(words) * NOTE_CHARACTER
         if x > 16 and x + needed > width:
             x, y = 16.0, y + 18
         parts.append(

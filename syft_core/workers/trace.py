@@ -40,6 +40,8 @@ MOST_EVENTS = 20_000
 MOST_ROWS = 60
 """How many arrows are drawn, and lines printed, unless more are asked for."""
 
+NOTHING = "nothing was said"
+
 
 @dataclass(slots=True)
 class Event:
@@ -141,7 +143,7 @@ class Trace:
     def table(self, rows: int | None = MOST_ROWS) -> str:
         """Return the messages as text, the first ``rows`` lines of them; None means all."""
         if not self.events:
-            return "nothing was said"
+            return NOTHING
         lines, more = self._lines(rows)
         return "\n".join([text_table(self.HEADER, lines), *([more] if more else []), self.summary()])
 
@@ -166,6 +168,8 @@ class Trace:
         return self.svg()
 
     def _repr_html_(self) -> str:
+        if not self.events:
+            return f"<div>{NOTHING}</div>"
         lines, more = self._lines(MOST_ROWS)
         caption = "; ".join(filter(None, [self.summary(), more]))
         table = html_table(caption, self.HEADER, lines)

@@ -142,6 +142,16 @@ def test_the_picture_of_a_worker_names_its_objects_and_no_values(hook: ToyHook, 
     assert str(SECRET) not in page
 
 
+def test_the_picture_of_a_worker_says_to_whom_an_object_is_private(bob: SilentWorker) -> None:
+    bob.register_obj(PrivateTensor(["alice", "carol"]).on(toy.Vector([1.0])), 5)
+    bob.register_obj(PrivateTensor().on(toy.Vector([1.0])), 6)
+
+    shown = texts(worker_html(bob))
+
+    assert "private to" in shown
+    assert {"alice, carol", "nobody"} <= set(shown)
+
+
 def test_a_worker_without_objects_says_so(bob: SilentWorker) -> None:
     assert texts(worker_html(bob)) == ["SilentWorker bob: 0 objects"]
 
@@ -243,10 +253,18 @@ def test_long_names_are_cut_and_do_not_overlap() -> None:
     assert boxes[-1][1] < width
 
 
+def test_a_note_fits_into_the_picture() -> None:
+    note = "102 messages, 1 departure; 42 later messages not shown"
+
+    drawn = sequence_svg(["me"], [], note)
+
+    assert float(re.findall(r'viewBox="0 0 ([\d.]+)', drawn)[0]) > 6 * len(note)
+
+
 def test_what_is_said_again_and_again_is_one_arrow_with_a_number() -> None:
     drawn = sequence_svg(["me", "bob"], [Step((Arrow("me", "bob", "talk", "ask", times=3),))])
 
-    assert ">ask  3 ×<" in drawn  # noqa: RUF001  # times
+    assert ">ask (3 ×)<" in drawn  # noqa: RUF001  # times
 
 
 def test_a_failure_has_the_colour_of_failures() -> None:

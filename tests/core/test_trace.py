@@ -87,6 +87,7 @@ def test_nothing_is_written_down_outside_the_block(me: Any, bob: BaseWorker) -> 
     assert len(seen) == 0
     assert traces == []
     assert str(seen) == "nothing was said"
+    assert seen._repr_html_() == "<div>nothing was said</div>"
     assert ElementTree.fromstring(seen.svg()).tag.endswith("svg")
 
 
@@ -206,7 +207,7 @@ def test_what_is_asked_again_at_once_is_one_arrow(hook: ToyHook, me: Any, bob: B
 
     drawn = seen.svg()
     assert drawn.count("<g>") == 2
-    assert ">ask the form #1  2 ×<" in drawn  # noqa: RUF001  # times
+    assert ">ask the form #1 (2 ×)<" in drawn  # noqa: RUF001  # times
     assert ">3 ×<" in drawn  # noqa: RUF001  # times
 
 
