@@ -13,16 +13,17 @@ assert (x + x).tolist() == [2.0, 4.0, 6.0, 8.0, 10.0]
 
 print("\nBob is another party. In this script he lives in our process; elsewhere he may be an organisation.")
 bob = sy.VirtualWorker(hook, id="bob")
-x_ptr = x.send(bob)
-print(f"  we keep a pointer:  {x_ptr}")
-print(f"  bob holds the data: {bob._objects}")
-assert list(bob._objects) == [x_ptr.id_at_location]
+x_ptr = x.send(bob).tag("#x")
+print(f"  we keep a pointer:  {x_ptr.child}")
+print(f"  bob holds the data: {bob}")
+print(f"  its form is known:  {tuple(x_ptr.shape)}, {x_ptr.dtype}")
+assert bob.objects_count == 1
 assert x_ptr.location is bob
 assert x_ptr.owner is hook.local_worker
 assert x_ptr.shape == x.shape
 
 print("\nWhat is done with pointers happens at bob's, in ordinary torch:")
-y_ptr = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0]).send(bob)
+y_ptr = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0]).send(bob).tag("#y")
 z_ptr = x_ptr + y_ptr
 w_ptr = torch.add(x_ptr, y_ptr)
 print(f"  x + y = {z_ptr}")
@@ -37,22 +38,22 @@ else:
     raise AssertionError("a remote value was shown")
 
 print("\nIt is fetched on purpose, and leaves bob:")
-z = z_ptr.get()
+z = z_ptr.get(reason="a first look")
 print(f"  {z}")
 assert z.tolist() == [2.0, 3.0, 4.0, 5.0, 6.0]
 assert w_ptr.get().tolist() == z.tolist()
 assert bob.objects_count == 2
 
 print("\nGradients are computed where the data is:")
-weights = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0], requires_grad=True).send(bob)
-target = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0]).send(bob)
+weights = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0], requires_grad=True).send(bob).tag("#weights")
+target = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0]).send(bob).tag("#target")
 loss = ((weights - target) ** 2).sum()
 loss.backward()
 gradient = weights.get().grad
 print(f"  gradient = {gradient}")
 assert gradient.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
 
-print("\nBob's ledger has a line for everything that left him:")
+print("\nBob's ledger has a line for everything that left him, with what it was computed from:")
 print(bob.ledger)
 assert len(bob.ledger) == 3
 assert {line.user for line in bob.ledger} == {"me"}

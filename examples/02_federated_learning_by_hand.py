@@ -10,13 +10,14 @@ bob = sy.VirtualWorker(hook, id="bob")
 alice = sy.VirtualWorker(hook, id="alice")
 torch.manual_seed(7)
 
-print("Bob and Alice hold two samples each; the answer is the first input.")
+print("Bob and Alice have loaded two samples each; the answer is the first input. We find them by their tags.")
 data = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 target = torch.tensor([[0.0], [0.0], [1.0], [1.0]])
-datasets = [
-    (data[[0, 2]].send(bob), target[[0, 2]].send(bob)),
-    (data[[1, 3]].send(alice), target[[1, 3]].send(alice)),
-]
+for worker, rows in ((bob, [0, 2]), (alice, [1, 3])):
+    worker.load_data([data[rows].tag("#inputs"), target[rows].tag("#answers")])
+datasets = [(worker.search("#inputs")[0], worker.search("#answers")[0]) for worker in (bob, alice)]
+for inputs, _ in datasets:
+    print(f"  {inputs.child}, {tuple(inputs.shape)}")
 
 
 def train(model: nn.Module, optimizers: dict[str, optim.Optimizer], epochs: int) -> list[float]:
@@ -54,7 +55,7 @@ for _ in range(20):
         sgd.zero_grad()
         ((at_home(data[rows]) - target[rows]) ** 2).sum().backward()
         sgd.step()
-print(f"  {linear.weight.tolist()} == {at_home.weight.tolist()}")
+print(f"  {linear.weight.data} and {at_home.weight.data}")
 assert torch.equal(linear.weight, at_home.weight)
 assert torch.equal(linear.bias, at_home.bias)
 
@@ -67,13 +68,12 @@ assert losses[-1] < 0.05 < losses[0]
 
 print("\nThe model is home again and answers questions of its own:")
 answers = model(data).detach()
-print(f"  {answers.flatten().tolist()}")
+print(f"  {answers.flatten()}")
 assert torch.equal(answers.round(), target)
 
-print("\nThe data never left; only the model and its losses did:")
-raw = {inputs.id_at_location for inputs, _ in datasets}
-for worker in (bob, alice):
+print("\nThe data never left; the model and its losses did, and the ledgers say what they were computed from:")
+for worker, (inputs, answers) in zip((bob, alice), datasets, strict=True):
     taken = {line.id for line in worker.ledger}
-    print(f"  {worker.id}: {len(taken)} departures, none of them is the data: {not raw & taken}")
     assert taken
-    assert not raw & taken
+    assert not {inputs.id_at_location, answers.id_at_location} & taken
+print(bob.ledger.summary())

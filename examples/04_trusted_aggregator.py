@@ -31,8 +31,10 @@ for number in range(6):
             loss = ((copies[worker](inputs) - answers) ** 2).sum()
             loss.backward()
             optimizer.step()
-    for trained in copies.values():
+    for worker, trained in copies.items():
         trained.move(secure_worker)
+        for part in trained.parameters():
+            part.tag(f"#{worker.id}")
     first, second = copies[bob], copies[alice]
     with torch.no_grad():
         model.weight.set_(((first.weight.data + second.weight.data) / 2).get())
@@ -42,8 +44,10 @@ for number in range(6):
 end = ((model(data) - target) ** 2).sum().item()
 assert end < 0.05 < start
 
-print("\nWhat we received in the last round, says the ledger of the secure worker, was computed from both models:")
-print(secure_worker.ledger)
+print(
+    "\nWhat we received in six rounds, says the ledger of the secure worker, was each time computed from both models:"
+)
+print(secure_worker.ledger.summary())
 departures = [line for line in secure_worker.ledger if line.to == "me"]
 assert len(departures) == 12
 assert all(len(line.sources) >= 2 for line in departures)

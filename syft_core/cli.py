@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 
-from syft_core.demo import PAUSE, farewell, make_stage, perform
+from syft_core.demo import PAUSE, farewell, make_stage, perform, storytellers
 from syft_core.exceptions import SyftError
 from syft_core.pictures import text_table
 from syft_core.plugins.backend import Backend
@@ -30,9 +32,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     plugins = commands.add_parser("plugins", help="list the installed backends and what is wrong with them")
     plugins.set_defaults(run=_plugins)
-    show = commands.add_parser("demo", help="watch a chain at work, in process, on every installed framework")
-    show.add_argument("backends", nargs="*", help="which backends to show (default: all that are installed)")
+    show = commands.add_parser("demo", help="train a model on data you never see, in process, and watch what leaves")
+    show.add_argument("backends", nargs="*", help="on which frameworks (default: one that is installed)")
     show.add_argument("--fast", action="store_true", help="do not pause between the acts")
+    show.add_argument("--page", type=Path, help="where to write the pictures (default: a new temporary folder)")
     show.set_defaults(run=_demo)
     return parser
 
@@ -61,13 +64,16 @@ def _state(backend: Backend) -> tuple[str, str]:
 
 def _demo(options: argparse.Namespace) -> int:
     manager = plugin_manager()
-    names = options.backends or [name for name, backend in manager.backends.items() if backend.is_installed()]
-    if not names:
+    installed = storytellers(list(manager.backends.values()))
+    chosen = [manager.backend(name) for name in options.backends] or installed[:1]
+    if not chosen:
         commands = " or ".join(f"`{backend.install}`" for backend in manager.backends.values())
         print(f"syft-core: no framework is installed; run {commands}", file=sys.stderr)
         return 1
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # A terminal that lacks a sign of a drawing shows another one.
     stage = make_stage(pause=0 if options.fast else PAUSE)
-    for name in names:
-        perform(stage, manager.backend(name))
-    farewell(stage, names)
+    for backend in chosen:
+        perform(stage, backend)
+    farewell(stage, [backend.name for backend in installed if backend not in chosen], options.page)
     return 0

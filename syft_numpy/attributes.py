@@ -136,7 +136,7 @@ class NumpyAttributes(FrameworkAttributes):
 
     def _methods(self) -> dict[str, Op]:
         methods = {op.attr: op for op in self.ops if op.name.startswith("numpy.ndarray.")}
-        by_operation = {op.operation: op for op in self.ops if op.func is getattr(np, op.attr, None)}
+        by_operation = {op.operation: op for op in self.ops if op.name == f"numpy.{op.attr}"}
         for table in (OPERATORS, COMPARATORS, UNARY_OPERATORS):
             for operator, operation in table.items():
                 methods[operator] = by_operation[_UFUNC_OF.get(operation, operation)]

@@ -1,30 +1,135 @@
-"""The torch act of the demo: a stock module and a stock optimizer on a chain."""
+"""The story on torch: a stock module and a stock optimizer train at two hospitals, bit for bit as in one place."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits as loss_of
 
-from syft_core.tensors.logging import LoggingTensor
+from syft_core.demo.scene import open_hospital, show_departures, show_hospitals, show_refusals
+from syft_core.workers.trace import trace
+
+ROUNDS, PATIENTS = 12, 400
+BATCHES = [slice(start, start + 50) for start in range(0, PATIENTS, 50)]
 
 
-def acts(stage: Any, hook: Any) -> None:
-    """Train a stock ``nn.Linear`` with a stock optimizer, its weights and data hanging on chains."""
-    torch.manual_seed(0)
-    stage.say("Modules, autograd and optimizers are torch's own. Weights and data hang on chains here:")
-    model = torch.nn.Linear(2, 1)
-    for name, parameter in list(model.named_parameters()):
-        setattr(model, name, torch.nn.Parameter(LoggingTensor().on(parameter.detach())))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
-    data = LoggingTensor().on(torch.randn(32, 2))
-    target = LoggingTensor().on(data.child.child @ torch.tensor([[2.0], [-1.0]]))
-    rows = []
-    for step in range(5):
+def tell(stage: Any, hook: Any) -> None:
+    """Train on the patients of two hospitals, compare with training in one place, and show what left."""
+    chance = torch.Generator().manual_seed(1)
+    young, old = _people(PATIENTS, -1, chance), _people(PATIENTS, 1, chance)
+    test = [torch.cat(parts) for parts in zip(_people(500, -1, chance), _people(500, 1, chance), strict=True)]
+    hospitals = [_hospital(hook, "north", *young, chance), _hospital(hook, "south", *old, chance)]
+    show_hospitals(stage, hospitals)
+    (patients,), (codes,) = hospitals[0].search("#patients"), hospitals[0].search("#postcodes")
+    elsewhere = hospitals[1].search("#patients")[0]
+    stage.page.put_up("What you hold", "A pointer: a name and a lease, no data.", patients._repr_html_())
+    show_refusals(
+        stage,
+        [
+            ("patients.mean().item()", lambda: patients.mean().item()),
+            ("patients.get()", patients.get),
+            ("postcodes.float().mean().get()", lambda: codes.float().mean().get()),
+            ("patients + patients_of_south", lambda: patients + elsewhere),
+        ],
+    )
+    model = _show_training(stage, hospitals, test)
+    _show_comparison(stage, model, [young, old], test)
+    show_departures(stage, hospitals)
+
+
+def learn(model: Any, optimizer: Any, patients: Any, ill: Any) -> None:
+    """Train on all patients of one place; remote or local, the code is the same."""
+    for rows in BATCHES:
         optimizer.zero_grad()
-        loss = torch.nn.functional.mse_loss(model(data), target)
+        loss = loss_of(model(patients[rows]), ill[rows])
         loss.backward()
         optimizer.step()
-        rows.append((str(step + 1), f"{loss.item():.4f}", "█" * max(1, round(loss.item() * 6))))
-    stage.table(("step", "loss", ""), rows)
-    stage.code("model.weight", str(model.weight).replace("\n", " "))
+
+
+def learn_everywhere(model: Any, optimizer: Any, data: Any) -> None:
+    """Let the model visit every hospital once."""
+    for patients, ill in data:  # pointers
+        model.send(patients.location)  # the model goes to the data
+        learn(model, optimizer, patients, ill)
+        model.get(reason="training")  # and comes back; the patients stay
+
+
+def _show_training(stage: Any, hospitals: Sequence[Any], test: list[torch.Tensor]) -> nn.Module:
+    stage.title("3. Train where the data is")
+    stage.say("The model is torch's own, and so are the optimizer and the loop in which it learns:")
+    stage.source(_source(learn))
+    stage.say("What is new is that the model travels, in each round to both hospitals:")
+    stage.source(_source(learn_everywhere))
+    stage.say("You judge it with a small test set of your own:")
+    model, optimizer = _new_model()
+    data = [(hospital.search("#patients")[0], hospital.search("#ill")[0]) for hospital in hospitals]
+    stage.progress("untrained", _accuracy(model, test), f"{_accuracy(model, test):.1%} right")
+    for number in range(ROUNDS):
+        with trace() as seen:
+            learn_everywhere(model, optimizer, data)
+        right = _accuracy(model, test)
+        stage.progress(f"round {number + 1:3}", right, f"{right:.1%}")
+    stage.wait()
+    stage.page.put_up(
+        "Who computed what where",
+        "The last round of the training: eight batches at each hospital.",
+        seen.svg(rows=None),
+    )
+    return model
+
+
+def _show_comparison(stage: Any, model: nn.Module, people: Sequence[Any], test: list[torch.Tensor]) -> None:
+    stage.title("4. Compared with all data in one place")
+    stage.say("Only a demo can do this: train the same model on data that lies here, from one hospital and from both.")
+    places = {"north alone": people[:1], "south alone": people[1:], "both, all data in one place": people}
+    trained = {}
+    for words, parts in places.items():
+        trained[words], optimizer = _new_model()
+        for _ in range(ROUNDS):
+            for patients, ill in parts:
+                learn(trained[words], optimizer, patients, ill)
+    rows = [(words, f"{_accuracy(other, test):.1%}") for words, other in trained.items()]
+    stage.table(("trained on", "right"), [*rows, ("both, data never moved", f"{_accuracy(model, test):.1%}")])
+    pairs = zip(model.parameters(), trained["both, all data in one place"].parameters(), strict=True)
+    same = all(torch.equal(mine, other) for mine, other in pairs)
+    stage.say(f"The same weights as with all data in one place, bit for bit: {'yes' if same else 'no'}.")
+
+
+def _source(function: Any) -> str:
+    """Return the code of a function as it runs, without its docstring."""
+    return inspect.getsource(function).replace(f'    """{function.__doc__}"""\n', "")
+
+
+def _new_model() -> tuple[nn.Module, torch.optim.Optimizer]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
+    return model, torch.optim.SGD(model.parameters(), lr=0.3)
+
+
+def _accuracy(model: nn.Module, test: list[torch.Tensor]) -> float:
+    with torch.no_grad():
+        return float(((model(test[0]) > 0) == (test[1] > 0)).float().mean())
+
+
+def _people(number: int, generation: int, chance: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return made-up patients of one generation, and who is ill: what harms the young protects the old."""
+    people = torch.randn(number, 4, generator=chance)
+    people[:, 0] = generation * (0.4 + 0.6 * people[:, 0].abs())
+    risk = 1.5 * generation * people[:, 1] + 0.8 * people[:, 2] - 0.6 * people[:, 3]
+    ill = risk + 0.3 * torch.randn(number, generator=chance) > 0
+    return people, ill.float().unsqueeze(1)
+
+
+def _hospital(hook: Any, name: str, people: Any, ill: Any, chance: torch.Generator) -> Any:
+    codes: Any = torch.randint(10_000, (len(people),), generator=chance)
+    data = [
+        people.clone().tag("#patients").describe("age, pressure, sugar, weight"),
+        ill.clone().tag("#ill").describe("1 for the ill"),
+        codes.private_tensor([]).tag("#postcodes").describe("private: for nobody outside"),
+    ]
+    return open_hospital(hook, name, data, serialize=True)

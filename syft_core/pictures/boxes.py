@@ -51,11 +51,12 @@ def worker_html(worker: Any) -> str:
         entry = worker.object_store.entry(id)
         tags = " ".join(sorted(map(str, entry.tags)))
         kept = "published" if entry.published else f"{entry.pointers} pointer{'' if entry.pointers == 1 else 's'}"
-        rows.append((str(id), form_of(entry.value), tags, (entry.description or "").split("\n")[0], kept))
+        private = "" if entry.access is None else ", ".join(sorted(entry.access)) or "nobody"
+        rows.append((str(id), form_of(entry.value), tags, (entry.description or "").split("\n")[0], kept, private))
     name = f"{type(worker).__name__} {worker.id}: {count} object{'' if count == 1 else 's'}"
     if not rows:
         return _row([Link("head", name)])
-    return html_table(name, ("id", "form", "tags", "description", "kept by"), rows)
+    return html_table(name, ("id", "form", "tags", "description", "kept by", "private to"), rows)
 
 
 # --- the links of a chain

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from typing import NamedTuple
 
-TOP, ROW, LEFT, NARROWEST = 48, 42, 90, 150
+TOP, ROW, MARGIN, NARROWEST = 48, 42, 34, 150
+LONGEST_NAME, LONGEST_LABEL, LONGEST_DETAIL = 26, 64, 80
+"""How many characters of a name, a label and a detail are drawn; all of them are shown on hovering."""
 CHARACTER = 6.7
-"""The width that is reckoned for a character of a label, in pixels."""
+NOTE_CHARACTER = 6.2
+"""The widths that are reckoned for a character of a label and of a note, in pixels."""
 
 KINDS = {
     "compute": "computes where the data is",
@@ -33,7 +37,7 @@ _DARK = {
 _FORM = {
     "text": 'font-family:system-ui,"Segoe UI","DejaVu Sans",sans-serif;text-anchor:middle',
     ".label": "font-size:12px;paint-order:stroke;stroke-width:4px",
-    ".detail": "font-size:10px;paint-order:stroke;stroke-width:4px",
+    ".detail": "font-size:10px;paint-order:stroke;stroke-width:3px",
     ".name": "font-size:13px;font-weight:600",
     ".note": "font-size:11px;text-anchor:start",
     ".times": "font-size:11px;text-anchor:start;font-weight:600",
@@ -52,6 +56,7 @@ def _colours(palette: Mapping[str, str]) -> dict[str, str]:
         "text": "fill:{ink}",
         ".label": "stroke:{ground}",
         ".detail": "fill:{faint};stroke:{ground}",
+        ".failed": "fill:{failure}",
         ".note": "fill:{faint}",
         ".times": "fill:{faint}",
         ".life": "stroke:{line}",
@@ -69,7 +74,10 @@ def _sheet(rules: Mapping[str, str]) -> str:
 
 
 class Arrow(NamedTuple):
-    """One message: from whom to whom, of which kind, with a label, a small line below it and words on hovering."""
+    """One message: from whom to whom, of which kind, with a label, a small line below it and words on hovering.
+
+    ``times`` says how often it was said without anything between.
+    """
 
     start: str
     end: str
@@ -77,6 +85,7 @@ class Arrow(NamedTuple):
     label: str
     detail: str = ""
     title: str = ""
+    times: int = 1
 
 
 class Step(NamedTuple):
@@ -89,7 +98,9 @@ class Step(NamedTuple):
 def sequence_svg(actors: Sequence[str], steps: Sequence[Step], note: str = "") -> str:
     """Draw who said what to whom."""
     places = _places(actors, [arrow for step in steps for arrow in step.arrows])
-    width = max([*places.values(), LEFT]) + LEFT
+    reached = [x + _half(name) for name, x in places.items()]
+    reached += [_reach(arrow, places) for step in steps for arrow in step.arrows]
+    width = max(max(reached, default=0.0) + MARGIN, len(note) * NOTE_CHARACTER + 32)
     parts, y = [], float(TOP)
     for step in steps:
         top = y
@@ -108,7 +119,8 @@ def sequence_svg(actors: Sequence[str], steps: Sequence[Step], note: str = "") -
     words = f'<text class="note" x="16" y="{height - 12:g}">{escape(note)}</text>' if note else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="syft-trace" viewBox="0 0 {width:g} {height:g}" '
-        f'width="{width:g}" height="{height:g}" role="img"><style>{_sheet(_FORM)}{_sheet(_colours(_LIGHT))}'
+        f'width="{width:g}" height="{height:g}" role="img" style="color-scheme:light dark">'
+        f"<style>{_sheet(_FORM)}{_sheet(_colours(_LIGHT))}"
         f"@media (prefers-color-scheme:dark){{{_sheet(_colours(_DARK))}}}</style>"
         f'<rect class="ground" width="{width:g}" height="{height:g}" rx="8"/>'
         f"{''.join(ground)}{''.join(parts)}{legend}{words}</svg>"
@@ -116,30 +128,53 @@ def sequence_svg(actors: Sequence[str], steps: Sequence[Step], note: str = "") -
 
 
 def _places(actors: Sequence[str], arrows: Sequence[Arrow]) -> dict[str, float]:
-    """Return where each lifeline stands: wide enough apart for the labels between neighbours."""
-    gaps = [float(NARROWEST)] * max(0, len(actors) - 1)
+    """Return where each lifeline stands: wide enough apart for the names, and for the labels between neighbours."""
+    gaps = [max(NARROWEST, _half(left) + _half(right) + 16) for left, right in pairwise(actors)]
     order = {name: number for number, name in enumerate(actors)}
     for arrow in arrows:
         low, high = sorted((order[arrow.start], order[arrow.end]))
         # A label to itself stands to the right of its lifeline; others share what they span.
         span = max(1, high - low)
-        needed = max(len(arrow.label), len(arrow.detail) * 0.85) * CHARACTER + 36
         for gap in range(low, min(low + span, len(gaps))):
-            gaps[gap] = max(gaps[gap], needed / span)
+            gaps[gap] = max(gaps[gap], (_breadth(arrow) + 36) / span)
     places: dict[str, float] = {}
-    x = float(LEFT)
+    x = MARGIN + _half(actors[0]) if actors else 0.0
     for name, width in zip(actors, [*gaps, 0.0], strict=False):
         places[name] = x
         x += width
     return places
 
 
+def _breadth(arrow: Arrow) -> float:
+    """Return how wide the words of an arrow are."""
+    return max(len(_label_of(arrow)), len(_cut(arrow.detail, LONGEST_DETAIL)) * 0.85) * CHARACTER
+
+
+def _reach(arrow: Arrow, places: Mapping[str, float]) -> float:
+    """Return how far to the right the words of an arrow to itself go."""
+    return places[arrow.start] + 34 + _breadth(arrow) if arrow.start == arrow.end else 0.0
+
+
+def _half(name: str) -> float:
+    """Return half the width of the box around a name."""
+    return max(40.0, len(_cut(name, LONGEST_NAME)) * 4.3 + 14)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _label_of(arrow: Arrow) -> str:
+    return _cut(arrow.label, LONGEST_LABEL) + (f" ({arrow.times} ×)" if arrow.times > 1 else "")  # noqa: RUF001  # times
+
+
 def _lifeline(name: str, x: float, bottom: float) -> str:
-    half = max(40.0, len(name) * 4 + 14)
+    half = _half(name)
     return (
         f'<line class="life" x1="{x:g}" x2="{x:g}" y1="50" y2="{bottom:g}"/>'
+        f'<g class="actor"><title>{escape(name)}</title>'
         f'<rect class="head" x="{x - half:g}" y="18" width="{2 * half:g}" height="32" rx="7"/>'
-        f'<text class="name" x="{x:g}" y="39">{escape(name)}</text>'
+        f'<text class="name" x="{x:g}" y="39">{escape(_cut(name, LONGEST_NAME))}</text></g>'
     )
 
 
@@ -167,10 +202,12 @@ def _arrow(arrow: Arrow, places: dict[str, float], y: float) -> str:
 
 
 def _label(arrow: Arrow, x: float, y: float, anchor: str) -> str:
-    above, below = (y - 8, y + 13) if anchor == "middle" else (y - 4, y + 9)
+    above, below = (y - 8, y + 14) if anchor == "middle" else (y - 4, y + 10)
     place = "" if anchor == "middle" else ' style="text-anchor:start"'
-    detail = f'<text class="detail" x="{x:g}" y="{below:g}"{place}>{escape(arrow.detail)}</text>'
-    label = f'<text class="label" x="{x:g}" y="{above:g}"{place}>{escape(arrow.label)}</text>'
+    failed = " failed" if arrow.kind == "failure" else ""
+    words = escape(_cut(arrow.detail, LONGEST_DETAIL))
+    detail = f'<text class="detail{failed}" x="{x:g}" y="{below:g}"{place}>{words}</text>'
+    label = f'<text class="label{failed}" x="{x:g}" y="{above:g}"{place}>{escape(_label_of(arrow))}</text>'
     return label + (detail if arrow.detail else "")
 
 
@@ -189,7 +226,7 @@ def _legend(kinds: Sequence[str], y: float, width: float) -> tuple[str, float]:
     parts, x = [], 16.0
     for kind in kinds:
         words = KINDS[kind]
-        needed = 34 + len(words) * 6.2
+        needed = 34 + len(words) * NOTE_CHARACTER
         if x > 16 and x + needed > width:
             x, y = 16.0, y + 18
         parts.append(

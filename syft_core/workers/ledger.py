@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
+from itertools import zip_longest
 from typing import Any
 
 from syft_core.pictures import form_of, html_table, text_table
@@ -21,23 +24,44 @@ class Departure:
     sources: tuple[Any, ...]
     to: str
     reason: str = ""
+    names: tuple[str, ...] = ()
+    """The tags that each of ``sources`` had at that moment, and nothing for one without; empty when none had any."""
 
     def cells(self) -> tuple[str, ...]:
-        """Return the line as text, cell by cell."""
+        """Return the line as text, cell by cell; sources go by their tags where they have some."""
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.when))
-        return moment, self.user, str(self.id), self.form, ", ".join(map(str, self.sources)), self.to, self.reason
+        named = zip_longest(self.names, self.sources)
+        return (
+            moment,
+            self.user,
+            str(self.id),
+            self.form,
+            ", ".join([name or str(id) for name, id in named]),
+            *self._end(),
+        )
+
+    def kind(self) -> tuple[str, ...]:
+        """Return what two departures share when one is a repetition of the other."""
+        names = sorted(set(filter(None, self.names)))
+        others = "" if names and all(self.names) else " and others" if names else f"{len(self.sources)} untagged"
+        return self.user, self.form, ", ".join(names) + others, *self._end()
+
+    def _end(self) -> tuple[str, str]:
+        return self.to, self.reason
 
 
 def record(worker: Any, entry: Any, id: int | str, user: str, to: str, reason: str) -> None:
     """Write into the ledger of ``worker`` that what it stores as ``entry`` leaves."""
     sources = tuple(sorted(entry.sources, key=str))
-    worker.ledger.record(Departure(time.time(), user, id, form_of(entry.value), sources, to, reason))
+    names = worker.object_store.names_of(sources)
+    worker.ledger.record(Departure(time.time(), user, id, form_of(entry.value), sources, to, reason, names))
 
 
 class Ledger:
     """The departures of one worker, oldest first. It prints as a table and renders in a notebook."""
 
     HEADER = ("when", "who", "object", "form", "computed from", "to", "reason")
+    SUMMARY = ("times", "who", "form", "computed from", "to", "reason")
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
@@ -56,12 +80,30 @@ class Ledger:
     def __getitem__(self, index: int) -> Departure:
         return self._lines[index]
 
+    def kinds(self) -> list[tuple[str, ...]]:
+        """Return the departures with those that are alike folded into one line, and the number of times before it."""
+        counted = Counter(line.kind() for line in self._lines)
+        return [(str(times), *kind) for kind, times in counted.items()]
+
+    def summary(self) -> str:
+        """Return a table with one line for each kind of departure, which stays short when training is long."""
+        return text_table(self.SUMMARY, self.kinds()) if self._lines else self._nothing()
+
     def __str__(self) -> str:
-        if not self._lines:
-            return f"nothing has left {self.owner!r}"
-        return text_table(self.HEADER, [line.cells() for line in self._lines])
+        return text_table(self.HEADER, self._cells()) if self._lines else self._nothing()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table(f"left {self.owner}", self.HEADER, [line.cells() for line in self._lines])
+        kinds = self.kinds()
+        if not kinds:
+            return f"<div>{escape(self._nothing())}</div>"
+        page = html_table(f"what left {self.owner}", self.SUMMARY, kinds)
+        lines = html_table("", self.HEADER, self._cells())
+        return f"<div>{page}<details><summary>every departure</summary>{lines}</details></div>"
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [line.cells() for line in self._lines]
+
+    def _nothing(self) -> str:
+        return f"nothing has left {self.owner!r}"

@@ -151,6 +151,14 @@ class ObjectStore:
         if description is not None:
             entry.description = description
 
+    def names_of(self, ids: Sequence[Any]) -> tuple[str, ...]:
+        """Return the tags of each object, nothing for one that has none or is gone; empty when none has any."""
+        if not self._tagged:
+            return ()
+        entries = [self._entries.get(id) for id in ids]
+        names = tuple([" ".join(sorted(entry.tags)) if entry is not None else "" for entry in entries])
+        return names if any(names) else ()
+
     def search(self, query: Iterable[Any]) -> list[int | str]:
         """Return the ids of all objects that match every part of ``query``; without parts, of all tagged ones."""
         parts = list(query)
@@ -222,7 +230,7 @@ def lineage_of(parents: Sequence[Stored]) -> Lineage:
         if parent.access is not access and parent.access is not None:
             access = parent.access if access is None else access & parent.access
         if parent.sources is not sources:
-            sources = _bounded(sources | parent.sources)
+            sources = _union(sources, parent.sources)
     return access, sources
 
 
@@ -233,10 +241,13 @@ def derive(results: Iterable[Stored], parents: Sequence[Stored]) -> None:
         result.access, result.sources = access, sources
 
 
-def _bounded(sources: frozenset[Any]) -> frozenset[Any]:
-    if len(sources) <= MOST_SOURCES:
-        return sources
-    return frozenset([*[s for s in sources if s != MORE][: MOST_SOURCES - 1], MORE])
+def _union(some: frozenset[Any], others: frozenset[Any]) -> frozenset[Any]:
+    """Join sources. Of too many, those in both stay: data recurs in each step of a loop, and what passes does not."""
+    joined = some | others
+    if len(joined) <= MOST_SOURCES:
+        return joined
+    common = some & others
+    return frozenset([*[s for s in (*common, *(joined - common)) if s != MORE][: MOST_SOURCES - 1], MORE])
 
 
 def _clock(moment: float) -> str:

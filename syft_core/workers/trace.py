@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,8 @@ MOST_EVENTS = 20_000
 """How many messages a trace remembers; it counts the rest."""
 MOST_ROWS = 60
 """How many arrows are drawn, and lines printed, unless more are asked for."""
+
+NOTHING = "nothing was said"
 
 
 @dataclass(slots=True)
@@ -139,7 +143,7 @@ class Trace:
     def table(self, rows: int | None = MOST_ROWS) -> str:
         """Return the messages as text, the first ``rows`` lines of them; None means all."""
         if not self.events:
-            return "nothing was said"
+            return NOTHING
         lines, more = self._lines(rows)
         return "\n".join([text_table(self.HEADER, lines), *([more] if more else []), self.summary()])
 
@@ -147,7 +151,7 @@ class Trace:
         """Return a sequence diagram, the first ``rows`` arrows of it; None means all."""
         blocks, more = self._blocks(rows)
         names = _Names(self.events)
-        steps = [Step(tuple([names.arrow(event) for event in block]), times) for block, times in blocks]
+        steps = [_step(names, block, times) for block, times in blocks]
         drawn = [name for step in steps for arrow in step.arrows for name in (arrow.start, arrow.end)]
         first = [self.events[0].sender] if self.events else []
         return sequence_svg(
@@ -164,6 +168,8 @@ class Trace:
         return self.svg()
 
     def _repr_html_(self) -> str:
+        if not self.events:
+            return f"<div>{NOTHING}</div>"
         lines, more = self._lines(MOST_ROWS)
         caption = "; ".join(filter(None, [self.summary(), more]))
         table = html_table(caption, self.HEADER, lines)
@@ -258,7 +264,8 @@ def _carries_data(message: Message) -> bool:
 def _form_there(worker: Any, ids: Sequence[int | str]) -> str:
     """Return the forms of objects on a worker, where it can be seen from here."""
     store = worker.object_store
-    return ", ".join([form_of(store.entry(id).value) for id in ids if id in store])
+    forms = Counter([form_of(store.entry(id).value) for id in ids if id in store])
+    return ", ".join([form if times == 1 else f"{times} x {form}" for form, times in forms.items()])
 
 
 _About = tuple[str, Sequence[Any], Sequence[Any]]
@@ -304,8 +311,8 @@ def _place(id: int | str, attr: str | None) -> int | str:
 def operation_name(op: str) -> str:
     """Return the short name of an operation of an op table.
 
-    >>> [operation_name(f"frame.Tensor.{name}") for name in ("__add__", "__imul__", "grad.__get__", "relu_")]
-    ['add', 'mul_', 'grad', 'relu_']
+    >>> [operation_name(f"frame.Tensor.{name}") for name in ("__add__", "__imul__", "grad.__get__", "__getitem__")]
+    ['add', 'mul_', 'grad', 'getitem']
     """
     *path, attr = op.split(".")
     if attr in ("__get__", "__set__"):
@@ -313,7 +320,9 @@ def operation_name(op: str) -> str:
     for table in (OPERATORS, COMPARATORS, UNARY_OPERATORS, REFLECTED_OPERATORS):
         if attr in table:
             return table[attr]
-    return f"{INPLACE_OPERATORS[attr]}_" if attr in INPLACE_OPERATORS else attr
+    if attr in INPLACE_OPERATORS:
+        return f"{INPLACE_OPERATORS[attr]}_"
+    return attr.removeprefix("__").removesuffix("__")
 
 
 # --- words
@@ -336,7 +345,7 @@ class _Names:
     def arrow(self, event: Event) -> Arrow:
         """Return how a message is drawn: data in the direction in which it goes."""
         start, end = event.direction
-        details = [event.form, _bytes(event.bytes) if event.bytes else "", f"{event.seconds * 1e3:.2f} ms", event.error]
+        details = [event.error, event.form, _bytes(event.bytes) if event.bytes else "", f"{event.seconds * 1e3:.2f} ms"]
         return Arrow(
             start,
             end,
@@ -354,6 +363,15 @@ class _Names:
         if event.kind == "Forward":
             return f"{event.operation}: {objects} → {results}"
         return f"{event.operation} {_shortened(objects or results)}".strip()
+
+
+def _step(names: _Names, block: Sequence[Event], times: int) -> Step:
+    """Return how messages are drawn: what is repeated without anything between is one arrow, a loop has a frame."""
+    runs = [list(run) for _, run in groupby(block, lambda event: (event.likeness(), event.objects))]
+    arrows = [(names.arrow(run[0]), len(run)) for run in runs]
+    if len(arrows) == 1:
+        return Step((arrows[0][0]._replace(times=arrows[0][1] * times),))
+    return Step(tuple([arrow._replace(times=n) for arrow, n in arrows]), times)
 
 
 def _arrow_kind(event: Event) -> str:

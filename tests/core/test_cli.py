@@ -34,26 +34,29 @@ def manager(monkeypatch: pytest.MonkeyPatch) -> PluginManager:
     return manager
 
 
-def test_the_demo_shows_every_backend_whose_framework_is_there(
-    manager: PluginManager, capsys: pytest.CaptureFixture[str]
+def test_the_demo_tells_the_story_on_a_framework_that_is_there(
+    manager: PluginManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manager.register(toy_plugin, "toy")
     manager.register(FarPlugin(), "far")
 
-    code = cli.main(["demo", "--fast"])
+    code = cli.main(["demo", "--fast", "--page", str(tmp_path / "page.html")])
 
     shown = capsys.readouterr().out
     assert code == 0
-    assert "A chain at work on toy 1.2" in shown
-    assert "far" not in shown
+    assert "Data you never see, on toy 1.2" in shown
+    assert "demo far" not in shown
+    assert "Who computed what where" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert current_hook() is None
 
 
-def test_the_demo_of_a_named_backend(manager: PluginManager, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_of_a_named_backend(
+    manager: PluginManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     manager.register(toy_plugin, "toy")
 
-    assert cli.main(["demo", "toy", "--fast"]) == 0
-    assert "worked on toy" in capsys.readouterr().out
+    assert cli.main(["demo", "toy", "--fast", "--page", str(tmp_path / "page.html")]) == 0
+    assert "on toy 1.2" in capsys.readouterr().out
 
 
 def test_the_demo_of_a_missing_framework_says_how_to_install_it(

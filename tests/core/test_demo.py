@@ -2,17 +2,21 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import re
 import sys
 import types
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import toy
 from syft_toy.plugin import BACKEND
 
-from syft_core import demo
-from syft_core.demo import RichStage, Stage, farewell, make_stage, perform
+from syft_core.demo import RichStage, Stage, farewell, make_stage, perform, storytellers
+from syft_core.demo import stage as staging
+from syft_core.demo.page import Page
+from syft_core.demo.scene import reason_of
 from syft_core.hook.hook import current_hook
 
 needs_rich = pytest.mark.skipif(importlib.util.find_spec("rich") is None, reason="rich is not installed")
@@ -21,10 +25,11 @@ needs_rich = pytest.mark.skipif(importlib.util.find_spec("rich") is None, reason
 @pytest.fixture(params=["plain", pytest.param("rich", marks=needs_rich)])
 def stage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Stage:
     monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setattr(staging, "WIDEST", 300)
     return Stage(0) if request.param == "plain" else make_stage(0)
 
 
-def test_a_performance_shows_every_act_and_leaves_the_framework_as_it_was(
+def test_a_performance_tells_the_story_and_leaves_the_framework_as_it_was(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = dict(vars(toy))
@@ -33,21 +38,38 @@ def test_a_performance_shows_every_act_and_leaves_the_framework_as_it_was(
 
     shown = capsys.readouterr().out
     for text in (
-        "A chain at work on toy 1.2",
-        "LoggingTensor",
-        "Log method __add__",
+        "Data you never see, on toy 1.2",
+        "#ages",
+        "private: for nobody outside",
+        "ValueRefusedError: cannot run 'toy.Vector.__float__' on a pointer",
+        "GetNotPermittedError: cannot get object",
+        "it is raw data, which the policy of this worker keeps in the house",
+        "it is private, or was computed from something private",
+        "NotCollocatedError: cannot run 'toy.Vector.__add__': its arguments live on 'north' and 'south'",
+        "round 40",
+        "#ages, #pressures",
+        "Raw data among them: 0 of 160 departures.",
         "(Wrapper)>LoggingTensor>Vector([2.0, -4.0, 6.0])",
-        "Log method sum",
-        "Log method __getitem__",
-        "(Wrapper)>PlusIsMinusTensor>Vector([0.0, -3.0, 2.0])",
+        "Vector([0.0, -3.0, 2.0])",
         "-0.995133",
-        "it mixes a PlusIsMinusTensor with a PolynomialTensor",
-        "a value lies outside [-10, 10]",
         "The hook is off again: toy is exactly as it was.",
     ):
         assert text in shown
     assert dict(vars(toy)) == before
     assert current_hook() is None
+
+
+def test_training_far_from_the_data_gives_what_training_in_one_place_gives(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    perform(stage, BACKEND)
+
+    lines = capsys.readouterr().out.splitlines()
+    far, near = (
+        next(line.split()[-2:] for line in lines if words in line)
+        for words in ("data never moved", "all data in one place  ")
+    )
+    assert far == near
 
 
 def test_a_performance_leaves_the_logger_as_it_was(stage: Stage) -> None:
@@ -63,7 +85,7 @@ def test_a_performance_leaves_the_logger_as_it_was(stage: Stage) -> None:
         log.setLevel(before)
 
 
-def test_a_backend_may_have_acts_of_its_own(
+def test_a_backend_may_have_a_story_of_its_own(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     acts = types.ModuleType("toy_acts")
@@ -72,31 +94,91 @@ def test_a_backend_may_have_acts_of_its_own(
 
     perform(stage, replace(BACKEND, demo="toy_acts:juggle"))
 
-    assert "now juggling on toy" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "now juggling on toy" in shown
+    assert "#ages" not in shown
 
 
-def test_the_farewell_names_the_frameworks(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    farewell(stage, ["toy", "abacus"])
+def test_backends_with_a_story_of_their_own_come_first() -> None:
+    own = replace(BACKEND, name="own", demo="somewhere:tell")
+    absent = replace(BACKEND, name="absent", framework="not_installed_anywhere")
 
-    assert "worked on toy and on abacus" in capsys.readouterr().out
+    assert [backend.name for backend in storytellers([BACKEND, absent, own])] == ["own", "toy"]
+
+
+def test_the_farewell_writes_the_page_and_names_the_other_frameworks(
+    stage: Stage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage.page.put_up("A title", "Some words", "<svg/>")
+
+    farewell(stage, ["toy", "abacus"], tmp_path / "page.html")
+
+    shown = capsys.readouterr().out
+    assert (tmp_path / "page.html").as_uri() in shown
+    assert "The same on toy and on abacus: `syft-core demo toy`, `syft-core demo abacus`" in shown
+
+
+def test_the_page_goes_to_a_folder_of_its_own_unless_a_place_is_given(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    stage.page.put_up("A title", "Some words", "<svg/>")
+
+    farewell(stage, [])
+
+    (page,) = tmp_path.glob("syft-core-*/demo.html")
+    assert page.as_uri() in capsys.readouterr().out
+
+
+def test_the_page_loads_nothing_and_escapes_words() -> None:
+    page = Page()
+    page.put_up("a < b", "c & d", "<svg/>")
+
+    html = page.html()
+
+    assert "a &lt; b" in html
+    assert "c &amp; d" in html
+    assert "<figure><svg/></figure>" in html
+    assert not re.search(r"https?:|<script|<link|@import|url\(", html)
 
 
 def test_text_is_shown_as_it_is_written(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     stage.code("x[0]", "[red]not a colour[/red]")
+    stage.source("for [i] in x:\n    pass")
     stage.show("[bold]")
     stage.passing("[dim]")
     stage.refused("y[1]", "[/]")
     stage.table(("[a]",), [("[b]",)])
     stage.chain(["[link]"])
+    stage.progress("[c]", 0.5, "[d]")
 
     shown = capsys.readouterr().out
-    for text in ("x[0]", "[red]not a colour[/red]", "[bold]", "[dim]", "y[1]", "[/]", "[a]", "[b]", "[link]"):
+    for text in (
+        "x[0]", "[red]not a colour[/red]", "for [i] in x:", "[bold]", "[dim]", "y[1]", "[/]", "[a]", "[b]", "[link]",
+        "[c]", "██████████░░░░░░░░░░", "[d]",
+    ):  # fmt: skip
         assert text in shown
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("kind", ["plain", pytest.param("rich", marks=needs_rich)])
+def test_the_story_fits_the_terminal_and_has_no_control_characters_in_a_file(
+    kind: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stage = Stage(0) if kind == "plain" else make_stage(0)
+
+    perform(stage, BACKEND)
+
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= columns
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", shown)
 
 
 def test_a_plain_stage_pauses_as_long_as_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(demo.time, "sleep", pauses.append)
+    monkeypatch.setattr(staging.time, "sleep", pauses.append)
     stage = Stage(0.25)
 
     stage.say("one")
@@ -121,4 +203,4 @@ def test_with_rich_the_stage_has_colours() -> None:
 
 def test_a_refusal_that_does_not_happen_is_a_failure_of_the_demo() -> None:
     with pytest.raises(AssertionError, match="a refusal that did not happen"):
-        demo._reason(lambda: None)
+        reason_of(lambda: None)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import toy
 from syft_toy.hook import ToyHook
 from toy_layers import Watcher
 
+from syft_core.hook.forms import form
 from syft_core.pictures import Arrow, Step, chain_html, fold, form_of, html_table, sequence_svg, text_table, worker_html
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -118,7 +120,8 @@ def test_a_private_tensor_shows_no_values(hook: ToyHook) -> None:
 
 def test_the_form_of_what_a_pointer_points_to_is_shown_if_it_is_known(hook: ToyHook, bob: SilentWorker) -> None:
     pointer = pointer_to(bob, hook)
-    pointer._shape = (2, 3)
+    assert texts(str(chain_html(pointer)))[-1] == "bob:17"
+    pointer._know(form((2, 3), None, float))
 
     assert texts(str(chain_html(pointer)))[-1] == "[2, 3]"
 
@@ -137,6 +140,16 @@ def test_the_picture_of_a_worker_names_its_objects_and_no_values(hook: ToyHook, 
     assert texts(page)[0] == "SilentWorker bob: 2 objects"
     assert {"5", "Watcher&gt;Vector[2]", "#houses", "Prices", "6", "→ alice:17"} <= set(texts(page))
     assert str(SECRET) not in page
+
+
+def test_the_picture_of_a_worker_says_to_whom_an_object_is_private(bob: SilentWorker) -> None:
+    bob.register_obj(PrivateTensor(["alice", "carol"]).on(toy.Vector([1.0])), 5)
+    bob.register_obj(PrivateTensor().on(toy.Vector([1.0])), 6)
+
+    shown = texts(worker_html(bob))
+
+    assert "private to" in shown
+    assert {"alice, carol", "nobody"} <= set(shown)
 
 
 def test_a_worker_without_objects_says_so(bob: SilentWorker) -> None:
@@ -214,9 +227,51 @@ def test_a_diagram_has_a_lifeline_for_each_actor_and_an_arrow_for_each_message()
 
     assert drawn.count('class="life"') == 2
     assert drawn.count("<g>") == 3
+    assert drawn.count('class="actor"') == 2
     assert "3 ×" in drawn  # noqa: RUF001  # times
     assert "<title>all of it</title>" in drawn
     assert "data leaves a worker" in drawn
+
+
+def boxes_of_names(drawn: str) -> list[tuple[float, float]]:
+    """Return where the boxes of the names begin and end."""
+    boxes = re.findall(r'class="head" x="([\d.]+)" y="18" width="([\d.]+)"', drawn)
+    return [(float(x), float(x) + float(width)) for x, width in boxes]
+
+
+def test_long_names_are_cut_and_do_not_overlap() -> None:
+    name = "the-hospital-with-a-name-that-goes-on-and-on"
+
+    drawn = sequence_svg([name, "bob", name[::-1]], [Step((Arrow("bob", "bob", "compute", "x" * 90),))])
+
+    boxes = boxes_of_names(drawn)
+    assert boxes[0][0] > 0
+    assert all(left[1] < right[0] for left, right in pairwise(boxes))
+    assert f"<title>{name}</title>" in drawn
+    assert f">{name[:25]}…<" in drawn
+    width = float(re.findall(r'viewBox="0 0 ([\d.]+)', drawn)[0])
+    assert boxes[-1][1] < width
+
+
+def test_a_note_fits_into_the_picture() -> None:
+    note = "102 messages, 1 departure; 42 later messages not shown"
+
+    drawn = sequence_svg(["me"], [], note)
+
+    assert float(re.findall(r'viewBox="0 0 ([\d.]+)', drawn)[0]) > 6 * len(note)
+
+
+def test_what_is_said_again_and_again_is_one_arrow_with_a_number() -> None:
+    drawn = sequence_svg(["me", "bob"], [Step((Arrow("me", "bob", "talk", "ask", times=3),))])
+
+    assert ">ask (3 ×)<" in drawn  # noqa: RUF001  # times
+
+
+def test_a_failure_has_the_colour_of_failures() -> None:
+    drawn = sequence_svg(["me", "bob"], [Step((Arrow("me", "bob", "failure", "get #1", "refused"),))])
+
+    assert 'class="label failed"' in drawn
+    assert 'class="detail failed"' in drawn
 
 
 def test_a_diagram_loads_nothing() -> None:

@@ -87,6 +87,7 @@ def test_nothing_is_written_down_outside_the_block(me: Any, bob: BaseWorker) -> 
     assert len(seen) == 0
     assert traces == []
     assert str(seen) == "nothing was said"
+    assert seen._repr_html_() == "<div>nothing was said</div>"
     assert ElementTree.fromstring(seen.svg()).tag.endswith("svg")
 
 
@@ -171,6 +172,8 @@ def test_messages_are_named_as_users_name_them(me: Any, bob: BaseWorker, message
         ("toy.Vector.__ge__", "ge"),
         ("toy.Vector.grad.__set__", "set grad"),
         ("toy.nn.functional.relu", "relu"),
+        ("toy.Vector.__getitem__", "getitem"),
+        ("toy.Vector.add_", "add_"),
     ],
 )
 def test_operations_have_short_names(op: str, name: str) -> None:
@@ -192,6 +195,29 @@ def test_a_loop_is_shown_once(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
     assert table[-1].startswith("200 messages, 0 departures")
     assert "100 ×" in seen.svg()  # noqa: RUF001  # times
     assert seen.svg().count("<g>") == 2
+
+
+def test_what_is_asked_again_at_once_is_one_arrow(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
+    bob.ask(Store(1, toy.Vector([1.0])), me)
+    with trace() as seen:
+        for _ in range(3):
+            bob.ask(Describe(1), me)
+            bob.ask(Describe(1), me)
+            bob.ask(Tag(1, ("#a",)), me)
+
+    drawn = seen.svg()
+    assert drawn.count("<g>") == 2
+    assert ">ask the form #1 (2 ×)<" in drawn  # noqa: RUF001  # times
+    assert ">3 ×<" in drawn  # noqa: RUF001  # times
+
+
+def test_alike_results_are_counted(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
+    bob.ask(Store(1, toy.Vector([1.0, 2.0, 3.0])), me)
+    pointer = PointerTensor(bob, 1, hook.attributes, garbage_collect_data=False)
+    with trace() as seen:
+        bob.ask(Run("toy", "toy.split", (pointer, 1), {}, 10), me)
+
+    assert seen[0].form == "3 x Vector[1]"
 
 
 def test_a_long_trace_is_cut_and_says_so() -> None:

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import pytest
 import toy
+from syft_toy.hook import ToyHook
 from syft_toy.wrapper import Wrapper
 
 from syft_core.exceptions import ObjectNotFoundError
+from syft_core.messages import Fetch, Run, Store, Tag
+from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.workers.base import BaseWorker
 
 
@@ -84,3 +87,18 @@ def test_a_worker_has_the_defaults_of_the_published_interface() -> None:
     worker = BaseWorker()
 
     assert (worker.hook, worker.id, worker.is_client_worker, worker.verbose) == (None, 0, False, False)
+
+
+def test_the_ledger_names_sources_by_the_tags_that_they_had(hook: ToyHook, bob: BaseWorker) -> None:
+    bob.ask(Store(1, toy.Vector([1.0])), hook.local_worker)
+    bob.ask(Store(2, toy.Vector([2.0])), hook.local_worker)
+    bob.ask(Tag(1, ("#a", "#b")), hook.local_worker)
+    pointers = tuple([PointerTensor(bob, id, hook.attributes, garbage_collect_data=False) for id in (1, 2)])
+    bob.ask(Run("toy", "toy.Vector.__add__", pointers, {}, 3), hook.local_worker)
+
+    bob.ask(Fetch(3), hook.local_worker)
+    bob.clear_objects()
+
+    assert bob.ledger[0].sources == (1, 2)
+    assert bob.ledger[0].names == ("#a #b", "")
+    assert bob.ledger.kinds() == [("1", "me", "Vector[1]", "#a #b and others", "me", "")]

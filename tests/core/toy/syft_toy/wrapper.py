@@ -6,11 +6,12 @@ from typing import Any, ClassVar, NoReturn
 
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.dispatch import HEAD, dispatch, framework_of
+from syft_core.pointers.travel import Travelling
 from syft_core.tensors.forwarding import Forwarding
 from syft_core.tensors.identity import Identified, show_head
 
 
-class Wrapper(Identified, Forwarding):
+class Wrapper(Travelling, Identified, Forwarding):
     """Behaves like a vector: toy's functions, methods and operators go down the chain."""
 
     rank: ClassVar[int] = HEAD

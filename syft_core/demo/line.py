@@ -1,0 +1,120 @@
+"""The story on any framework: a line through the patients of two hospitals, of which only sums are seen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from syft_core.demo.scene import open_hospital, show_departures, show_hospitals, show_refusals
+from syft_core.demo.stage import Stage
+from syft_core.serde import codecs
+from syft_core.tensors.private import PrivateTensor
+from syft_core.workers.trace import trace
+
+ROUNDS, RATE = 40, 1.2
+PATIENTS = 200
+
+
+class Line(NamedTuple):
+    """A model with two numbers: ``y = slope * x + start``."""
+
+    slope: float
+    start: float
+
+
+def tell(stage: Stage, hook: Any) -> None:
+    """Fit a line on the patients of two hospitals by gradient descent, and show what left them."""
+    people = [_patients(seed, low) for seed, low in ((1, 0.0), (2, 0.5))]
+    hospitals = [_hospital(hook, name, *data) for name, data in zip(("north", "south"), people, strict=True)]
+    show_hospitals(stage, hospitals)
+    (ages,), (codes,) = hospitals[0].search("#ages"), hospitals[0].search("#postcodes")
+    show_refusals(
+        stage,
+        [
+            ("float(ages.sum())", lambda: float(ages.sum())),
+            ("ages.get()", ages.get),
+            ("postcodes.sum().get()", lambda: codes.sum().get()),
+            ("ages + ages_of_south", lambda: ages + hospitals[1].search("#ages")[0]),
+        ],
+    )
+    _train(stage, hospitals, people)
+    show_departures(stage, hospitals)
+
+
+def _patients(seed: int, low: float) -> tuple[list[float], list[float]]:
+    """Return ages, in centuries, and blood pressures; each hospital sees another part of the town."""
+    chance = random.Random(seed)  # noqa: S311  # made-up patients, the same at each run
+    ages = [low + 0.5 * chance.random() for _ in range(PATIENTS)]
+    return ages, [0.9 + 0.7 * age + 0.05 * chance.gauss(0.0, 1.0) for age in ages]
+
+
+def _hospital(hook: Any, name: str, ages: list[float], pressures: list[float]) -> Any:
+    def column(tag: str, words: str, values: list[float], private: bool = False) -> Any:
+        value = hook.create_tensor(values)
+        held = PrivateTensor().on(value) if private else hook.attributes.wrapper(value)
+        return held.tag(tag).describe(words)
+
+    data = [
+        column("#ages", "age in centuries", ages),
+        column("#pressures", "blood pressure", pressures),
+        column("#postcodes", "private: for nobody outside", [round(1000 * age) * 1.0 for age in ages], private=True),
+    ]
+    return open_hospital(hook, name, data, serialize=type(hook.create_tensor([0.0])) in codecs)
+
+
+def _train(stage: Stage, hospitals: Sequence[Any], people: Sequence[tuple[list[float], list[float]]]) -> None:
+    stage.title("3. Train where the data is")
+    stage.say(
+        "A line, pressure = slope * age + start. In each round both hospitals compute two sums; only those leave."
+    )
+    stage.source(
+        "error = ages * slope + start - pressures      # at the hospital\n"
+        "(error * ages).sum().get(), error.sum().get() # two numbers leave it"
+    )
+    data = [(hospital.search("#ages")[0], hospital.search("#pressures")[0]) for hospital in hospitals]
+    model = Line(0.0, 0.0)
+    with trace() as seen:
+        for number in range(ROUNDS):
+            slopes, starts = zip(*[_sums(model, *columns) for columns in data], strict=True)
+            model = _step(model, sum(slopes), sum(starts), len(hospitals))
+            if (number + 1) % 8 == 0:
+                stage.progress(
+                    f"round {number + 1:2}", (number + 1) / ROUNDS, f"slope {model.slope:.3f}  start {model.start:.3f}"
+                )
+    at_home = _train_in_one_place(people)
+    stage.title("4. Compared with all data in one place")
+    rows = [
+        (f"{words}", f"{line.slope:.4f}", f"{line.start:.4f}")
+        for words, line in (
+            ("two hospitals, data never moved", model),
+            ("the same training, all data in one place", at_home),
+        )
+    ]
+    stage.table(("trained on", "slope", "start"), [*rows, ("how the patients were made up", "0.7000", "0.9000")])
+    stage.page.put_up("Who computed what where", "All rounds of the training; what repeats is drawn once.", seen.svg())
+
+
+def _sums(model: Line, ages: Any, pressures: Any) -> tuple[float, float]:
+    """Let a hospital say in which direction the line should go: two numbers about all of its patients."""
+    error = ages * model.slope + model.start - pressures
+    return float((error * ages).sum().get(reason="gradient")), float(error.sum().get(reason="gradient"))
+
+
+def _step(model: Line, slope: float, start: float, parts: int) -> Line:
+    rate = RATE / (PATIENTS * parts)
+    return Line(model.slope - rate * slope, model.start - rate * start)
+
+
+def _train_in_one_place(people: Sequence[tuple[list[float], list[float]]]) -> Line:
+    """Do the same with all patients in one list, as only a demo can."""
+    model = Line(0.0, 0.0)
+    for _ in range(ROUNDS):
+        errors = [
+            [(model.slope * age + model.start - pressure, age) for age, pressure in zip(*part, strict=True)]
+            for part in people
+        ]
+        slope = sum(error * age for part in errors for error, age in part)
+        start = sum(error for part in errors for error, _ in part)
+        model = _step(model, slope, start, len(people))
+    return model

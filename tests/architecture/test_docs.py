@@ -1,0 +1,68 @@
+"""The documentation keeps up with the code: links lead somewhere, tests that it names exist, nothing is left out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from syft_core.messages import MESSAGES
+from syft_core.workers import permissions
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "examples/README.md", ROOT / "benchmarks/README.md"]
+)
+SECURITY = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the names under which the headings of a page can be linked to."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if link.startswith("http"):
+            continue
+        place, _, anchor = link.partition("#")
+        target = (page.parent / place).resolve() if place else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target), link
+
+
+def test_every_page_is_in_the_reading_order() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+
+    missing = [
+        page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md" and f"({page.name})" not in index
+    ]
+
+    assert missing == []
+
+
+def test_the_tests_that_the_documentation_names_exist() -> None:
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    named = {name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))}
+
+    assert len(named) > 8
+    assert [name for name in named if f"def {name}(" not in tests] == []
+
+
+def test_the_security_page_has_a_line_for_every_message_and_policy() -> None:
+    rows = "\n".join(line.split("|")[1] for line in SECURITY.splitlines() if line.startswith("|"))
+
+    assert [message.__name__ for message in MESSAGES if f"`{message.__name__}`" not in rows] == []
+    for policy in (permissions.unless_private, permissions.only_published, permissions.nothing):
+        assert f"`{policy.__name__}`" in rows
+
+
+def test_a_reviewer_finds_the_messages_the_op_tables_and_the_ledger_on_one_page() -> None:
+    linked = set(re.findall(r"\]\(\.\./((?:syft_\w+|tests)/[^)#]+)\)", SECURITY))
+
+    assert {"syft_core/messages.py", "syft_core/workers/handlers.py", "syft_core/workers/ledger.py"} <= linked
+    assert {"syft_torch/attributes.py", "syft_numpy/attributes.py", "syft_core/ids.py"} <= linked

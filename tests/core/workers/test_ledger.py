@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from syft_core.workers.ledger import Departure, Ledger
+
+
+def ledger_of(*lines: Departure) -> Ledger:
+    ledger = Ledger("north")
+    for line in lines:
+        ledger.record(line)
+    return ledger
+
+
+def weight(id: int, when: float = 0.0) -> Departure:
+    return Departure(when, "me", id, "Tensor[3]", (1, 2, 77), "me", "training", ("#patients", "#ill #labels", ""))
+
+
+def test_a_ledger_without_lines_says_so() -> None:
+    ledger = ledger_of()
+
+    assert str(ledger) == ledger.summary() == "nothing has left 'north'"
+    assert ledger._repr_html_() == "<div>nothing has left &#x27;north&#x27;</div>"
+
+
+def test_sources_go_by_their_tags_and_by_their_ids_when_they_have_none() -> None:
+    assert "#patients, #ill #labels, 77" in str(ledger_of(weight(5)))
+
+
+def test_alike_departures_are_one_line_of_the_summary() -> None:
+    loss = Departure(0.0, "me", 9, "Tensor[]", (1, 2), "me")
+
+    ledger = ledger_of(weight(5), loss, weight(6, when=60.0))
+
+    assert ledger.kinds() == [
+        ("2", "me", "Tensor[3]", "#ill #labels, #patients and others", "me", "training"),
+        ("1", "me", "Tensor[]", "2 untagged", "me", ""),
+    ]
+    assert ledger.summary().splitlines()[0].split() == ["times", "who", "form", "computed", "from", "to", "reason"]
+    assert len(str(ledger).splitlines()) == 4
+
+
+def test_a_notebook_shows_the_summary_and_on_demand_every_line() -> None:
+    page = ledger_of(weight(5), weight(6))._repr_html_()
+
+    assert "what left north" in page
+    assert page.index("times") < page.index("<details>") < page.index("when")

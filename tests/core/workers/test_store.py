@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from syft_core.workers.store import MORE, MOST_SOURCES, Stored, lineage_of
+
+
+def stored(*sources: object) -> Stored:
+    entry = Stored(None)
+    entry.sources = frozenset(sources)
+    return entry
+
+
+def test_the_lineage_of_a_long_loop_keeps_the_data_that_recurs_in_it() -> None:
+    state = stored("data", "labels")
+    for number in range(10 * MOST_SOURCES):
+        gradient = stored("data", "labels", number)
+        _, state.sources = lineage_of([state, gradient])
+
+    assert {"data", "labels", MORE} <= state.sources
+    assert len(state.sources) == MOST_SOURCES
+
+
+def test_a_short_lineage_is_complete() -> None:
+    assert lineage_of([stored(1, 2), stored(2, 3), stored()])[1] == {1, 2, 3}

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from typing import Any
+
+import pytest
+import torch
+
+from syft_core.demo import Stage, perform
+from syft_torch.plugin import BACKEND
+
+
+@pytest.fixture(scope="module")
+def told() -> tuple[str, str]:
+    """Return what the terminal showed and the page with the pictures."""
+    terminal = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(terminal):
+        patch.setenv("COLUMNS", "80")
+        stage = Stage(0)
+        perform(stage, BACKEND)
+    return terminal.getvalue(), stage.page.html()
+
+
+def test_the_story_on_torch_keeps_its_promises(told: tuple[str, str]) -> None:
+    shown, _ = told
+
+    assert "bit for bit: yes." in shown
+    assert "Raw data among them: 0 of 96 departures." in shown
+    assert shown.count("#ill, #patients") == 8
+    right = dict(re.findall(r"^   (north alone|south alone|both, data never moved) +([\d.]+)%$", shown, re.MULTILINE))
+    assert float(right["north alone"]) < 75
+    assert float(right["south alone"]) < 75
+    assert float(right["both, data never moved"]) > 90
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_the_page_shows_the_training_from_the_sending_to_the_return(told: tuple[str, str]) -> None:
+    _, page = told
+
+    assert "binary_cross_entropy_with_logits" in page
+    assert "data leaves a worker" in page
+    assert "not shown" not in page
+
+
+def test_the_demo_leaves_the_random_numbers_of_others_alone(capsys: Any) -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+
+    perform(Stage(0), BACKEND)
+
+    assert torch.equal(torch.rand(2), expected)
