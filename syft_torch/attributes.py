@@ -40,7 +40,7 @@ LOCAL = _words(
     "numpy __array__ __array_wrap__ __dlpack__ __dlpack_device__ __reduce_ex__ storage untyped_storage data_ptr "
     "const_data_ptr register_hook register_post_accumulate_grad_hook apply_ map_ map2_ share_memory_ pin_memory "
     "module_load grad_fn _grad_fn _backward_hooks _post_accumulate_grad_hooks record_stream __deepcopy__ __format__ "
-    "__repr__ __cuda_array_interface__"
+    "__repr__ __cuda_array_interface__ is_set_to"
 )
 """What makes sense only beside the data: it takes code, shares memory or hands out objects of this process."""
 

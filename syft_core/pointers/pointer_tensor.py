@@ -12,6 +12,7 @@ from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
 from syft_core.messages import Describe, Forward, GetBack, Placed, Run, SendOn
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
+from syft_core.pointers.revealing import reveal
 from syft_core.tensors.abstract import AbstractTensor
 
 ATTRIBUTES = frozenset({"grad", "data"})
@@ -50,7 +51,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         pointer, plain = _meeting_point(op, args, kwargs)
         location = pointer._location
         if op.reveals:
-            raise ValueRefusedError.of(op.name, location.id)
+            return reveal(op, pointer, args, kwargs)
         if op.local:
             return _answer_beside(op, pointer)
         if op.spelling == "getter" and op.attr in ATTRIBUTES:
