@@ -22,6 +22,8 @@ CHANGES_FIRST = frozenset(
     | {"data", "grad", "requires_grad"}
 )
 """Operations that change their first argument though their names do not say so."""
+CHANGES_ALL = frozenset({"_amp_foreach_non_finite_check_and_unscale"})
+"""Operations that change more than their first argument."""
 
 
 class PointerTensor(ObjectPointer, AbstractTensor):
@@ -231,6 +233,8 @@ def _require_pointer_target(op: Op, location: Any, args: Any, kwargs: Any) -> No
     target = kwargs.get("out")
     if target is None and (op.inplace or op.operation in CHANGES_FIRST):
         target = args[0] if args else next(iter(kwargs.values()))
+    if op.operation in CHANGES_ALL:
+        target = args
     if any(is_framework_tensor(type(leaf)) for leaf in leaves(target)):
         raise NotCollocatedError.change(op.name, location.id)
 
