@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +16,13 @@ from torch.nn.functional import cross_entropy  # noqa: E402
 import syft_core as sy  # noqa: E402
 from syft_core.exceptions import GetNotPermittedError, ValueRefusedError  # noqa: E402
 from tests.syft_torch.remote.architectures import differences, twins  # noqa: E402
+from tests.syft_torch.remote.test_optimizers import OPTIMIZERS, SPARSE  # noqa: E402
 
 # torch has doubts about float(loss), also in its own optimizer.
 pytestmark = pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad=True to a scalar")
 
 READING: dict[str, Any] = {
-    "LBFGS": partial(optim.LBFGS, lr=0.1),
+    "LBFGS": partial(optim.LBFGS, lr=0.1, max_iter=6),
     "LBFGS with a short memory": partial(optim.LBFGS, lr=0.5, history_size=2, max_iter=5),
     "LBFGS with a line search": partial(optim.LBFGS, line_search_fn="strong_wolfe", max_iter=5),
     "LBFGS with a tensor as rate": partial(optim.LBFGS, lr=torch.tensor(0.1), max_iter=3),
@@ -115,6 +117,29 @@ def test_consent_does_not_open_private_data(make: Any, bob: Any) -> None:
     with sy.revealing("training"), pytest.raises(GetNotPermittedError, match="it is private, or was computed from"):
         train(model, x, y.send(bob), optimizer)
     assert all(line.reason == "training" for line in bob.ledger)
+
+
+def test_sparse_gradients_are_no_obstacle(bob: Any) -> None:
+    model, expected = twins(lambda: nn.Sequential(nn.Embedding(5, 2, sparse=True), nn.Flatten()))
+    x, y = torch.tensor([[0], [3], [3], [1]]), torch.tensor([0, 1, 0, 1])
+    train(expected, x, y, optim.LBFGS(expected.parameters(), max_iter=3))
+
+    optimizer = optim.LBFGS(model.parameters(), max_iter=3)
+    model.send(bob)
+    with sy.revealing("training"):
+        train(model, x.send(bob), y.send(bob), optimizer)
+
+    assert torch.equal(model.get()[0].weight, expected[0].weight)
+
+
+def test_every_optimizer_of_torch_is_tried_and_in_the_table() -> None:
+    classes = {cls for cls in vars(optim).values() if isinstance(cls, type) and issubclass(cls, optim.Optimizer)}
+    makers = (*OPTIMIZERS.values(), *SPARSE.values(), *READING.values())
+    page = (Path(__file__).parents[3] / "docs" / "remote-training.md").read_text(encoding="utf-8")
+    table = page[page.index("| optimizer |") : page.index("Remote parameters go one by one")]
+
+    assert classes - {optim.Optimizer} == {make.func for make in makers}
+    assert [cls.__name__ for cls in classes - {optim.Optimizer} if f"`{cls.__name__}`" not in table] == []
 
 
 def test_parameters_on_two_workers_are_refused_in_one_list(bob: Any, alice: Any) -> None:
