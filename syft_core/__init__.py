@@ -29,6 +29,7 @@ _NAMES = {
     "PrivateTensor": "syft_core.tensors.private:PrivateTensor",
     "combine_pointers": "syft_core.pointers.multi_pointer:combine_pointers",
     "create_callable_pointer": "syft_core.pointers.callable_pointer:create_callable_pointer",
+    "revealing": "syft_core.pointers.revealing:revealing",
     "trace": "syft_core.workers.trace:trace",
     "load_backend": "syft_core.plugins.manager:load_backend",
     "overloaded": "syft_core.hook.overload:overloaded",

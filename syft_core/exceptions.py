@@ -346,7 +346,16 @@ class ValueRefusedError(WorkerError, TypeError):
         """Say what to do instead."""
         return cls(
             f"cannot run {op!r} on a pointer: it would bring a value from {location!r} here unnoticed; "
-            f"fetch it with `.get()`, or a copy with `.copy().get()`, and the worker decides and records it"
+            f'fetch it with `.get()`, or a copy with `.copy().get()`, or consent with `with sy.revealing("why"):`; '
+            f"the worker decides and records it"
+        )
+
+    @classmethod
+    def without_reason(cls) -> ValueRefusedError:
+        """Say that a consent must be explained."""
+        return cls(
+            "cannot reveal values: no reason was given, and the ledger of each worker keeps one for every value; "
+            'say what you read them for, e.g. `with sy.revealing("line search"):`'
         )
 
     @classmethod

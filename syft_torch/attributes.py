@@ -43,7 +43,7 @@ LOCAL = _words(
     "numpy __array__ __array_wrap__ __dlpack__ __dlpack_device__ __reduce_ex__ storage untyped_storage data_ptr "
     "const_data_ptr register_hook register_post_accumulate_grad_hook apply_ map_ map2_ share_memory_ pin_memory "
     "module_load grad_fn _grad_fn _backward_hooks _post_accumulate_grad_hooks record_stream __deepcopy__ __format__ "
-    "__repr__ __cuda_array_interface__"
+    "__repr__ __cuda_array_interface__ is_set_to"
 )
 """What makes sense only beside the data: it takes code, shares memory or hands out objects of this process."""
 
@@ -319,27 +319,6 @@ def _last(name: str) -> str:
     return parts[-2] if parts[-1] in ("__get__", "__set__") else parts[-1]
 
 
-def _to(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-    """Move or convert, but never to the meta device: there torch's C++ believes all heads to be, and says so.
-
-    ``clip_grad_norm_`` groups gradients by device below the protocol, and sends its factor to where they seem to be.
-    """
-    stays = [arg for arg in args if not _is_meta(arg)]
-    if _is_meta(kwargs.get("device")):
-        kwargs = {key: value for key, value in kwargs.items() if key != "device"}
-    elif len(stays) == len(args):
-        return tensor.to(*args, **kwargs)
-    return tensor.to(*stays, **kwargs) if stays or kwargs else tensor
-
-
-def _is_meta(device: Any) -> bool:
-    return isinstance(device, str | torch.device) and torch.device(device).type == "meta"
-
-
-_RUNS: Mapping[str, Callable[..., Any]] = {"torch.Tensor.to": _to}
-"""The operations that are run by a function of ours."""
-
-
 def _op(name: str, func: Callable[..., Any]) -> Op:
     last = _last(name)
     spelling: Spelling = "function"
@@ -354,7 +333,6 @@ def _op(name: str, func: Callable[..., Any]) -> Op:
         func,
         spelling,
         inplace=spelling in ("method", "function") and is_inplace_name(last),
-        run=_RUNS.get(name),
         each=last.removeprefix("_foreach_").removesuffix("_") if last.startswith("_foreach_") else None,
         reveals=last in REVEALS,
         local=last in LOCAL,

@@ -27,6 +27,7 @@ from syft_torch.attributes import TorchAttributes
 from syft_torch.module import ADDED_TO_MODULES
 from syft_torch.native import TorchTensor
 from syft_torch.optim import ADDED_TO_OPTIMIZERS, OptimizerState
+from syft_torch.substitutes import substitutes
 from syft_torch.wrapper import Wrapper
 
 
@@ -35,7 +36,8 @@ class TorchHook(FrameworkHook):
 
     Interception is by torch's own protocol on the wrapper that heads a chain; plain tensors never meet a line of this
     library. The hook only adds names: ids, owners and tags to ``torch.Tensor``, ``native_<name>`` beside each original.
-    The one exception is ``torch.tensor``, which learns ``owner=`` and ``id=``.
+    The one exception is ``torch.tensor``, which learns ``owner=`` and ``id=``; inside of torch, three private helpers
+    of its optimizers have substitutes (``substitutes.py``).
 
     Args:
         torch: the torch module.
@@ -201,13 +203,15 @@ class TorchHook(FrameworkHook):
         """Do nothing: torch makes a Parameter of a wrapper by itself, and ``parameter.py`` exchanges contents."""
 
     def _hook_optim(self) -> None:
-        """Let the state of optimizers follow their parameters."""
+        """Let the state of optimizers follow their parameters, and their lists keep workers apart."""
         self.optimizer_state = OptimizerState()
         self._patches.on_undo(self.optimizer_state.stop)
         handle = register_optimizer_step_pre_hook(self.optimizer_state.before_step)
         self._patches.on_undo(handle.remove)
         for name, added in ADDED_TO_OPTIMIZERS.items():
             self._patches.set(_torch.optim.Optimizer, name, added)
+        for target, name, substitute in substitutes():
+            self._patches.set(target, name, substitute)
 
     def _hook_worker_methods(self) -> None:
         """Do nothing: ``worker.remote.torch`` finds the functions of ``TorchAttributes.worker_methods`` by itself."""

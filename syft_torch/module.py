@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence
 
 from syft_core.exceptions import InvalidTensorForRemoteGetError, WorkerError
 from syft_core.hook.hook import current_worker
@@ -245,7 +246,8 @@ def _start_from_zeros(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     """Give a recurrent layer its initial zeros beside its input."""
     given = args[1] if len(args) > 1 else kwargs.get("hx")
     data = args[0] if args else kwargs["input"]
-    if given is not None or not isinstance(data, torch.Tensor) or location_of(data) is None:
+    tensor = data.data if isinstance(data, PackedSequence) else data
+    if given is not None or not isinstance(tensor, torch.Tensor) or location_of(tensor) is None:
         return None
     zeros = _cell_zeros(layer, data) if isinstance(layer, nn.RNNCellBase) else _layer_zeros(layer, data)
     return args[:1], {**kwargs, "hx": zeros}
@@ -257,8 +259,12 @@ def _cell_zeros(cell: Any, data: Any) -> Any:
 
 
 def _layer_zeros(layer: Any, data: Any) -> Any:
-    shape = data.shape
-    batch = () if len(shape) == 2 else (shape[0 if layer.batch_first else 1],)
+    if isinstance(data, PackedSequence):
+        data, sizes, *_order = data
+        batch: tuple[Any, ...] = (sizes[0],)
+    else:
+        shape = data.shape
+        batch = () if len(shape) == 2 else (shape[0 if layer.batch_first else 1],)
     count = layer.num_layers * (2 if layer.bidirectional else 1)
     hidden = data.new_zeros(count, *batch, layer.proj_size or layer.hidden_size)
     return (hidden, data.new_zeros(count, *batch, layer.hidden_size)) if layer.mode == "LSTM" else hidden

@@ -79,7 +79,6 @@ class OptimizerState:
             return
         if any(location_of(parameter) is not None for parameter in _parameters(optimizer)):
             self._watch(optimizer)
-            _avoid_device_of_heads(optimizer)
         collocate(optimizer)
         self._followed[optimizer] = self._moves
 
@@ -97,13 +96,6 @@ class OptimizerState:
 
 def _parameters(optimizer: Any) -> Iterator[Any]:
     return (parameter for group in optimizer.param_groups for parameter in group["params"])
-
-
-def _avoid_device_of_heads(optimizer: Any) -> None:
-    """Let ASGD go tensor by tensor: in lists it makes tensors on the device of the heads, where there is no data."""
-    if isinstance(optimizer, torch.optim.ASGD):
-        for group in optimizer.param_groups:
-            group["foreach"] = False
 
 
 ADDED_TO_OPTIMIZERS: dict[str, Callable[..., Any]] = {"collocate": collocate}

@@ -13,6 +13,7 @@ from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
 from syft_core.messages import Describe, Forward, GetBack, Placed, Run, SendOn
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
+from syft_core.pointers.revealing import reveal
 from syft_core.tensors.abstract import AbstractTensor
 
 ATTRIBUTES = frozenset({"grad", "data"})
@@ -22,6 +23,8 @@ CHANGES_FIRST = frozenset(
     | {"data", "grad", "requires_grad"}
 )
 """Operations that change their first argument though their names do not say so."""
+CHANGES_ALL = frozenset({"_amp_foreach_non_finite_check_and_unscale"})
+"""Operations that change more than their first argument."""
 
 
 class PointerTensor(ObjectPointer, AbstractTensor):
@@ -227,7 +230,7 @@ def _is_special(op: Op, framework: FrameworkAttributes) -> bool:
 def _answer_here(op: Op, pointer: PointerTensor, signature: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer, or refuse, what needs no command; return ``_UNKNOWN`` for the rest."""
     if op.reveals:
-        raise ValueRefusedError.of(op.name, pointer._location.id)
+        return reveal(op, pointer, args, kwargs)
     if op.local:
         return _answer_beside(op, pointer)
     if op.spelling == "getter" and op.attr in ATTRIBUTES:
@@ -385,6 +388,8 @@ def _require_pointer_target(op: Op, location: Any, args: Any, kwargs: Any) -> No
     target = kwargs.get("out")
     if target is None and (op.inplace or op.operation in CHANGES_FIRST):
         target = args[0] if args else next(iter(kwargs.values()))
+    if op.operation in CHANGES_ALL:
+        target = args
     if any(is_framework_tensor(type(leaf)) for leaf in leaves(target)):
         raise NotCollocatedError.change(op.name, location.id)
 

@@ -122,7 +122,13 @@ TEXTS = {
     ("ValueRefusedError", "of"): (
         ("toy.item", "bob"),
         "cannot run 'toy.item' on a pointer: it would bring a value from 'bob' here unnoticed; fetch it with `.get()`, "
-        "or a copy with `.copy().get()`, and the worker decides and records it",
+        'or a copy with `.copy().get()`, or consent with `with sy.revealing("why"):`; the worker decides and records '
+        "it",
+    ),
+    ("ValueRefusedError", "without_reason"): (
+        (),
+        "cannot reveal values: no reason was given, and the ledger of each worker keeps one for every value; say what "
+        'you read them for, e.g. `with sy.revealing("line search"):`',
     ),
     ("ValueRefusedError", "only_local"): (
         ("toy.apply", "bob"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import subprocess
 import sys
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -37,6 +38,8 @@ def everything_in_torch() -> dict[str, dict[str, Any]]:
         torch.nn.Linear,
         torch.optim.Optimizer,
         torch.optim.SGD,
+        torch.optim.swa_utils,
+        *map(import_module, ("torch.optim.adagrad", "torch.nn.utils.clip_grad")),
     ]
     return {place.__name__: dict(vars(place)) for place in places}
 
@@ -70,7 +73,7 @@ def test_importing_the_backend_changes_nothing_in_torch() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_hooking_adds_names_and_replaces_only_the_constructor(hook: Any) -> None:
+def test_hooking_adds_names_and_replaces_only_the_constructor_and_helpers_of_optimizers(hook: Any) -> None:
     hook.unhook()
     before = everything_in_torch()
     with TorchHook(torch):
@@ -78,7 +81,24 @@ def test_hooking_adds_names_and_replaces_only_the_constructor(hook: Any) -> None
     replaced = {
         f"{place}.{name}" for place, was in before.items() for name in was if was[name] is not now[place].get(name)
     }
-    assert replaced == {"torch.tensor"}
+    assert replaced == {
+        "torch.tensor",
+        "Optimizer._group_tensors_by_device_and_dtype",
+        "torch.nn.utils.clip_grad._group_tensors_by_device_and_dtype",
+        "torch.optim.swa_utils._group_tensors_by_device_and_dtype",
+        "torch.optim.adagrad._make_sparse",
+    }
+
+
+def test_plain_tensors_are_grouped_by_torch_itself(hook: Any) -> None:
+    lists = [[torch.ones(2), torch.ones(2).double(), torch.zeros(2)], [None, None, torch.ones(2)], []]
+
+    grouped = torch.optim.Optimizer._group_tensors_by_device_and_dtype(lists, with_indices=True)
+
+    hook.unhook()
+    expected = torch.optim.Optimizer._group_tensors_by_device_and_dtype(lists, with_indices=True)
+    assert grouped.keys() == expected.keys()
+    assert [indices for _, indices in grouped.values()] == [indices for _, indices in expected.values()]
 
 
 def test_every_original_is_reachable_as_native(hook: Any) -> None:

@@ -14,12 +14,14 @@ pytest.importorskip("expecttest", reason="torch's own samples need it")
 import numpy as np
 import torch
 
-from syft_core.exceptions import NotCollocatedError, ValueRefusedError
+from syft_core.exceptions import GetNotPermittedError, NotCollocatedError, ValueRefusedError
 from syft_core.hook.attributes import describe_op
 from syft_core.messages import Run
+from syft_core.pointers.revealing import revealing
 from syft_core.workers.virtual import VirtualWorker
 from syft_numpy.wrapper import Wrapper as NumpyWrapper
 
+from ..surface.checks import Raised, attempt, tensors
 from ..surface.numpy_surface import NumpySurface
 from ..surface.torch_surface import TorchSurface
 from .remote_surface import CAME_HERE, RemoteSurface, same
@@ -70,6 +72,46 @@ def test_what_reveals_values_is_refused_at_both_ends(surface: Any) -> None:
             remote.worker.ask(Run(surface.name, op.name, (p.child, q.child), {}, 1), remote.me)
     assert len(revealing) > 10
     assert remote.count() == 2
+
+
+def test_with_consent_every_value_read_is_a_line_in_the_ledger(surface: Any) -> None:
+    remote = RemoteSurface(surface, HEADS[surface.name], private=False, serialize=False)
+    ledger, answered = remote.worker.ledger, set()
+    for op in surface.ops:
+        for case in remote.cases(op) if op.reveals else ():
+            here, before = attempt(case.call, case.args, case.kwargs), len(ledger)
+            with revealing(f"to read {op.name}"):
+                result = remote.call(case)
+
+            reasons = [line.reason for line in list(ledger)[before:]]
+            if op.local:
+                assert reasons == []
+                continue
+            assert reasons == [f"to read {op.name}"] * len(list(tensors(surface, (case.args, case.kwargs))))
+            assert repr(result) == repr(here)
+            answered.add(op.attr)
+
+    assert {"__bool__", "__float__", "__int__", "__contains__", "item", "tolist", "allclose"} <= answered
+
+
+def test_consent_does_not_open_what_is_private(surface: Any) -> None:
+    remote = RemoteSurface(surface, HEADS[surface.name], private=True, serialize=False)
+    tried = 0
+    with revealing("curiosity"):
+        for op in surface.ops:
+            for case in remote.cases(op) if op.reveals and not op.local else ():
+                result = remote.call(case)
+                assert isinstance(result, Raised)
+                assert result.kind is GetNotPermittedError
+                tried += 1
+
+    assert tried > 10
+    assert len(remote.worker.ledger) == 0
+
+
+def test_consent_is_nothing_that_a_worker_knows_of(surface: Any) -> None:
+    with revealing("a message of its own making"):
+        test_what_reveals_values_is_refused_at_both_ends(surface)
 
 
 @pytest.fixture

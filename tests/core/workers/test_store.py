@@ -4,7 +4,7 @@ from syft_core.workers.store import MORE, MOST_SOURCES, Stored, lineage_of
 
 
 def stored(*sources: object) -> Stored:
-    entry = Stored(None)
+    entry = Stored(None, "me")
     entry.sources = frozenset(sources)
     return entry
 

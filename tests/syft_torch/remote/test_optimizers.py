@@ -14,7 +14,7 @@ from torch import nn, optim  # noqa: E402
 from torch.nn.functional import cross_entropy  # noqa: E402
 from torch.optim.optimizer import _global_optimizer_pre_hooks  # noqa: E402
 
-from syft_core.exceptions import ValueRefusedError  # noqa: E402
+from syft_core.exceptions import NotCollocatedError, ValueRefusedError  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 from tests.syft_torch.remote.architectures import differences, train, twins  # noqa: E402
 
@@ -41,7 +41,7 @@ IN_LISTS: dict[str, dict[str, bool]] = {"foreach": {"foreach": True}, "fused": {
 
 
 def takes(name: str, options: dict[str, bool]) -> bool:
-    if name in ("ASGD", "Adam with a tensor as rate"):  # The first has a test of its own, torch refuses the second.
+    if name == "Adam with a tensor as rate" and "foreach" in options:  # torch refuses it
         return False
     return options.keys() <= inspect.signature(OPTIMIZERS[name].func).parameters.keys()
 
@@ -97,19 +97,17 @@ def test_the_state_follows_its_parameters_wherever_they_go(make: Any, bob: Any, 
     assert (bob.objects_count, alice.objects_count) == (0, 0)
 
 
-def test_asgd_goes_tensor_by_tensor_on_remote_parameters(bob: Any) -> None:
-    model, expected = twins(mlp)
-    x, y = data()
-    train(expected, x, y, optim.ASGD(expected.parameters(), lr=0.1, t0=1, foreach=False))
-
-    optimizer = optim.ASGD(model.parameters(), lr=0.1, t0=1, foreach=True)
-    model.send(bob)
-    train(model, x.send(bob), y.send(bob), optimizer)
-
-    assert differences(model.get(), expected) == []
+SPARSE: dict[str, Any] = {
+    "SGD": partial(optim.SGD, lr=0.1),
+    "SGD with momentum": partial(optim.SGD, lr=0.1, momentum=0.9, foreach=True),
+    "SparseAdam": partial(optim.SparseAdam, lr=0.1),
+    "Adagrad": partial(optim.Adagrad, lr=0.1),
+    "Adagrad, foreach": partial(optim.Adagrad, lr=0.1, foreach=True),
+}
 
 
-@pytest.mark.parametrize("make", [partial(optim.SparseAdam, lr=0.1), partial(optim.SGD, lr=0.1)], ids=["adam", "sgd"])
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+@pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in SPARSE.items()])
 def test_sparse_gradients_stay_sparse(make: Any, bob: Any) -> None:
     model, expected = twins(lambda: nn.Sequential(nn.Embedding(5, 2, sparse=True), nn.Flatten()))
     x, y = torch.tensor([[0], [3], [3], [1]]), torch.tensor([0, 1, 0, 1])
@@ -123,21 +121,39 @@ def test_sparse_gradients_stay_sparse(make: Any, bob: Any) -> None:
     assert torch.equal(model.get()[0].weight, expected[0].weight)
 
 
-@pytest.mark.parametrize("make", [optim.LBFGS, getattr(optim, "Adafactor", optim.LBFGS)], ids=["lbfgs", "adafactor"])
-def test_optimizers_that_read_values_are_refused_with_advice(make: Any, bob: Any) -> None:
-    model = mlp()
-    optimizer = make(model.parameters())
-    model.send(bob)
-    x, y = (part.send(bob) for part in data())
+def test_what_an_optimizer_refuses_here_it_refuses_there(bob: Any) -> None:
+    for make in (
+        partial(optim.Adam, capturable=True),
+        partial(optim.ASGD, capturable=True, foreach=True),
+        partial(optim.SGD, lr=0.1, differentiable=True),
+        partial(optim.Adam, fused=True, differentiable=True),
+    ):
+        errors = []
+        for place in (None, bob):
+            model = mlp()
+            x, y = data()
+            if place is not None:
+                model.send(bob)
+                x, y = x.send(bob), y.send(bob)
+            with pytest.raises((RuntimeError, AssertionError)) as caught:
+                train(model, x, y, make(model.parameters()))
+            errors.append((type(caught.value), str(caught.value)))
+        assert errors[0] == errors[1]
 
-    def closure() -> Any:
-        optimizer.zero_grad()
-        loss = cross_entropy(model(x), y)
-        loss.backward()
-        return loss
 
-    with pytest.raises(ValueRefusedError, match="it would bring a value from 'bob' here unnoticed; fetch it with"):
-        optimizer.step(closure)
+def test_a_differentiable_step_is_differentiated_where_it_is(bob: Any) -> None:
+    gradients = []
+    for place in (None, bob):
+        weight, rate = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor(0.1, requires_grad=True)
+        if place is not None:
+            weight, rate = weight.send(bob), rate.send(bob)
+        moving = weight.clone()
+        moving.grad = weight * weight
+        optimizer = optim.SGD([moving], lr=0.1, momentum=0.9, differentiable=True)
+        optimizer.step()
+        (moving * rate).sum().backward()
+        gradients.append([t.grad if place is None else t.grad.get() for t in (weight, rate)])
+    assert all(map(torch.equal, *gradients))
 
 
 def test_an_optimizer_made_after_sending_is_as_good(bob: Any) -> None:
@@ -197,6 +213,78 @@ def test_a_model_that_visits_two_workers_batch_by_batch_learns_as_at_home(bob: A
     assert differences(model, expected) == []
 
 
+class TestTwoWorkers:
+    """One optimizer for a model of which each half is on a worker of its own."""
+
+    def train(self, make: Any, workers: tuple[Any, Any]) -> Any:
+        torch.manual_seed(1)
+        halves = nn.ModuleList([nn.Linear(4, 5), nn.Linear(5, 2)])
+        optimizer = make(
+            [{"params": half.parameters(), "lr": rate} for half, rate in zip(halves, (0.1, 0.2), strict=True)]
+        )
+        x, y = data()
+        first, second = workers
+        if first is not None:
+            halves[0].send(first)
+            halves[1].send(second)
+            x, y = x.send(first), y.send(second)
+        for _ in range(3):
+            optimizer.zero_grad()
+            middle = halves[0](x).tanh()
+            if first is not None:
+                middle = middle.move(second, requires_grad=True)
+            cross_entropy(halves[1](middle), y).backward()
+            optimizer.step()
+        return halves, optimizer
+
+    @pytest.mark.parametrize(
+        "make", [param for param in (*SINGLE, *LISTS) if param.id is not None and "Muon" not in param.id]
+    )
+    def test_every_optimizer_steps_on_both(self, make: Any, bob: Any, alice: Any) -> None:
+        expected, _ = self.train(make, (None, None))
+
+        halves, optimizer = self.train(make, (bob, alice))
+
+        for half, worker in zip(halves, (bob, alice), strict=True):
+            for parameter in half.parameters():
+                kept = [value for value in optimizer.state[parameter].values() if isinstance(value, torch.Tensor)]
+                assert {value.location for value in kept} <= {worker, None}
+            half.get()
+        assert differences(halves, expected) == []
+
+    def test_a_list_of_one_group_is_taken_apart(self, bob: Any, alice: Any) -> None:
+        here, there = (
+            self.train(lambda groups: optim.SGD([p for g in groups for p in g["params"]], 0.1, foreach=True), place)[0]
+            for place in ((None, None), (bob, alice))
+        )
+        for half in there:
+            half.get()
+        assert differences(there, here) == []
+
+    def test_a_norm_over_both_is_refused(self, bob: Any, alice: Any) -> None:
+        halves, _ = self.train(optim.SGD, (bob, alice))
+        with pytest.raises(NotCollocatedError, match="live on 'bob' and 'alice'; bring them together first"):
+            nn.utils.clip_grad_norm_(halves.parameters(), 0.1)
+        nn.utils.clip_grad_value_(halves.parameters(), 0.01)
+        for half in halves:
+            nn.utils.clip_grad_norm_(half.parameters(), 0.1)
+
+
+def test_parameters_of_two_precisions_are_not_mixed_in_a_list(bob: Any) -> None:
+    model, expected = twins(lambda: nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2).double()]))
+    inputs = [torch.ones(1, 2), torch.ones(1, 2).double()]
+    for twin in (expected, model):
+        given = inputs
+        if twin is model:
+            twin.send(bob)
+            given = [x.send(bob) for x in inputs]
+        optimizer = optim.Adam(twin.parameters(), lr=0.1, foreach=True)
+        for layer, x in zip(twin, given, strict=True):
+            layer(x).sum().backward()
+        optimizer.step()
+    assert differences(model.get(), expected) == []
+
+
 def test_state_stays_at_a_worker_to_which_the_model_comes_back(bob: Any) -> None:
     model = mlp()
     optimizer = optim.Adam(model.parameters())
@@ -239,6 +327,26 @@ class TestStateDict:
         optimizer.collocate()
         assert {type(state["exp_avg"]) for state in optimizer.state.values()} == {torch.Tensor}
 
+    @pytest.mark.parametrize("order", ["load, send", "send, load"])
+    def test_a_fresh_optimizer_goes_on_where_another_stopped(self, bob: Any, order: str) -> None:
+        x, y = data()
+        expected, model = twins(mlp)
+        first = optim.Adam(expected.parameters(), lr=0.1)
+        train(expected, x, y, first)
+        saved, weights = copy.deepcopy(first.state_dict()), copy.deepcopy(expected.state_dict())
+        train(expected, x, y, first)
+
+        optimizer = optim.Adam(model.parameters(), lr=0.5)
+        if order == "send, load":
+            model.send(bob)
+        model.load_state_dict(weights)
+        optimizer.load_state_dict(saved)
+        if order == "load, send":
+            model.send(bob)
+        train(model, x.send(bob), y.send(bob), optimizer)
+
+        assert differences(model.get(), expected) == []
+
     def test_loaded_state_goes_to_the_parameters(self, bob: Any) -> None:
         x, y = data()
         expected, other = twins(mlp)
@@ -257,28 +365,54 @@ class TestStateDict:
         assert differences(other.get(), expected) == []
 
 
+rates = optim.lr_scheduler
+SCHEDULES: dict[str, Any] = {
+    "StepLR": partial(rates.StepLR, step_size=1, gamma=0.5),
+    "MultiStepLR": partial(rates.MultiStepLR, milestones=[1, 2]),
+    "LambdaLR": partial(rates.LambdaLR, lr_lambda=lambda epoch: 1 / (1 + epoch)),
+    "MultiplicativeLR": partial(rates.MultiplicativeLR, lr_lambda=lambda epoch: 0.5),
+    "ExponentialLR": partial(rates.ExponentialLR, gamma=0.5),
+    "LinearLR": partial(rates.LinearLR, total_iters=3),
+    "ConstantLR": partial(rates.ConstantLR, total_iters=2),
+    "PolynomialLR": partial(rates.PolynomialLR, total_iters=3),
+    "CosineAnnealingLR": partial(rates.CosineAnnealingLR, T_max=3),
+    "CosineAnnealingWarmRestarts": partial(rates.CosineAnnealingWarmRestarts, T_0=2),
+    "CyclicLR": partial(rates.CyclicLR, base_lr=0.01, max_lr=0.2, step_size_up=2),
+    "OneCycleLR": partial(rates.OneCycleLR, max_lr=0.2, total_steps=4),
+    "SWALR": partial(optim.swa_utils.SWALR, swa_lr=0.05, anneal_epochs=2),
+    "SequentialLR": lambda optimizer: rates.SequentialLR(
+        optimizer, [rates.ConstantLR(optimizer), rates.ExponentialLR(optimizer, gamma=0.5)], milestones=[1]
+    ),
+    "ChainedScheduler": lambda optimizer: rates.ChainedScheduler(
+        [rates.ConstantLR(optimizer), rates.ExponentialLR(optimizer, gamma=0.5)]
+    ),
+}
+
+
 class TestAroundTheStep:
+    @pytest.mark.parametrize("foreach", [None, True, False])
     @pytest.mark.parametrize("norm", [2.0, 1.0, float("inf")])
-    def test_gradients_are_clipped_by_norm(self, bob: Any, norm: float) -> None:
+    def test_gradients_are_clipped_by_norm(self, bob: Any, norm: float, foreach: bool | None) -> None:
         model, expected = twins(mlp)
         x, y = data()
         cross_entropy(expected(x), y).backward()
-        total = nn.utils.clip_grad_norm_(expected.parameters(), 0.1, norm_type=norm)
+        total = nn.utils.clip_grad_norm_(expected.parameters(), 0.1, norm_type=norm, foreach=foreach)
         model.send(bob)
         cross_entropy(model(x.send(bob)), y.send(bob)).backward()
-        remote = nn.utils.clip_grad_norm_(model.parameters(), 0.1, norm_type=norm)
+        remote = nn.utils.clip_grad_norm_(model.parameters(), 0.1, norm_type=norm, foreach=foreach)
         assert remote.location is bob
         assert torch.equal(remote.get(), total)
         assert differences(model.get(), expected) == []
 
-    def test_gradients_are_clipped_by_value(self, bob: Any) -> None:
+    @pytest.mark.parametrize("foreach", [None, True, False])
+    def test_gradients_are_clipped_by_value(self, bob: Any, foreach: bool | None) -> None:
         model, expected = twins(mlp)
         x, y = data()
         cross_entropy(expected(x), y).backward()
-        nn.utils.clip_grad_value_(expected.parameters(), 0.01)
+        nn.utils.clip_grad_value_(expected.parameters(), 0.01, foreach=foreach)
         model.send(bob)
         cross_entropy(model(x.send(bob)), y.send(bob)).backward()
-        nn.utils.clip_grad_value_(model.parameters(), 0.01)
+        nn.utils.clip_grad_value_(model.parameters(), 0.01, foreach=foreach)
         assert differences(model.get(), expected) == []
 
     @pytest.mark.parametrize("set_to_none", [True, False])
@@ -292,20 +426,13 @@ class TestAroundTheStep:
         grad = model.get()[0].weight.grad
         assert grad is None if set_to_none else not grad.any()
 
-    @pytest.mark.parametrize(
-        "schedule",
-        [
-            partial(optim.lr_scheduler.StepLR, step_size=1, gamma=0.5),
-            partial(optim.lr_scheduler.CosineAnnealingLR, T_max=3),
-            partial(optim.lr_scheduler.OneCycleLR, max_lr=0.2, total_steps=4),
-        ],
-        ids=["step", "cosine", "one-cycle"],
-    )
-    def test_schedulers_change_the_rate(self, bob: Any, schedule: Any) -> None:
+    @pytest.mark.parametrize("rate", [0.1, torch.tensor(0.1)], ids=["number", "tensor"])
+    @pytest.mark.parametrize("schedule", [pytest.param(make, id=name) for name, make in SCHEDULES.items()])
+    def test_schedulers_change_the_rate(self, bob: Any, schedule: Any, rate: Any) -> None:
         model, expected = twins(mlp)
         x, y = data()
         for twin in (expected, model):
-            optimizer = optim.SGD(twin.parameters(), lr=0.1, momentum=0.9)
+            optimizer = optim.SGD(twin.parameters(), lr=copy.deepcopy(rate), momentum=0.9)
             scheduler = schedule(optimizer)
             given = (x, y)
             if twin is model:
@@ -315,6 +442,80 @@ class TestAroundTheStep:
                 train(twin, *given, optimizer, steps=1)
                 scheduler.step()
         assert differences(model.get(), expected) == []
+
+    def test_a_plateau_is_found_by_a_loss_that_was_fetched(self, bob: Any) -> None:
+        model, expected = twins(mlp)
+        x, y = data()
+        for twin in (expected, model):
+            optimizer = optim.SGD(twin.parameters(), lr=1.0)
+            scheduler = optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, factor=0.5, threshold=1.0)
+            given = (x, y)
+            if twin is model:
+                twin.send(bob)
+                given = (x.send(bob), y.send(bob))
+                with pytest.raises(ValueRefusedError, match="fetch it with"):
+                    scheduler.step(cross_entropy(model(given[0]), given[1]))
+            for _ in range(3):
+                train(twin, *given, optimizer, steps=1)
+                loss = cross_entropy(twin(given[0]), given[1]).detach()
+                scheduler.step(loss.get() if twin is model else loss)
+            assert optimizer.param_groups[0]["lr"] == 0.125
+        assert differences(model.get(), expected) == []
+
+    @pytest.mark.parametrize("infinite", [False, True])
+    @pytest.mark.parametrize("fused", [False, True])
+    def test_a_gradient_scaler_is_refused_because_it_would_miss_what_is_infinite(
+        self, bob: Any, fused: bool, infinite: bool
+    ) -> None:
+        model = mlp().send(bob)
+        optimizer = optim.SGD(model.parameters(), lr=0.1, fused=fused)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+        x, y = (part.send(bob) for part in data())
+        loss = cross_entropy(model(x), y) * (float("inf") if infinite else 1.0)
+        scaler.scale(loss).backward()
+        with pytest.raises(NotCollocatedError, match="it would change a tensor of this process with one on 'bob'"):
+            scaler.step(optimizer)
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"use_buffers": True},
+            {"multi_avg_fn": optim.swa_utils.get_ema_multi_avg_fn(0.9)},
+            {"avg_fn": optim.swa_utils.get_ema_avg_fn(0.9)},
+        ],
+        ids=["mean", "with buffers", "moving", "moving, one by one"],
+    )
+    def test_weights_are_averaged_where_they_are(self, bob: Any, options: Any) -> None:
+        averages = []
+        for place, twin in zip((None, bob), twins(mlp), strict=True):
+            given = data()
+            if place is not None:
+                twin.send(place)
+                given = tuple(part.send(place) for part in given)
+            optimizer = optim.SGD(twin.parameters(), lr=0.1)
+            average = optim.swa_utils.AveragedModel(twin, **options)
+            for _ in range(3):
+                train(twin, *given, optimizer, steps=1)
+                average.update_parameters(twin)
+            averages.append(average.module if place is None else average.module.get())
+        assert differences(*averages) == []
+
+    def test_a_closure_gives_the_loss_back(self, bob: Any) -> None:
+        model = mlp().send(bob)
+        x, y = (part.send(bob) for part in data())
+        optimizer = optim.Adam(model.parameters())
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            loss = cross_entropy(model(x), y)
+            loss.backward()
+            return loss
+
+        losses = [optimizer.step(closure) for _ in range(3)]
+
+        assert {loss.location for loss in losses} == {bob}
+        assert losses[-1].get() < losses[0].get()
 
 
 class TestUnhooking:
