@@ -56,6 +56,15 @@ class Fetch(Message):
 
 
 @dataclass(slots=True)
+class FetchAll(Message):
+    """Hand over several objects: all of them, or none when one may not leave."""
+
+    ids: tuple[int | str, ...]
+    user: str | None = None
+    reason: str = ""
+
+
+@dataclass(slots=True)
 class Forward(Message):
     """Send an object on to another worker, which keeps it under ``new_id``; with ``keep`` a copy of it stays."""
 
@@ -162,6 +171,7 @@ MESSAGES: tuple[type[Message], ...] = (
     Named,
     SendOn,
     GetBack,
+    FetchAll,
 )
 FIRST_CODE = 300
 

@@ -133,14 +133,14 @@ class TorchAttributes(FrameworkAttributes):
         """Return a leaf with the same data, id and gradient, in memory of its own."""
         copy = tensor.detach().clone()
         if type(tensor) is torch.nn.Parameter:
-            copy = torch.nn.Parameter(copy, tensor.requires_grad)
+            copy = torch.Tensor._make_subclass(torch.nn.Parameter, copy, tensor.requires_grad)
         elif tensor.requires_grad:
             copy.requires_grad_()
-        if tensor.is_leaf and tensor.grad is not None:
-            copy.grad = tensor.grad.detach().clone()
-        for name in ("_syft_id", "_syft_tags", "_syft_description"):
-            if name in tensor.__dict__:
-                setattr(copy, name, tensor.__dict__[name])
+        if tensor.is_leaf and (gradient := tensor.grad) is not None:
+            copy.grad = gradient.detach().clone()
+        known = tensor.__dict__
+        if known:
+            copy.__dict__.update({name: known[name] for name in _WORDS if name in known})
         return copy
 
     def become(self, tensor: Any, other: Any) -> None:
@@ -249,6 +249,9 @@ class TorchAttributes(FrameworkAttributes):
         """Map each function's command name to the original function."""
         return {op.name: op.func for op in self.ops if op.spelling == "function"}
 
+
+_WORDS = ("_syft_id", "_syft_tags", "_syft_description")
+"""What goes along with a tensor that is transferred."""
 
 # --- forms
 

@@ -16,23 +16,21 @@ from torch.utils import swap_tensors
 
 from syft_core.exceptions import WorkerError
 from syft_core.hook.hook import attached_hook
-from syft_core.messages import Forward
+from syft_core.messages import FetchAll, Forward
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.pointers.travel import send_all
 
-Journey = Callable[[Any], Any]
-"""Takes a tensor and returns its like at another place, leaving the tensor itself as it is."""
+Journey = Callable[[Sequence[Any]], list[Any]]
+"""Takes tensors and returns their likes at another place, leaving the tensors themselves as they are."""
 
 
 def relocate(tensors: Sequence[Any], journey: Journey) -> None:
-    """Let every tensor object be what ``journey`` makes of it: all of them, or none when one cannot go.
-
-    Every journey leaves a copy behind, so that one which fails, because a worker refuses, has changed nothing.
-    """
-    for tensor in tensors:
-        _require_movable(tensor)
-    arrived = [journey(tensor) for tensor in tensors]
-    for tensor, content in zip(tensors, arrived, strict=True):
+    """Let every tensor object be what ``journey`` makes of it: all of them, or none when one cannot go."""
+    with torch._C.DisableTorchFunctionSubclass():
+        for tensor in tensors:
+            _require_movable(tensor)
+    for tensor, content in zip(tensors, journey(tensors), strict=True):
         exchange(tensor, content)
 
 
@@ -42,26 +40,45 @@ def location_of(tensor: Any) -> Any:
 
 
 def sent(worker: Any) -> Journey:
-    """Return the journey from here to ``worker``."""
-    return lambda tensor: tensor.send(worker)
+    """Return the journey from here to ``worker``, which leaves a copy behind until all have arrived."""
+    return lambda tensors: send_all(tensors, worker)
 
 
 def fetched(user: str | None, reason: str) -> Journey:
-    """Return the journey from a worker to here; the worker decides and records it."""
-    return lambda tensor: tensor.get(user=user, reason=reason, deregister_ptr=False)
+    """Return the journey from workers to here; each decides and records it, for all of its tensors or none.
+
+    Copies are fetched where there are several workers, or layers above the pointers: one of them may refuse.
+    """
+
+    def fetch(tensors: Sequence[Any]) -> list[Any]:
+        if not tensors:
+            return []
+        pointers = [tensor.child for tensor in tensors]
+        location: Any = location_of(tensors[0])
+        if not all(type(p) is PointerTensor and p.whole is None and p.location is location for p in pointers):
+            return [tensor.get(user=user, reason=reason, deregister_ptr=False) for tensor in tensors]
+        for pointer in pointers:
+            pointer.require_alive()
+        ids = tuple([pointer.id_at_location for pointer in pointers])
+        arrived: list[Any] = location.ask(FetchAll(ids, user, reason), pointers[0].owner)
+        for pointer in pointers:
+            pointer.gone = f"it was fetched by {pointer.owner.id!r}"
+        return arrived
+
+    return fetch
 
 
 def moved(destination: Any) -> Journey:
-    """Return the journey from one worker to another, which does not pass here."""
+    """Return the journey from one worker to another, which does not pass here and leaves a copy until all are there."""
+    return lambda tensors: [_moved(tensor, destination) for tensor in tensors]
 
-    def move(tensor: Any) -> Any:
-        pointer = _pointer_of(tensor)
-        id = new_id()
-        message = Forward(pointer.id_at_location, pointer.point_to_attr, destination, id, keep=True)
-        pointer.location.ask(message, pointer.owner)
-        return pointer.framework.wrapper(PointerTensor(destination, id, pointer.framework, owner=pointer.owner))
 
-    return move
+def _moved(tensor: Any, destination: Any) -> Any:
+    pointer = _pointer_of(tensor)
+    id = new_id()
+    message = Forward(pointer.id_at_location, pointer.point_to_attr, destination, id, keep=True)
+    pointer.location.ask(message, pointer.owner)
+    return pointer.framework.wrapper(PointerTensor(destination, id, pointer.framework, owner=pointer.owner))
 
 
 def _pointer_of(tensor: Any) -> PointerTensor:
@@ -86,33 +103,36 @@ def _require_movable(tensor: Any) -> None:
             "cannot move a tensor in place: something keeps a weak reference to it, as torch.compile and some caches "
             "do; send a copy of the module instead, e.g. `model.copy().send(bob)`"
         )
-    with torch._C.DisableTorchFunctionSubclass():
-        # Beside the tensor itself, the node that adds to its gradient may refer to it.
-        if tensor._use_count() > 1 + tensor.requires_grad:
-            raise WorkerError(
-                "cannot move a tensor in place: a graph of operations needs it as it is for a backward pass; run that "
-                "pass or drop the results first, or send a copy of the module, e.g. `model.copy().send(bob)`"
-            )
+    # Beside the tensor itself, the node that adds to its gradient may refer to it.
+    if tensor._use_count() > 1 + tensor.requires_grad:
+        raise WorkerError(
+            "cannot move a tensor in place: a graph of operations needs it as it is for a backward pass; run that "
+            "pass or drop the results first, or send a copy of the module, e.g. `model.copy().send(bob)`"
+        )
 
 
 def exchange(tensor: Any, content: Any) -> None:
     """Give ``tensor`` the data of ``content``; its id, tags and further attributes stay, and optimizers are told."""
+    attributes = {name: value for name, value in tensor.__dict__.items() if name not in _OF_THE_CONTENT}
+    attributes.update({name: value for name, value in content.__dict__.items() if name in _OF_THE_CONTENT})
     if isinstance(tensor, torch.nn.Parameter) and not isinstance(content, torch.nn.Parameter):
-        content._is_param = True
-    _hand_on_attributes(tensor, content)
+        attributes["_is_param"] = True
     # The checks of swap_tensors are about the wrapper here, not about what it points to.
     with torch._C.DisableTorchFunctionSubclass():
-        swap_tensors(tensor, content)
+        _swap(tensor, content)
+    tensor.__dict__ = attributes
     hook: Any = attached_hook("torch")
     if hook is not None:
         hook.optimizer_state.note_move()
 
 
 _OF_THE_CONTENT = frozenset({"child", "_is_param", "_syft_grad"})
-_OF_THE_OBJECT = ("_syft_id", "_syft_owner", "_syft_tags", "_syft_description")
 
 
-def _hand_on_attributes(tensor: Any, content: Any) -> None:
-    for name in _OF_THE_OBJECT:
-        content.__dict__.pop(name, None)
-    content.__dict__.update({name: value for name, value in tensor.__dict__.items() if name not in _OF_THE_CONTENT})
+def _swap(tensor: Any, content: Any) -> None:
+    """Swap two tensors; the general way of torch is slow, because it also deals with those in a graph."""
+    if tensor._use_count() > 1 or content._use_count() > 1 or weakref.getweakrefs(tensor):
+        swap_tensors(tensor, content)
+    else:
+        tensor.__class__, content.__class__ = content.__class__, tensor.__class__
+        torch._C._swap_tensor_impl(tensor, content)

@@ -78,6 +78,14 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
     def grad(self) -> None:
         self.grad = None
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the data is sparse; optimizers ask that of every gradient, and the form that is known answers."""
+        pointer = self.child
+        if type(pointer) is PointerTensor and pointer.gone is None and pointer.known_form is not None:
+            return False
+        return bool(dispatch(self.framework.methods["is_sparse"], (self,), {}))
+
     @classmethod
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None

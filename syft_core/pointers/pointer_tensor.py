@@ -403,14 +403,20 @@ def _pointers_for(reply: Any, pointer: PointerTensor, forms: Forms) -> Any:
 
 
 def _pointer_beside(pointer: PointerTensor, id: int, form: Form | None) -> PointerTensor:
-    """Return a pointer to another object of the same worker, without the generality of the constructor."""
-    new = PointerTensor.__new__(PointerTensor)
-    location = new._location = pointer._location
-    new._id_at_location = id
-    new.framework = pointer.framework
-    new._syft_owner = pointer._syft_owner
+    """Return a pointer to another object of the same worker."""
+    new = pointer_at(pointer._location, id, pointer.framework, pointer._syft_owner)
     if form is not None:
-        new._known, new._seen = form, location.forms_changed
+        new._known, new._seen = form, new._location.forms_changed
+    return new
+
+
+def pointer_at(location: Any, id: int | str, framework: FrameworkAttributes, owner: Any) -> PointerTensor:
+    """Return a pointer to an object, without the generality of the constructor."""
+    new = PointerTensor.__new__(PointerTensor)
+    new._location = location
+    new._id_at_location = id
+    new.framework = framework
+    new._syft_owner = owner
     return new
 
 

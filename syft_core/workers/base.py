@@ -15,7 +15,7 @@ from syft_core.exceptions import WorkerError, WorkerIdTakenError, WorkerNotFound
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.hook import attached_hook
 from syft_core.ids import IdProvider
-from syft_core.messages import Fetch, Message, Run, Search
+from syft_core.messages import Fetch, FetchAll, Message, Run, Search
 from syft_core.pictures import worker_html
 from syft_core.pointers.travel import found, sent
 from syft_core.serde import Context, frames, from_frames
@@ -130,7 +130,11 @@ class BaseWorker:
         reply = self.handle(message, sender)
         if isinstance(message, Run):
             reply = named(reply, self.attributes_of(message.framework))
-        sent = frames(with_leases(reply, sender) if isinstance(message, Fetch) else reply, Context(worker=self))
+        if isinstance(message, Fetch):
+            reply = with_leases(reply, sender)
+        elif isinstance(message, FetchAll):
+            reply = [with_leases(value, sender) for value in reply]
+        sent = frames(reply, Context(worker=self))
         self.stats.bytes_out += sum(map(len, sent))
         return sent
 

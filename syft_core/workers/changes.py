@@ -13,7 +13,7 @@ from syft_core.exceptions import ValueRefusedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.hook.rules import leaves
+from syft_core.hook.rules import is_flat, leaves
 from syft_core.messages import Run
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import CHANGES_FIRST
@@ -278,18 +278,13 @@ def _give_back(worker: Any, old: _Gradient) -> None:
 # --- forms
 
 
-def target_form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def marks(target: Any) -> Any:
     """Return something that differs when an operation has changed the form of its target."""
-    out = kwargs.get("out")
-    if out is not None:
-        return [_mark(leaf) for leaf in leaves(out)]
-    return _mark(args[0]) if args else None
-
-
-def _mark(target: Any) -> Any:
-    if not is_framework_tensor(type(target)):
-        return None if (end := _end(target)) is None else _mark(end)
-    return target.shape, getattr(target, "requires_grad", False)
+    if is_framework_tensor(type(target)):
+        return target.shape, getattr(target, "requires_grad", False)
+    if not is_flat(type(target)):
+        return [marks(leaf) for leaf in leaves(target)]
+    return None if (end := _end(target)) is None else marks(end)
 
 
 def _tells_form(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:

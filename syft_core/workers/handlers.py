@@ -18,6 +18,7 @@ from syft_core.messages import (
     Call,
     Describe,
     Fetch,
+    FetchAll,
     Forward,
     GetBack,
     Lease,
@@ -36,7 +37,7 @@ from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import allowed_users_of, restricted
-from syft_core.workers.changes import WATCHED, note_changes, run_watched, target_form
+from syft_core.workers.changes import WATCHED, marks, note_changes, run_watched
 from syft_core.workers.ledger import record
 from syft_core.workers.permissions import may_leave, require_identity, require_permission
 from syft_core.workers.store import Lineage, Stored, derive, lineage_of
@@ -73,37 +74,41 @@ def run(worker: Any, message: Run, sender: Any) -> Any:
     parents: list[Stored] = []
     args, kwargs = resolve(worker, message.args, parents), message.kwargs
     if kwargs:
-        kwargs = resolve_named(worker, kwargs, parents)
+        kwargs = dict(zip(kwargs, resolve(worker, tuple(kwargs.values()), parents), strict=True))
     worker.stats.operations += 1
     lineage = lineage_of(parents)
-    changes = op.inplace or (bool(kwargs) and kwargs.get("out") is not None)
-    form = target_form(args, kwargs) if changes else None
     try:
-        if lineage[0] is not None or op.operation in WATCHED:
+        if lineage[0] is None and op.operation not in WATCHED:
+            result = compute(worker, op, message, args, kwargs)
+        else:
             result = run_watched(
                 worker, op, message, sender, args, kwargs, parents, lambda: compute(worker, op, message, args, kwargs)
             )
-        else:
-            result = compute(worker, op, message, args, kwargs)
     except SyftError:
         raise
     except Exception as error:
         require_telling(worker, op.name, sender, parents, error)
         raise
-    if changes:
+    if op.inplace or (kwargs and kwargs.get("out") is not None):
         note_changes(worker, op, message, parents, lineage)
-        if form != target_form(args, kwargs):
-            worker.forms_changed += 1
         return None
     return keep_results(worker, op.name, result, message.result, sender.id, lineage)
 
 
 def compute(worker: Any, op: Op, message: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run an operation under the settings of the caller."""
+    """Run an operation under the settings of the caller; note whether its target has another form then."""
+    target = kwargs.get("out") if kwargs else None
+    if target is None and op.inplace and args:
+        target = args[0]
+    form = None if target is None else marks(target)
     if message.modes is None:
-        return dispatch(op, args, kwargs)
-    with worker.attributes_of(message.framework).under(message.modes):
-        return dispatch(op, args, kwargs)
+        result = dispatch(op, args, kwargs)
+    else:
+        with worker.attributes_of(message.framework).under(message.modes):
+            result = dispatch(op, args, kwargs)
+    if target is not None and form != marks(target):
+        worker.forms_changed += 1
+    return result
 
 
 def fetch(worker: Any, message: Fetch, sender: Any) -> Any:
@@ -111,20 +116,42 @@ def fetch(worker: Any, message: Fetch, sender: Any) -> Any:
 
     A copy leaves of what the worker published, and of what others hold pointers to.
     """
+    user = identify(worker, message, message.id, sender)
     entry = worker.object_store.entry(message.id)
-    user = worker.identity_of(sender, message.user)
-    require_identity(message.user, user, message.id, str(worker.id))
     require_permission(worker.policy, entry, user, message.id, str(worker.id))
     value = attribute(entry.value, message.attr)
-    record(worker, entry, message.id, user, str(getattr(sender, "id", "?")), message.reason)
-    if value is not None:
-        value = restricted(value, entry.access)
-    if message.keep:
-        return copy_of(value)
+    if not message.keep:
+        return _taken(worker, message.id, entry, user, sender, message.reason)
+    record(worker, entry, message.id, user, str(sender.id), message.reason)
+    return copy_of(value if value is None else restricted(value, entry.access))
+
+
+def fetch_all(worker: Any, message: FetchAll, sender: Any) -> list[Any]:
+    """Hand over several objects, if the policy lets each of them leave."""
+    user = identify(worker, message, message.ids, sender)
+    entries = [worker.object_store.entry(id) for id in message.ids]
+    for id, entry in zip(message.ids, entries, strict=True):
+        require_permission(worker.policy, entry, user, id, str(worker.id))
+    return [
+        _taken(worker, id, entry, user, sender, message.reason) for id, entry in zip(message.ids, entries, strict=True)
+    ]
+
+
+def identify(worker: Any, message: Any, id: Any, sender: Any) -> str:
+    """Return who asks for an object; refuse a claim to be somebody else."""
+    user: str = worker.identity_of(sender, message.user)
+    require_identity(message.user, user, id, str(worker.id))
+    return user
+
+
+def _taken(worker: Any, id: int | str, entry: Stored, user: str, sender: Any, reason: str) -> Any:
+    """Return an object that leaves for good, or a copy of one that somebody else needs."""
+    record(worker, entry, id, user, str(sender.id), reason)
+    value = restricted(entry.value, entry.access)
     if entry.is_needed_by_others(sender.id):
         entry.give_up(sender.id)
         return copy_of(value)
-    worker.object_store.remove(message.id, f"it was fetched by {user!r}")
+    worker.object_store.remove(id, f"it was fetched by {user!r}")
     return value
 
 
@@ -238,7 +265,8 @@ def call(worker: Any, message: Call, sender: Any) -> Any:
     if not isinstance(entry.value, ObjectWrapper):
         raise ValueRefusedError.only_local(f"calling object {message.id!r}", str(worker.id))
     parents = [entry]
-    args, kwargs = resolve(worker, message.args, parents), resolve_named(worker, message.kwargs, parents)
+    args = resolve(worker, message.args, parents)
+    kwargs = dict(zip(message.kwargs, resolve(worker, tuple(message.kwargs.values()), parents), strict=True))
     name = f"a call of {message.id!r}"
     try:
         result = entry.value.obj(*args, **kwargs)
@@ -267,6 +295,7 @@ HANDLERS: dict[type[Message], Callable[[Any, Any, Any], Any]] = {
     Store: store,
     Run: run,
     Fetch: fetch,
+    FetchAll: fetch_all,
     Forward: forward,
     Lease: lease,
     Release: release,
@@ -285,23 +314,17 @@ HANDLERS: dict[type[Message], Callable[[Any, Any, Any], Any]] = {
 def resolve(worker: Any, args: tuple[Any, ...], parents: list[Stored]) -> tuple[Any, ...]:
     """Replace pointers to this worker by what they point to, and note those objects in ``parents``."""
     values = []
-    find = worker.object_store.entry
     for arg in args:
         cls = type(arg)
-        if cls is PointerTensor and arg._location is worker and arg.point_to_attr is None:
-            entry = find(arg._id_at_location)
+        if cls is PointerTensor and arg._location is worker:
+            entry = worker.object_store.entry(arg._id_at_location)
             parents.append(entry)
-            values.append(entry.value)
+            values.append(entry.value if arg.point_to_attr is None else attribute(entry.value, arg.point_to_attr))
         elif cls in _NUMBERS:
             values.append(arg)
         else:
             values.append(map_leaves(partial(_resolved, worker, parents), arg))
     return tuple(values)
-
-
-def resolve_named(worker: Any, kwargs: dict[str, Any], parents: list[Stored]) -> dict[str, Any]:
-    """Do the same with keyword arguments."""
-    return dict(zip(kwargs, resolve(worker, tuple(kwargs.values()), parents), strict=True))
 
 
 _NUMBERS = frozenset({int, float, bool, str, type(None)})
@@ -312,8 +335,7 @@ def _resolved(worker: Any, parents: list[Stored], leaf: Any) -> Any:
         return leaf
     entry = worker.object_store.entry(leaf._id_at_location)
     parents.append(entry)
-    name = leaf.point_to_attr
-    return entry.value if name is None else attribute(entry.value, name)
+    return attribute(entry.value, leaf.point_to_attr)
 
 
 def attribute(value: Any, name: str | None) -> Any:

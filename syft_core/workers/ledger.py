@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from syft_core.pictures import form_of, html_table, text_table
 
 
-@dataclass(frozen=True)
-class Departure:
+class Departure(NamedTuple):
     """Who took which object when, what form it has, and what it was computed from; never what it holds."""
 
     when: float
