@@ -29,6 +29,8 @@ class Store(Message):
     """A pointer to what ``value`` is a copy of, if the gradient that it gets is to go back there."""
     holder: Any = None
     """Whose pointer it is, if not the sender's."""
+    given: bool = False
+    """Whether the sender keeps nothing of ``value``: what nobody else has need not be copied within one process."""
 
 
 @dataclass(slots=True)

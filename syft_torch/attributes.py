@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -169,6 +170,13 @@ class TorchAttributes(FrameworkAttributes):
             return False
         return bool(tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size())
 
+    def is_alone(self, tensor: Any) -> bool:
+        """Say whether a leaf and its gradient are the only ones that show their storages."""
+        if type(tensor) not in _COMMON or not tensor.is_leaf or tensor._use_count() > 1 or not _has_own_storage(tensor):
+            return False
+        gradient = tensor.grad
+        return gradient is None or (sys.getrefcount(gradient) <= _ONLY_A_GRADIENT and _has_own_storage(gradient))
+
     def modes(self) -> tuple[Any, ...]:
         """Return grad mode, inference mode and default dtype."""
         return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype()
@@ -250,6 +258,30 @@ class TorchAttributes(FrameworkAttributes):
         return {op.name: op.func for op in self.ops if op.spelling == "function"}
 
 
+# --- memory
+
+
+def _has_own_storage(tensor: Any) -> bool:
+    """Say whether torch made the storage of a tensor, and no other tensor or array shows it."""
+    if tensor.layout is not torch.strided:
+        return False
+    storage = tensor.untyped_storage()
+    return bool(_storage_users(storage._cdata) <= _ONE_USER and storage.resizable())
+
+
+_storage_users: Callable[[Any], int] = torch._C._storage_Use_Count
+_ONE_USER = _storage_users(torch.empty(1).untyped_storage()._cdata)
+
+
+def _references_to_gradient() -> int:
+    """Return how many references there are to a gradient that only its tensor and a variable hold."""
+    tensor = torch.zeros(1, requires_grad=True)
+    tensor.grad = torch.zeros(1)
+    gradient = tensor.grad
+    return sys.getrefcount(gradient)
+
+
+_ONLY_A_GRADIENT = _references_to_gradient()
 _WORDS = ("_syft_id", "_syft_tags", "_syft_description")
 """What goes along with a tensor that is transferred."""
 

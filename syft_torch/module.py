@@ -19,6 +19,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,7 +28,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from syft_core.exceptions import InvalidTensorForRemoteGetError, WorkerError
 from syft_core.hook.hook import current_worker
-from syft_torch.parameter import Journey, fetched, location_of, moved, relocate, sent
+from syft_torch.parameter import fetched, location_of, moved, relocate, send_in_place
 
 
 def send(module: Any, *workers: Any, force_send: bool = False, preinitialize_grad: bool = False) -> Any:
@@ -52,14 +53,14 @@ def send(module: Any, *workers: Any, force_send: bool = False, preinitialize_gra
             )
     if preinitialize_grad:
         create_grad_objects(module)
-    _travel(layers, tensors, sent(destination))
+    _travel(layers, partial(send_in_place, tensors, destination))
     return module
 
 
 def get(module: Any, user: str | None = None, reason: str = "") -> Any:
     """Fetch parameters and buffers from their worker, in place, and return the module itself."""
     layers = _layers(module)
-    _travel(layers, _elsewhere(module, layers, "get"), fetched(user, reason))
+    _travel(layers, partial(relocate, _elsewhere(module, layers, "get"), fetched(user, reason)))
     return module
 
 
@@ -71,7 +72,8 @@ def move(module: Any, destination: Any) -> Any:
     destination = here.get_worker(destination)
     if destination is here:
         return get(module)
-    _travel(layers, [tensor for tensor in away if location_of(tensor) is not destination], moved(destination))
+    going = [tensor for tensor in away if location_of(tensor) is not destination]
+    _travel(layers, partial(relocate, going, moved(destination)))
     return module
 
 
@@ -187,9 +189,9 @@ def _elsewhere(module: Any, layers: list[Any], verb: str) -> list[Any]:
     return away
 
 
-def _travel(layers: list[Any], tensors: list[Any], journey: Journey) -> None:
+def _travel(layers: list[Any], set_out: Callable[[], None]) -> None:
     with _without_weak_references(layers):
-        relocate(tensors, journey)
+        set_out()
     for layer in layers:
         _set_helpers(layer)
 

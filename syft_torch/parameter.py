@@ -15,11 +15,11 @@ from torch.nn.parameter import is_lazy
 from torch.utils import swap_tensors
 
 from syft_core.exceptions import WorkerError
+from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook import attached_hook
-from syft_core.messages import FetchAll, Forward
+from syft_core.messages import FetchAll, Forward, Store
 from syft_core.pointers.object_pointer import new_id
-from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.pointers.travel import send_all
+from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 
 Journey = Callable[[Sequence[Any]], list[Any]]
 """Takes tensors and returns their likes at another place, leaving the tensors themselves as they are."""
@@ -27,9 +27,7 @@ Journey = Callable[[Sequence[Any]], list[Any]]
 
 def relocate(tensors: Sequence[Any], journey: Journey) -> None:
     """Let every tensor object be what ``journey`` makes of it: all of them, or none when one cannot go."""
-    with torch._C.DisableTorchFunctionSubclass():
-        for tensor in tensors:
-            _require_movable(tensor)
+    _require_all_movable(tensors)
     for tensor, content in zip(tensors, journey(tensors), strict=True):
         exchange(tensor, content)
 
@@ -39,9 +37,40 @@ def location_of(tensor: Any) -> Any:
     return getattr(getattr(tensor, "child", None), "location", None)
 
 
-def sent(worker: Any) -> Journey:
-    """Return the journey from here to ``worker``, which leaves a copy behind until all have arrived."""
-    return lambda tensors: send_all(tensors, worker)
+def send_in_place(tensors: Sequence[Any], worker: Any) -> None:
+    """Send the data of every tensor object to ``worker``: all of them, or none when one cannot go."""
+    _require_all_movable(tensors)
+    away: list[Any] = []
+    try:
+        for tensor in tensors:
+            _send_in_place(tensor, worker)
+            away.append(tensor)
+    except BaseException:
+        relocate(away, fetched(None, "not all of its module could be sent"))
+        raise
+
+
+def _send_in_place(tensor: Any, worker: Any) -> None:
+    """Give the data away; within one process it need not be copied, because nothing of it stays here."""
+    if type(tensor) not in _BARE or tensor._syft_tags or tensor._syft_description:
+        exchange(tensor, tensor.send(worker))
+        return
+    owner, framework, id = tensor.owner, framework_of(tensor), new_id()
+    pointer = pointer_at(worker, id, framework, owner)
+    pointer.know_copy_of(tensor)
+    data = framework.wrapper(pointer)
+    exchange(tensor, data)
+    message = Store(id, data, given=True)
+    del data
+    try:
+        worker.ask(message, owner)
+    except BaseException:
+        pointer.gone = "it could not be sent"
+        exchange(tensor, message.value)
+        raise
+
+
+_BARE = frozenset({torch.Tensor, torch.nn.Parameter})
 
 
 def fetched(user: str | None, reason: str) -> Journey:
@@ -92,6 +121,12 @@ def _pointer_of(tensor: Any) -> PointerTensor:
     return pointer
 
 
+def _require_all_movable(tensors: Sequence[Any]) -> None:
+    with torch._C.DisableTorchFunctionSubclass():
+        for tensor in tensors:
+            _require_movable(tensor)
+
+
 def _require_movable(tensor: Any) -> None:
     """Refuse, before anything is changed, what torch would refuse in the middle of a module."""
     if is_lazy(tensor):
@@ -112,7 +147,10 @@ def _require_movable(tensor: Any) -> None:
 
 
 def exchange(tensor: Any, content: Any) -> None:
-    """Give ``tensor`` the data of ``content``; its id, tags and further attributes stay, and optimizers are told."""
+    """Give ``tensor`` the data of ``content``, which has that of ``tensor`` then, and nothing else.
+
+    The id, tags and further attributes of ``tensor`` stay, and optimizers are told.
+    """
     attributes = {name: value for name, value in tensor.__dict__.items() if name not in _OF_THE_CONTENT}
     attributes.update({name: value for name, value in content.__dict__.items() if name in _OF_THE_CONTENT})
     if isinstance(tensor, torch.nn.Parameter) and not isinstance(content, torch.nn.Parameter):
@@ -120,7 +158,7 @@ def exchange(tensor: Any, content: Any) -> None:
     # The checks of swap_tensors are about the wrapper here, not about what it points to.
     with torch._C.DisableTorchFunctionSubclass():
         _swap(tensor, content)
-    tensor.__dict__ = attributes
+    tensor.__dict__, content.__dict__ = attributes, {}
     hook: Any = attached_hook("torch")
     if hook is not None:
         hook.optimizer_state.note_move()

@@ -11,6 +11,7 @@ import torch
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, OpTable
 from syft_core.hook.dispatch import HEAD, dispatch
+from syft_core.hook.hook_args import NO_PLAN
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.forwarding import Operators
 from syft_core.tensors.identity import show_head
@@ -18,6 +19,7 @@ from syft_torch.native import TorchTensor
 
 _make = torch.Tensor._make_wrapper_subclass
 _META = torch.device("meta")
+_SET_GRAD = torch.Tensor.grad.__set__
 
 
 class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # torch's types are Any here
@@ -72,7 +74,12 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        dispatch(self.ops.by_func[torch.Tensor.grad.__set__], (self, value), {})
+        op = self.ops.by_func[_SET_GRAD]
+        pointer = self.child
+        if value is None and type(pointer) is PointerTensor:  # Optimizers do this to all parameters before each step.
+            PointerTensor.respond(op, NO_PLAN, (pointer, None), {})
+        else:
+            dispatch(op, (self, value), {})
 
     @grad.deleter
     def grad(self) -> None:

@@ -251,6 +251,10 @@ class FrameworkAttributes:
         """Say whether a plain tensor shows only a part of the memory that it holds."""
         return False
 
+    def is_alone(self, tensor: Any) -> bool:
+        """Say whether nothing else refers to the memory of a plain tensor, and it has no history."""
+        return False
+
     def modes(self) -> tuple[Any, ...]:
         """Return the settings of the caller that change what an operation does, to be sent along with it."""
         return ()

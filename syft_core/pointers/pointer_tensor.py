@@ -310,6 +310,8 @@ def _meeting_point(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
             signature.append(arg)
         elif cls is float:
             signature.append(float)
+        elif cls is bool or cls is str:
+            signature.append((cls, arg))
         else:
             return _meeting_point_of(op, args, kwargs)
     return found, False, tuple(signature) if known else None

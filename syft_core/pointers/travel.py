@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from syft_core.exceptions import SendNotPermittedError
 from syft_core.hook.dispatch import HEAD, framework_of
-from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.messages import Store
 from syft_core.pointers.callable_pointer import CallablePointer
 from syft_core.pointers.multi_pointer import MultiPointerTensor, combine_pointers
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
-from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
+from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.identity import Identified
 from syft_core.tensors.private import PrivateTensor, require_sendable
 
@@ -217,25 +216,6 @@ def send_to(value: Any, location: Any, owner: Any, framework: Any, publish: bool
     id = new_id()
     location.ask(Store(id, value, publish), owner)
     return _pointer_to(value, location, id, owner, framework)
-
-
-def send_all(tensors: Sequence[Any], location: Any) -> list[Any]:
-    """Send a copy of each tensor to ``location``, and return what a user holds of them."""
-    return [_plainly_sent(one, location) if _is_bare(one) else one.send(location) for one in tensors]
-
-
-def _is_bare(tensor: Any) -> bool:
-    """Say whether a tensor has neither layers nor words."""
-    return is_framework_tensor(type(tensor)) and not (tensor._syft_tags or tensor._syft_description)
-
-
-def _plainly_sent(tensor: Any, location: Any) -> Any:
-    """Send a bare tensor, to which nothing but sending applies."""
-    owner, framework, id = tensor.owner, framework_of(tensor), new_id()
-    location.ask(Store(id, tensor), owner)
-    pointer = pointer_at(location, id, framework, owner)
-    pointer.know_copy_of(tensor)
-    return framework.wrapper(pointer)
 
 
 def head_of(pointer: Any) -> Any:

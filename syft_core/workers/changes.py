@@ -6,7 +6,7 @@ come here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from syft_core.exceptions import ValueRefusedError
@@ -68,6 +68,10 @@ def run_watched(
     worker: Any, op: Op, message: Run, sender: Any, args: Any, kwargs: Any, parents: list[Stored], compute: Compute
 ) -> Any:
     """Run an operation, and let restrictions and lineage follow whatever it changes."""
+    if op.operation == "grad" and len(args) == 2 and args[1] is None:  # A gradient that is taken away changes neither.
+        result = compute()
+        _note_autograd(worker, op, message, parents)
+        return result
     if _tells_form(op, args, kwargs) and not may_leave(worker, parents, sender):
         raise ValueRefusedError.form(op.name, str(worker.id))
     if op.operation in UNSET:
@@ -164,6 +168,8 @@ def _memory(value: Any) -> Iterator[Any]:
 
 def _end(value: Any) -> Any:
     """Return what a chain ends in, or None when that is elsewhere, or no tensor."""
+    if is_framework_tensor(type(value)):
+        return value
     while (child := getattr(value, "child", None)) is not None:
         value = child
     return value if is_framework_tensor(type(value)) else None
@@ -234,8 +240,7 @@ class _Gradient(NamedTuple):
 
 
 def _run_backward(worker: Any, parents: list[Stored], compute: Compute) -> Any:
-    learning = list(worker.object_store.learning.values())
-    before = [_gradient(entry) for entry in learning if _keeps_gradient(_end(entry.value))]
+    before = _gradients(worker.object_store.learning.values())
     result = compute()
     worker.gradients_changed += 1
     changed = [old for old in before if old.end.grad is not old.value or _version_of(old.end.grad) != old.version]
@@ -251,11 +256,15 @@ def _keeps_gradient(end: Any) -> bool:
     return getattr(end, "requires_grad", False) is True and (end.is_leaf or end.retains_grad)
 
 
-def _gradient(entry: Stored) -> _Gradient:
-    end = _end(entry.value)
-    grad = end.grad
-    kept = framework_of(end).copy(grad) if entry.origin is not None and grad is not None else None
-    return _Gradient(entry, end, grad, _version_of(grad), kept)
+def _gradients(entries: Iterable[Stored]) -> list[_Gradient]:
+    found = []
+    for entry in entries:
+        end = _end(entry.value)
+        if _keeps_gradient(end):
+            grad = end.grad
+            kept = framework_of(end).copy(grad) if entry.origin is not None and grad is not None else None
+            found.append(_Gradient(entry, end, grad, _version_of(grad), kept))
+    return found
 
 
 def _version_of(grad: Any) -> int | None:

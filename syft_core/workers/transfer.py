@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,27 @@ def hand_over(value: Any, receiver: Any) -> Any:
     if not is_flat(cls):
         return map_leaves(lambda leaf: hand_over(leaf, receiver), value)
     return deserialize(serialize(value))
+
+
+def give_away(values: list[Any], receiver: Any) -> list[Any]:
+    """Return what the receiver may keep of ``values``, which is emptied: copies of those that others have, too."""
+    values.reverse()
+    given = []
+    while values:
+        value = values.pop()
+        if sys.getrefcount(value) <= _ONLY_HERE and is_framework_tensor(type(value)) and _is_alone(value):
+            given.append(value)
+        else:
+            given.append(hand_over(value, receiver))
+    return given
+
+
+_ONLY_HERE = 2
+"""How many references there are to an object that only a variable holds: that one, and one of who counts."""
+
+
+def _is_alone(value: Any) -> bool:
+    return framework_of(value).is_alone(value)
 
 
 def hand_over_pointer(pointer: ObjectPointer, receiver: Any) -> Any:

@@ -11,7 +11,7 @@ from syft_core.serde import Context, frames, from_frames
 from syft_core.workers import codecs as _codecs  # noqa: F401  # registers what may travel
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.results import from_named
-from syft_core.workers.transfer import with_leases
+from syft_core.workers.transfer import give_away, with_leases
 
 
 class VirtualWorker(BaseWorker):
@@ -54,10 +54,21 @@ class VirtualWorker(BaseWorker):
         """Answer a message within this process."""
         if self.serialize:
             return self._carry_by_wire(message, sender)
-        if isinstance(message, Store):
-            message.value = self.hand_over(message.value, self)
+        kind = type(message)
+        if kind is Store:
+            self._receive(message)
         reply = self.handle(message, sender)
-        return self.hand_over(reply, sender) if type(message) in (Fetch, FetchAll) else reply
+        if kind is FetchAll:
+            return give_away(reply, sender)
+        return self.hand_over(reply, sender) if kind is Fetch else reply
+
+    def _receive(self, message: Any) -> None:
+        """Make what is to be stored this worker's own."""
+        if message.given:
+            values, message.value = [message.value], None
+            (message.value,) = give_away(values, self)
+        else:
+            message.value = self.hand_over(message.value, self)
 
     def _carry_by_wire(self, message: Message, sender: Any) -> Any:
         context = Context(worker=sender)
