@@ -19,6 +19,7 @@ from syft_core.pointers.travel import found
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.handlers import HANDLERS, own
 from syft_core.workers.ledger import Ledger
+from syft_core.workers.log import logged
 from syft_core.workers.permissions import Policy, unless_private
 from syft_core.workers.remote import Remote
 from syft_core.workers.results import named
@@ -95,7 +96,7 @@ class BaseWorker:
         if self.message_pending_time:
             time.sleep(self.message_pending_time)
         if self.log_msgs:
-            self.msg_history.append(message)
+            self.msg_history.append(logged(message))
         return HANDLERS[type(message)](self, message, sender)
 
     def deliver(self, received: Sequence[Any], sender: Any) -> list[Any]:

@@ -50,7 +50,7 @@ def store(worker: Any, message: Store, sender: Any) -> None:
     entry = Stored(value, published=message.publish)
     if message.origin is not None:
         entry.origin = message.origin
-        entry.origin.garbage_collect_data = True
+        entry.origin.garbage_collect_data, entry.origin.travels_with_lease = True, False
     worker.object_store.put(message.id, entry)
     own(worker, value, message.id)
     tags, description = getattr(value, "_syft_tags", None), getattr(value, "_syft_description", None)

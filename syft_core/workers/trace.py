@@ -19,6 +19,7 @@ from syft_core.messages import (
     GetBack,
     Lease,
     Message,
+    Named,
     Placed,
     Release,
     Run,
@@ -218,9 +219,18 @@ def record(worker: Any, message: Message, sender: Any) -> Any:
     if isinstance(message, Fetch):
         event.form = form_of(reply)
     elif isinstance(message, Run | Call):
-        event.results = tuple([leaf.id for leaf in leaves(reply) if isinstance(leaf, Placed)])
+        event.results = tuple([placed.id for placed in _placed(reply)])
         event.form = _form_there(worker, event.results or event.objects[:1] if reply is None else event.results)
     return reply
+
+
+def _placed(reply: Any) -> Iterator[Placed]:
+    """Yield what stands for tensors that stayed; in the reply to a call each is named with its framework."""
+    for leaf in leaves(reply):
+        if isinstance(leaf, Named):
+            yield from _placed(leaf.items)
+        elif isinstance(leaf, Placed):
+            yield leaf
 
 
 def _event(worker: Any, message: Message, sender: Any) -> Event:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from syft_core.messages import Fetch, Message, Run, Store
@@ -11,12 +12,16 @@ from syft_core.workers.base import BaseWorker
 from syft_core.workers.results import from_named
 from syft_core.workers.transfer import with_leases
 
+BY_WIRE = os.environ.get("SYFT_SERIALIZE", "0") not in ("", "0")
+"""Whether workers that are not told so themselves use the wire format: the environment variable ``SYFT_SERIALIZE``."""
+
 
 class VirtualWorker(BaseWorker):
     """Answers at once, in the caller's thread; errors are raised as they are.
 
     With ``serialize=True`` every message goes through the wire format, as it would between machines; by default nothing
     that need not be encoded is encoded, and yet workers never share memory: what is sent and fetched is copied.
+    ``SYFT_SERIALIZE=1`` in the environment makes the wire format the default, to try a whole program with it.
 
     Creating a worker with an id that is taken returns the worker that has it.
     """
@@ -28,11 +33,11 @@ class VirtualWorker(BaseWorker):
         return known if type(known) is cls else super().__new__(cls)
 
     def __init__(
-        self, hook: Any = None, id: int | str = 0, *args: Any, serialize: bool = False, **options: Any
+        self, hook: Any = None, id: int | str = 0, *args: Any, serialize: bool | None = None, **options: Any
     ) -> None:
         if "object_store" in self.__dict__:
             return
-        self.serialize = serialize
+        self.serialize = BY_WIRE if serialize is None else serialize
         super().__init__(hook, id, *args, **options)
 
     def carry(self, message: Message, sender: Any) -> Any:
