@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -19,6 +19,7 @@ from syft_core.hook.attributes import (
     describe_op,
 )
 from syft_torch.parameter import exchange
+from syft_torch.unread import Unread
 from syft_torch.wrapper import Wrapper
 
 # torch resets the warning filters around each look-up, 1,400 times; the function inside does without.
@@ -40,7 +41,7 @@ LOCAL = _words(
     "numpy __array__ __array_wrap__ __dlpack__ __dlpack_device__ __reduce_ex__ storage untyped_storage data_ptr "
     "const_data_ptr register_hook register_post_accumulate_grad_hook apply_ map_ map2_ share_memory_ pin_memory "
     "module_load grad_fn _grad_fn _backward_hooks _post_accumulate_grad_hooks record_stream __deepcopy__ __format__ "
-    "__repr__ __cuda_array_interface__"
+    "__repr__ __cuda_array_interface__ _base"
 )
 """What makes sense only beside the data: it takes code, shares memory or hands out objects of this process."""
 
@@ -158,6 +159,12 @@ class TorchAttributes(FrameworkAttributes):
                 yield
         finally:
             torch.set_default_dtype(before)
+
+    def unread(
+        self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], readable: Collection[Any], refusal: Exception
+    ) -> Unread:
+        """Return a mode that refuses every kernel that torch marks as depending on data."""
+        return Unread(readable, self.memory_of, refusal)
 
     def _collect(self) -> Iterator[Op]:
         seen: set[Callable[..., Any]] = set()

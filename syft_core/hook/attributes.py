@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -251,6 +251,15 @@ class FrameworkAttributes:
 
     def under(self, modes: tuple[Any, ...]) -> AbstractContextManager[Any]:
         """Return a context in which the settings of another process hold."""
+        return nullcontext()
+
+    def unread(
+        self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], readable: Collection[Any], refusal: Exception
+    ) -> AbstractContextManager[Any]:
+        """Return a context in which ``op`` is refused if it reads values to decide on the form of its result.
+
+        Only from memory that is ``readable`` it may. A framework that has no such operations need not override this.
+        """
         return nullcontext()
 
     def allow(self, function: Callable[..., Any], name: str | None = None, *, local: bool = False) -> Op:

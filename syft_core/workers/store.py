@@ -22,12 +22,18 @@ MORE = "…"
 class Stored:
     """One object with what its worker knows of it."""
 
-    __slots__ = ("access", "description", "leases", "origin", "published", "sources", "tags", "value")
+    __slots__ = (
+        "access", "description", "giver", "leases", "origin", "published", "sources", "tags", "touched", "value"
+    )  # fmt: skip
 
     def __init__(self, value: Any, published: bool = False) -> None:
         self.value = value
         self.leases = 1
         self.published = published
+        self.touched = False
+        """Whether an operation has changed it since it was published."""
+        self.giver: str | None = None
+        """The user who sent it; None when it was made here."""
         self.access: frozenset[str] | None = None
         """The users who may have it; None when nothing restricts it."""
         self.sources: frozenset[Any] = NOTHING

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from syft_core.messages import Fetch, Message, Run, Store
+from syft_core.messages import Call, Fetch, Message, Run, Store
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers import codecs as _codecs  # noqa: F401  # registers what may travel
 from syft_core.workers.base import BaseWorker
@@ -47,7 +47,7 @@ class VirtualWorker(BaseWorker):
         if isinstance(message, Store):
             message.value = self.hand_over(message.value, self)
         reply = self.handle(message, sender)
-        return self.hand_over(reply, sender) if type(message) is Fetch else reply
+        return self.hand_over(reply, sender) if isinstance(message, Fetch | Call) else reply
 
     def _carry_by_wire(self, message: Message, sender: Any) -> Any:
         context = Context(worker=sender)
