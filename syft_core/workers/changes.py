@@ -33,6 +33,8 @@ CHANGES_UNCOUNTED = _words(
 """Operations that change running statistics among their arguments, which torch does not count as a change."""
 CHANGES_SOME = CHANGES_UNCOUNTED | _words("embedding embedding_bag")
 """Operations that may change one of their arguments on the way: running statistics, renormed weights."""
+CHANGES_SEVERAL = _words("_amp_update_scale")
+"""Operations in place that change more than their first argument."""
 TELLS_FORM = _words(
     "nonzero argwhere flatnonzero masked_select unique unique_consecutive unique_dim unique_all unique_counts "
     "unique_inverse unique_values bincount one_hot compress extract trim_zeros intersect1d setdiff1d setxor1d union1d "
@@ -116,9 +118,9 @@ def note_changes(worker: Any, op: Op, message: Run, parents: list[Stored], linea
             for leaf in leaves(message.kwargs["out"])
             if isinstance(leaf, ObjectPointer)
         ]
-    elif message.args and isinstance(message.args[0], ObjectPointer):
+    elif message.args and isinstance(message.args[0], ObjectPointer) and op.operation not in CHANGES_SEVERAL:
         targets = parents[:1]
-    else:  # Lists of tensors, of which an optimizer's step changes several.
+    else:  # Among others lists of tensors, of which an optimizer's step changes several.
         targets = parents
     for target in targets:
         _change(worker, target, lineage)
@@ -155,7 +157,7 @@ def _end(value: Any) -> Any:
     """Return what a chain ends in, or None when that is elsewhere, or no tensor."""
     while (child := getattr(value, "child", None)) is not None:
         value = child
-    return value if hasattr(value, "shape") and not isinstance(value, ObjectPointer) else None
+    return None if isinstance(value, ObjectPointer) or not hasattr(value, "shape") else value
 
 
 def _version(value: Any) -> int | None:

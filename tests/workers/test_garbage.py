@@ -26,7 +26,7 @@ from syft_numpy.wrapper import Wrapper as NumpyWrapper
 from ..surface.checks import Raised
 from ..surface.numpy_surface import NumpySurface
 from ..surface.torch_surface import TorchSurface
-from .remote_surface import RemoteSurface
+from .remote_surface import KINDS, RemoteSurface
 
 HEADS: dict[str, Any] = {"torch": lambda tensor: tensor, "numpy": lambda array: NumpyWrapper(np.asarray(array))}
 
@@ -39,18 +39,18 @@ def surface(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")  # the samples use what the frameworks deprecate
-@pytest.mark.parametrize("private", [False, True], ids=["free", "private"])
-def test_no_operation_leaves_an_object_behind(surface: Any, serialize: bool, private: bool) -> None:
-    remote = RemoteSurface(surface, HEADS[surface.name], private=private, serialize=serialize)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_operation_leaves_an_object_behind(surface: Any, serialize: bool, kind: str) -> None:
+    remote = RemoteSurface(surface, HEADS[surface.name], kind=kind, serialize=serialize)
     leaking = {}
     for op in surface.ops:
-        for case in remote.cases(op):
+        for case in remote.cases(op, most=1):
             before = remote.count()
             failed = isinstance(remote.call(case), Raised)
             # numpy itself keeps the arguments of a ufunc's method for ever when the method raises.
             if remote.count() != before and not (failed and surface.name == "numpy"):
                 leaking[op.name] = remote.count() - before
-            remote.worker.clear_objects()
+            remote.clear()
 
     assert leaking == {}
 
