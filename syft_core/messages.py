@@ -6,6 +6,7 @@ the order in which they stand. So a command needs no reply for its caller to go 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -178,8 +179,32 @@ MESSAGES: tuple[type[Message], ...] = (
 FIRST_CODE = 300
 
 
+_KINDS: dict[str, type] = {"int": int, "str": str, "bool": bool, "dict[str, Any]": dict}
+
+
+def _takes(annotation: str) -> Callable[[Any], bool]:
+    """Return what checks a part of a message that came from outside, made from the annotation of the field.
+
+    >>> [_takes("int | str")(part) for part in (1, "x", True, None)]
+    [True, True, False, False]
+    >>> [_takes("tuple[int | str, ...] | None")(part) for part in ((1, "x"), (1, [2]), 1, None)]
+    [True, False, False, True]
+    """
+    if annotation == "Any":
+        return lambda _part: True
+    if annotation.endswith(" | None"):
+        given = _takes(annotation.removesuffix(" | None"))
+        return lambda part: part is None or given(part)
+    if annotation.startswith("tuple["):
+        item = _takes(annotation.removeprefix("tuple[").removesuffix(", ...]"))
+        return lambda part: type(part) is tuple and all(map(item, part))
+    kinds = [_KINDS[word] for word in annotation.split(" | ")]
+    return lambda part: type(part) in kinds
+
+
 def _codec(kind: type[Message], code: int) -> Codec:
     names = [field.name for field in fields(kind)]
+    takes = [_takes(str(field.type)) for field in fields(kind)]
 
     def simplify(message: Any, _context: Context) -> tuple[Any, ...]:
         return tuple([getattr(message, name) for name in names])
@@ -189,6 +214,9 @@ def _codec(kind: type[Message], code: int) -> Codec:
             raise SerdeError(
                 f"cannot read a {kind.__name__}: it has other parts; install the same release at both ends"
             )
+        for name, part, check in zip(names, payload, takes, strict=True):
+            if not check(part):
+                raise SerdeError(f"cannot read a {kind.__name__}: its {name} has a wrong type; send it again")
         return kind(*payload)
 
     return Codec(kind, code, simplify, detail)

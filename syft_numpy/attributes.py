@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,8 @@ from syft_core.hook.attributes import (
     describe_op,
 )
 from syft_core.hook.forms import Form, form
+from syft_core.hook.rules import leaves
+from syft_core.pictures import end_of
 from syft_numpy.wrapper import Wrapper
 
 
@@ -34,7 +37,7 @@ def _words(text: str) -> frozenset[str]:
 
 REVEALS = _words(
     "item tolist tobytes tostring __bool__ __float__ __int__ __index__ __complex__ __contains__ allclose array_equal "
-    "array_equiv array_repr array_str array2string flat"
+    "array_equiv array_repr array_str array2string flat min_scalar_type"
 )
 """What answers with a value instead of an array or a fact about its form."""
 
@@ -49,6 +52,14 @@ EXCLUDE = _words("save savez savez_compressed savetxt dump dumps tofile data cty
 
 INPLACE_METHODS = _words("fill itemset partition put resize setfield sort") | frozenset(INPLACE_OPERATORS)
 """The methods that change their array; numpy's names do not show it."""
+
+TAKES_WHOLE = _words(
+    "array append cat stack hstack vstack dstack column_stack block where select choose take take_along_axis "
+    "__getitem__ __setitem__ copyto put putmask put_along_axis place dot inner outer tensordot kron vdot cross "
+    "convolve correlate searchsorted digitize isin in1d interp lexsort cov corrcoef polyval clip full_like einsum "
+    "multi_dot average"
+)
+"""The operations to which whole numbers in any argument are data or indices: the form of no result depends on them."""
 
 UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 _DUNDERS = _words(
@@ -119,6 +130,22 @@ class NumpyAttributes(FrameworkAttributes):
         """Read a fact off an array of this form, which takes no memory."""
         return op.run(np.broadcast_to(np.empty((), form.dtype), form.shape), *args)
 
+    def unread(
+        self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], readable: Collection[Any], refusal: Exception
+    ) -> AbstractContextManager[None]:
+        """Refuse an operation that could take a whole number out of an array: a size, an axis, how often to repeat.
+
+        numpy cannot be watched while it does so; of operations that take such arrays as data, there is a list.
+        """
+        if op.operation not in TAKES_WHOLE and not hasattr(getattr(op.func, "__self__", op.func), "nin"):
+            data = () if op in self.creators.values() else args[:1]
+            given = [
+                end_of(leaf) for leaf in leaves((args, kwargs)) if not any(leaf is first for first in leaves(data))
+            ]
+            if any(_may_be_number(end) and self.memory_of(end) not in readable for end in given):
+                raise refusal
+        return nullcontext()
+
     def _collect(self) -> Iterator[Op]:
         for name, func, spelling in _numpy_functions():
             last = name.split(".")[-2] if spelling == "getter" else name.rsplit(".", 1)[-1]
@@ -150,6 +177,11 @@ _UFUNC_OF = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_s
 def _run(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Run a function of numpy; scalars become arrays of no dimension, so that a chain always ends in an array."""
     return _as_arrays(func(*args, **kwargs))
+
+
+def _may_be_number(end: Any) -> bool:
+    """Say whether numpy would read an array as a number, or as a row of them."""
+    return isinstance(end, np.ndarray) and end.dtype.kind in "iub" and (end.ndim < 2 or end.size == 1)
 
 
 def _as_arrays(result: Any) -> Any:

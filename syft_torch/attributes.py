@@ -6,7 +6,7 @@ import contextlib
 import functools
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -23,6 +23,7 @@ from syft_core.hook.attributes import (
 from syft_core.hook.forms import Form, Forms, form
 from syft_core.hook.rules import leaves, map_leaves
 from syft_torch.parameter import exchange
+from syft_torch.unread import Unread
 from syft_torch.wrapper import Wrapper
 
 # torch resets the warning filters around each look-up, 1,400 times; the function inside does without.
@@ -44,7 +45,7 @@ LOCAL = _words(
     "numpy __array__ __array_wrap__ __dlpack__ __dlpack_device__ __reduce_ex__ storage untyped_storage data_ptr "
     "const_data_ptr register_hook register_post_accumulate_grad_hook apply_ map_ map2_ share_memory_ pin_memory "
     "module_load grad_fn _grad_fn _backward_hooks _post_accumulate_grad_hooks record_stream __deepcopy__ __format__ "
-    "__repr__ __cuda_array_interface__ is_set_to"
+    "__repr__ __cuda_array_interface__ is_set_to _base"
 )
 """What makes sense only beside the data: it takes code, shares memory or hands out objects of this process."""
 
@@ -229,6 +230,12 @@ class TorchAttributes(FrameworkAttributes):
         if op.attr in _FIELDS:
             return getattr(form, op.attr)
         return op.run(_shadow(form), *args)
+
+    def unread(
+        self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], readable: Collection[Any], refusal: Exception
+    ) -> Unread:
+        """Return a mode that refuses every kernel that torch marks as depending on data."""
+        return Unread(readable, self.memory_of, refusal)
 
     def _collect(self) -> Iterator[Op]:
         seen: set[Callable[..., Any]] = set()

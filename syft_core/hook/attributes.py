@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -285,6 +285,15 @@ class FrameworkAttributes:
     def read_off(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
         """Return what ``op``, one of ``facts_of_form``, answers for any tensor of this form."""
         raise NotImplementedError
+
+    def unread(
+        self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], readable: Collection[Any], refusal: Exception
+    ) -> AbstractContextManager[Any]:
+        """Return a context in which ``op`` is refused if it reads values to decide on the form of its result.
+
+        Only from memory that is ``readable`` it may. A framework that has no such operations need not override this.
+        """
+        return nullcontext()
 
     def allow(self, function: Callable[..., Any], name: str | None = None, *, local: bool = False) -> Op:
         """Add ``function`` to the table under ``name``: it may then run wherever this table is used."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, map_leaves
 from syft_core.messages import Call, Named
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
@@ -44,7 +46,7 @@ class CallablePointer(ObjectPointer):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the callable where it is; its tensors stay there, its other results come if the worker lets them."""
         self.require_alive()
-        args, kwargs = map_leaves(_without_head, (args, kwargs))
+        args, kwargs = map_leaves(_as_sent, (args, kwargs))
         reply = self._location.ask(Call(self._id_at_location, args, kwargs, new_id()), self.owner)
         return self._results(reply)
 
@@ -83,7 +85,9 @@ def create_callable_pointer(
     return pointer
 
 
-def _without_head(leaf: Any) -> Any:
-    """Return the pointer that a user holds by its head."""
+def _as_sent(leaf: Any) -> Any:
+    """Return the pointer that a user holds by its head, and of a plain tensor a copy, which the callable may keep."""
     child = getattr(leaf, "child", None)
-    return child if isinstance(child, ObjectPointer) else leaf
+    if isinstance(child, ObjectPointer):
+        return child
+    return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf

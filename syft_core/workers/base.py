@@ -21,6 +21,7 @@ from syft_core.pointers.travel import found, sent
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.handlers import HANDLERS, own
 from syft_core.workers.ledger import Ledger
+from syft_core.workers.log import logged
 from syft_core.workers.permissions import Policy, unless_private
 from syft_core.workers.remote import Remote
 from syft_core.workers.results import named
@@ -118,7 +119,7 @@ class BaseWorker:
         if self.message_pending_time:
             time.sleep(self.message_pending_time)
         if self.log_msgs:
-            self.msg_history.append(message)
+            self.msg_history.append(logged(message))
         if self.verbose and _log.isEnabledFor(logging.INFO):
             _log.info("worker %r is asked by %r to %s", self.id, getattr(sender, "id", "?"), summary(message))
         return HANDLERS[type(message)](self, message, sender)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from syft_core.exceptions import ValueRefusedError
+from syft_core.exceptions import SyftError, ValueRefusedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
@@ -17,8 +17,9 @@ from syft_core.hook.rules import is_flat, leaves
 from syft_core.messages import Run
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import CHANGES_FIRST
+from syft_core.tensors.private import restricted
 from syft_core.workers.ledger import record
-from syft_core.workers.permissions import may_leave, require_permission
+from syft_core.workers.permissions import may_leave, require_permission, unless_private
 from syft_core.workers.store import Lineage, Stored, lineage_of
 
 
@@ -33,6 +34,8 @@ CHANGES_UNCOUNTED = _words(
 """Operations that change running statistics among their arguments, which torch does not count as a change."""
 CHANGES_SOME = CHANGES_UNCOUNTED | _words("embedding embedding_bag")
 """Operations that may change one of their arguments on the way: running statistics, renormed weights."""
+CHANGES_SEVERAL = _words("_amp_update_scale")
+"""Operations in place that change more than their first argument."""
 TELLS_FORM = _words(
     "nonzero argwhere flatnonzero masked_select unique unique_consecutive unique_dim unique_all unique_counts "
     "unique_inverse unique_values bincount one_hot compress extract trim_zeros intersect1d setdiff1d setxor1d union1d "
@@ -72,8 +75,8 @@ def run_watched(
         result = compute()
         _note_autograd(worker, op, message, parents)
         return result
-    if _tells_form(op, args, kwargs) and not may_leave(worker, parents, sender):
-        raise ValueRefusedError.form(op.name, str(worker.id))
+    if not may_leave(worker, parents, sender):
+        compute = _unread(worker, op, message, sender, args, kwargs, parents, compute)
     if op.operation in UNSET:
         return _zeroed(compute())
     if op.operation == "backward":
@@ -91,9 +94,9 @@ _OF_AUTOGRAD = _words("requires_grad retain_grad grad data")
 
 def _note_autograd(worker: Any, op: Op, message: Run, parents: list[Stored]) -> None:
     """Note that an object may get gradients from now on, or that something about it was set."""
-    target = message.args[0] if message.args else None
-    if op.operation in ("requires_grad", "retain_grad") and isinstance(target, ObjectPointer):
-        worker.object_store.learning[target._id_at_location] = parents[0]
+    for arg in message.args:  # A gradient that is set is among them: a backward pass may add to it.
+        if isinstance(arg, ObjectPointer):
+            worker.object_store.learning[arg._id_at_location] = worker.object_store.entry(arg._id_at_location)
     if op.spelling != "setter":
         return
     if op.operation != "grad":
@@ -105,7 +108,8 @@ def _note_autograd(worker: Any, op: Op, message: Run, parents: list[Stored]) -> 
 def _run_noting(worker: Any, op: Op, message: Run, parents: list[Stored], compute: Compute) -> Any:
     """Run an operation, and find out which of its arguments it changes."""
     access, _ = lineage = lineage_of(parents)
-    if op.operation not in CHANGES_SOME and all(parent.access is access for parent in parents):
+    alike = worker.policy is unless_private and all(parent.access is access for parent in parents)
+    if alike and op.operation not in CHANGES_SOME:
         result = compute()
         if op.operation in CHANGES_FIRST:
             note_changes(worker, op, message, parents, lineage)
@@ -113,15 +117,26 @@ def _run_noting(worker: Any, op: Op, message: Run, parents: list[Stored], comput
     before = [_version(parent.value) for parent in parents]
     uncounted = parents[1:] if op.operation in CHANGES_UNCOUNTED else ()
     copies = [(parent, _copy_of_statistics(parent.value)) for parent in uncounted]
-    result = compute()
-    for parent, version in zip(parents, before, strict=True):
-        if version is None or _version(parent.value) != version:
-            _change(worker, parent, lineage)
-    for parent, copy in copies:
-        if copy is not None and not (copy == _end(parent.value)).all():
-            _change(worker, parent, lineage)
-    if op.operation in CHANGES_FIRST:
-        note_changes(worker, op, message, parents, lineage)
+    training = any(leaf is True for leaf in leaves((message.args, message.kwargs)))
+    results: list[Any] = []
+    started = True
+    try:
+        result = compute()
+        results += [end for leaf in leaves(result) if (end := _end(leaf)) is not None]
+    except SyftError:
+        started = False
+        raise
+    finally:  # What fails may have changed something before.
+        for parent, version in zip(parents, before, strict=True):
+            if version is None or _version(parent.value) != version or _is_uncounted_target(parent, results):
+                _change(worker, parent, lineage)
+        for parent, copy in copies:
+            # Statistics may change to what they were: to tell that apart would tell what they are.
+            if copy is not None and (training or not (copy == _end(parent.value)).all()):
+                _change(worker, parent, lineage)
+        changes = op.inplace or op.operation in CHANGES_FIRST or message.kwargs.get("out") is not None
+        if started and changes:
+            note_changes(worker, op, message, parents, lineage)
     return result
 
 
@@ -133,9 +148,9 @@ def note_changes(worker: Any, op: Op, message: Run, parents: list[Stored], linea
             for leaf in leaves(message.kwargs["out"])
             if isinstance(leaf, ObjectPointer)
         ]
-    elif message.args and isinstance(message.args[0], ObjectPointer):
+    elif message.args and isinstance(message.args[0], ObjectPointer) and op.operation not in CHANGES_SEVERAL:
         targets = parents[:1]
-    else:  # Lists of tensors, of which an optimizer's step changes several.
+    else:  # Among others lists of tensors, of which an optimizer's step changes several.
         targets = parents
     for target in targets:
         _change(worker, target, lineage)
@@ -144,16 +159,18 @@ def note_changes(worker: Any, op: Op, message: Run, parents: list[Stored], linea
 def _change(worker: Any, target: Stored, lineage: Lineage) -> None:
     access, sources = lineage
     before, target.access, target.sources = target.access, access, sources
-    if access != before:
+    target.touched = True
+    if access != before or worker.policy is not unless_private:
         _spread(worker, target)
 
 
 def _spread(worker: Any, changed: Stored) -> None:
-    """Let everything that shares memory with an object that has become more private be as private."""
+    """Let everything that shares memory with an object that was changed be as private."""
     memory = set(_memory(changed.value))
     for entry in worker.object_store.entries():
         if entry is not changed and not memory.isdisjoint(_memory(entry.value)):
             entry.access, entry.sources = lineage_of([entry, changed])
+            entry.touched = True
 
 
 def _memory(value: Any) -> Iterator[Any]:
@@ -186,9 +203,36 @@ def _version(value: Any) -> int | None:
     return None if getattr(end, "is_inference", bool)() else getattr(end, "_version", 0)
 
 
+def _is_uncounted_target(parent: Stored, results: list[Any]) -> bool:
+    """Say whether an operation returned an argument itself: that is how numpy treats an ``out`` given by position."""
+    end = _end(parent.value)
+    return not hasattr(end, "_version") and any(end is result for result in results)
+
+
 def _copy_of_statistics(value: Any) -> Any:
     end = _end(value)
     return None if end is None or getattr(end, "requires_grad", False) else framework_of(end).copy(end)
+
+
+def _unread(
+    worker: Any, op: Op, message: Run, sender: Any, args: Any, kwargs: Any, parents: list[Stored], compute: Compute
+) -> Compute:
+    """Keep an operation from telling, by the form of its result, values that the sender may not have."""
+    refusal = ValueRefusedError.form(op.name, str(worker.id))
+    if _tells_form(op, args, kwargs):
+        raise refusal
+    framework = worker.attributes_of(message.framework)
+    own = [stored.value for stored in parents if may_leave(worker, [stored], sender)]
+    readable = {memory for value in [*own, *leaves((message.args, message.kwargs))] for memory in _memory(value)}
+    readable -= {
+        memory for stored in parents if not may_leave(worker, [stored], sender) for memory in _memory(stored.value)
+    }
+
+    def compute_unread() -> Any:
+        with framework.unread(op, args, kwargs, readable, refusal):
+            return compute()
+
+    return compute_unread
 
 
 # --- memory
@@ -240,12 +284,18 @@ class _Gradient(NamedTuple):
 
 
 def _run_backward(worker: Any, parents: list[Stored], compute: Compute) -> Any:
+    entries = [(entry, _version(entry.value)) for entry in worker.object_store.learning.values()]
     before = _gradients(worker.object_store.learning.values())
-    result = compute()
-    worker.gradients_changed += 1
-    changed = [old for old in before if old.end.grad is not old.value or _version_of(old.end.grad) != old.version]
-    for old in changed:
-        _change(worker, old.entry, lineage_of([old.entry, *parents]))
+    try:
+        result = compute()
+    finally:  # What fails may have changed some gradients before.
+        worker.gradients_changed += 1
+        changed = [old for old in before if old.end.grad is not old.value or _version_of(old.end.grad) != old.version]
+        for old in changed:
+            _change(worker, old.entry, lineage_of([old.entry, *parents]))
+        for entry, version in entries:  # A gradient may be an object of its own, whose tensor is not here any more.
+            if _version(entry.value) != version:
+                _change(worker, entry, lineage_of([entry, *parents]))
     for old in changed:
         if old.entry.origin is not None:
             _give_back(worker, old)
@@ -280,7 +330,7 @@ def _give_back(worker: Any, old: _Gradient) -> None:
     require_permission(worker.policy, old.entry, user, old.end.id, str(worker.id))
     record(worker, old.entry, old.end.id, user, str(receiver.id), "its gradient went back")
     framework = origin.framework
-    sent = worker.hand_over(gradient.detach(), receiver)
+    sent = restricted(worker.hand_over(gradient.detach(), receiver), old.entry.access)
     receiver.ask(Run(framework.ALIAS, framework.method("backward").name, (origin, sent), {}, new_id()), worker)
 
 

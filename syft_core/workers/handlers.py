@@ -39,10 +39,18 @@ from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import allowed_users_of, restricted
 from syft_core.workers.changes import WATCHED, marks, note_changes, run_watched
 from syft_core.workers.ledger import record
-from syft_core.workers.permissions import may_leave, require_identity, require_permission
+from syft_core.workers.permissions import (
+    may_leave,
+    require_identity,
+    require_permission,
+    require_right_to_publish,
+    unless_private,
+)
 from syft_core.workers.store import Lineage, Stored, derive, lineage_of
 from syft_core.workers.transfer import copy_of, is_tensor
 
+CAME_ALONG = frozenset({"what came along"})
+"""The source of a chain that was no object here, but an argument of a command."""
 READABLE = frozenset({"grad", "data"})
 """The attributes that a pointer may point to."""
 
@@ -52,11 +60,13 @@ def store(worker: Any, message: Store, sender: Any) -> None:
     value = message.value
     if isinstance(value, ObjectWrapper):
         raise ValueRefusedError.only_local("storing a callable", str(worker.id))
+    framework_of(value)  # Or it is no tensor: nothing that others may ask for could be said of it.
     entry = Stored(value, sender.id if message.holder is None else message.holder)
     entry.published = message.publish
+    entry.giver = worker.identity_of(sender, None)
     if message.origin is not None:
         entry.origin = message.origin
-        entry.origin.garbage_collect_data = True
+        entry.origin.garbage_collect_data, entry.origin.travels_with_lease = True, False
     worker.object_store.put(message.id, entry)
     own(worker, value, message.id)
     tags, description = getattr(value, "_syft_tags", None), getattr(value, "_syft_description", None)
@@ -69,7 +79,7 @@ def run(worker: Any, message: Run, sender: Any) -> Any:
     op = worker.attributes_of(message.framework).command(message.op)
     if op.reveals:
         raise ValueRefusedError.of(op.name, str(worker.id))
-    if op.local:
+    if op.local or (op.spelling == "getter" and op.attr in READABLE):
         raise ValueRefusedError.only_local(op.name, str(worker.id))
     parents: list[Stored] = []
     args, kwargs = resolve(worker, message.args, parents), message.kwargs
@@ -78,7 +88,7 @@ def run(worker: Any, message: Run, sender: Any) -> Any:
     worker.stats.operations += 1
     lineage = lineage_of(parents)
     try:
-        if lineage[0] is None and op.operation not in WATCHED:
+        if lineage[0] is None and op.operation not in WATCHED and worker.policy is unless_private:
             result = compute(worker, op, message, args, kwargs)
         else:
             result = run_watched(
@@ -232,10 +242,11 @@ def describe(worker: Any, message: Describe, sender: Any) -> dict[str, Any] | No
 
 def tag(worker: Any, message: Tag, sender: Any) -> None:
     """Tag, describe or publish an object."""
-    worker.object_store.tag(message.id, message.tags, message.description)
     entry = worker.object_store.entry(message.id)
     if message.publish:
-        entry.published = True
+        require_right_to_publish(worker, entry, message.id, sender)
+        entry.published, entry.touched = True, False
+    worker.object_store.tag(message.id, message.tags, message.description)
     if hasattr(type(entry.value), "_syft_tags"):
         entry.value._syft_tags, entry.value._syft_description = set(entry.tags), entry.description
 
@@ -280,6 +291,8 @@ def call(worker: Any, message: Call, sender: Any) -> Any:
             raise ValueRefusedError.of(name, str(worker.id))
         user = worker.identity_of(sender, None)
         record(worker, entry, message.id, user, str(getattr(sender, "id", "?")), "result of a call")
+    kept = sum(1 for leaf in leaves(result) if build_rule(leaf))
+    worker.object_store.require_free(range(message.result, message.result + kept))
     lineage, ids = lineage_of(parents), itertools.count(message.result)
     return map_leaves(
         lambda leaf: (
@@ -331,11 +344,14 @@ _NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
 def _resolved(worker: Any, parents: list[Stored], leaf: Any) -> Any:
-    if not isinstance(leaf, ObjectPointer) or leaf._location is not worker:
-        return leaf
-    entry = worker.object_store.entry(leaf._id_at_location)
-    parents.append(entry)
-    return attribute(entry.value, leaf.point_to_attr)
+    if isinstance(leaf, ObjectPointer) and leaf._location is worker:
+        entry = worker.object_store.entry(leaf._id_at_location)
+        parents.append(entry)
+        return attribute(entry.value, leaf.point_to_attr)
+    if getattr(leaf, "child", None) is not None:  # A chain that came along may restrict what is computed from it.
+        parents.append(came := Stored(leaf, worker.id))
+        came.access, came.sources = allowed_users_of(leaf), CAME_ALONG
+    return leaf
 
 
 def attribute(value: Any, name: str | None) -> Any:

@@ -22,8 +22,8 @@ def unless_private(stored: Stored, user: str) -> str | None:
 
 
 def only_published(stored: Stored, user: str) -> str | None:
-    """Let nothing leave but what the worker's owner has published, and that only to those it allows."""
-    if not stored.published:
+    """Let nothing leave but what was published and not changed since, and that only to those it allows."""
+    if not stored.published or stored.touched:
         return "this worker lets only published objects leave"
     return unless_private(stored, user)
 
@@ -40,6 +40,13 @@ def require_permission(policy: Policy, stored: Stored, user: str, id: Any, worke
     why = policy(stored, user)
     if why is not None:
         raise GetNotPermittedError.to(user, id, worker, why)
+
+
+def require_right_to_publish(worker: Any, stored: Stored, id: Any, sender: Any) -> None:
+    """Raise unless ``sender`` gave the object itself, or may have it: publishing would let it leave."""
+    user = worker.identity_of(sender, None)
+    if stored.giver != user or stored.touched:
+        require_permission(worker.policy, stored, user, id, str(worker.id))
 
 
 def require_identity(claimed: str | None, user: str, id: Any, worker: str) -> None:

@@ -28,6 +28,10 @@ class Stored:
     others: dict[Any, int] | None = None
     """How many pointers others have, by worker."""
     published = False
+    touched = False
+    """Whether an operation has changed it since it was published."""
+    giver: str | None = None
+    """The user who sent it; None when it was made here."""
     access: frozenset[str] | None = None
     """The users who may have it; None when nothing restricts it."""
     sources: frozenset[Any] = NOTHING

@@ -17,10 +17,12 @@ from syft_core.messages import (
     Call,
     Describe,
     Fetch,
+    FetchAll,
     Forward,
     GetBack,
     Lease,
     Message,
+    Named,
     Placed,
     Release,
     Run,
@@ -224,7 +226,7 @@ def record(worker: Any, message: Message, sender: Any) -> Any:
     if isinstance(message, Fetch):
         event.form = form_of(reply)
     elif isinstance(message, Run | Call):
-        event.results = tuple([leaf.id for leaf in leaves(reply) if isinstance(leaf, Placed)])
+        event.results = tuple([placed.id for placed in _placed(reply)])
         event.form = _form_there(worker, event.results or event.objects[:1] if reply is None else event.results)
     return reply
 
@@ -233,6 +235,15 @@ def summary(message: Message) -> str:
     """Say in a few words what a message asks for, and about which objects; never what they hold."""
     operation, objects, results = _ABOUT[type(message)](message)
     return " ".join([operation, *map(str, objects), *map(str, results)])
+
+
+def _placed(reply: Any) -> Iterator[Placed]:
+    """Yield what stands for tensors that stayed; in the reply to a call each is named with its framework."""
+    for leaf in leaves(reply):
+        if isinstance(leaf, Named):
+            yield from _placed(leaf.items)
+        elif isinstance(leaf, Placed):
+            yield leaf
 
 
 def _event(worker: Any, message: Message, sender: Any) -> Event:
@@ -249,7 +260,7 @@ def _event(worker: Any, message: Message, sender: Any) -> Event:
     if isinstance(message, Store):
         event.form = form_of(message.value)
     # A client sends what is its own; a worker that sends on what it holds for others lets it go.
-    event.departs = isinstance(message, Fetch) or (
+    event.departs = isinstance(message, Fetch | FetchAll) or (
         _carries_data(message) and not getattr(sender, "is_client_worker", False)
     )
     return event
@@ -289,6 +300,7 @@ _ABOUT: dict[type[Message], Callable[[Any], _About]] = {
     Run: _about_run,
     Call: _about_call,
     Fetch: lambda message: ("get a copy" if message.keep else "get", (_place(message.id, message.attr),), ()),
+    FetchAll: lambda message: ("get", message.ids, ()),
     Forward: _about_forward,
     Lease: lambda message: ("lease", message.ids, ()),
     Release: lambda message: ("release", message.ids, ()),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import os
 from typing import Any
 
 from syft_core.exceptions import WorkerIdTakenError
-from syft_core.messages import Fetch, FetchAll, Message, Run, Store
+from syft_core.messages import Call, Fetch, FetchAll, Message, Run, Store
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers import codecs as _codecs  # noqa: F401  # registers what may travel
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.results import from_named
 from syft_core.workers.transfer import give_away, with_leases
+
+BY_WIRE = os.environ.get("SYFT_SERIALIZE", "0") not in ("", "0")
+"""Whether workers that are not told so themselves use the wire format: the environment variable ``SYFT_SERIALIZE``."""
 
 
 class VirtualWorker(BaseWorker):
@@ -19,6 +23,7 @@ class VirtualWorker(BaseWorker):
 
     With ``serialize=True`` every message goes through the wire format, as it would between machines; by default nothing
     that need not be encoded is encoded, and yet workers never share memory: what is sent and fetched is copied.
+    ``SYFT_SERIALIZE=1`` in the environment makes the wire format the default, to try a whole program with it.
 
     Creating a worker with an id that is taken returns the worker that has it, so that a cell of a notebook may run
     twice; options that are given must be those which that worker has.
@@ -36,11 +41,11 @@ class VirtualWorker(BaseWorker):
         return known
 
     def __init__(
-        self, hook: Any = None, id: int | str = 0, *args: Any, serialize: bool = False, **options: Any
+        self, hook: Any = None, id: int | str = 0, *args: Any, serialize: bool | None = None, **options: Any
     ) -> None:
         if "object_store" in self.__dict__:
             return
-        self.serialize = serialize
+        self.serialize = BY_WIRE if serialize is None else serialize
         super().__init__(hook, id, *args, **options)
 
     def _has(self, option: str, value: Any) -> bool:
@@ -60,7 +65,7 @@ class VirtualWorker(BaseWorker):
         reply = self.handle(message, sender)
         if kind is FetchAll:
             return give_away(reply, sender)
-        return self.hand_over(reply, sender) if kind is Fetch else reply
+        return self.hand_over(reply, sender) if kind is Fetch or kind is Call else reply
 
     def _receive(self, message: Any) -> None:
         """Make what is to be stored this worker's own."""

@@ -154,7 +154,7 @@ def test_every_message_has_words() -> None:
         (Tag(1, ("#a",)), "tag"),
         (Search(("#a", "#b")), "search #a #b"),
         (Fetch(1, keep=True), "get a copy"),
-        (Store(9, None, publish=True), "publish"),
+        (Store(9, toy.Vector([1.0]), publish=True), "publish"),
     ],
 )
 def test_messages_are_named_as_users_name_them(me: Any, bob: BaseWorker, message: Message, operation: str) -> None:

@@ -61,4 +61,5 @@ def dave(numpy_hook: Any, serialize: bool) -> Any:
 def worker(hook: Any, id: str, serialize: bool) -> Any:
     from syft_core.workers.virtual import VirtualWorker  # noqa: PLC0415  # the frameworks may be missing
 
+    hook.local_worker.serialize = serialize
     return VirtualWorker(hook, id=id, serialize=serialize)

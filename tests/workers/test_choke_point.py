@@ -13,13 +13,15 @@ pytest.importorskip("expecttest", reason="torch's own samples need it")
 
 import numpy as np
 import torch
+from torch.overrides import get_overridable_functions
 
-from syft_core.exceptions import GetNotPermittedError, NotCollocatedError, ValueRefusedError
+from syft_core.exceptions import GetNotPermittedError, NotCollocatedError, OperationNotAllowedError, ValueRefusedError
 from syft_core.hook.attributes import describe_op
 from syft_core.messages import Run
 from syft_core.pointers.revealing import revealing
 from syft_core.workers.virtual import VirtualWorker
 from syft_numpy.wrapper import Wrapper as NumpyWrapper
+from syft_torch.attributes import TorchAttributes
 
 from ..surface.checks import Raised, attempt, tensors
 from ..surface.numpy_surface import NumpySurface
@@ -41,13 +43,13 @@ def surface(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield made
 
 
-@pytest.mark.parametrize("private", [False, True], ids=["free", "private"])
-def test_what_an_operation_tells_does_not_depend_on_values(surface: Any, private: bool) -> None:
+@pytest.mark.parametrize("kind", ["pointer", "private"])
+def test_what_an_operation_tells_does_not_depend_on_values(surface: Any, kind: str, serialize: bool) -> None:
     """Of a private tensor, neither shapes of results nor texts of errors depend on them either."""
-    remote = RemoteSurface(surface, HEADS[surface.name], private=private, serialize=False)
+    remote = RemoteSurface(surface, HEADS[surface.name], kind=kind, serialize=serialize)
     telling, came, ran, tried = {}, set(), 0, 0
     for op in surface.ops:
-        for case in remote.cases(op):
+        for case in remote.cases(op, most=1 if serialize else 2):
             one, other = (remote.told(remote.call(case, change)) for change in (None, surface.other_values))
             tried += 1
             ran += not (isinstance(one[0], type) and issubclass(one[0], Exception))
@@ -61,8 +63,36 @@ def test_what_an_operation_tells_does_not_depend_on_values(surface: Any, private
     assert ran > 0.85 * tried
 
 
-def test_what_reveals_values_is_refused_at_both_ends(surface: Any) -> None:
-    remote = RemoteSurface(surface, HEADS[surface.name], private=False, serialize=False)
+def test_what_is_changed_with_a_private_tensor_tells_nothing_of_it(surface: Any) -> None:
+    """Each tensor of a call is private once, and the others are free: what the call changes is private afterwards."""
+    remote = RemoteSurface(surface, HEADS[surface.name], kind="private", serialize=False)
+    telling, tried = [], 0
+    for op in surface.ops:
+        for case in remote.cases(op, most=2):
+            given = len({id(tensor) for tensor in tensors(surface, (case.args, case.kwargs))})
+            for place in range(given if given > 1 else 0):
+                telling += remote.call_mixed(case, place)
+                tried += 1
+        remote.clear()
+
+    assert telling == []
+    assert tried > 500
+
+
+def test_every_function_that_torch_lets_others_override_is_in_the_table_or_refused() -> None:
+    ops, left_out = TorchAttributes(torch).ops, 0
+    for functions in get_overridable_functions().values():
+        for function in functions:
+            if function not in ops.by_func:
+                with pytest.raises(OperationNotAllowedError):
+                    ops.of(function)
+                left_out += 1
+
+    assert left_out < 40
+
+
+def test_what_reveals_values_is_refused_at_both_ends(surface: Any, serialize: bool) -> None:
+    remote = RemoteSurface(surface, HEADS[surface.name], kind="pointer", serialize=serialize)
     revealing = [op for op in surface.ops if op.reveals or op.local]
     first, second = (remote.head(surface.copy(np.ones(2) if surface.name == "numpy" else torch.ones(2))) for _ in "ab")
     p, q = first.send(remote.worker), second.send(remote.worker)

@@ -10,7 +10,8 @@ from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 
 
 @pytest.fixture(params=[False, True], ids=["in-process", "by-wire"])
-def serialize(request: Any) -> bool:
+def serialize(hook: Any, request: Any) -> bool:
+    hook.local_worker.serialize = bool(request.param)
     return bool(request.param)
 
 

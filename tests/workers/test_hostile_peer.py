@@ -1,0 +1,580 @@
+"""A peer that says whatever the closed set of messages lets it say: no value comes out, and the worker works on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("numpy")
+
+import numpy as np
+import torch
+
+import syft_core as sy
+from syft_core.exceptions import (
+    GetNotPermittedError,
+    IdNotUniqueError,
+    NotRegisteredError,
+    ObjectNotFoundError,
+    SerdeError,
+    SyftError,
+    ValueRefusedError,
+)
+from syft_core.hook.hook import current_worker
+from syft_core.messages import (
+    Call,
+    Describe,
+    Fetch,
+    Forward,
+    GetBack,
+    Lease,
+    Message,
+    Named,
+    Placed,
+    Release,
+    Run,
+    Search,
+    SendOn,
+    Store,
+    Tag,
+)
+from syft_core.pointers.callable_pointer import ObjectWrapper
+from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.serde import Context, frames, from_frames
+from syft_core.workers import permissions
+from syft_core.workers.virtual import VirtualWorker
+
+SECRETS = [86753.0, 1.0, 4.0]
+DIGITS = ("86753", "8.6753", "8.675e")
+
+
+class Peer:
+    """Sends messages of its own making to workers, under its own name."""
+
+    def __init__(self, hook: Any, target: Any, serialize: bool) -> None:
+        self.worker = VirtualWorker(hook, id="mallory", serialize=serialize)
+        self.target = target
+        self.framework = hook.attributes
+        self._next = 1000
+
+    def ask(self, message: Message, of: Any = None) -> Any:
+        target, context = of or self.target, Context(worker=self.worker)
+        if not target.serialize:
+            return target.ask(message, self.worker)
+        return from_frames(target.deliver(frames(message, context), self.worker), context)
+
+    def pointer(self, id: Any, at: Any = None, **options: Any) -> PointerTensor:
+        """Return a pointer that nobody gave it."""
+        options = {"garbage_collect_data": False, **options}
+        return PointerTensor(at or self.target, id, self.framework, owner=self.worker, **options)
+
+    def run(self, op: str, *args: Any, **kwargs: Any) -> Any:
+        message = Run(self.framework.ALIAS, f"{self.framework.ALIAS}.{op}", args, kwargs, self.new_id())
+        return self.ask(message)
+
+    def compute(self, op: str, *args: Any, **kwargs: Any) -> PointerTensor:
+        """Run an operation with one result, and return a pointer to it."""
+        return self.pointer(self.run(op, *args, **kwargs).id)
+
+    def give(self, value: Any, **options: Any) -> PointerTensor:
+        id = self.new_id()
+        self.ask(Store(id, value, **options))
+        return self.pointer(id)
+
+    def new_id(self) -> int:
+        self._next += 10
+        return self._next
+
+    def is_refused(self, pointer: PointerTensor, at: Any = None) -> bool:
+        """Say whether no message brings the object, or its gradient, out."""
+        id = pointer.id_at_location
+        for message in (
+            Fetch(id),
+            Fetch(id, None, True),
+            Fetch(id, "data", True),
+            Fetch(id, "grad", True),
+            Fetch(id, None, True, "owner"),
+            Forward(id, None, self.worker, self.new_id(), True),
+            SendOn(id, self.worker),
+        ):
+            with pytest.raises(GetNotPermittedError):
+                self.ask(message, at)
+        return True
+
+
+@pytest.fixture
+def mallory(hook: Any, bob: Any, serialize: bool) -> Peer:
+    return Peer(hook, bob, serialize)
+
+
+@pytest.fixture
+def secret(bob: Any, mallory: Peer) -> PointerTensor:
+    """A pointer of the peer's to data at bob that is for "owner" only."""
+    return mallory.pointer(private(bob, "owner", torch.tensor(SECRETS)))
+
+
+def private(worker: Any, user: str, tensor: Any) -> Any:
+    """Keep a tensor at a worker for one user only; return its id."""
+    head = tensor.private_tensor([user])
+    worker.load_data([head])
+    return head.id
+
+
+# --- values that change what is not private
+
+
+def test_a_gradient_through_a_view_whose_base_is_gone_stays(mallory: Peer, secret: Any) -> None:
+    leaf = mallory.give(torch.ones(3, requires_grad=True))
+    view = mallory.compute("Tensor.view", leaf, 3)
+    mallory.ask(Release((leaf.id_at_location,)))
+    mallory.run("Tensor.backward", mallory.compute("Tensor.sum", mallory.compute("Tensor.mul", view, secret)))
+
+    with pytest.raises(ValueRefusedError):
+        mallory.run("Tensor._base.__get__", view)
+
+
+@pytest.mark.parametrize("hold", ["getter", "view"])
+def test_a_gradient_that_is_held_by_itself_becomes_private(mallory: Peer, secret: Any, hold: str) -> None:
+    leaf = mallory.give(torch.ones(3, requires_grad=True))
+    mallory.run("Tensor.backward", mallory.compute("Tensor.sum", leaf))
+    if hold == "getter":
+        held = mallory.compute("Tensor.grad.__get__", leaf)
+    else:
+        held = mallory.compute("Tensor.view", mallory.pointer(leaf.id_at_location, point_to_attr="grad"), 3)
+    used = mallory.compute("Tensor.mul", leaf, 1)
+    mallory.ask(Release((leaf.id_at_location,)))
+
+    mallory.run("Tensor.backward", mallory.compute("Tensor.sum", mallory.compute("Tensor.mul", used, secret)))
+
+    assert mallory.is_refused(held)
+
+
+def test_a_gradient_sent_to_another_worker_is_as_private_there(bob: Any, alice: Any, mallory: Peer) -> None:
+    secret = mallory.pointer(private(bob, "alice", torch.tensor(SECRETS)))  # alice may have it, mallory not
+    mallory.ask(Store(5, torch.zeros(3, requires_grad=True)), alice)
+    copy = mallory.give(torch.ones(3, requires_grad=True), origin=mallory.pointer(5, alice))
+
+    mallory.run("Tensor.backward", mallory.compute("Tensor.sum", mallory.compute("Tensor.mul", copy, secret)))
+
+    assert alice.get_obj(5).grad is not None
+    assert mallory.is_refused(mallory.pointer(5, alice), alice)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda peer, secret, own: peer.run("Tensor.copy_", own, secret),
+        lambda peer, secret, own: peer.run("Tensor.__setitem__", own, ..., secret),
+        lambda peer, secret, own: peer.run("add", secret, 0, out=own),
+        lambda peer, secret, own: peer.run("add", input=secret, other=0, out=own),
+        lambda peer, secret, own: peer.run("Tensor.data.__set__", own, secret),
+        lambda peer, secret, own: peer.run("Tensor.grad.__set__", own, secret),
+        lambda peer, secret, own: peer.run("_foreach_copy_", [own], [secret]),
+        lambda peer, secret, own: peer.run("_foreach_add_", (own,), (secret,)),
+        lambda peer, secret, own: peer.run("nn.functional.batch_norm", peer.compute("Tensor.view", secret, 3, 1), own),
+        lambda peer, secret, own: peer.run("functional.norm", secret, 2, None, False, own),
+        lambda peer, secret, own: peer.run("clamp_", own, max=secret),
+        lambda peer, secret, own: peer.run("_foreach_add_", [own, own], [secret, torch.ones(7)]),
+        lambda peer, secret, own: peer.run("_foreach_copy_", [own, peer.give(torch.ones(2))], [secret, secret]),
+    ],
+)
+def test_what_is_changed_with_a_secret_is_secret_or_unchanged(mallory: Peer, secret: Any, change: Any) -> None:
+    own = mallory.give(torch.zeros(3))
+
+    with contextlib.suppress(SyftError, RuntimeError, TypeError):
+        change(mallory, secret, own)
+
+    kept = mallory.target.get_obj(own.id_at_location)
+    while hasattr(kept, "child"):
+        kept = kept.child
+    unchanged = kept.grad is None and kept.shape == (3,) and kept.eq(0).all()
+    assert unchanged or mallory.is_refused(own)
+
+
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        ("add", (1,)),
+        ("clip", (0, 10)),
+        ("cumsum", (0, None)),
+        ("ndarray.clip", (0, 10)),
+        ("take", ([0, 1, 2], 0)),
+        ("ndarray.round", (2,)),
+        ("frexp", ()),
+        ("ndarray.choose", ()),
+        ("median", (0,)),
+        ("percentile", (50, 0)),
+        ("nanmedian", (0,)),
+        ("dot", (1,)),
+        ("copyto", ()),
+        ("ndarray.put", ()),
+    ],
+)
+def test_a_target_given_by_position_becomes_private(
+    numpy_hook: Any, carol: Any, serialize: bool, op: str, args: tuple[Any, ...]
+) -> None:
+    mallory = Peer(numpy_hook, carol, serialize)
+    secret = mallory.pointer(private(carol, "owner", numpy_hook.array(SECRETS)))
+    for shape in ((3,), ()) if op != "cumsum" else ((3,),):  # numpy itself crashes on cumsum(x, 0, None, zeros(()))
+        own = mallory.give(np.full(shape, -7.0))
+        try:
+            mallory.run(op, secret, *args, own)
+        except (SyftError, ValueError, TypeError):
+            assert (mallory.ask(Fetch(own.id_at_location)) == -7).all()
+        else:
+            changed = not (carol.get_obj(own.id_at_location) == -7).all()
+            assert not changed or mallory.is_refused(own)
+
+
+@pytest.mark.parametrize("op", ["Tensor.copy_", "Tensor.add_", "Tensor.__setitem__"])
+def test_a_tensor_of_the_peer_itself_is_not_changed(mallory: Peer, secret: Any, op: str) -> None:
+    own = torch.zeros(3)
+
+    with pytest.raises(SyftError):
+        mallory.run(op, own, *((..., secret) if op.endswith("setitem__") else (secret,)))
+    assert own.eq(0).all()
+
+
+# --- values that change the form of a result
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda peer, n, x: peer.run("zeros", n),
+        lambda peer, n, x: peer.run("zeros", (n, 2)),
+        lambda peer, n, x: peer.run("zeros", size=(n,)),
+        lambda peer, n, x: peer.run("rand", n),
+        lambda peer, n, x: peer.run("randint", 5, (n,)),
+        lambda peer, n, x: peer.run("topk", x, n),
+        lambda peer, n, x: peer.run("chunk", x, n),
+        lambda peer, n, x: peer.run("diag", x, n),
+        lambda peer, n, x: peer.run("Tensor.size", x, n),
+        lambda peer, n, x: peer.run("sum", x, n),
+        lambda peer, n, x: peer.run("fft.fft", x, n),
+        lambda peer, n, x: peer.run("nn.functional.adaptive_avg_pool1d", x, n),
+        lambda peer, n, x: peer.run("nn.functional.avg_pool1d", x, kernel_size=n),
+        lambda peer, n, x: peer.run("Tensor.unfold", x, 0, n, 1),
+        lambda peer, n, x: peer.run("linspace", 0, 1, n),
+        lambda peer, n, x: peer.run("multinomial", x, n),
+        lambda peer, n, x: peer.run("broadcast_to", x, (n, 6, 6)),
+        lambda peer, n, x: peer.run("histc", x, n),
+        lambda peer, n, x: peer.run("Tensor.__getitem__", x, slice(None, n)),
+        lambda peer, n, x: peer.run("Tensor.__getitem__", x, [slice(n)]),
+        lambda peer, n, x: peer.run("Tensor.new_zeros", x, n),
+        lambda peer, n, x: peer.run("nn.functional.one_hot", n),
+        lambda peer, n, x: peer.run("Tensor.nonzero", n),
+    ],
+)
+@pytest.mark.parametrize("policy", [permissions.unless_private, permissions.only_published, permissions.nothing])
+def test_a_secret_is_no_size(bob: Any, mallory: Peer, ask: Callable[..., Any], policy: Any) -> None:
+    if policy is permissions.unless_private:
+        number = mallory.pointer(private(bob, "owner", torch.tensor(2)))
+    else:
+        number = mallory.pointer(torch.tensor(2).send(bob, garbage_collect_data=False).id_at_location)
+    bob.policy = policy
+    own = mallory.give(torch.ones(6, 6))
+
+    with pytest.raises((ValueRefusedError, SerdeError)):
+        ask(mallory, number, own)
+
+
+def test_a_public_number_is_a_size_beside_private_data(mallory: Peer, secret: Any) -> None:
+    two = mallory.give(torch.tensor(2))
+
+    windows = mallory.compute("Tensor.unfold", secret, 0, two, 1)
+
+    assert tuple(mallory.ask(Describe(windows.id_at_location))["shape"]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda peer, n, x: peer.run("zeros", n),
+        lambda peer, n, x: peer.run("arange", n),
+        lambda peer, n, x: peer.run("ones", [n, 2]),
+        lambda peer, n, x: peer.run("repeat", x, n),
+        lambda peer, n, x: peer.run("expand_dims", x, n),
+        lambda peer, n, x: peer.run("sum", x, n),
+        lambda peer, n, x: peer.run("reshape", x, (n, 18)),
+        lambda peer, n, x: peer.run("split", x, n),
+        lambda peer, n, x: peer.run("resize", x, n),
+        lambda peer, n, x: peer.run("fft.fft", x, n),
+        lambda peer, n, x: peer.run("pad", x, n),
+        lambda peer, n, x: peer.run("diff", x, n=n),
+        lambda peer, n, x: peer.run("ndarray.diagonal", x, n),
+        lambda peer, n, x: peer.run("min_scalar_type", n),
+        lambda peer, n, x: peer.run("ndarray.__getitem__", x, slice(None, n)),
+    ],
+)
+def test_a_secret_whole_number_in_an_array_is_no_size(
+    numpy_hook: Any, carol: Any, serialize: bool, ask: Callable[..., Any]
+) -> None:
+    mallory = Peer(numpy_hook, carol, serialize)
+    number = private(carol, "owner", numpy_hook.array(2))
+    own = mallory.give(np.ones((6, 6)))
+
+    with pytest.raises((ValueRefusedError, SerdeError)):
+        ask(mallory, mallory.pointer(number), own)
+
+
+# --- policies that let little or nothing leave
+
+
+def test_a_peer_does_not_publish_what_it_may_not_have(bob: Any, mallory: Peer) -> None:
+    bob.policy = permissions.only_published
+    other = torch.tensor(SECRETS).send(bob)
+    pointer = mallory.pointer(other.id_at_location)
+
+    with pytest.raises(GetNotPermittedError):
+        mallory.ask(Tag(other.id_at_location, publish=True))
+    with pytest.raises(GetNotPermittedError):
+        mallory.ask(Tag(mallory.compute("Tensor.clone", pointer).id_at_location, ("#mine",), publish=True))
+
+    assert mallory.is_refused(pointer)
+    assert bob.search("#mine") == []
+
+
+@pytest.mark.parametrize("way", ["copy_", "out", "by position", "gradient", "own"])
+def test_what_was_published_does_not_carry_other_things_out(bob: Any, mallory: Peer, way: str) -> None:
+    published = torch.zeros(3, requires_grad=way == "gradient").publish(bob)
+    own = mallory.give(torch.zeros(3), publish=True) if way == "own" else mallory.pointer(published.id_at_location)
+    bob.policy = permissions.only_published
+    other = mallory.pointer(torch.tensor(SECRETS).send(bob, garbage_collect_data=False).id_at_location)
+
+    if way in ("copy_", "own"):
+        mallory.run("Tensor.copy_", own, other)
+    elif way == "out":
+        mallory.run("add", other, 0, out=own)
+    elif way == "by position":
+        mallory.run("functional.norm", other, 2, None, False, mallory.compute("Tensor.__getitem__", own, 0))
+    else:
+        mallory.run("Tensor.backward", mallory.compute("Tensor.sum", mallory.compute("Tensor.mul", own, other)))
+
+    assert mallory.is_refused(own)
+    if way == "own":
+        with pytest.raises(GetNotPermittedError):
+            mallory.ask(Tag(own.id_at_location, publish=True))
+
+
+# --- pointers in unexpected places, and messages in unexpected order
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda peer, p: Run("torch", "torch.Tensor.add", (p, Placed(p.id_at_location)), {}, 7),
+        lambda peer, p: Run("torch", "torch.Tensor.add", (p, Named("max", (p,))), {}, 7),
+        lambda peer, p: Run("torch", "torch.Tensor.add", (p, Fetch(p.id_at_location)), {}, 7),
+        lambda peer, p: Run("torch", "torch.Tensor.add", ([[p]],), {"other": {"a": p}}, 7),
+        lambda peer, p: Run("torch", "torch.Tensor.add", (), {"self": p, "other": p}, 7),
+        lambda peer, p: Run("torch", "torch.Tensor.add", (p, p), {"op": p, "args": p, "worker": p}, 7),
+        lambda peer, p: Run("torch", "torch.Tensor.add", (p, frozenset({p})), {}, 7),
+        lambda peer, p: Run("torch", "torch.Tensor.add", (p, {p: p}), {}, 7),
+        lambda peer, p: Run("torch", "torch.Tensor.add", (p, 1), {}, 7, (p, p, p)),
+        lambda peer, p: Run("torch", "torch.Tensor.add", (p, 1), {}, 7, ()),
+        lambda peer, p: Run("torch", "torch.Tensor.add", (p, 1), {}, 7, (True, True, "float64")),
+        lambda peer, p: Run("torch", "torch.Tensor.add", (p, peer.worker), {}, 7),
+        lambda peer, p: Run("torch", "torch.Tensor.tolist", (p,), {}, 7),
+        lambda peer, p: Run("torch", "torch.Tensor.__class__", (p,), {}, 7),
+        lambda peer, p: Run("torch", "os.system", ("true",), {}, 7),
+        lambda peer, p: Run("os", "os.system", ("true",), {}, 7),
+        lambda peer, p: Run(
+            "torch", "torch.Tensor.add", (peer.pointer(p.id_at_location, point_to_attr="child"),), {}, 7
+        ),
+        lambda peer, p: Run(
+            "torch", "torch.Tensor.add", (peer.pointer(p.id_at_location, point_to_attr="__dict__"),), {}, 7
+        ),
+        lambda peer, p: Fetch(p.id_at_location, "_syft_owner"),
+        lambda peer, p: Fetch(p.id_at_location, "child"),
+        lambda peer, p: Fetch(p.id_at_location, ""),
+        lambda peer, p: Describe(p.id_at_location, "child"),
+        lambda peer, p: Forward(p.id_at_location, "child", peer.target, 7, True),
+        lambda peer, p: Call(p.id_at_location, (p,), {}, 7),
+        lambda peer, p: GetBack(p.id_at_location),
+        lambda peer, p: Placed(p.id_at_location),
+        lambda peer, p: Named("max", (p,)),
+        lambda peer, p: Store(p.id_at_location, torch.zeros(3)),
+        lambda peer, p: Store(7, "text"),
+        lambda peer, p: Store(7, peer.target),
+        lambda peer, p: Store(7, [torch.zeros(3)]),
+        lambda peer, p: Store(7, None),
+        lambda peer, p: Store(7, ObjectWrapper(print)),
+        lambda peer, p: Store(7, torch.zeros(3), False, 5),
+        lambda peer, p: Fetch(p.id_at_location, None, True, "owner"),
+        lambda peer, p: Fetch(-1),
+        lambda peer, p: Fetch(2**200),
+        lambda peer, p: Fetch(str(p.id_at_location)),
+        lambda peer, p: Forward(p.id_at_location, None, "bob", 7),
+        lambda peer, p: Forward(p.id_at_location, None, 5, 7),
+        lambda peer, p: SendOn(p.id_at_location, peer.worker),
+        lambda peer, p: Lease((p.id_at_location, -1)),
+        lambda peer, p: Tag(-1, ("#a",)),
+    ],
+)
+def test_no_odd_message_brings_a_value_out_or_harms_the_worker(
+    bob: Any, mallory: Peer, secret: Any, place: Callable[..., Message]
+) -> None:
+    default = torch.get_default_dtype()
+    before = bob.objects_count
+    message = place(mallory, secret)
+
+    with sy.trace() as trace, pytest.raises(Exception) as caught:  # noqa: PT011  # whatever it is, it tells nothing
+        mallory.ask(message)
+
+    told = [str(caught.value), repr(caught.value), str(caught.value.__cause__), str(trace), trace._repr_html_()]
+    assert not any(digits in text for text in told for digits in DIGITS)
+    assert bob.objects_count == before
+    assert torch.get_default_dtype() is default
+    assert torch.is_grad_enabled()
+    assert (torch.ones(2).send(bob) + 1).get().tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("id", [None, 1.5, (1,), True, b"x"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        lambda odd: Fetch(odd),
+        lambda odd: Store(odd, torch.zeros(1)),
+        lambda odd: Describe(odd),
+        lambda odd: Run("torch", "torch.Tensor.add", (torch.ones(1), 1), {}, odd),
+        lambda odd: Release((odd,)),
+        lambda odd: Lease((odd,)),
+        lambda odd: Tag(odd, ("#x",)),
+        lambda odd: Call(odd, (), {}, 1),
+        lambda odd: SendOn(odd, None),
+        lambda odd: GetBack(odd),
+    ],
+)
+def test_ids_that_are_none_are_refused_before_anything_happens(hook: Any, id: Any, message: Any) -> None:
+    bob = VirtualWorker(hook, id="bob", serialize=True)
+
+    with pytest.raises(SerdeError, match=r"cannot read a \w+: its \w+ has a wrong type"):
+        bob.ask(message(id), hook.local_worker)
+    assert (bob.objects_count, bob.stats.messages) == (0, 0)
+
+
+def test_what_others_stored_cannot_be_replaced(bob: Any, mallory: Peer) -> None:
+    p = torch.ones(3).send(bob)
+
+    for message in (
+        Store(p.id_at_location, torch.zeros(3)),
+        Forward(mallory.give(torch.zeros(3)).id_at_location, None, bob, p.id_at_location, True),
+        Run("torch", "torch.zeros", (3,), {}, p.id_at_location),
+        Run("torch", "torch.chunk", (mallory.give(torch.zeros(2)), 2), {}, p.id_at_location - 1),
+    ):
+        with pytest.raises(IdNotUniqueError):
+            mallory.ask(message)
+    assert p.get().tolist() == [1.0, 1.0, 1.0]
+
+
+def test_results_of_a_call_are_kept_all_or_none(bob: Any, mallory: Peer) -> None:
+    bob.load_data([ObjectWrapper(lambda x: (x, x + 1), id="twice")])
+    p = torch.ones(3).send(bob)
+    before = bob.objects_count
+
+    with pytest.raises(IdNotUniqueError):
+        mallory.ask(Call("twice", (torch.zeros(2),), {}, p.id_at_location - 1))
+    assert bob.objects_count == before
+
+
+def test_a_bad_object_does_not_spoil_searches(bob: Any, mallory: Peer) -> None:
+    torch.ones(3).tag("#mnist").publish(bob)
+
+    with pytest.raises(NotRegisteredError):
+        mallory.ask(Store(7, "a text"))
+    with pytest.raises(ObjectNotFoundError):
+        mallory.ask(Tag(7, ("#mnist",)))
+
+    assert len(bob.search("#mnist")) == 1
+
+
+# --- going in circles, and round others
+
+
+def test_a_pointer_to_itself_harms_nobody(bob: Any, mallory: Peer, hook: Any) -> None:
+    mallory.ask(Store(5, hook.attributes.wrapper(mallory.pointer(5))))
+
+    with pytest.raises((RecursionError, SyftError)):
+        mallory.run("Tensor.add", mallory.pointer(5), 1)
+    for _ in range(2):
+        with contextlib.suppress(RecursionError, SyftError):
+            mallory.ask(GetBack(5))
+
+    assert (torch.ones(2).send(bob) + 1).get().tolist() == [2.0, 2.0]
+    assert "bob" in repr(bob)
+    assert bob._repr_html_()
+
+
+def test_sending_on_in_circles_ends(bob: Any, alice: Any, mallory: Peer) -> None:
+    p = mallory.give(torch.ones(2))
+    for _ in range(5):
+        mallory.ask(SendOn(p.id_at_location, alice))
+        mallory.ask(SendOn(p.id_at_location, alice))
+        mallory.ask(SendOn(p.id_at_location, bob))
+        mallory.ask(GetBack(p.id_at_location))
+
+    while isinstance(getattr(bob.get_obj(p.id_at_location), "child", None), PointerTensor):
+        mallory.ask(GetBack(p.id_at_location))
+    assert mallory.ask(Fetch(p.id_at_location)).tolist() == [1.0, 1.0]
+    assert (bob.objects_count, alice.objects_count) == (0, 0)
+
+
+def test_a_worker_that_may_have_it_is_no_way_to_it(bob: Any, alice: Any, mallory: Peer, hook: Any) -> None:
+    """Alice may have the secret; a peer lets her fetch it, and gets nothing of it from her."""
+    id = private(bob, "alice", torch.tensor(SECRETS))
+    mallory.ask(Store(5, hook.attributes.wrapper(mallory.pointer(id))), alice)
+    mallory.ask(GetBack(5), alice)
+
+    copied = mallory.pointer(5, alice)
+    assert mallory.is_refused(copied, alice)
+    mallory.ask(Run("torch", "torch.Tensor.add", (copied, 1), {}, 6), alice)
+    assert mallory.is_refused(mallory.pointer(6, alice), alice)
+
+
+def test_forwarding_to_itself_keeps_the_restriction(mallory: Peer, secret: Any, bob: Any) -> None:
+    mallory.ask(Forward(secret.id_at_location, None, bob, 5, True))
+
+    assert mallory.is_refused(mallory.pointer(5))
+
+
+# --- everything that shows something
+
+
+def test_nothing_that_shows_something_shows_a_secret(bob: Any, mallory: Peer, secret: Any, caplog: Any) -> None:
+    caplog.set_level(0)
+    bob.log_msgs = True
+    bob.load_data([ObjectWrapper(lambda x: x.sum(), id="sum"), ObjectWrapper(lambda x: [x.tolist()], id="tell")])
+    owner = current_worker()
+    owner.user = "owner"
+    shown: list[Any] = []
+    with sy.trace() as trace:
+        total = mallory.compute("Tensor.sum", secret)
+        named = mallory.ask(Call("sum", (secret,), {}, 77))
+        for ask in (
+            lambda: mallory.ask(Call("tell", (secret,), {}, 78)),
+            lambda: mallory.ask(Call("sum", (secret, secret), {}, 79)),
+            lambda: mallory.run("Tensor.view", secret, 86),
+            lambda: mallory.run("Tensor.item", total),
+            lambda: mallory.run("bernoulli", secret),
+            lambda: mallory.run("Tensor.__getitem__", mallory.give(torch.ones(1)), secret.id_at_location),
+            lambda: mallory.ask(Fetch(secret.id_at_location)),
+        ):
+            with pytest.raises(Exception) as caught:  # noqa: PT011  # the type does not matter here
+                ask()
+            shown += [caught.value, caught.value.__cause__, caught.value.__context__]
+        (found,) = bob.search(str(secret.id_at_location))
+        shown += [named, mallory.ask(Describe(secret.id_at_location)), mallory.ask(Search((secret.id_at_location,)))]
+        shown += [found, found.child, found.copy(), found.copy().get()]
+    shown += [trace, trace.events, trace.summary(), bob, bob.stats, bob.ledger, list(bob.ledger), bob.msg_history]
+    shown += [bob.object_store, caplog.text]
+    texts = [show(thing) for thing in shown for show in (str, repr, "{}".format)]
+    texts += [thing._repr_html_() for thing in shown if hasattr(type(thing), "_repr_html_")]
+    texts += [trace.svg(), bob.get_obj(secret.id_at_location)._repr_html_(), repr(bob.get_obj(secret.id_at_location))]
+
+    assert not [text for text in texts for digits in DIGITS if digits in text]
+    assert len(bob.ledger) == 1
