@@ -119,8 +119,8 @@ class NumpyAttributes(FrameworkAttributes):
         return tensor.base is not None
 
     def form_of(self, tensor: Any) -> Form | None:
-        """Return the form of an array."""
-        return form(tensor.shape, tensor.strides, tensor.dtype)
+        """Return the form of an array of anything but Python objects."""
+        return None if tensor.dtype.hasobject else form(tensor.shape, tensor.strides, tensor.dtype)
 
     def form_of_copy(self, tensor: Any) -> Form | None:
         """Return the form of a copy of an array whose strides are the usual ones."""

@@ -178,6 +178,10 @@ class TorchAttributes(FrameworkAttributes):
         gradient = tensor.grad
         return gradient is None or (sys.getrefcount(gradient) <= _ONLY_A_GRADIENT and _has_own_storage(gradient))
 
+    def is_shared(self, tensor: Any) -> bool:
+        """Say whether another tensor shows the storage of this one."""
+        return tensor.layout is torch.strided and _users_of_storage(tensor) > _ONE_USER
+
     def modes(self) -> tuple[Any, ...]:
         """Return grad mode, inference mode and default dtype."""
         return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype()
@@ -272,12 +276,15 @@ def _has_own_storage(tensor: Any) -> bool:
     """Say whether torch made the storage of a tensor, and no other tensor or array shows it."""
     if tensor.layout is not torch.strided:
         return False
+    return _users_of_storage(tensor) <= _ONE_USER and bool(tensor.untyped_storage().resizable())
+
+
+def _users_of_storage(tensor: Any) -> int:
     storage = tensor.untyped_storage()
-    return bool(_storage_users(storage._cdata) <= _ONE_USER and storage.resizable())
+    return int(torch._C._storage_Use_Count(storage._cdata))
 
 
-_storage_users: Callable[[Any], int] = torch._C._storage_Use_Count
-_ONE_USER = _storage_users(torch.empty(1).untyped_storage()._cdata)
+_ONE_USER = _users_of_storage(torch.empty(1))
 
 
 def _references_to_gradient() -> int:

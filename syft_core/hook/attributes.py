@@ -255,6 +255,10 @@ class FrameworkAttributes:
         """Say whether nothing else refers to the memory of a plain tensor, and it has no history."""
         return False
 
+    def is_shared(self, tensor: Any) -> bool:
+        """Say whether another tensor may show the memory of a plain tensor."""
+        return True
+
     def modes(self) -> tuple[Any, ...]:
         """Return the settings of the caller that change what an operation does, to be sent along with it."""
         return ()

@@ -182,7 +182,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     def _form(self, name: str) -> Any:
         known = self.known_form
-        return self._ask_form()[name] if known is None else getattr(known, name)
+        return self._ask_form().get(name) if known is None else getattr(known, name)
 
     def _ask_form(self) -> Any:
         self.require_alive()

@@ -284,8 +284,9 @@ class _Gradient(NamedTuple):
 
 
 def _run_backward(worker: Any, parents: list[Stored], compute: Compute) -> Any:
-    entries = [(entry, _version(entry.value)) for entry in worker.object_store.learning.values()]
-    before = _gradients(worker.object_store.learning.values())
+    learners = worker.object_store.learners()
+    entries = [(entry, _version(entry.value)) for entry in learners]
+    before = _gradients(learners)
     try:
         result = compute()
     finally:  # What fails may have changed some gradients before.

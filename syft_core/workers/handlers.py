@@ -230,14 +230,22 @@ def release(worker: Any, message: Release, sender: Any) -> None:
 
 
 def describe(worker: Any, message: Describe, sender: Any) -> dict[str, Any] | None:
-    """Say what form an object has; its strides only where nothing but plain data can answer for it."""
+    """Say what form an object has.
+
+    Strides are said only of plain data and layers that leave it as it is, for which the form says all that matters;
+    a plain tensor of an unusual kind has a dtype that may not travel.
+    """
     value = attribute(worker.object_store.entry(message.id).value, message.attr)
     if value is None:
         return None
-    told = {name: getattr(value, name, None) for name in ("shape", "dtype", "device", "requires_grad", "is_leaf")}
     plain = plain_below(value)
     form = None if plain is None else framework_of(plain).form_of(plain)
+    names = ("shape", "requires_grad", "is_leaf") if plain is not None and form is None else _TOLD
+    told = {name: getattr(value, name, None) for name in names}
     return {**told, "strides": None if form is None else form.strides}
+
+
+_TOLD = ("shape", "dtype", "device", "requires_grad", "is_leaf")
 
 
 def tag(worker: Any, message: Tag, sender: Any) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
+from syft_core.hook.dispatch import framework_of, plain_below
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.tensors.private import allowed_users_of
 
@@ -125,7 +126,7 @@ class ObjectStore:
         """Drop an object and remember why."""
         entry = self.entry(id)
         del self._entries[id]
-        self.learning.pop(id, None)
+        self._stop_learning(id)
         self._unindex(id, entry)
         self._ended[id] = f"{why} at {_clock(time.time())}"
         if len(self._ended) > MOST_REMEMBERED:
@@ -142,10 +143,26 @@ class ObjectStore:
             if entry is not None and entry.release(holder):
                 del entries[id]
                 if id in learning:
-                    del learning[id]
+                    self._stop_learning(id)
                 self._released.append((id, now))
                 if entry.tags:
                     self._unindex(id, entry)
+
+    def learners(self) -> list[Stored]:
+        """Return what may get gradients: objects, and those that are gone but whose gradients still are shown here."""
+        for id in [id for id in self.learning if id not in self._entries]:
+            self._stop_learning(id)
+        return list(self.learning.values())
+
+    def _stop_learning(self, id: int | str) -> None:
+        """Forget an object that is gone, unless another one here shows its gradient: that may still change."""
+        entry = self.learning.get(id)
+        if entry is None:
+            return
+        plain = plain_below(entry.value)
+        gradient = plain.grad if getattr(plain, "is_leaf", False) else None
+        if gradient is None or not framework_of(plain).is_shared(gradient):
+            del self.learning[id]
 
     def tag(self, id: int | str, tags: Iterable[str], description: str | None = None) -> None:
         """Add tags and a description to an object."""

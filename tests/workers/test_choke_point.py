@@ -105,7 +105,7 @@ def test_what_reveals_values_is_refused_at_both_ends(surface: Any, serialize: bo
 
 
 def test_with_consent_every_value_read_is_a_line_in_the_ledger(surface: Any) -> None:
-    remote = RemoteSurface(surface, HEADS[surface.name], private=False, serialize=False)
+    remote = RemoteSurface(surface, HEADS[surface.name], kind="pointer", serialize=False)
     ledger, answered = remote.worker.ledger, set()
     for op in surface.ops:
         for case in remote.cases(op) if op.reveals else ():
@@ -125,7 +125,7 @@ def test_with_consent_every_value_read_is_a_line_in_the_ledger(surface: Any) -> 
 
 
 def test_consent_does_not_open_what_is_private(surface: Any) -> None:
-    remote = RemoteSurface(surface, HEADS[surface.name], private=True, serialize=False)
+    remote = RemoteSurface(surface, HEADS[surface.name], kind="private", serialize=False)
     tried = 0
     with revealing("curiosity"):
         for op in surface.ops:
@@ -139,9 +139,9 @@ def test_consent_does_not_open_what_is_private(surface: Any) -> None:
     assert len(remote.worker.ledger) == 0
 
 
-def test_consent_is_nothing_that_a_worker_knows_of(surface: Any) -> None:
+def test_consent_is_nothing_that_a_worker_knows_of(surface: Any, serialize: bool) -> None:
     with revealing("a message of its own making"):
-        test_what_reveals_values_is_refused_at_both_ends(surface)
+        test_what_reveals_values_is_refused_at_both_ends(surface, serialize)
 
 
 @pytest.fixture

@@ -137,14 +137,26 @@ def test_a_gradient_through_a_view_whose_base_is_gone_stays(mallory: Peer, secre
         mallory.run("Tensor._base.__get__", view)
 
 
-@pytest.mark.parametrize("hold", ["getter", "view"])
+@pytest.mark.parametrize("attribute", ["grad", "data"])
+def test_an_attribute_is_pointed_to_and_never_becomes_an_object_itself(mallory: Peer, attribute: str) -> None:
+    leaf = mallory.give(torch.ones(3, requires_grad=True))
+
+    with pytest.raises(ValueRefusedError):
+        mallory.run(f"Tensor.{attribute}.__get__", leaf)
+
+
+@pytest.mark.parametrize("hold", ["view", "view of a view", "setter"])
 def test_a_gradient_that_is_held_by_itself_becomes_private(mallory: Peer, secret: Any, hold: str) -> None:
     leaf = mallory.give(torch.ones(3, requires_grad=True))
     mallory.run("Tensor.backward", mallory.compute("Tensor.sum", leaf))
-    if hold == "getter":
-        held = mallory.compute("Tensor.grad.__get__", leaf)
+    if hold == "setter":
+        held = mallory.give(torch.ones(3))
+        mallory.run("Tensor.grad.__set__", leaf, held)
     else:
         held = mallory.compute("Tensor.view", mallory.pointer(leaf.id_at_location, point_to_attr="grad"), 3)
+        if hold == "view of a view":
+            first, held = held, mallory.compute("Tensor.view", held, 3)
+            mallory.ask(Release((first.id_at_location,)))
     used = mallory.compute("Tensor.mul", leaf, 1)
     mallory.ask(Release((leaf.id_at_location,)))
 
