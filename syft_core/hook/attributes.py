@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from syft_core.exceptions import OperationNotAllowedError, PluginError
@@ -92,7 +93,7 @@ class Op:
     local: bool = False
     """The operation makes sense only where the data is: it takes code, shares memory or names a file."""
 
-    @property
+    @cached_property
     def attr(self) -> str:
         """The name under which a tensor or a module has it: ``add_`` of ``torch.Tensor.add_``."""
         parts = self.name.split(".")

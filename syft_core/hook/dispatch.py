@@ -50,7 +50,7 @@ def dispatch(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         road = _roads.get(key)
         answer, plan = road if road is not None else _find_road(key, op, args, kwargs)
         return op.run(*args, **kwargs) if answer is None else answer(op, plan, args, kwargs)
-    key = (op, *map(type, args))
+    key = (op, type(args[0]), type(args[1])) if len(args) == 2 else (op, *map(type, args))
     road = _roads.get(key)
     answer, plan = road if road is not None else _find_road(key, op, args, kwargs)
     return op.run(*args) if answer is None else answer(op, plan, args, kwargs)
@@ -94,8 +94,7 @@ def forward(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     A result, or a part of one, that *is* an argument is the caller's own object again: operations in place, ``out=``
     and ``x.contiguous()`` keep the identity they have without layers.
     """
-    layer = plan.layer
-    attributes = _NO_ATTRIBUTES if layer.rank == HEAD else attributes_of(op.name, plan, args, kwargs)
+    attributes = _NO_ATTRIBUTES if plan.layer.rank == HEAD else attributes_of(op.name, plan, args, kwargs)
     new_args = plan.args(args)
     new_kwargs = plan.kwargs(kwargs) if plan.kwargs is not None else kwargs
     result = dispatch(op, new_args, new_kwargs)
@@ -109,6 +108,20 @@ def forward(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if is_flat(type(result)):
         return wrapped
     return _with_aliases(wrapped, result, (args, kwargs), (new_args, new_kwargs))
+
+
+def _forward_below_head(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Do what ``forward`` does for the common call on wrappers, which has neither keywords nor attributes."""
+    if kwargs or op.reveals:
+        return forward(op, plan, args, kwargs)
+    new_args = plan.args(args)
+    result = dispatch(op, new_args, kwargs)
+    if result is new_args[0]:
+        return args[0]
+    wrapped = wrap_response(op.name, result, plan.layer, _NO_ATTRIBUTES)
+    if is_flat(type(result)):
+        return wrapped
+    return _with_aliases(wrapped, result, (args, kwargs), (new_args, kwargs))
 
 
 _NO_ATTRIBUTES: Mapping[str, Any] = {}
@@ -184,7 +197,7 @@ def _answer_of(layer: Any, op: Op) -> Answer | None:
         return None
     answer = _answers.get((layer, op))
     if answer is None:
-        answer = forward
+        answer = _forward_below_head
         if layer.rank != HEAD:
             answer = _announced(layer, op, _rule_answer(layer, op) or _handle_answer(layer) or forward)
         if len(_answers) >= PLAN_LIMIT:
@@ -285,6 +298,9 @@ def plain_below(value: Any) -> Any:
 
 def framework_of(tensor: Any) -> FrameworkAttributes:
     """Return the framework in which the chain under ``tensor`` ends."""
+    plain = _frameworks_of_types.get(type(tensor))
+    if plain is not None:
+        return plain
     own = getattr(tensor, "framework", None)
     while own is None and (child := getattr(tensor, "child", None)) is not None:
         tensor = child
@@ -292,4 +308,10 @@ def framework_of(tensor: Any) -> FrameworkAttributes:
     found: FrameworkAttributes | None = own or resolve(frameworks, type(tensor))
     if found is None:
         raise frameworks.lacks(type(tensor))
+    if own is None and is_framework_tensor(type(tensor)):
+        _frameworks_of_types[type(tensor)] = found
     return found
+
+
+_frameworks_of_types: dict[type, FrameworkAttributes] = {}
+when_forgetting(_frameworks_of_types.clear)

@@ -242,8 +242,8 @@ def attached_hooks() -> list[FrameworkHook]:
 
 def current_hook() -> FrameworkHook | None:
     """Return the hook that was attached last, or None."""
-    hooks = attached_hooks()
-    return hooks[-1] if hooks else None
+    attached = FrameworkHook._attached
+    return attached[next(reversed(attached))].first if attached else None
 
 
 def attached_hook(name: str) -> FrameworkHook | None:
@@ -254,5 +254,5 @@ def attached_hook(name: str) -> FrameworkHook | None:
 
 def current_worker() -> Any:
     """Return the local worker of the current hook, or None."""
-    hook = current_hook()
-    return hook.local_worker if hook else None
+    attached = FrameworkHook._attached
+    return attached[next(reversed(attached))].first.local_worker if attached else None

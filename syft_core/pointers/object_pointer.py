@@ -162,6 +162,5 @@ class ObjectPointer(Identified):
         return f"[{type(self).__name__} | {owner}:{self.id} -> {place}]"
 
 
-def new_id() -> int:
-    """Return an id for an object that a command is about to make; the next ones are free as well."""
-    return ID_PROVIDER.pop()
+new_id = ID_PROVIDER.pop
+"""Returns an id for an object that a command is about to make; the next ones are free as well."""

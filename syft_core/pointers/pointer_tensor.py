@@ -75,8 +75,8 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         sent, sent_kwargs = (args, kwargs) if not plain else _with_copies(op, pointer, args, kwargs)
         message = Run(framework.ALIAS, op.name, sent, sent_kwargs, new_id())
         reply = pointer._location.ask(message, pointer._syft_owner)
-        if (special or kwargs) and (changed := _changed_by(op, pointer, args, kwargs)) is not None:
-            return changed
+        if reply is None:
+            return _changed_by(op, pointer, args, kwargs)
         forms: Any = ()
         if signature is not None and (state := framework.state()) is not None:
             forms = results_known.get((signature, state))
@@ -210,7 +210,8 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     def has_gradient(self) -> bool:
         """Say whether the object has a gradient; ask only when that may have changed."""
         location = self._location
-        self.require_alive()
+        if self.gone is not None:
+            self.require_alive()
         if self._gradient_seen != location.gradients_changed:
             told = location.ask(Describe(self._id_at_location, "grad"), self._syft_owner)
             self._gradient = None if told is None else _form_told(told) or told
@@ -252,7 +253,7 @@ def _fact(op: Op, pointer: PointerTensor, signature: Any, args: tuple[Any, ...])
 
 
 def _changed_by(op: Op, pointer: PointerTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what an operation has changed in place of results, or None where it has results."""
+    """Return what an operation without results has changed, if that is what it returns."""
     if op.inplace:
         return args[0]
     if op.spelling == "setter" and op.attr == "grad" and pointer.whole is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from syft_core.exceptions import WorkerError, WorkerIdTakenError, WorkerNotFoundError
 from syft_core.hook.attributes import FrameworkAttributes
-from syft_core.hook.hook import attached_hook
+from syft_core.hook.hook import FrameworkHook, attached_hook
 from syft_core.ids import IdProvider
 from syft_core.messages import Fetch, FetchAll, Message, Run, Search
 from syft_core.pictures import worker_html
@@ -185,10 +185,10 @@ class BaseWorker:
 
     def attributes_of(self, framework: str) -> FrameworkAttributes:
         """Return the op table of a framework that is hooked here."""
-        hook = attached_hook(framework)
-        if hook is None:
+        attachment = FrameworkHook._attached.get(framework)
+        if attachment is None:
             raise WorkerNotFoundError(f"cannot run {framework} on worker {self.id!r}: it is not hooked there; hook it")
-        return hook.attributes
+        return attachment.first.attributes
 
     def is_framework_supported(self, framework: str) -> bool:
         """Say whether a framework is hooked here, so that its operations can run."""

@@ -6,7 +6,7 @@ come here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from syft_core.exceptions import SyftError, ValueRefusedError
@@ -193,14 +193,22 @@ def _end(value: Any) -> Any:
 
 
 def _version(value: Any) -> int | None:
-    """Return how often a tensor was changed, or None where that is not counted though it may have been.
-
-    numpy does not count, and does not change arguments unless its name or ``out`` says so.
-    """
+    """Return how often a tensor was changed, or None where that is not counted though it may have been."""
     end = _end(value)
-    if end is None:
+    return 0 if end is None else _count(end)
+
+
+def _count(end: Any) -> int | None:
+    """Return how often a plain tensor was changed.
+
+    Tensors of inference mode do not count; numpy does not either, but changes nothing without saying so.
+    """
+    try:
+        return end._version  # type: ignore[no-any-return]  # torch's own count
+    except RuntimeError:
+        return None
+    except AttributeError:
         return 0
-    return None if getattr(end, "is_inference", bool)() else getattr(end, "_version", 0)
 
 
 def _is_uncounted_target(parent: Stored, results: list[Any]) -> bool:
@@ -273,30 +281,40 @@ def _sharing(worker: Any, end: Any) -> list[Any]:
 # --- gradients
 
 
-class _Gradient(NamedTuple):
-    """The gradient of an object before a backward pass."""
+class _Learner(NamedTuple):
+    """An object before a backward pass, with its gradient, if it keeps one."""
 
     entry: Stored
     end: Any
-    value: Any
     version: int | None
+    grad: Any
+    grad_version: int | None
     copy: Any
+
+    def got_gradient(self) -> bool:
+        """Say whether it has another gradient now, or the same one was changed."""
+        grad = self.end.grad if self.keeps_gradient else None
+        return grad is not self.grad or (grad is not None and _count(grad) != self.grad_version)
+
+    @property
+    def keeps_gradient(self) -> bool:
+        """Whether a backward pass may give it a gradient."""
+        return _keeps_gradient(self.end)
 
 
 def _run_backward(worker: Any, parents: list[Stored], compute: Compute) -> Any:
-    learners = worker.object_store.learners()
-    entries = [(entry, _version(entry.value)) for entry in learners]
-    before = _gradients(learners)
+    before = [found for entry in worker.object_store.learners() if (found := _learner(entry)) is not None]
+    changed: list[_Learner] = []
     try:
         result = compute()
     finally:  # What fails may have changed some gradients before.
         worker.gradients_changed += 1
-        changed = [old for old in before if old.end.grad is not old.value or _version_of(old.end.grad) != old.version]
-        for old in changed:
+        for old in before:
+            if old.got_gradient():
+                changed.append(old)
+            elif _count(old.end) == old.version:  # It is no gradient itself either, of a tensor that is gone.
+                continue
             _change(worker, old.entry, lineage_of([old.entry, *parents]))
-        for entry, version in entries:  # A gradient may be an object of its own, whose tensor is not here any more.
-            if _version(entry.value) != version:
-                _change(worker, entry, lineage_of([entry, *parents]))
     for old in changed:
         if old.entry.origin is not None:
             _give_back(worker, old)
@@ -307,22 +325,18 @@ def _keeps_gradient(end: Any) -> bool:
     return getattr(end, "requires_grad", False) is True and (end.is_leaf or end.retains_grad)
 
 
-def _gradients(entries: Iterable[Stored]) -> list[_Gradient]:
-    found = []
-    for entry in entries:
-        end = _end(entry.value)
-        if _keeps_gradient(end):
-            grad = end.grad
-            kept = framework_of(end).copy(grad) if entry.origin is not None and grad is not None else None
-            found.append(_Gradient(entry, end, grad, _version_of(grad), kept))
-    return found
+def _learner(entry: Stored) -> _Learner | None:
+    end = _end(entry.value)
+    if end is None:
+        return None
+    grad = end.grad if _keeps_gradient(end) else None
+    if grad is None:
+        return _Learner(entry, end, _count(end), None, None, None)
+    copy = framework_of(end).copy(grad) if entry.origin is not None else None
+    return _Learner(entry, end, _count(end), grad, _count(grad), copy)
 
 
-def _version_of(grad: Any) -> int | None:
-    return None if grad is None else _version(grad)
-
-
-def _give_back(worker: Any, old: _Gradient) -> None:
+def _give_back(worker: Any, old: _Learner) -> None:
     """Send the gradient that an object just got to the object that it is a copy of; backward goes on there."""
     origin = old.entry.origin
     receiver = origin.location

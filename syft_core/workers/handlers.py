@@ -379,6 +379,8 @@ def keep_results(worker: Any, op: str, result: Any, first: int, holder: Any, lin
     cls = type(result)
     if is_framework_tensor(cls):
         return _keep(worker, result, first, holder, lineage)
+    if result is None:
+        return None
     if is_flat(cls):
         if build_rule(result):
             return _keep(worker, result, first, holder, lineage)

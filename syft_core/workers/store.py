@@ -140,7 +140,10 @@ class ObjectStore:
         while leases:
             id, holder = leases.popleft()
             entry = entries.get(id)
-            if entry is not None and entry.release(holder):
+            if entry is None:
+                continue
+            is_only = entry.leases == 1 and holder == entry.holder and not (entry.others or entry.published)
+            if is_only or entry.release(holder):
                 del entries[id]
                 if id in learning:
                     self._stop_learning(id)
