@@ -103,6 +103,14 @@ class Describe(Message):
 
 
 @dataclass(slots=True)
+class DescribeAll(Message):
+    """Say what forms several objects have, or the same attribute of each."""
+
+    ids: tuple[int | str, ...]
+    attr: str | None = None
+
+
+@dataclass(slots=True)
 class Tag(Message):
     """Add tags to an object, or a description; with ``publish`` keep it for good."""
 
@@ -175,6 +183,7 @@ MESSAGES: tuple[type[Message], ...] = (
     SendOn,
     GetBack,
     FetchAll,
+    DescribeAll,
 )
 FIRST_CODE = 300
 

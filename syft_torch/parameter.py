@@ -48,6 +48,10 @@ def send_in_place(tensors: Sequence[Any], worker: Any) -> None:
     except BaseException:
         relocate(away, fetched(None, "not all of its module could be sent"))
         raise
+    pointers = [tensor.child for tensor in tensors if type(tensor.child) is PointerTensor]
+    together = [weakref.ref(pointer) for pointer in pointers]
+    for pointer in pointers:
+        pointer._together = together
 
 
 def _send_in_place(tensor: Any, worker: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from syft_core.exceptions import NotCollocatedError, ValueRefusedError
@@ -11,7 +13,7 @@ from syft_core.hook.dispatch import framework_of, plain_below
 from syft_core.hook.forms import Form, Forms, fact_of_form, form, is_constant, remember_result, results_known
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
-from syft_core.messages import Describe, Forward, GetBack, Placed, Run, SendOn
+from syft_core.messages import Describe, DescribeAll, Forward, GetBack, Placed, Run, SendOn
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.revealing import reveal
 from syft_core.tensors.abstract import AbstractTensor
@@ -41,6 +43,8 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     _gradient: Any = None
     """The form of the gradient of the object, or what else the worker said of it; None when there is no gradient."""
     _gradient_seen: int = -1
+    _together: Sequence[weakref.ref[PointerTensor]] = ()
+    """The pointers to tensors that were sent with this one, as parts of a module."""
 
     def __init__(self, location: Any = None, id_at_location: Any = None, framework: Any = None, **options: Any) -> None:
         ObjectPointer.__init__(self, location, id_at_location, **options)
@@ -213,10 +217,18 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         if self.gone is not None:
             self.require_alive()
         if self._gradient_seen != location.gradients_changed:
-            told = location.ask(Describe(self._id_at_location, "grad"), self._syft_owner)
-            self._gradient = None if told is None else _form_told(told) or told
-            self._gradient_seen = location.gradients_changed
+            self._ask_gradients()
         return self._gradient is not None
+
+    def _ask_gradients(self) -> None:
+        """Ask for the gradients of all that travel together, in one message."""
+        found = [ref() for ref in self._together]
+        others = [mate for mate in found if mate is not None and mate is not self and mate.gone is None]
+        mates = [self, *[mate for mate in others if mate._location is self._location]]
+        message = DescribeAll(tuple([mate._id_at_location for mate in mates]), "grad")
+        for mate, told in zip(mates, self._location.ask(message, self._syft_owner), strict=True):
+            mate._gradient = None if told is None else _form_told(told) or told
+            mate._gradient_seen = self._location.gradients_changed
 
 
 _special: dict[Op, bool] = {}

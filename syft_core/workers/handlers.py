@@ -17,6 +17,7 @@ from syft_core.hook.rules import build_rule, is_flat, leaves, map_leaves
 from syft_core.messages import (
     Call,
     Describe,
+    DescribeAll,
     Fetch,
     FetchAll,
     Forward,
@@ -235,7 +236,16 @@ def describe(worker: Any, message: Describe, sender: Any) -> dict[str, Any] | No
     Strides are said only of plain data and layers that leave it as it is, for which the form says all that matters;
     a plain tensor of an unusual kind has a dtype that may not travel.
     """
-    value = attribute(worker.object_store.entry(message.id).value, message.attr)
+    return _form_of(worker, message.id, message.attr)
+
+
+def describe_all(worker: Any, message: DescribeAll, sender: Any) -> list[dict[str, Any] | None]:
+    """Say what forms several objects have."""
+    return [_form_of(worker, id, message.attr) for id in message.ids]
+
+
+def _form_of(worker: Any, id: int | str, attr: str | None) -> dict[str, Any] | None:
+    value = attribute(worker.object_store.entry(id).value, attr)
     if value is None:
         return None
     plain = plain_below(value)
@@ -321,6 +331,7 @@ HANDLERS: dict[type[Message], Callable[[Any, Any, Any], Any]] = {
     Lease: lease,
     Release: release,
     Describe: describe,
+    DescribeAll: describe_all,
     Tag: tag,
     Search: search,
     Call: call,

@@ -16,6 +16,7 @@ from syft_core.hook.rules import leaves
 from syft_core.messages import (
     Call,
     Describe,
+    DescribeAll,
     Fetch,
     FetchAll,
     Forward,
@@ -305,6 +306,7 @@ _ABOUT: dict[type[Message], Callable[[Any], _About]] = {
     Lease: lambda message: ("lease", message.ids, ()),
     Release: lambda message: ("release", message.ids, ()),
     Describe: lambda message: ("ask the form", (_place(message.id, message.attr),), ()),
+    DescribeAll: lambda message: ("ask the forms", [_place(id, message.attr) for id in message.ids], ()),
     Tag: lambda message: ("tag", (message.id,), ()),
     SendOn: lambda message: (f"send on to {message.destination.id}", (message.id,), ()),
     GetBack: lambda message: ("get back", (message.id,), ()),

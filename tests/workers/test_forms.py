@@ -233,3 +233,19 @@ def test_a_gradient_that_was_sent_along_is_known(bob: Any) -> None:
     assert p.grad is not None
     assert p.grad.shape == (3,)
     assert len(bob.msg_history) == 1
+
+
+def test_a_step_of_training_asks_for_all_gradients_of_a_module_at_once(bob: Any) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1)).send(bob)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.rand(5, 3).send(bob)
+    bob.log_msgs = True
+    model(x).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+    kinds = [type(message).__name__ for message in bob.msg_history]
+    assert kinds.count("DescribeAll") == 1
+    assert set(kinds) == {"Run", "DescribeAll"}
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert len(bob.msg_history) == len(kinds)
