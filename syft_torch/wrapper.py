@@ -11,7 +11,7 @@ import torch
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, OpTable
 from syft_core.hook.dispatch import HEAD, dispatch
-from syft_core.hook.hook_args import NO_PLAN
+from syft_core.hook.plans import NO_PLAN
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.forwarding import Operators
 from syft_core.tensors.identity import show_head

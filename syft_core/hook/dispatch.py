@@ -13,15 +13,14 @@ from typing import Any, NamedTuple, NoReturn
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.hook_args import (
-    NO_PLAN,
     PLAN_LIMIT,
-    Plan,
     is_framework_tensor,
     nested_plan_for,
     plan_for,
     when_forgetting,
     wrap_response,
 )
+from syft_core.hook.plans import NO_PLAN, Plan
 from syft_core.hook.rules import is_flat, leaves, map_leaves, resolve
 from syft_core.registry import Registry
 

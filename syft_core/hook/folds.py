@@ -127,6 +127,34 @@ def fold_of(n: int) -> Callable[..., Any]:
     return _FOLDS.get(n, many_fold)
 
 
+def checked(expected: type, f: Slot) -> Slot:
+    """Let ``f`` see nothing but instances of exactly ``expected``."""
+
+    def slot(x: Any, **kwargs: Any) -> Any:
+        if type(x) is expected:
+            return f(x, **kwargs)
+        raise PlanMismatchError.slot(expected.__name__, type(x).__name__)
+
+    return slot
+
+
+def trusted(_expected: type, f: Slot) -> Slot:
+    """Take ``f`` as it is, where something else guarantees the type."""
+    return f
+
+
+def fold_exactly(fold: Callable[..., Any], slots: list[Slot], args: Any, **kwargs: Any) -> Any:
+    """Apply ``fold``, and refuse another number of arguments than it has slots."""
+    if len(args) != len(slots):
+        raise PlanMismatchError.arity(len(slots), len(args))
+    return fold(slots, args, **kwargs)
+
+
+def fold_into(container: Callable[[Any], Any], slots: list[Slot], items: Any, **kwargs: Any) -> Any:
+    """Apply the fold of ``slots`` exactly, and make a ``container`` of what they give."""
+    return container(fold_exactly(fold_of(len(slots)), slots, items, **kwargs))
+
+
 def one_layer(idx1: int) -> Getter:
     """Return a getter one level deep."""
     return lambda x: x[idx1]

@@ -13,7 +13,8 @@ from typing import Any
 from syft_core.exceptions import PureFrameworkTensorFoundError
 from syft_core.hook.attributes import COMPARATORS, OPERATORS, UNARY_OPERATORS, Op
 from syft_core.hook.dispatch import Answer, attributes_of, rewrap
-from syft_core.hook.hook_args import Plan, plan_for
+from syft_core.hook.hook_args import plan_for
+from syft_core.hook.plans import Plan
 
 
 class Module:

@@ -10,7 +10,7 @@ from syft_core.exceptions import MixedLayersError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import dispatch
-from syft_core.hook.hook_args import Plan
+from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.abstract import AbstractTensor

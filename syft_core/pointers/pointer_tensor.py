@@ -6,27 +6,20 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from syft_core.exceptions import NotCollocatedError, ValueRefusedError
+from syft_core.exceptions import ValueRefusedError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op
-from syft_core.hook.dispatch import framework_of, plain_below
-from syft_core.hook.forms import Form, Forms, fact_of_form, form, is_constant, remember_result, results_known
-from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.hook.rules import is_flat, leaves, map_leaves
+from syft_core.hook.dispatch import plain_below
+from syft_core.hook.forms import Form, Forms, fact_of_form, form, remember_result, results_known
+from syft_core.hook.rules import is_flat, map_leaves
 from syft_core.messages import Describe, DescribeAll, Forward, GetBack, Placed, Run, SendOn
+from syft_core.pointers.meeting import meeting_point, with_copies, with_forms
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.revealing import reveal
 from syft_core.tensors.abstract import AbstractTensor
 
 ATTRIBUTES = frozenset({"grad", "data"})
 """Attributes that are tensors of their own on the worker: pointed to, with ids that stay the same."""
-CHANGES_FIRST = frozenset(
-    {"__setitem__", "copyto", "place", "putmask", "put", "put_along_axis", "fill_diagonal", "at"}
-    | {"data", "grad", "requires_grad"}
-)
-"""Operations that change their first argument though their names do not say so."""
-CHANGES_ALL = frozenset({"_amp_foreach_non_finite_check_and_unscale"})
-"""Operations that change more than their first argument."""
 
 
 class PointerTensor(ObjectPointer, AbstractTensor):
@@ -69,14 +62,14 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     @classmethod
     def respond(cls, op: Op, _plan: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Send an operation to where its arguments are, and return pointers to its results."""
-        pointer, plain, signature = _meeting_point(op, args, kwargs)
+        pointer, plain, signature = meeting_point(cls, op, args, kwargs)
         framework = pointer.framework
         special = _special.get(op)
         if special is None:
             special = _special[op] = _is_special(op, framework)
-        if special and (answer := _answer_here(op, pointer, signature, args, kwargs)) is not _UNKNOWN:
+        if special and (answer := _answer_here(op, pointer, signature, args, kwargs)) is not _ELSEWHERE:
             return answer
-        sent, sent_kwargs = (args, kwargs) if not plain else _with_copies(op, pointer, args, kwargs)
+        sent, sent_kwargs = (args, kwargs) if not plain else with_copies(op, pointer, args, kwargs)
         message = Run(framework.ALIAS, op.name, sent, sent_kwargs, new_id())
         reply = pointer._location.ask(message, pointer._syft_owner)
         if reply is None:
@@ -85,7 +78,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         if signature is not None and (state := framework.state()) is not None:
             forms = results_known.get((signature, state))
             if forms is None:
-                forms = remember_result((signature, state), framework.infer(op, *_with_forms(args, kwargs)))
+                forms = remember_result((signature, state), framework.infer(op, *with_forms(cls, args, kwargs)))
         if type(reply) is Placed:
             return _pointer_beside(pointer, reply.id, forms[0] if forms else None)
         return reply if is_flat(type(reply)) else _pointers_for(reply, pointer, forms)
@@ -232,6 +225,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
 
 _special: dict[Op, bool] = {}
+_ELSEWHERE = object()
 
 
 def _is_special(op: Op, framework: FrameworkAttributes) -> bool:
@@ -241,7 +235,7 @@ def _is_special(op: Op, framework: FrameworkAttributes) -> bool:
 
 
 def _answer_here(op: Op, pointer: PointerTensor, signature: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Answer, or refuse, what needs no command; return ``_UNKNOWN`` for the rest."""
+    """Answer, or refuse, what needs no command; return ``_ELSEWHERE`` for what the worker must answer."""
     if op.reveals:
         return reveal(op, pointer, args, kwargs)
     if op.local:
@@ -250,7 +244,7 @@ def _answer_here(op: Op, pointer: PointerTensor, signature: Any, args: tuple[Any
         return _attribute(pointer, op.attr)
     if op.attr in pointer.framework.facts_of_form and op.spelling != "setter" and not kwargs:
         return _fact(op, pointer, signature, args)
-    return _UNKNOWN
+    return _ELSEWHERE
 
 
 def _fact(op: Op, pointer: PointerTensor, signature: Any, args: tuple[Any, ...]) -> Any:
@@ -259,7 +253,7 @@ def _fact(op: Op, pointer: PointerTensor, signature: Any, args: tuple[Any, ...])
         told = pointer._ask_form()
         form = _form_told(told) if told else None
         if form is None:
-            return told[op.attr] if told and op.attr in told else _UNKNOWN
+            return told[op.attr] if told and op.attr in told else _ELSEWHERE
         signature = (op, form, *args[1:])
     return fact_of_form(signature, lambda: pointer.framework.read_off(op, signature[1], args[1:]))
 
@@ -296,117 +290,6 @@ def _answer_beside(op: Op, pointer: PointerTensor) -> Any:
     if op.attr == "grad_fn" and pointer._form("is_leaf"):
         return None
     raise ValueRefusedError.only_local(op.name, pointer._location.id)
-
-
-def _meeting_point(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[PointerTensor, bool, Any]:
-    """Return the first pointer of a call, whether single numbers are here, and the signature of the call.
-
-    All tensors of a call must be on one worker; a plain tensor without dimensions is a number, and travels with the
-    command. The signature is what decides the forms of the results, or None where one of its parts is not known.
-    """
-    found: Any = None
-    known = True
-    signature: list[Any] = [op, *kwargs]
-    for arg in (*args, *kwargs.values()) if kwargs else args:
-        cls = type(arg)
-        if cls is PointerTensor and arg.gone is None and (arg.whole is None or arg.whole.gone is None):
-            if found is None:
-                found = arg
-                epoch = arg._location.forms_changed
-            elif arg._location is not found._location:
-                raise NotCollocatedError.between(op.name, found._location.id, arg._location.id)
-            form = arg._known if arg._seen == epoch else None
-            if form is None and (arg.whole is None or (form := arg.known_form) is None):
-                known = False
-            signature.append(form)
-        elif cls is int or arg is None:
-            signature.append(arg)
-        elif cls is float:
-            signature.append(float)
-        elif cls is bool or cls is str:
-            signature.append((cls, arg))
-        else:
-            return _meeting_point_of(op, args, kwargs)
-    return found, False, tuple(signature) if known else None
-
-
-def _meeting_point_of(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[PointerTensor, bool, Any]:
-    """Look for pointers everywhere in the arguments."""
-    found: Any = None
-    plain = large = False
-    for arg in leaves((args, kwargs)):
-        if type(arg) is PointerTensor:
-            if found is None:
-                found = arg
-            elif arg._location is not found._location:
-                raise NotCollocatedError.between(op.name, found._location.id, arg._location.id)
-            if arg.gone is not None or arg.whole is not None:
-                arg.require_alive()
-        elif not large and is_framework_tensor(type(arg)):
-            plain = True
-            large = len(arg.shape) > 0
-    if large and found is not None:
-        _require_pointer_target(op, found._location, args, kwargs)
-        raise NotCollocatedError.local(op.name, found._location.id)
-    return found, plain, None if op.inplace else _signature(op, args, kwargs)
-
-
-def _signature(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what decides the forms of the results: the forms of tensors, the types of numbers, all else as it is."""
-    parts = [_part_of_signature(arg) for arg in (*args, *kwargs.values())]
-    return None if _UNKNOWN in parts else (op, *kwargs, *parts)
-
-
-_UNKNOWN = object()
-
-
-def _part_of_signature(arg: Any) -> Any:
-    cls = type(arg)
-    if is_flat(cls):
-        return _leaf_of_signature(arg, cls)
-    if isinstance(arg, dict):
-        return _UNKNOWN
-    items = (arg.start, arg.stop, arg.step) if cls is slice else arg
-    parts = [_part_of_signature(item) for item in items]
-    return _UNKNOWN if _UNKNOWN in parts else (cls, *parts)
-
-
-def _leaf_of_signature(leaf: Any, cls: type) -> Any:
-    if cls is PointerTensor:
-        return leaf.known_form or _UNKNOWN
-    if cls is int or leaf is None:
-        return leaf
-    if cls is float or cls is complex:
-        return cls
-    if is_framework_tensor(cls):
-        return (cls, leaf.dtype, getattr(leaf, "requires_grad", False))
-    return (cls, leaf) if is_constant(leaf) else _UNKNOWN
-
-
-def _with_forms(args: Any, kwargs: Any) -> Any:
-    return map_leaves(lambda leaf: leaf.known_form if type(leaf) is PointerTensor else leaf, (args, kwargs))
-
-
-def _with_copies(op: Op, pointer: PointerTensor, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """Return the arguments with copies of the numbers among them, which a worker may keep."""
-    _require_pointer_target(op, pointer._location, args, kwargs)
-    copied = map_leaves(_copy_of_number, (args, kwargs))
-    return copied[0], copied[1]
-
-
-def _copy_of_number(leaf: Any) -> Any:
-    return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
-
-
-def _require_pointer_target(op: Op, location: Any, args: Any, kwargs: Any) -> None:
-    """Refuse to change a tensor of this process: the change would happen to a copy of it, elsewhere."""
-    target = kwargs.get("out")
-    if target is None and (op.inplace or op.operation in CHANGES_FIRST):
-        target = args[0] if args else next(iter(kwargs.values()))
-    if op.operation in CHANGES_ALL:
-        target = args
-    if any(is_framework_tensor(type(leaf)) for leaf in leaves(target)):
-        raise NotCollocatedError.change(op.name, location.id)
 
 
 def _pointers_for(reply: Any, pointer: PointerTensor, forms: Forms) -> Any:

@@ -24,7 +24,7 @@ class AbstractTensor(Identified, Forwarding):
     """
 
     rank: ClassVar[int] = MEANING
-    """Which layer comes off first when several types meet; see Note [Ranks] in ``hook_args``."""
+    """Which layer comes off first when several types meet; see Note [Ranks] in ``hook/ranks.py``."""
     rules: ClassVar[Mapping[str, Answer]] = {}
     """The operations that the type answers itself."""
     handle: ClassVar[Callable[..., Any] | None] = None

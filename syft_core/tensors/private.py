@@ -9,7 +9,8 @@ from syft_core.exceptions import OperationNotAllowedError, SendNotPermittedError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import HEAD, TRANSPARENT, dispatch, forward, framework_of
-from syft_core.hook.hook_args import Plan, is_framework_tensor
+from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import register_layer_codec

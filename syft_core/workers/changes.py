@@ -15,8 +15,8 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves
 from syft_core.messages import Run
+from syft_core.pointers.meeting import CHANGES_FIRST
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
-from syft_core.pointers.pointer_tensor import CHANGES_FIRST
 from syft_core.tensors.private import restricted
 from syft_core.workers.ledger import record
 from syft_core.workers.permissions import may_leave, require_permission, unless_private

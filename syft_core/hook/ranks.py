@@ -1,0 +1,70 @@
+"""Which types are layers, and which of them comes off first.
+
+Note [Ranks]
+~~~~~~~~~~~~
+One call may meet several layer types. The type of the highest ``rank`` comes off first: the wrapper that a user holds
+(2), then layers that only watch (1), then layers that change what a value means (0). Two different types of rank 0
+are refused: neither may look into the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syft_core.exceptions import MixedLayersError, PureFrameworkTensorFoundError
+from syft_core.hook.rules import forward_func, is_mapped, leaves, resolve
+
+
+def outermost_type(name: str, obj: Any) -> Any:
+    """Return the type of the layer in ``obj`` that comes off first, or None; see Note [Ranks]."""
+    return outermost_of(name, leaves(obj))
+
+
+def outermost_of(name: str, slots: list[Any]) -> Any:
+    """Return the type of the layer among ``slots`` that comes off first, or None."""
+    outermost: Any = None
+    highest = -1
+    for cls in dict.fromkeys(map(type, slots)):
+        rank = _rank(cls)
+        if rank > highest:
+            outermost, highest = cls, rank
+        elif rank == highest == 0:
+            raise MixedLayersError.between(name, outermost.__name__, cls.__name__)
+    return outermost
+
+
+_ranks: dict[type, int] = {}
+
+
+def _rank(cls: type) -> int:
+    """Return the rank of a layer type, and -1 for what is no layer."""
+    rank = _ranks.get(cls)
+    if rank is None:
+        rank = _ranks[cls] = getattr(cls, "rank", 0) if _is_layer(cls) else -1
+    return rank
+
+
+def _is_layer(cls: type) -> bool:
+    return not is_mapped(cls) and resolve(forward_func, cls) not in (None, framework_tensor)
+
+
+_framework_types: dict[type, bool] = {}
+
+
+def is_framework_tensor(cls: type) -> bool:
+    """Say whether instances of ``cls`` are plain tensors of a framework, which end a chain."""
+    known = _framework_types.get(cls)
+    if known is None:
+        known = _framework_types[cls] = resolve(forward_func, cls) is framework_tensor
+    return known
+
+
+def framework_tensor(tensor: Any, **_kwargs: Any) -> Any:
+    """Stand as ``forward_func`` of a framework's own tensors, which end a chain: they have no child."""
+    raise PureFrameworkTensorFoundError.in_call(type(tensor).__name__)
+
+
+def forget_ranks() -> None:
+    """Drop what was concluded from the registries, because one of them has grown."""
+    _ranks.clear()
+    _framework_types.clear()
