@@ -28,11 +28,15 @@ from ..surface.checks import Raised
 from .remote_surface import EXHAUSTIVE, KINDS, LIKE_ANOTHER_BY_WIRE, RemoteSurface
 
 
+def _mode(serialize: bool) -> str:
+    return "by_wire" if serialize else "in_process"
+
+
 @pytest.mark.filterwarnings("ignore")  # the samples use what the frameworks deprecate
 @pytest.mark.parametrize(
     ("serialize", "kind"),
     [
-        pytest.param(serialize, kind, id=f"{'by_wire' if serialize else 'in_process'}-{kind}")
+        pytest.param(serialize, kind, id=f"{_mode(serialize)}-{kind}")
         for serialize in (False, True)
         for kind in KINDS
         if EXHAUSTIVE or not (serialize and kind in LIKE_ANOTHER_BY_WIRE)
@@ -75,7 +79,15 @@ def work(p: Any, times: int) -> None:
     p.location.ledger = Ledger("bob")  # which keeps its lines for good
 
 
-@pytest.mark.parametrize("private", [False, True], ids=["free", "private"])
+@pytest.mark.parametrize(
+    ("serialize", "private"),
+    [
+        pytest.param(serialize, private, id=f"{_mode(serialize)}-{'private' if private else 'free'}")
+        for serialize in (False, True)
+        for private in (False, True)
+        if EXHAUSTIVE or serialize == private  # the short road of an operation, and the one with every detour
+    ],
+)
 def test_memory_is_bounded(bob: Any, me: Any, private: bool) -> None:
     x = torch.tensor([1.0])
     p = (x.private_tensor([me.id]) if private else x).send(bob)
