@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from syft_core.hook.dispatch import framework_of
-from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, map_leaves
 from syft_core.messages import Call, Named
+from syft_core.pointers.meeting import own_copy
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.identity import Identified
@@ -88,6 +87,4 @@ def create_callable_pointer(
 def _as_sent(leaf: Any) -> Any:
     """Return the pointer that a user holds by its head, and of a plain tensor a copy, which the callable may keep."""
     child = getattr(leaf, "child", None)
-    if isinstance(child, ObjectPointer):
-        return child
-    return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
+    return child if isinstance(child, ObjectPointer) else own_copy(leaf)

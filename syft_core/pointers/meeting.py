@@ -63,8 +63,13 @@ def with_forms(pointer_type: Any, args: Any, kwargs: Any) -> Any:
 def with_copies(op: Op, pointer: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """Return the arguments with copies of the numbers among them, which a worker may keep."""
     _require_pointer_target(op, pointer._location, args, kwargs)
-    copied = map_leaves(_copy_of_number, (args, kwargs))
+    copied = map_leaves(own_copy, (args, kwargs))
     return copied[0], copied[1]
+
+
+def own_copy(leaf: Any) -> Any:
+    """Return a copy of a plain tensor, which a worker may keep, and all else as it is."""
+    return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
 
 
 def _meeting_point_of(
@@ -121,10 +126,6 @@ def _leaf_of_signature(pointer_type: Any, leaf: Any) -> Any:
     if is_framework_tensor(cls):
         return (cls, leaf.dtype, getattr(leaf, "requires_grad", False))
     return (cls, leaf) if is_constant(leaf) else _UNKNOWN
-
-
-def _copy_of_number(leaf: Any) -> Any:
-    return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
 
 
 def _require_pointer_target(op: Op, location: Any, args: Any, kwargs: Any) -> None:

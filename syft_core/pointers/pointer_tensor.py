@@ -52,8 +52,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         self.require_alive()
         attribute = _pointer_beside(self, self._id_at_location, None)
         attribute.point_to_attr, attribute.garbage_collect_data = name, False
-        attribute.whole = self if self.whole is None else self.whole
-        return attribute
+        return self._beside(attribute)  # type: ignore[no-any-return]  # itself
 
     def has_child(self) -> bool:
         """Say no: the chain ends here, and goes on elsewhere."""

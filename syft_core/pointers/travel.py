@@ -211,13 +211,6 @@ class Travelling:
         return self
 
 
-def send_to(value: Any, location: Any, owner: Any, framework: Any, publish: bool = False) -> PointerTensor:
-    """Store ``value`` on ``location`` and return a pointer to it."""
-    id = new_id()
-    location.ask(Store(id, value, publish), owner)
-    return _pointer_to(value, location, id, owner, framework)
-
-
 def head_of(pointer: Any) -> Any:
     """Return what a user holds of a pointer: the wrapper of its framework, with the pointer's words."""
     head = framework_of(pointer).wrapper(pointer)
@@ -254,24 +247,24 @@ def sent(
     if user is not None and user != sender:
         raise SendNotPermittedError.claimed(user, sender)
     require_sendable(tensor, sender)
-    framework = framework_of(tensor)
-    if not requires_grad:
-        return send_to(tensor, location, owner, framework, publish)
-    id, kept = new_id(), new_id()
+    framework, id = framework_of(tensor), new_id()
+    origin = _origin(tensor, owner, location, framework) if requires_grad else None
+    location.ask(Store(id, tensor, publish, origin), owner)
+    tags, description = getattr(tensor, "_syft_tags", None), getattr(tensor, "_syft_description", None)
+    pointer = PointerTensor(location, id, framework, owner=owner, tags=tags, description=description)
+    pointer.know_copy_of(tensor)
+    return pointer
+
+
+def _origin(tensor: Any, owner: Any, location: Any, framework: Any) -> PointerTensor:
+    """Let ``owner`` keep a tensor for the gradient of its copy on ``location``; return the pointer that goes along."""
+    kept = new_id()
     owner.register_obj(tensor, kept)
     entry = owner.object_store.entry(kept)
     entry.published, entry.holder, entry.leases = False, location.id, 1
     origin = PointerTensor(owner, kept, framework, owner=location, garbage_collect_data=False)
     origin.travels_with_lease = True
-    location.ask(Store(id, tensor, publish, origin), owner)
-    return _pointer_to(tensor, location, id, owner, framework)
-
-
-def _pointer_to(value: Any, location: Any, id: int, owner: Any, framework: Any) -> PointerTensor:
-    tags, description = getattr(value, "_syft_tags", None), getattr(value, "_syft_description", None)
-    pointer = PointerTensor(location, id, framework, owner=owner, tags=tags, description=description)
-    pointer.know_copy_of(value)
-    return pointer
+    return origin
 
 
 def _require_gradients(tensor: Any) -> None:
@@ -332,11 +325,7 @@ def _on_another_end(head: Any, end: Any) -> Any:
 
 
 def _layers_on(link: Any, end: Any) -> Any:
-    if isinstance(link, ObjectPointer):
-        return end
-    twin = type(link)(**link.get_class_attributes())
-    twin.child = _layers_on(link.child, end)
-    return twin
+    return end if isinstance(link, ObjectPointer) else link.twin_on(_layers_on(link.child, end))
 
 
 def _private_layers(head: Any) -> list[PrivateTensor]:

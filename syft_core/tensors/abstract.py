@@ -100,6 +100,12 @@ class AbstractTensor(Identified, Forwarding):
             wrapper.id = known
         return wrapper
 
+    def twin_on(self, child: Any) -> Any:
+        """Return a layer with the attributes of this one, on ``child``."""
+        twin = type(self)(**self.get_class_attributes())
+        twin.child = child
+        return twin
+
     def wrap(self, register: bool = True, type: Any = None) -> Any:  # dtype is always the chain's own
         """Return the framework's wrapper on this layer, registered on its owner unless that is a client."""
         wrapper = framework_of(self).wrapper(self)
@@ -110,10 +116,7 @@ class AbstractTensor(Identified, Forwarding):
 
     def copy(self) -> Any:
         """Return a chain of the same layers on a copy of the data, with an id of its own."""
-        twin = type(self)(**self.get_class_attributes())
-        if self.child is not None:
-            twin.child = _copy_of(self.child)
-        return twin
+        return self.twin_on(None if self.child is None else _copy_of(self.child))
 
     def clone(self) -> Any:
         """Return a copy that keeps id, owner, tags and description."""
@@ -128,9 +131,7 @@ class AbstractTensor(Identified, Forwarding):
         if self.child is None:
             raise childless(self, "get")
         fetched = self.child.get(*args, **options)
-        twin = type(self)(**self.get_class_attributes())
-        twin.child = fetched.child if getattr(type(fetched), "rank", None) == HEAD else fetched
-        return twin
+        return self.twin_on(fetched.child if getattr(type(fetched), "rank", None) == HEAD else fetched)
 
     def mid_get(self) -> Any:
         """Let the worker that the chain points to fetch what the pointer that it holds points to."""

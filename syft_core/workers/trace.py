@@ -73,7 +73,7 @@ class Event:
     @property
     def direction(self) -> tuple[str, str]:
         """From whom to whom it goes: what is fetched goes from the worker that was asked to the one that asked."""
-        fetched = self.kind == "Fetch" and self.error is None
+        fetched = self.kind in ("Fetch", "FetchAll") and self.error is None
         return (self.receiver, self.sender) if fetched else (self.sender, self.receiver)
 
     def likeness(self) -> tuple[Any, ...]:
@@ -226,6 +226,8 @@ def record(worker: Any, message: Message, sender: Any) -> Any:
         event.bytes = (worker.stats.bytes_in + worker.stats.bytes_out - before) or None
     if isinstance(message, Fetch):
         event.form = form_of(reply)
+    elif isinstance(message, FetchAll):
+        event.form = _forms(reply)
     elif isinstance(message, Run | Call):
         event.results = tuple([placed.id for placed in _placed(reply)])
         event.form = _form_there(worker, event.results or event.objects[:1] if reply is None else event.results)
@@ -276,7 +278,11 @@ def _carries_data(message: Message) -> bool:
 def _form_there(worker: Any, ids: Sequence[int | str]) -> str:
     """Return the forms of objects on a worker, where it can be seen from here."""
     store = worker.object_store
-    forms = Counter([form_of(store.entry(id).value) for id in ids if id in store])
+    return _forms([store.entry(id).value for id in ids if id in store])
+
+
+def _forms(values: Sequence[Any]) -> str:
+    forms = Counter(map(form_of, values))
     return ", ".join([form if times == 1 else f"{times} x {form}" for form, times in forms.items()])
 
 

@@ -106,8 +106,7 @@ def _rebuilt(chain: Any, of_end: Callable[[Any], Any]) -> Any:
     below = chain.child
     child = _rebuilt(below, of_end) if _is_chain(below) and not isinstance(below, ObjectPointer) else of_end(below)
     if isinstance(chain, AbstractTensor):
-        twin = type(chain)(**chain.get_class_attributes())
-        twin.child = child
+        twin = chain.twin_on(child)
     else:
         twin = type(chain)(child)
         if getattr(chain, "_is_param", False):

@@ -12,7 +12,7 @@ from syft_toy.hook import ToyHook
 from toy_layers import Watcher
 
 import syft_core
-from syft_core.messages import Describe, Fetch, Forward, Message, Run, Search, Store, Tag
+from syft_core.messages import Describe, Fetch, FetchAll, Forward, Message, Run, Search, Store, Tag
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.workers import trace as tracing
 from syft_core.workers.base import BaseWorker
@@ -141,6 +141,17 @@ def test_sending_a_pointer_on_is_no_departure_of_data(hook: ToyHook, me: Any, bo
         bob.ask(Store(1, hook.attributes.wrapper(pointer)), alice)
 
     assert seen.departures == []
+
+
+def test_what_is_fetched_goes_to_the_one_who_asked(me: Any, bob: BaseWorker) -> None:
+    for id in (1, 2, 3):
+        bob.ask(Store(id, toy.Vector([1.0])), me)
+    with trace() as seen:
+        bob.ask(Fetch(1), me)
+        bob.ask(FetchAll((2, 3)), me)
+
+    assert [(e.direction, e.form) for e in seen] == [(("bob", "me"), "Vector[1]"), (("bob", "me"), "2 x Vector[1]")]
+    assert seen.departures == list(seen)
 
 
 def test_every_message_has_words() -> None:

@@ -46,6 +46,17 @@ def numpy_hook() -> Iterator[Any]:
         yield hook
 
 
+@pytest.fixture(scope="module", params=["torch", "numpy"])
+def surface(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """All operations of a framework, which is hooked meanwhile."""
+    from ..surface.numpy_surface import NumpySurface  # noqa: PLC0415  # the frameworks may be missing
+    from ..surface.torch_surface import TorchSurface  # noqa: PLC0415  # the same
+
+    made: Any = {"torch": TorchSurface, "numpy": NumpySurface}[request.param]()
+    with made.hooked():
+        yield made
+
+
 @pytest.fixture
 def carol(numpy_hook: Any, serialize: bool) -> Any:
     """A worker that knows numpy."""

@@ -16,6 +16,7 @@ from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.tensors.logging import LoggingTensor
 from syft_core.tensors.plus_is_minus import PlusIsMinusTensor
 from syft_core.workers.virtual import VirtualWorker
+from syft_numpy.wrapper import Wrapper as NumpyWrapper
 
 from ..surface.checks import Case, Raised, attempt, map_tensors, parts_of, same_value, tensors
 from ..surface.survey import Surface
@@ -37,14 +38,20 @@ KINDS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "pointer to a pointer": lambda head, bob, alice: head.send(alice).send(bob),
 }
 """What a tensor may be to one who works with it from afar."""
+LIKE_ANOTHER_BY_WIRE = frozenset({"logging over a pointer", "plus is minus there"})
+"""Kinds that say the same on the wire as another one: a pointer, a chain."""
+_HEADS: dict[str, Callable[[Any], Any]] = {
+    "torch": lambda tensor: tensor,
+    "numpy": lambda array: NumpyWrapper(np.asarray(array)),
+}
 
 
 class RemoteSurface:
     """Calls cases of a surface, whose framework must be hooked, on pointers to a worker."""
 
-    def __init__(self, surface: Surface, head: Callable[[Any], Any], *, kind: str, serialize: bool) -> None:
+    def __init__(self, surface: Surface, *, kind: str, serialize: bool) -> None:
         self.surface = surface
-        self.head = head
+        self.head = _HEADS[surface.name]
         """Makes of a plain tensor what can be sent."""
         self.kind = kind
         self.private = kind == "private"

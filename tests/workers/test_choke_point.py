@@ -20,33 +20,22 @@ from syft_core.hook.attributes import describe_op
 from syft_core.messages import Run
 from syft_core.pointers.revealing import revealing
 from syft_core.workers.virtual import VirtualWorker
-from syft_numpy.wrapper import Wrapper as NumpyWrapper
 from syft_torch.attributes import TorchAttributes
 
 from ..surface.checks import Raised, attempt, tensors
-from ..surface.numpy_surface import NumpySurface
-from ..surface.torch_surface import TorchSurface
 from .remote_surface import CAME_HERE, RemoteSurface, same
 
 # The samples use what the frameworks deprecate, and leave the domain of some functions.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-HEADS: dict[str, Any] = {"torch": lambda tensor: tensor, "numpy": lambda array: NumpyWrapper(np.asarray(array))}
 SHOWS_ITSELF = {"torch.Tensor.__repr__", "torch.Tensor.__format__"}
 """What prints the pointer, and its id, which is another each time."""
-
-
-@pytest.fixture(scope="module", params=["torch", "numpy"])
-def surface(request: pytest.FixtureRequest) -> Iterator[Any]:
-    made = {"torch": TorchSurface, "numpy": NumpySurface}[request.param]()
-    with made.hooked():
-        yield made
 
 
 @pytest.mark.parametrize("kind", ["pointer", "private"])
 def test_what_an_operation_tells_does_not_depend_on_values(surface: Any, kind: str, serialize: bool) -> None:
     """Of a private tensor, neither shapes of results nor texts of errors depend on them either."""
-    remote = RemoteSurface(surface, HEADS[surface.name], kind=kind, serialize=serialize)
+    remote = RemoteSurface(surface, kind=kind, serialize=serialize)
     telling, came, ran, tried = {}, set(), 0, 0
     for op in surface.ops:
         for case in remote.cases(op, most=1 if serialize else 2):
@@ -65,7 +54,7 @@ def test_what_an_operation_tells_does_not_depend_on_values(surface: Any, kind: s
 
 def test_what_is_changed_with_a_private_tensor_tells_nothing_of_it(surface: Any) -> None:
     """Each tensor of a call is private once, and the others are free: what the call changes is private afterwards."""
-    remote = RemoteSurface(surface, HEADS[surface.name], kind="private", serialize=False)
+    remote = RemoteSurface(surface, kind="private", serialize=False)
     telling, tried = [], 0
     for op in surface.ops:
         for case in remote.cases(op, most=2):
@@ -92,7 +81,7 @@ def test_every_function_that_torch_lets_others_override_is_in_the_table_or_refus
 
 
 def test_what_reveals_values_is_refused_at_both_ends(surface: Any, serialize: bool) -> None:
-    remote = RemoteSurface(surface, HEADS[surface.name], kind="pointer", serialize=serialize)
+    remote = RemoteSurface(surface, kind="pointer", serialize=serialize)
     revealing = [op for op in surface.ops if op.reveals or op.local]
     first, second = (remote.head(surface.copy(np.ones(2) if surface.name == "numpy" else torch.ones(2))) for _ in "ab")
     p, q = first.send(remote.worker), second.send(remote.worker)
@@ -105,7 +94,7 @@ def test_what_reveals_values_is_refused_at_both_ends(surface: Any, serialize: bo
 
 
 def test_with_consent_every_value_read_is_a_line_in_the_ledger(surface: Any) -> None:
-    remote = RemoteSurface(surface, HEADS[surface.name], kind="pointer", serialize=False)
+    remote = RemoteSurface(surface, kind="pointer", serialize=False)
     ledger, answered = remote.worker.ledger, set()
     for op in surface.ops:
         for case in remote.cases(op) if op.reveals else ():
@@ -125,7 +114,7 @@ def test_with_consent_every_value_read_is_a_line_in_the_ledger(surface: Any) -> 
 
 
 def test_consent_does_not_open_what_is_private(surface: Any) -> None:
-    remote = RemoteSurface(surface, HEADS[surface.name], kind="private", serialize=False)
+    remote = RemoteSurface(surface, kind="private", serialize=False)
     tried = 0
     with revealing("curiosity"):
         for op in surface.ops:

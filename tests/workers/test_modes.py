@@ -22,8 +22,8 @@ from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 SECRET = 8675309.5
 
 ASK = """
-import torch, syft_core as sy
-hook = sy.TorchHook(torch)
+import numpy, syft_core as sy
+hook = sy.NumpyHook(numpy)
 workers = [hook.local_worker, sy.VirtualWorker(hook, id="a"), sy.VirtualWorker(hook, id="b", serialize=True),
            sy.VirtualWorker(hook, id="c", serialize=False)]
 print(*[worker.serialize for worker in workers])

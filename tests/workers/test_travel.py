@@ -438,6 +438,9 @@ def test_the_flag_can_be_read_and_set_under_all_its_names(x: Any, bob: Any) -> N
     assert p.garbage_collection is False
     p.garbage_collection = True
     assert p.gc is True
+    p.child.set_garbage_collect_data(False)
+    assert p.gc is False
+    p.gc = True
     assert p.disable_gc is p
     assert p.gc is False
     del p
@@ -463,6 +466,17 @@ def test_a_gradient_is_a_pointer_that_can_be_read_as_often_as_wanted(x: Any, bob
     assert p.attr("grad").get().tolist() == [2.0, 4.0, 6.0]
     assert p.grad.get().tolist() == p.grad.clone().get().tolist() == p.grad.copy().get().tolist() == [2.0, 4.0, 6.0]
     assert p.get().grad.tolist() == [2.0, 4.0, 6.0]
+
+
+def test_a_pointer_says_the_form_of_an_attribute_and_whether_there_is_one(x: Any, bob: Any) -> None:
+    p = x.requires_grad_().send(bob)
+    grad = p.attr("grad").child
+    assert grad.is_none()
+
+    p.sum().backward()
+
+    assert not grad.is_none()
+    assert (p.child.get_shape(), grad.get_shape()) == ((3,), (3,))
 
 
 def test_the_pointer_to_an_attribute_holds_the_object(x: Any, bob: Any) -> None:

@@ -65,6 +65,18 @@ def data() -> tuple[Any, Any]:
     return torch.randn(6, 4), torch.tensor([0, 1, 0, 1, 1, 0])
 
 
+def train_on_a_journey(train: Any, model: Any, optimizer: Any, bob: Any, alice: Any, steps: int) -> None:
+    """Train a model here, on one worker, on another and here again, with one optimizer."""
+    x, y = data()
+    train(model, x, y, optimizer, steps=steps)
+    model.send(bob)
+    train(model, x.send(bob), y.send(bob), optimizer, steps=steps)
+    model.move(alice)
+    train(model, x.send(alice), y.send(alice), optimizer, steps=steps)
+    model.get()
+    train(model, x, y, optimizer, steps=steps)
+
+
 @pytest.mark.parametrize("make", [*SINGLE, *LISTS])
 def test_every_optimizer_gives_the_same_bits_on_remote_parameters(make: Any, bob: Any) -> None:
     model, expected = twins(mlp)
@@ -81,17 +93,9 @@ def test_every_optimizer_gives_the_same_bits_on_remote_parameters(make: Any, bob
 @pytest.mark.parametrize("make", [*SINGLE, *LISTS])
 def test_the_state_follows_its_parameters_wherever_they_go(make: Any, bob: Any, alice: Any) -> None:
     model, expected = twins(mlp)
-    x, y = data()
-    train(expected, x, y, make(expected.parameters()), steps=8)
+    train(expected, *data(), make(expected.parameters()), steps=8)
 
-    optimizer = make(model.parameters())
-    train(model, x, y, optimizer, steps=2)
-    model.send(bob)
-    train(model, x.send(bob), y.send(bob), optimizer, steps=2)
-    model.move(alice)
-    train(model, x.send(alice), y.send(alice), optimizer, steps=2)
-    model.get()
-    train(model, x, y, optimizer, steps=2)
+    train_on_a_journey(train, model, make(model.parameters()), bob, alice, steps=2)
 
     assert differences(model, expected) == []
     assert (bob.objects_count, alice.objects_count) == (0, 0)

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy  # noqa: E402
 import syft_core as sy  # noqa: E402
 from syft_core.exceptions import GetNotPermittedError, ValueRefusedError  # noqa: E402
 from tests.syft_torch.remote.architectures import differences, twins  # noqa: E402
-from tests.syft_torch.remote.test_optimizers import OPTIMIZERS, SPARSE  # noqa: E402
+from tests.syft_torch.remote.test_optimizers import OPTIMIZERS, SPARSE, data, train_on_a_journey  # noqa: E402
 
 # torch has doubts about float(loss), also in its own optimizer.
 pytestmark = pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad=True to a scalar")
@@ -39,11 +39,6 @@ every_reading_optimizer = pytest.mark.parametrize(
 
 def mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2))
-
-
-def data() -> tuple[Any, Any]:
-    torch.manual_seed(3)
-    return torch.randn(6, 4), torch.tensor([0, 1, 0, 1, 1, 0])
 
 
 def train(model: Any, x: Any, y: Any, optimizer: Any, steps: int = 3) -> None:
@@ -76,18 +71,10 @@ def test_with_consent_they_give_the_same_bits_on_remote_parameters(make: Any, bo
 @every_reading_optimizer
 def test_their_state_follows_its_parameters_wherever_they_go(make: Any, bob: Any, alice: Any) -> None:
     model, expected = twins(mlp)
-    x, y = data()
-    train(expected, x, y, make(expected.parameters()), steps=4)
+    train(expected, *data(), make(expected.parameters()), steps=4)
 
-    optimizer = make(model.parameters())
-    train(model, x, y, optimizer, steps=1)
     with sy.revealing("training"):
-        model.send(bob)
-        train(model, x.send(bob), y.send(bob), optimizer, steps=1)
-        model.move(alice)
-        train(model, x.send(alice), y.send(alice), optimizer, steps=1)
-    model.get()
-    train(model, x, y, optimizer, steps=1)
+        train_on_a_journey(train, model, make(model.parameters()), bob, alice, steps=1)
 
     assert differences(model, expected) == []
     assert (bob.objects_count, alice.objects_count) == (0, 0)
