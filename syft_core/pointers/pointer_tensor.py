@@ -308,7 +308,7 @@ def _meeting_point(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
             signature.append(form)
         elif cls is int or arg is None:
             signature.append(arg)
-        elif cls is float:
+        elif cls is float and not op.by_fractions:
             signature.append(float)
         elif cls is bool or cls is str:
             signature.append((cls, arg))
@@ -341,6 +341,8 @@ def _meeting_point_of(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 def _signature(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what decides the forms of the results: the forms of tensors, the types of numbers, all else as it is."""
     parts = [_part_of_signature(arg) for arg in (*args, *kwargs.values())]
+    if op.by_fractions:
+        parts += [leaf for leaf in leaves((args, kwargs)) if type(leaf) is float]
     return None if _UNKNOWN in parts else (op, *kwargs, *parts)
 
 
