@@ -14,6 +14,7 @@ from torch.overrides import get_overridable_functions, resolve_name
 
 from syft_core.hook.attributes import (
     INPLACE_OPERATORS,
+    SYNONYMS,
     UNARY_OPERATORS,
     FrameworkAttributes,
     Op,
@@ -69,6 +70,13 @@ DIFFERS_ON_META = _words(
 )
 """Operations whose results on the meta device have another form than elsewhere, or that have none."""
 
+BY_FRACTIONS = _words(
+    "interpolate fractional_max_pool2d fractional_max_pool3d "
+    "fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices dropout dropout1d dropout2d dropout3d "
+    "alpha_dropout feature_dropout feature_alpha_dropout"
+)
+"""Operations whose results have a form that depends on a scale, or on whether a probability is zero."""
+
 # Methods and functions that reach the protocol although torch does not list them.
 _UNLISTED_METHODS = _words(
     "new new_empty new_empty_strided new_full new_ones new_tensor new_zeros stride to_padded_tensor to_sparse_bsc "
@@ -87,6 +95,8 @@ _UNLISTED_FUNCTIONS = _words(
 """The same for functions: what users call, and what torch's own modules and distributions call for them."""
 # The attributes whose assignment reaches the protocol.
 _SETTERS = _words("data grad requires_grad _backward_hooks _post_accumulate_grad_hooks grad_dtype")
+# Both are the same operations on lists of tensors; the second is the public face of the first, since torch 2.15.
+_ON_LISTS = ("torch._foreach_", "torch.foreach.")
 _INIT_FUNCTIONS = _words("uniform_ normal_ constant_ kaiming_uniform_")
 
 
@@ -377,12 +387,15 @@ def _op(name: str, func: Callable[..., Any]) -> Op:
         spelling = "setter"
     elif name.startswith("torch.Tensor."):
         spelling = "method"
+    each = next((name.removeprefix(lists).removesuffix("_") for lists in _ON_LISTS if name.startswith(lists)), None)
     return describe_op(
         name,
         func,
         spelling,
         inplace=spelling in ("method", "function") and is_inplace_name(last),
-        each=last.removeprefix("_foreach_").removesuffix("_") if last.startswith("_foreach_") else None,
+        synonyms=SYNONYMS if each is None else {each: f"_foreach_{each}"},
+        each=each,
         reveals=last in REVEALS,
         local=last in LOCAL,
+        by_fractions=last in BY_FRACTIONS,
     )

@@ -92,10 +92,17 @@ class Op:
     """The operation that this one applies to every tensor of a list, if it does."""
     local: bool = False
     """The operation makes sense only where the data is: it takes code, shares memory or names a file."""
+    by_fractions: bool = False
+    """The form of the result depends on numbers with a fraction among the arguments: a scale, a probability."""
 
     @cached_property
     def attr(self) -> str:
-        """The name under which a tensor or a module has it: ``add_`` of ``torch.Tensor.add_``."""
+        """The name under which a tensor or a module has it: ``add_`` of ``torch.Tensor.add_``.
+
+        An operation on lists is not its namesake for one tensor, in whatever module it is.
+        """
+        if self.each is not None:
+            return f"{self.operation}_" if self.inplace else self.operation
         parts = self.name.split(".")
         return parts[-2] if self.spelling in ("getter", "setter") else parts[-1]
 

@@ -46,7 +46,7 @@ def meeting_point(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict
             signature.append(form)
         elif cls is int or arg is None:
             signature.append(arg)
-        elif cls is float:
+        elif cls is float and not op.by_fractions:
             signature.append(float)
         elif cls is bool or cls is str:
             signature.append((cls, arg))
@@ -98,6 +98,8 @@ def _meeting_point_of(
 def _signature(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what decides the forms of the results: the forms of tensors, the types of numbers, all else as it is."""
     parts = [_part_of_signature(pointer_type, arg) for arg in (*args, *kwargs.values())]
+    if op.by_fractions:
+        parts += [leaf for leaf in leaves((args, kwargs)) if type(leaf) is float]
     return None if _UNKNOWN in parts else (op, *kwargs, *parts)
 
 

@@ -6,10 +6,11 @@ import re
 from typing import Any
 
 import pytest
-import torch
 
-from syft_core.demo import Stage, perform
-from syft_torch.plugin import BACKEND
+torch = pytest.importorskip("torch")
+
+from syft_core.demo import Stage, perform  # noqa: E402
+from syft_torch.plugin import BACKEND  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from ..surface.checks import tensors  # noqa: E402
 from ..surface.torch_surface import TorchSurface  # noqa: E402
 from .remote_surface import RemoteSurface, is_remote  # noqa: E402
 
+F = torch.nn.functional
 FIELDS = ("shape", "dtype", "device", "requires_grad", "is_leaf")
 
 
@@ -184,6 +185,24 @@ def test_numbers_that_are_sizes_are_told_apart(bob: Any) -> None:
     assert (x * 2).dtype == torch.float32
     assert (x.long() * 2).dtype == torch.int64
     assert (x.long() * 2.0).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("call", "numbers"),
+    [
+        (lambda x, scale: F.interpolate(x, scale_factor=scale), (1.5, 2.0, 3.0)),
+        (lambda x, scale: F.interpolate(x, scale_factor=(scale, 1.0)), (1.5, 2.0, 3.0)),
+        (lambda x, ratio: F.fractional_max_pool2d(x, 2, output_ratio=(ratio, 0.5)), (0.5, 0.75)),
+        (lambda x, probability: F.dropout(x, probability), (0.5, 0.0)),
+        (lambda x, probability: torch.dropout(x, probability, True), (0.0, 0.5)),
+    ],
+)
+def test_numbers_with_a_fraction_that_decide_a_form_are_told_apart(bob: Any, call: Any, numbers: Any) -> None:
+    x = torch.rand(1, 1, 4, 4, requires_grad=True).send(bob)
+    results = [call(x, number) for number in numbers]
+
+    assert [facts(result) for result in results] == [facts(stored(result)) for result in results]
+    assert len({str(facts(result)) for result in results}) == len(numbers)
 
 
 # --- gradients

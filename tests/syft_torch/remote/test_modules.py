@@ -443,6 +443,7 @@ class TestRefusals:
         with pytest.raises(WorkerError, match="no shape yet"):
             nn.LazyLinear(2).send(bob)
 
+    @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:FutureWarning")  # torch 2.15 calls it so
     def test_torchscript_is_refused(self, bob: Any) -> None:
         with pytest.raises(WorkerError, match="TorchScript"):
             nn.Sequential(torch.jit.script(linear())).send(bob)
@@ -485,6 +486,7 @@ class TestPlainModules:
         assert model.location.location is bob
         assert model.get().location.tolist() == [1.0]
 
+    @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:FutureWarning")  # torch 2.15 calls it so
     def test_modules_are_scripted_while_torch_is_hooked(self, hook: Any) -> None:
         scripted = torch.jit.script(nn.Sequential(nn.Linear(3, 2), nn.LSTM(2, 2)))
         assert scripted(torch.ones(1, 3))[0].shape == (1, 2)
