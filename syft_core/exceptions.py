@@ -29,7 +29,9 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── WorkerIdTakenError            (also a ValueError) two workers want one id
     │   ├── NotCollocatedError            (also a TypeError) one call met two workers, or a worker and local data
     │   ├── GetNotPermittedError          (also a PermissionError) an object may not leave its worker
+    │   ├── TagNotPermittedError          (also a PermissionError) an object may not be tagged or described
     │   ├── SendNotPermittedError         (also a PermissionError) an object may not be sent
+    │   ├── OperationFailedError          (also a RuntimeError) an operation failed on the way to an object
     │   ├── InvalidTensorForRemoteGetError (also a TypeError) a worker was asked to fetch what it has itself
     │   └── ValueRefusedError             (also a TypeError) a remote value was asked for in passing
     └── SerdeError                        (also a ValueError) bytes that cannot be read, values that cannot be written
@@ -320,6 +322,18 @@ class GetNotPermittedError(WorkerError, PermissionError):
         return cls(f"cannot get object {id!r} from worker {worker!r} as {user!r}: {why}; ask its owner to allow you")
 
 
+class TagNotPermittedError(WorkerError, PermissionError):
+    """An object may not be tagged or described."""
+
+    @classmethod
+    def to(cls, user: object, id: object, worker: object) -> TagNotPermittedError:
+        """Say who was refused what, and the way around it."""
+        return cls(
+            f"cannot tag or describe object {id!r} on worker {worker!r} as {user!r}: it is somebody else's; "
+            f"tag a copy, e.g. `p.copy().tag(...)`, or ask its owner"
+        )
+
+
 class SendNotPermittedError(WorkerError, PermissionError):
     """An object may not be sent."""
 
@@ -383,11 +397,32 @@ class ValueRefusedError(WorkerError, TypeError):
         )
 
     @classmethod
+    def undecided(cls, op: str, location: str) -> ValueRefusedError:
+        """Say that whether an operation works would tell values."""
+        return cls(
+            f"cannot run {op!r} on a pointer: whether it works depends on values at {location!r} that you may not "
+            f"have, and nothing can stand in for them; use another operation, or ask the owner to run it"
+        )
+
+    @classmethod
     def failed(cls, op: str, location: str, kind: str) -> ValueRefusedError:
         """Say that an operation failed, without the text, which may quote values."""
         return cls(
             f"cannot run {op!r} on a pointer: it raised a {kind} at {location!r}, whose text may quote values that you "
             f"may not have; check shapes, dtypes and ranges, or ask the owner"
+        )
+
+
+class OperationFailedError(WorkerError, RuntimeError):
+    """An object does not hold what it was meant to: an operation failed on the way to it."""
+
+    @classmethod
+    def on_the_way_to(cls, id: object, worker: object, failures: Iterable[str]) -> OperationFailedError:
+        """Name the operations, whose failure was not told to the one who ran them; never a value."""
+        return cls(
+            f"cannot get object {id!r} from worker {worker!r}: it was computed with {', '.join(sorted(failures))}, "
+            f"which whoever ran it was not told, because that tells of private values; compute it anew from values for "
+            f"which the operation works"
         )
 
 

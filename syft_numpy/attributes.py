@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from syft_core.hook.attributes import (
 from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves
 from syft_core.pictures import end_of
+from syft_numpy.stand_ins import STAND_INS, set_values, stand_in
 from syft_numpy.wrapper import Wrapper
 
 
@@ -61,6 +62,21 @@ TAKES_WHOLE = _words(
 )
 """The operations to which whole numbers in any argument are data or indices: the form of no result depends on them."""
 
+TELLS_FORM = _words("eig eigvals lstsq polyfit poly roots polymul polydiv real_if_close ix_ datetime_as_string")
+"""Operations whose results have a shape or a dtype that depends on values: of real numbers, or as long as a text."""
+TELLS_LENGTH = frozenset(
+    f"numpy.char.{name}"
+    for name in _words(
+        "expandtabs join replace multiply center ljust rjust zfill partition rpartition split rsplit splitlines mod "
+        "decode encode translate"
+    )
+)
+SEARCHES = frozenset({"numpy.char.index", "numpy.char.rindex"})
+"""Operations that fail unless a text has a certain other one in it."""
+
+PROMOTES_BY_VALUE = np.lib.NumpyVersion(np.__version__) < "2.0.0"
+"""Whether the dtype of a result depends on how large the numbers in arrays without dimensions are."""
+
 UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 _DUNDERS = _words(
     "__getitem__ __setitem__ __len__ __contains__ __bool__ __float__ __int__ __index__ __complex__ "
@@ -93,6 +109,7 @@ class NumpyAttributes(FrameworkAttributes):
     worker_methods = ("array", "arange", "ones", "zeros")
     result_types = _result_types()
     facts_of_form = _words("shape ndim size dtype itemsize nbytes __len__")
+    stand_ins = STAND_INS
     global_state_change_methods = frozenset({"seed", "seterr", "set_printoptions", "setbufsize", "seterrcall"})
 
     def __init__(self, numpy: Any, hook: Any = None) -> None:
@@ -135,8 +152,11 @@ class NumpyAttributes(FrameworkAttributes):
     ) -> AbstractContextManager[None]:
         """Refuse an operation that could take a whole number out of an array: a size, an axis, how often to repeat.
 
-        numpy cannot be watched while it does so; of operations that take such arrays as data, there is a list.
+        numpy cannot be watched while it does so; of operations that take such arrays as data, there is a list, and of
+        those that choose the form of their result by values.
         """
+        if op.operation in TELLS_FORM or op.name in TELLS_LENGTH or op.name.startswith("numpy.lib.scimath."):
+            raise refusal
         if op.operation not in TAKES_WHOLE and not hasattr(getattr(op.func, "__self__", op.func), "nin"):
             data = () if op in self.creators.values() else args[:1]
             given = [
@@ -144,7 +164,19 @@ class NumpyAttributes(FrameworkAttributes):
             ]
             if any(_may_be_number(end) and self.memory_of(end) not in readable for end in given):
                 raise refusal
-        return nullcontext()
+        return _promoting_by_type() if PROMOTES_BY_VALUE else nullcontext()
+
+    def stand_in(self, tensor: Any, number: int) -> Any:
+        """Return an array of the same form with other values."""
+        return stand_in(tensor, number)
+
+    def set_stand_in(self, tensor: Any, number: int) -> None:
+        """Give an array the values of a stand-in."""
+        set_values(tensor, number)
+
+    def needs_values(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Say so of texts that must have a part."""
+        return op.name in SEARCHES
 
     def _collect(self) -> Iterator[Op]:
         for name, func, spelling in _numpy_functions():
@@ -177,6 +209,18 @@ _UFUNC_OF = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_s
 def _run(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Run a function of numpy; scalars become arrays of no dimension, so that a chain always ends in an array."""
     return _as_arrays(func(*args, **kwargs))
+
+
+@contextmanager
+def _promoting_by_type() -> Iterator[None]:
+    """Let numpy 1 choose dtypes as numpy 2 does."""
+    module: Any = np  # the names are not in numpy's stubs, and not in numpy 2.2
+    before = module._get_promotion_state()
+    module._set_promotion_state("weak")
+    try:
+        yield
+    finally:
+        module._set_promotion_state(before)
 
 
 def _may_be_number(end: Any) -> bool:

@@ -24,6 +24,7 @@ from syft_core.hook.attributes import (
 from syft_core.hook.forms import Form, Forms, form
 from syft_core.hook.rules import leaves, map_leaves
 from syft_torch.parameter import exchange
+from syft_torch.stand_ins import STAND_INS, set_values, stand_in
 from syft_torch.unread import Unread
 from syft_torch.wrapper import Wrapper
 
@@ -77,6 +78,10 @@ BY_FRACTIONS = _words(
 )
 """Operations whose results have a form that depends on a scale, or on whether a probability is zero."""
 
+COMPLEX_RESULTS = _words("eig eigvals")
+CHECKED_BACKWARD = COMPLEX_RESULTS | _words("svd svd_lowrank pca_lowrank eigh lobpcg")
+"""Operations whose gradient torch refuses for some values, in the complex case."""
+
 # Methods and functions that reach the protocol although torch does not list them.
 _UNLISTED_METHODS = _words(
     "new new_empty new_empty_strided new_full new_ones new_tensor new_zeros stride to_padded_tensor to_sparse_bsc "
@@ -124,6 +129,7 @@ class TorchAttributes(FrameworkAttributes):
         name: kind for name, kind in vars(torch.return_types).items() if isinstance(kind, type)
     }
     facts_of_form = FACTS_OF_FORM
+    stand_ins = STAND_INS
     global_state_change_methods = frozenset({"seed", "manual_seed"})
 
     def __init__(self, torch: Any, hook: Any = None) -> None:
@@ -250,6 +256,21 @@ class TorchAttributes(FrameworkAttributes):
     ) -> Unread:
         """Return a mode that refuses every kernel that torch marks as depending on data."""
         return Unread(readable, self.memory_of, refusal)
+
+    def stand_in(self, tensor: Any, number: int) -> Any:
+        """Return a tensor of the same form with other values."""
+        return stand_in(tensor, number)
+
+    def set_stand_in(self, tensor: Any, number: int) -> None:
+        """Give a tensor the values of a stand-in."""
+        set_values(tensor, number)
+
+    def needs_values(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Say so of segments, whose lengths must add up, and of vectors whose gradient depends on their phase."""
+        if op.operation not in CHECKED_BACKWARD:
+            return op.operation == "segment_reduce"
+        learning = [leaf for leaf in leaves((args, kwargs)) if getattr(leaf, "requires_grad", False)]
+        return any(leaf.dtype.is_complex or op.operation in COMPLEX_RESULTS for leaf in learning)
 
     def _collect(self) -> Iterator[Op]:
         seen: set[Callable[..., Any]] = set()

@@ -201,6 +201,8 @@ class FrameworkAttributes:
     """The operations that a form alone can answer: ``shape``, ``size`` …"""
     global_state_change_methods: frozenset[str] = frozenset()
     """Functions that change the framework for everybody; never in the table."""
+    stand_ins: int = 0
+    """How many tensors of one form there are that may stand in for another; they are tried one after the other."""
 
     def __init__(self, framework: Any, wrapper: Callable[[Any], Any]) -> None:
         self.framework = framework
@@ -306,6 +308,21 @@ class FrameworkAttributes:
         Only from memory that is ``readable`` it may. A framework that has no such operations need not override this.
         """
         return nullcontext()
+
+    def stand_in(self, tensor: Any, number: int) -> Any:
+        """Return a plain tensor of the same form and place in autograd, whose values are known to everybody.
+
+        An operation that works with any values of this form must work with one of the ``stand_ins``.
+        """
+        raise NotImplementedError
+
+    def set_stand_in(self, tensor: Any, number: int) -> None:
+        """Give a plain tensor the values of one of its ``stand_ins``."""
+        raise NotImplementedError
+
+    def needs_values(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Say whether a call may work with some values though it works with no stand-in, or fail only later."""
+        return False
 
     def allow(self, function: Callable[..., Any], name: str | None = None, *, local: bool = False) -> Op:
         """Add ``function`` to the table under ``name``: it may then run wherever this table is used."""

@@ -52,7 +52,8 @@ def worker_html(worker: Any) -> str:
         tags = " ".join(sorted(map(str, entry.tags)))
         kept = "published" if entry.published else f"{entry.pointers} pointer{'' if entry.pointers == 1 else 's'}"
         private = "" if entry.access is None else ", ".join(sorted(entry.access)) or "nobody"
-        rows.append((str(id), form_of(entry.value), tags, (entry.description or "").split("\n")[0], kept, private))
+        words = [(entry.description or "").split("\n")[0], *[f"({failure})" for failure in entry.failures]]
+        rows.append((str(id), form_of(entry.value), tags, " ".join(filter(None, words)), kept, private))
     name = f"{type(worker).__name__} {worker.id}: {count} object{'' if count == 1 else 's'}"
     if not rows:
         return _row([Link("head", name)])

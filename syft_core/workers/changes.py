@@ -7,10 +7,11 @@ come here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from syft_core.exceptions import SyftError, ValueRefusedError
-from syft_core.hook.attributes import Op
+from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves
@@ -142,18 +143,34 @@ def _run_noting(worker: Any, op: Op, message: Run, parents: list[Stored], comput
 
 def note_changes(worker: Any, op: Op, message: Run, parents: list[Stored], lineage: Lineage) -> None:
     """Let what an operation changed take over the lineage of all its operands."""
+    for target in _targets(worker, op, message, parents):
+        _change(worker, target, lineage)
+
+
+def run_marking(worker: Any, op: Op, message: Run, parents: list[Stored], lineage: Lineage, compute: Compute) -> Any:
+    """Run an operation in the place of one that failed, and let all that it changes, or was to change, show it."""
+    before = [_version(parent.value) for parent in parents]
+    result = compute()
+    changed = [parent for parent, old in zip(parents, before, strict=True) if _version(parent.value) != old]
+    if op.inplace or op.operation in CHANGES_FIRST or message.kwargs.get("out") is not None:
+        changed += _targets(worker, op, message, parents)
+    for entry in changed:
+        _change(worker, entry, lineage)
+        _spread(worker, entry)
+    return result
+
+
+def _targets(worker: Any, op: Op, message: Run, parents: list[Stored]) -> list[Stored]:
+    """Return the objects that an operation changes."""
     if message.kwargs.get("out") is not None:
-        targets = [
+        return [
             worker.object_store.entry(leaf._id_at_location)
             for leaf in leaves(message.kwargs["out"])
             if isinstance(leaf, ObjectPointer)
         ]
-    elif message.args and isinstance(message.args[0], ObjectPointer) and op.operation not in CHANGES_SEVERAL:
-        targets = parents[:1]
-    else:  # Among others lists of tensors, of which an optimizer's step changes several.
-        targets = parents
-    for target in targets:
-        _change(worker, target, lineage)
+    if message.args and isinstance(message.args[0], ObjectPointer) and op.operation not in CHANGES_SEVERAL:
+        return parents[:1]
+    return parents  # Among others lists of tensors, of which an optimizer's step changes several.
 
 
 def _change(worker: Any, target: Stored, lineage: Lineage) -> None:
@@ -225,22 +242,37 @@ def _copy_of_statistics(value: Any) -> Any:
 def _unread(
     worker: Any, op: Op, message: Run, sender: Any, args: Any, kwargs: Any, parents: list[Stored], compute: Compute
 ) -> Compute:
-    """Keep an operation from telling, by the form of its result, values that the sender may not have."""
-    refusal = ValueRefusedError.form(op.name, str(worker.id))
+    """Keep an operation from telling, by the form of its result or by failing, values that the sender may not have."""
     if _tells_form(op, args, kwargs):
-        raise refusal
-    framework = worker.attributes_of(message.framework)
+        raise ValueRefusedError.form(op.name, str(worker.id))
+    elsewhere = any(_end(stored.value) is None and not may_leave(worker, [stored], sender) for stored in parents)
+    if elsewhere or worker.attributes_of(message.framework).needs_values(op, args, kwargs):
+        raise ValueRefusedError.undecided(op.name, str(worker.id))
+    readable = readable_by(worker, message, sender, parents)
+
+    def compute_unread() -> Any:
+        with unread(worker, op, message, args, kwargs, readable):
+            return compute()
+
+    return compute_unread
+
+
+def readable_by(worker: Any, message: Run, sender: Any, parents: list[Stored]) -> set[Any]:
+    """Return the memory of all tensors in a call that the sender may have."""
     own = [stored.value for stored in parents if may_leave(worker, [stored], sender)]
     readable = {memory for value in [*own, *leaves((message.args, message.kwargs))] for memory in _memory(value)}
     readable -= {
         memory for stored in parents if not may_leave(worker, [stored], sender) for memory in _memory(stored.value)
     }
+    return readable
 
-    def compute_unread() -> Any:
-        with framework.unread(op, args, kwargs, readable, refusal):
-            return compute()
 
-    return compute_unread
+def unread(
+    worker: Any, op: Op, message: Run, args: Any, kwargs: Any, readable: set[Any]
+) -> AbstractContextManager[Any]:
+    """Return a context in which an operation is refused if it reads anything else to decide on a form."""
+    framework: FrameworkAttributes = worker.attributes_of(message.framework)
+    return framework.unread(op, args, kwargs, readable, ValueRefusedError.form(op.name, str(worker.id)))
 
 
 # --- memory
@@ -345,7 +377,9 @@ def _give_back(worker: Any, old: _Learner) -> None:
     require_permission(worker.policy, old.entry, user, old.end.id, str(worker.id))
     record(worker, old.entry, old.end.id, user, str(receiver.id), "its gradient went back")
     framework = origin.framework
-    sent = restricted(worker.hand_over(gradient.detach(), receiver), old.entry.access)
+    # What failed is not told to who started the pass, so what came of it goes on, but is for nobody there.
+    users = frozenset() if old.entry.failures and old.entry.access is not None else old.entry.access
+    sent = restricted(worker.hand_over(gradient.detach(), receiver), users)
     receiver.ask(Run(framework.ALIAS, framework.method("backward").name, (origin, sent), {}, new_id()), worker)
 
 

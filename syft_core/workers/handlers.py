@@ -39,12 +39,14 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import allowed_users_of, restricted
 from syft_core.workers.changes import WATCHED, marks, note_changes, run_watched
+from syft_core.workers.failures import answer_failure, fetched_blindly, require_success
 from syft_core.workers.ledger import record
 from syft_core.workers.permissions import (
     may_leave,
     require_identity,
     require_permission,
     require_right_to_publish,
+    require_right_to_tag,
     unless_private,
 )
 from syft_core.workers.store import Lineage, Stored, derive, lineage_of
@@ -95,11 +97,9 @@ def run(worker: Any, message: Run, sender: Any) -> Any:
             result = run_watched(
                 worker, op, message, sender, args, kwargs, parents, lambda: compute(worker, op, message, args, kwargs)
             )
-    except SyftError:
-        raise
-    except Exception as error:
-        require_telling(worker, op.name, sender, parents, error)
-        raise
+    except Exception as error:  # noqa: BLE001  # whatever it is, the sender may have to be kept from knowing it
+        again = partial(compute, worker, op, message)
+        result, lineage = answer_failure(worker, op, message, sender, args, kwargs, parents, error, again)
     if op.inplace or (kwargs and kwargs.get("out") is not None):
         note_changes(worker, op, message, parents, lineage)
         return None
@@ -130,6 +130,7 @@ def fetch(worker: Any, message: Fetch, sender: Any) -> Any:
     user = identify(worker, message, message.id, sender)
     entry = worker.object_store.entry(message.id)
     require_permission(worker.policy, entry, user, message.id, str(worker.id))
+    require_success(entry, message.id, worker)
     value = attribute(entry.value, message.attr)
     if not message.keep:
         return _taken(worker, message.id, entry, user, sender, message.reason)
@@ -143,6 +144,7 @@ def fetch_all(worker: Any, message: FetchAll, sender: Any) -> list[Any]:
     entries = [worker.object_store.entry(id) for id in message.ids]
     for id, entry in zip(message.ids, entries, strict=True):
         require_permission(worker.policy, entry, user, id, str(worker.id))
+        require_success(entry, id, worker)
     return [
         _taken(worker, id, entry, user, sender, message.reason) for id, entry in zip(message.ids, entries, strict=True)
     ]
@@ -210,7 +212,7 @@ def get_back(worker: Any, message: GetBack, sender: Any) -> None:
     pointer = getattr(entry.value, "child", None)
     if not isinstance(pointer, ObjectPointer):
         raise InvalidTensorForRemoteGetError.on(message.id, worker.id)
-    entry.value = pointer.get()
+    entry.value = fetched_blindly(pointer)
     own(worker, entry.value, message.id)
     fetched = Stored(entry.value, worker.id)
     fetched.access, fetched.sources = allowed_users_of(entry.value), entry.sources
@@ -261,6 +263,8 @@ _TOLD = ("shape", "dtype", "device", "requires_grad", "is_leaf")
 def tag(worker: Any, message: Tag, sender: Any) -> None:
     """Tag, describe or publish an object."""
     entry = worker.object_store.entry(message.id)
+    if message.tags or message.description is not None:
+        require_right_to_tag(worker, entry, message.id, sender)
     if message.publish:
         require_right_to_publish(worker, entry, message.id, sender)
         entry.published, entry.touched = True, False
@@ -307,6 +311,8 @@ def call(worker: Any, message: Call, sender: Any) -> Any:
     if any(leaf is not None and not build_rule(leaf) for leaf in leaves(result)):
         if not may_leave(worker, parents, sender):
             raise ValueRefusedError.of(name, str(worker.id))
+        for parent in parents:
+            require_success(parent, message.id, worker)
         user = worker.identity_of(sender, None)
         record(worker, entry, message.id, user, str(getattr(sender, "id", "?")), "result of a call")
     kept = sum(1 for leaf in leaves(result) if build_rule(leaf))
@@ -437,4 +443,5 @@ def _let_go(worker: Any, id: int | str, sender: Any, destination: Any, reason: s
     entry = worker.object_store.entry(id)
     user = worker.identity_of(sender, None)
     require_permission(worker.policy, entry, user, id, str(worker.id))
+    require_success(entry, id, worker)
     record(worker, entry, id, user, str(destination.id), reason)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from syft_core.exceptions import GetNotPermittedError
+from syft_core.exceptions import GetNotPermittedError, TagNotPermittedError
 from syft_core.tensors.private import allowed_users_of
 from syft_core.workers.store import Stored
 
 Policy: TypeAlias = Callable[[Stored, str], "str | None"]
-"""Takes an object and a user, and returns None, or the reason why the object may not leave."""
+"""Takes an object and a user, and returns None, or the reason why the object may not leave.
+
+It is asked only about what is not private, or is private and allows the user.
+"""
 
 
 def unless_private(stored: Stored, user: str) -> str | None:
@@ -22,10 +25,10 @@ def unless_private(stored: Stored, user: str) -> str | None:
 
 
 def only_published(stored: Stored, user: str) -> str | None:
-    """Let nothing leave but what was published and not changed since, and that only to those it allows."""
+    """Let nothing leave but what was published and not changed since."""
     if not stored.published or stored.touched:
         return "this worker lets only published objects leave"
-    return unless_private(stored, user)
+    return None
 
 
 def nothing(stored: Stored, user: str) -> str | None:
@@ -37,9 +40,15 @@ def require_permission(policy: Policy, stored: Stored, user: str, id: Any, worke
     """Raise unless ``policy`` lets ``stored`` leave to ``user``."""
     if stored.sources == {id}:  # Its owner may have allowed others since it was stored.
         stored.access = allowed_users_of(stored.value)
-    why = policy(stored, user)
+    why = _refusal(policy, stored, user)
     if why is not None:
         raise GetNotPermittedError.to(user, id, worker, why)
+
+
+def _refusal(policy: Policy, stored: Stored, user: str) -> str | None:
+    """Return why an object may not leave: what is private stays, whatever a policy says of it."""
+    why = unless_private(stored, user)
+    return policy(stored, user) if why is None and policy is not unless_private else why
 
 
 def require_right_to_publish(worker: Any, stored: Stored, id: Any, sender: Any) -> None:
@@ -47,6 +56,18 @@ def require_right_to_publish(worker: Any, stored: Stored, id: Any, sender: Any) 
     user = worker.identity_of(sender, None)
     if stored.giver != user or stored.touched:
         require_permission(worker.policy, stored, user, id, str(worker.id))
+
+
+def require_right_to_tag(worker: Any, stored: Stored, id: Any, sender: Any) -> None:
+    """Raise unless ``sender`` is who has the object: it was made for him, or nobody published it and he points to it.
+
+    Tags and descriptions are how others find an object and what they take it for, and anybody may point to what is
+    published.
+    """
+    if sender is worker or stored.holder == sender.id or stored.giver == worker.identity_of(sender, None):
+        return
+    if stored.published or not stored.is_leased_to(sender.id):
+        raise TagNotPermittedError.to(worker.identity_of(sender, None), id, str(worker.id))
 
 
 def require_identity(claimed: str | None, user: str, id: Any, worker: str) -> None:
@@ -59,4 +80,4 @@ def require_identity(claimed: str | None, user: str, id: Any, worker: str) -> No
 def may_leave(worker: Any, objects: Iterable[Stored], sender: Any) -> bool:
     """Say whether the policy would let each of ``objects`` leave to ``sender``."""
     user = worker.identity_of(sender, None)
-    return all(worker.policy(stored, user) is None for stored in objects)
+    return all(_refusal(worker.policy, stored, user) is None for stored in objects)

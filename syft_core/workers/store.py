@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
 from syft_core.hook.dispatch import framework_of, plain_below
@@ -19,6 +19,17 @@ MOST_REMEMBERED = 1024
 
 NOTHING: frozenset[Any] = frozenset()
 MORE = "…"
+
+
+class Failure(NamedTuple):
+    """Stands among the sources of what an operation failed to compute, and of everything computed from that."""
+
+    op: str
+    kind: str
+    """The type of the error; its text may quote values."""
+
+    def __str__(self) -> str:
+        return f"{self.op} that failed with {self.kind}"
 
 
 class Stored:
@@ -36,7 +47,7 @@ class Stored:
     access: frozenset[str] | None = None
     """The users who may have it; None when nothing restricts it."""
     sources: frozenset[Any] = NOTHING
-    """The ids of the objects it was computed from, itself when it came from outside."""
+    """The ids of the objects it was computed from, itself when it came from outside; and what failed on the way."""
     origin: Any = None
     """A pointer to the object that it is a copy of, to which its gradient goes back."""
     tags: frozenset[str] = NOTHING
@@ -51,6 +62,11 @@ class Stored:
     def pointers(self) -> int:
         """How many pointers there are to it."""
         return self.leases + sum(self.others.values()) if self.others else self.leases
+
+    @property
+    def failures(self) -> list[Failure]:
+        """What failed on the way to it: it does not hold what it was meant to."""
+        return _failures_in(self.sources)
 
     def lease(self, holder: Any) -> None:
         """Count one more pointer of ``holder``."""
@@ -74,6 +90,10 @@ class Stored:
         if self.published or (self.leases and holder != self.holder):
             return True
         return bool(self.others) and any(other != holder for other in self.others or ())
+
+    def is_leased_to(self, holder: Any) -> bool:
+        """Say whether ``holder`` has a pointer to it."""
+        return bool(self.leases) if holder == self.holder else holder in (self.others or ())
 
     def give_up(self, holder: Any) -> None:
         """Forget all pointers of ``holder``."""
@@ -266,12 +286,20 @@ def derive(results: Iterable[Stored], parents: Sequence[Stored]) -> None:
 
 
 def _union(some: frozenset[Any], others: frozenset[Any]) -> frozenset[Any]:
-    """Join sources. Of too many, those in both stay: data recurs in each step of a loop, and what passes does not."""
+    """Join sources. Of too many, those in both stay: data recurs in each step of a loop, and what passes does not.
+
+    Failures come first: no number of sources makes up for one.
+    """
     joined = some | others
     if len(joined) <= MOST_SOURCES:
         return joined
     common = some & others
-    return frozenset([*[s for s in (*common, *(joined - common)) if s != MORE][: MOST_SOURCES - 1], MORE])
+    named = [s for s in (*_failures_in(joined), *common, *(joined - common)) if s != MORE]
+    return frozenset([*list(dict.fromkeys(named))[: MOST_SOURCES - 1], MORE])
+
+
+def _failures_in(sources: Iterable[Any]) -> list[Failure]:
+    return [source for source in sources if type(source) is Failure]
 
 
 def _clock(moment: float) -> str:

@@ -29,7 +29,7 @@ def hand_over(value: Any, receiver: Any) -> Any:
     if isinstance(value, ObjectPointer):
         return hand_over_pointer(value, receiver)
     if _is_chain(value):
-        return _rebuilt(value, lambda end: hand_over(end, receiver))
+        return rebuilt(value, lambda end: hand_over(end, receiver))
     if not is_flat(cls):
         return map_leaves(lambda leaf: hand_over(leaf, receiver), value)
     return deserialize(serialize(value))
@@ -76,14 +76,14 @@ def with_leases(value: Any, receiver: Any) -> Any:
     """Return ``value``, a chain perhaps, whose pointers take leases along to the receiver of the message."""
     if isinstance(value, ObjectPointer):
         return lend(value, receiver)
-    return _rebuilt(value, lambda pointer: lend(pointer, receiver)) if _ends_elsewhere(value) else value
+    return rebuilt(value, lambda pointer: lend(pointer, receiver)) if _ends_elsewhere(value) else value
 
 
 def copy_of(value: Any) -> Any:
     """Return a chain that may be given away while ``value`` stays; only what it points to elsewhere is copied."""
     if isinstance(value, PointerTensor):
         return value.copy()
-    return _rebuilt(value, lambda pointer: pointer.copy()) if _ends_elsewhere(value) else value
+    return rebuilt(value, lambda pointer: pointer.copy()) if _ends_elsewhere(value) else value
 
 
 def is_tensor(value: Any) -> bool:
@@ -101,10 +101,10 @@ def _ends_elsewhere(value: Any) -> bool:
     return isinstance(value, ObjectPointer)
 
 
-def _rebuilt(chain: Any, of_end: Callable[[Any], Any]) -> Any:
-    """Return a chain of the same layers on another end."""
+def rebuilt(chain: Any, of_end: Callable[[Any], Any]) -> Any:
+    """Return a chain of the same layers on another end, which ``of_end`` makes of the end that it has."""
     below = chain.child
-    child = _rebuilt(below, of_end) if _is_chain(below) and not isinstance(below, ObjectPointer) else of_end(below)
+    child = rebuilt(below, of_end) if _is_chain(below) and not isinstance(below, ObjectPointer) else of_end(below)
     if isinstance(chain, AbstractTensor):
         twin = chain.twin_on(child)
     else:

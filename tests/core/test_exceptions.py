@@ -119,6 +119,22 @@ TEXTS = {
         ("eve", ["ann", "al"]),
         "cannot send a private tensor as 'eve': its owner allows al, ann; send it as one of them",
     ),
+    ("TagNotPermittedError", "to"): (
+        ("eve", 7, "bob"),
+        "cannot tag or describe object 7 on worker 'bob' as 'eve': it is somebody else's; tag a copy, e.g. "
+        "`p.copy().tag(...)`, or ask its owner",
+    ),
+    ("OperationFailedError", "on_the_way_to"): (
+        (7, "bob", ["toy.log that failed with ValueError", "toy.index that failed with IndexError"]),
+        "cannot get object 7 from worker 'bob': it was computed with toy.index that failed with IndexError, toy.log "
+        "that failed with ValueError, which whoever ran it was not told, because that tells of private values; compute "
+        "it anew from values for which the operation works",
+    ),
+    ("ValueRefusedError", "undecided"): (
+        ("toy.index", "bob"),
+        "cannot run 'toy.index' on a pointer: whether it works depends on values at 'bob' that you may not have, and "
+        "nothing can stand in for them; use another operation, or ask the owner to run it",
+    ),
     ("ValueRefusedError", "of"): (
         ("toy.item", "bob"),
         "cannot run 'toy.item' on a pointer: it would bring a value from 'bob' here unnoticed; fetch it with `.get()`, "

@@ -63,6 +63,15 @@ class NumpySurface:
             return tensor * 0.5 + 0.25
         return tensor
 
+    def extreme_values(self, tensor: Any, extreme: float, number: int) -> Any:
+        """Return an array of the same form full of ``extreme``, or of ``number`` where it has no fractions."""
+        if tensor.dtype == bool:
+            return ~tensor
+        made = np.array(tensor)
+        if tensor.dtype.kind in "iufcSU":
+            made[...] = np.array(extreme if tensor.dtype.kind in "fc" else number).astype(tensor.dtype)
+        return made
+
     def chain(self, tensor: Any) -> Any:
         return LoggingTensor().on(tensor)
 

@@ -70,6 +70,17 @@ class TorchSurface:
             return (tensor.detach() * 0.5 + 0.25).to(tensor.dtype).requires_grad_(tensor.requires_grad)
         return tensor
 
+    def extreme_values(self, tensor: torch.Tensor, extreme: float, number: int) -> torch.Tensor:
+        """Return a tensor of the same form full of ``extreme``, or of ``number`` where it has no fractions."""
+        if tensor.layout is not torch.strided or tensor.is_quantized:
+            return tensor
+        if tensor.dtype is torch.bool:
+            return ~tensor
+        made = tensor.detach().clone()
+        if tensor.is_floating_point() or tensor.is_complex():
+            return made.fill_(extreme).requires_grad_(tensor.requires_grad)
+        return made.fill_(min(number, torch.iinfo(tensor.dtype).max) if tensor.dtype.is_signed else abs(number) % 128)
+
     def chain(self, tensor: torch.Tensor) -> torch.Tensor:
         return LoggingTensor().on(tensor)
 

@@ -72,17 +72,30 @@ class RemoteSurface:
         found = [case for case in self.surface.cases(op) if any(True for _ in tensors(self.surface, _given(case)))]
         return found if EXHAUSTIVE else found[:most]
 
-    def call(self, case: Case, change: Callable[[Any], Any] | None = None) -> Any:
-        """Call ``case`` on pointers to copies of its tensors, each changed by ``change``; return what comes back."""
+    def call(self, case: Case, change: Callable[[Any], Any] | None = None, place: int | None = None) -> Any:
+        """Call ``case`` on pointers to copies of its tensors, each changed by ``change``; return what comes back.
+
+        With a ``place`` only the tensor there is changed and what this surface is about; the others are just sent.
+        """
         self.me.user = OWNER
-        sent = attempt(lambda *args, **kwargs: self._all_sent((args, kwargs), change), *_given(case))
+        chosen = None if place is None else self.given(case)[place]
+        sent = attempt(lambda *args, **kwargs: self._all_sent((args, kwargs), change, chosen), *_given(case))
         self.me.user = STRANGER
         if isinstance(sent, Raised):  # nested tensors have no shape, and cannot be sent
             return sent
         return self.surface.run(lambda: attempt(case.call, *sent))[0]
 
-    def _all_sent(self, given: Any, change: Callable[[Any], Any] | None) -> Any:
-        return map_tensors(self.surface, lambda tensor: self._sent(tensor, change), given)
+    def given(self, case: Case) -> list[Any]:
+        """Return the tensors that ``case`` is called with, each once."""
+        return list({id(tensor): tensor for tensor in tensors(self.surface, _given(case))}.values())
+
+    def _all_sent(self, given: Any, change: Callable[[Any], Any] | None, chosen: Any) -> Any:
+        def send(tensor: Any) -> Any:
+            if chosen is None or tensor is chosen:
+                return self._sent(tensor, change)
+            return self.head(self.surface.copy(tensor)).send(self.worker)
+
+        return map_tensors(self.surface, send, given)
 
     def _sent(self, tensor: Any, change: Callable[[Any], Any] | None) -> Any:
         copy = self.surface.copy(tensor)
@@ -92,8 +105,7 @@ class RemoteSurface:
     def call_mixed(self, case: Case, place: int) -> list[str]:
         """Call ``case`` with the tensor at ``place`` private, the others free; return what of these tells of it."""
         self.me.user = OWNER
-        given = list({id(tensor): tensor for tensor in tensors(self.surface, _given(case))}.values())
-        secret, free = given[place], {}
+        secret, free = self.given(case)[place], {}
 
         def send(tensor: Any) -> Any:
             head = self.head(self.surface.copy(tensor))

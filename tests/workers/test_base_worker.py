@@ -190,8 +190,9 @@ def test_an_object_of_no_framework_is_tagged_described_and_fetched_if_it_can_be_
     model = nn.Linear(2, 1)
     bob.load_data([model, Table()])
     ids = {type(value): id for id, value in bob._objects.items()}
-    (pointer,), (table,) = bob.search(ids[nn.Linear]), bob.search(ids[Table])
+    (table,) = bob.search(ids[Table])
 
+    (pointer,) = bob.request_search(ids[nn.Linear], bob)  # bob's own: nobody else tags what is his
     pointer.tag("#model").describe("a linear model")
 
     (found,) = bob.search(["#model", "linear"])

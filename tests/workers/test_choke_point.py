@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,13 +18,15 @@ from torch.overrides import get_overridable_functions
 
 from syft_core.exceptions import GetNotPermittedError, NotCollocatedError, OperationNotAllowedError, ValueRefusedError
 from syft_core.hook.attributes import describe_op
+from syft_core.hook.hook import current_worker
 from syft_core.messages import Run
 from syft_core.pointers.revealing import revealing
+from syft_core.workers.changes import TELLS_BY_TENSOR, TELLS_FORM
 from syft_core.workers.virtual import VirtualWorker
 from syft_torch.attributes import TorchAttributes
 
-from ..surface.checks import Raised, attempt, tensors
-from .remote_surface import CAME_HERE, RemoteSurface, same
+from ..surface.checks import Case, Raised, attempt, map_tensors, tensors
+from .remote_surface import CAME_HERE, EXHAUSTIVE, RemoteSurface, same
 
 # The samples use what the frameworks deprecate, and leave the domain of some functions.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -52,13 +55,68 @@ def test_what_an_operation_tells_does_not_depend_on_values(surface: Any, kind: s
     assert ran > 0.85 * tried
 
 
+EXTREMES = ((float("nan"), 0), (3e4, 100_000), (-5.0, -77), (0.0, 0))
+"""What to fill tensors with so that operations fail: with fractions, and without."""
+NEVER_ENDS = {"torch.binomial"}
+"""What torch does not finish for some of these values."""
+
+
+def test_whether_an_operation_fails_is_not_told(surface: Any) -> None:
+    """All tensors of a call are private, or one of them is; what it holds makes no difference."""
+    remote = RemoteSurface(surface, kind="private", serialize=False)
+    telling: dict[Any, Any] = {}
+    failed = 0
+    for op in surface.ops:
+        for case in remote.cases(op, most=1) if op.name not in SHOWS_ITSELF | NEVER_ENDS else ():
+            given = len(remote.given(case))
+            for place in (None, *range(given if given > 1 else 0)):
+                usual = remote.told(remote.call(case, None, place))
+                for values in EXTREMES if place is None else EXTREMES[:2]:
+                    result = remote.call(case, lambda tensor, v=values: surface.extreme_values(tensor, *v), place)
+                    if not same(usual, other := remote.told(result)) and not case.form_only:
+                        telling[op.name, place, values] = (usual, other)
+            failed += any(entry.failures for entry in remote.worker.object_store.entries())
+        remote.clear()
+
+    assert telling == {}
+    assert failed > (30 if surface.name == "torch" else 10)
+
+
+def test_what_works_with_some_values_works_with_a_stand_in(surface: Any) -> None:
+    """So that an operation which works with no stand-in never works: that it failed may be told."""
+    framework, lacking = current_worker().hook.attributes, set()
+
+    def works(case: Case, replace: Callable[[Any], Any]) -> bool:
+        given = map_tensors(surface, replace, (case.args, case.kwargs))
+        return not isinstance(attempt(case.call, *given), Raised)
+
+    for op in surface.ops:
+        known = op.reveals or op.local or op.operation in {*TELLS_FORM, *TELLS_BY_TENSOR} or op.name in SHOWS_ITSELF
+        for case in surface.cases(op)[: None if EXHAUSTIVE else 2] if not known else ():
+            secrets = [*tensors(surface, (case.args, case.kwargs))]
+            if framework.needs_values(op, case.args, case.kwargs) or not works(case, surface.copy):
+                continue
+            for some in (secrets, *([[secret] for secret in secrets] if len(secrets) > 1 else [])):
+
+                def replace(number: int, tensor: Any, some: Any = some) -> Any:
+                    chosen = any(tensor is secret for secret in some)
+                    made = framework.stand_in(tensor, number) if chosen else surface.copy(tensor)
+                    # What a call changes is no result of another: it gets the values itself.
+                    return made if not getattr(made, "requires_grad", False) else surface.copy(made)
+
+                if not any(works(case, partial(replace, number)) for number in range(framework.stand_ins)):
+                    lacking.add(op.name)
+
+    assert lacking == set()
+
+
 def test_what_is_changed_with_a_private_tensor_tells_nothing_of_it(surface: Any) -> None:
     """Each tensor of a call is private once, and the others are free: what the call changes is private afterwards."""
     remote = RemoteSurface(surface, kind="private", serialize=False)
     telling, tried = [], 0
     for op in surface.ops:
         for case in remote.cases(op, most=2):
-            given = len({id(tensor) for tensor in tensors(surface, (case.args, case.kwargs))})
+            given = len(remote.given(case))
             for place in range(given if given > 1 else 0):
                 telling += remote.call_mixed(case, place)
                 tried += 1

@@ -22,6 +22,7 @@ from syft_core.exceptions import (
     ObjectNotFoundError,
     SerdeError,
     SyftError,
+    TagNotPermittedError,
     ValueRefusedError,
 )
 from syft_core.hook.hook import current_worker
@@ -561,6 +562,48 @@ def test_forwarding_to_itself_keeps_the_restriction(mallory: Peer, secret: Any, 
     assert mallory.is_refused(mallory.pointer(5))
 
 
+# --- names
+
+
+def test_what_is_somebody_elses_is_not_tagged(bob: Any, mallory: Peer, secret: Any) -> None:
+    """Tags are how others find an object, and what they take it for."""
+    bob.load_data([torch.ones(1).tag("#mnist")])
+    ((published, *_),) = mallory.ask(Search(("#mnist",)))  # with a lease
+    given = torch.ones(1).publish(bob)
+    mallory.ask(Lease((given.id_at_location,)))
+    sent = torch.ones(1).send(bob)
+
+    for id in (published, given.id_at_location, sent.id_at_location, secret.id_at_location):
+        for message in (Tag(id, ("#poisoned",)), Tag(id, description="poisoned"), Tag(id, ("#p",), None, True)):
+            with pytest.raises(TagNotPermittedError, match="it is somebody else's; tag a copy"):
+                mallory.ask(message)
+    assert bob.search("#poisoned") == []
+    assert not bob.object_store.entry(sent.id_at_location).published
+
+
+def test_what_is_ones_own_is_tagged(bob: Any, mallory: Peer) -> None:
+    given, published = mallory.give(torch.ones(1)), mallory.give(torch.ones(1), publish=True)
+    computed = mallory.compute("Tensor.add", given, 1)
+    lent = torch.ones(1).send(bob)
+    mallory.ask(Lease((lent.id_at_location,)))
+
+    for pointer in (given, published, computed, lent):
+        mallory.ask(Tag(pointer.id_at_location, ("#mine",), "my own"))
+    mallory.ask(Tag(computed.id_at_location, publish=True))
+    mallory.ask(Tag(computed.id_at_location, ("#result",)))
+
+    assert len(bob.search(["#mine", "own"])) == 4
+    assert len(bob.search("#result")) == 1
+
+
+def test_a_worker_tags_what_is_its_own(bob: Any) -> None:
+    bob.load_data([torch.ones(1).tag("#x")])
+
+    bob.request_search("#x", bob)[0].tag("#y")
+
+    assert len(bob.search("#y")) == 1
+
+
 # --- everything that shows something
 
 
@@ -574,12 +617,12 @@ def test_nothing_that_shows_something_shows_a_secret(bob: Any, mallory: Peer, se
     with sy.trace() as trace:
         total = mallory.compute("Tensor.sum", secret)
         named = mallory.ask(Call("sum", (secret,), {}, 77))
+        shown.append(mallory.run("bernoulli", secret))
         for ask in (
             lambda: mallory.ask(Call("tell", (secret,), {}, 78)),
             lambda: mallory.ask(Call("sum", (secret, secret), {}, 79)),
             lambda: mallory.run("Tensor.view", secret, 86),
             lambda: mallory.run("Tensor.item", total),
-            lambda: mallory.run("bernoulli", secret),
             lambda: mallory.run("Tensor.__getitem__", mallory.give(torch.ones(1)), secret.id_at_location),
             lambda: mallory.ask(Fetch(secret.id_at_location)),
         ):
