@@ -125,14 +125,14 @@ def compute(worker: Any, op: Op, message: Run, args: tuple[Any, ...], kwargs: di
 def fetch(worker: Any, message: Fetch, sender: Any) -> Any:
     """Hand over an object, if the policy lets it leave; write it into the ledger.
 
-    A copy leaves of what the worker published, and of what others hold pointers to.
+    A copy leaves of what the worker published, of what others hold pointers to, and of an attribute.
     """
     user = identify(worker, message, message.id, sender)
     entry = worker.object_store.entry(message.id)
     require_permission(worker.policy, entry, user, message.id, str(worker.id))
     require_success(entry, message.id, worker)
     value = attribute(entry.value, message.attr)
-    if not message.keep:
+    if message.attr is None and not message.keep:
         return _taken(worker, message.id, entry, user, sender, message.reason)
     record(worker, entry, message.id, user, str(sender.id), message.reason)
     return copy_of(value if value is None else restricted(value, entry.access))

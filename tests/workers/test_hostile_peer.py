@@ -146,6 +146,14 @@ def test_an_attribute_is_pointed_to_and_never_becomes_an_object_itself(mallory: 
         mallory.run(f"Tensor.{attribute}.__get__", leaf)
 
 
+def test_an_attribute_that_is_fetched_leaves_its_object_there(mallory: Peer, bob: Any) -> None:
+    leaf = mallory.give(torch.ones(3, requires_grad=True))
+    mallory.run("Tensor.backward", mallory.compute("Tensor.sum", leaf))
+
+    assert mallory.ask(Fetch(leaf.id_at_location, "grad")).tolist() == [1.0, 1.0, 1.0]
+    assert bob.get_obj(leaf.id_at_location) is not None
+
+
 @pytest.mark.parametrize("hold", ["view", "view of a view", "setter"])
 def test_a_gradient_that_is_held_by_itself_becomes_private(mallory: Peer, secret: Any, hold: str) -> None:
     leaf = mallory.give(torch.ones(3, requires_grad=True))
