@@ -22,7 +22,8 @@ def stand_in(tensor: Any, number: int) -> Any:
         shape = [size if stride else 1 for size, stride in zip(tensor.shape, strides, strict=True)]  # not yet expanded
         made = torch.empty_strided(shape, strides, dtype=tensor.dtype, device=tensor.device)
         set_values(made, number)
-        made = made.expand(tensor.shape)
+        if made.shape != tensor.shape:
+            made = made.expand(tensor.shape)
     if not tensor.requires_grad:
         return made
     with torch.inference_mode(False), torch.enable_grad():
