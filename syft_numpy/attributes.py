@@ -188,7 +188,7 @@ class NumpyAttributes(FrameworkAttributes):
                     spelling,
                     inplace=spelling == "method" and last in INPLACE_METHODS,
                     synonyms=_SYNONYMS,
-                    run=partial(_run, func),
+                    run=partial(_count if last == "count_nonzero" else _run, func),
                     reveals=last in REVEALS,
                     local=last in LOCAL,
                 )
@@ -209,6 +209,11 @@ _UFUNC_OF = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_s
 def _run(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Run a function of numpy; scalars become arrays of no dimension, so that a chain always ends in an array."""
     return _as_arrays(func(*args, **kwargs))
+
+
+def _count(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a function that counts values; what numpy before 2.4 returns is a number of Python, as if it told a form."""
+    return np.asarray(func(*args, **kwargs))
 
 
 @contextmanager

@@ -50,6 +50,8 @@ LOCAL = _words(
     "__repr__ __cuda_array_interface__ is_set_to _base"
 )
 """What makes sense only beside the data: it takes code, shares memory or hands out objects of this process."""
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
+    LOCAL |= {"ldl_solve"}  # It takes pivots on trust, and writes beyond its memory for wrong ones.
 
 EXCLUDE = _words(
     "set_ __setstate__ _cdata _clear_non_serializable_cached_data as_subclass reinforce "

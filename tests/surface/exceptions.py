@@ -41,5 +41,10 @@ TORCH_SPELLINGS: dict[str, str] = dict.fromkeys(
 
 NUMPY: dict[str, str] = {}
 
+NUMPY_OF_PYTHON: dict[str, str] = {
+    "numpy.count_nonzero": "numpy before 2.4 counts with a number of Python; on a chain that is an array, as later",
+}
+"""What differs only where the installed numpy returns values as Python's own numbers."""
+
 REFERENCE = {"torch": "2.13", "numpy": "2.4"}
 """The versions for which the tables above are exact. With others, an operation may lack a sample or an exception."""

@@ -18,7 +18,7 @@ from syft_numpy.hook import NumpyHook
 from syft_numpy.wrapper import Wrapper
 
 from .checks import Case, DifferenceError, by_operation
-from .exceptions import NUMPY
+from .exceptions import NUMPY, NUMPY_OF_PYTHON
 from .numpy_samples import hand_made, ufunc_cases
 from .recording import recording
 
@@ -31,7 +31,9 @@ class NumpySurface:
 
     name = "numpy"
     version = np.__version__
-    exceptions = NUMPY
+    exceptions: Mapping[str, str] = MappingProxyType(
+        {**NUMPY, **(NUMPY_OF_PYTHON if np.lib.NumpyVersion(np.__version__) < "2.4.0" else {})}
+    )
     arrives_as: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self) -> None:
