@@ -24,6 +24,7 @@ from syft_core.hook.attributes import (
     Op,
     Spelling,
     describe_op,
+    words,
 )
 from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves
@@ -31,30 +32,25 @@ from syft_core.pictures import end_of
 from syft_numpy.stand_ins import STAND_INS, set_values, stand_in
 from syft_numpy.wrapper import Wrapper
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-REVEALS = _words(
+REVEALS = words(
     "item tolist tobytes tostring __bool__ __float__ __int__ __index__ __complex__ __contains__ allclose array_equal "
     "array_equiv array_repr array_str array2string flat min_scalar_type"
 )
 """What answers with a value instead of an array or a fact about its form."""
 
-LOCAL = _words(
+LOCAL = words(
     "apply_along_axis apply_over_axes piecewise shares_memory may_share_memory flags flat setflags view "
     "array_repr array_str array2string"
 )
 """What makes sense only beside the data: it takes code, shares memory or hands out objects of this process."""
 
-EXCLUDE = _words("save savez savez_compressed savetxt dump dumps tofile data ctypes base to_device")
+EXCLUDE = words("save savez savez_compressed savetxt dump dumps tofile data ctypes base to_device")
 """What numpy offers but must not run on a chain: files, pickles and raw memory."""
 
-INPLACE_METHODS = _words("fill itemset partition put resize setfield sort") | frozenset(INPLACE_OPERATORS)
+INPLACE_METHODS = words("fill itemset partition put resize setfield sort") | frozenset(INPLACE_OPERATORS)
 """The methods that change their array; numpy's names do not show it."""
 
-TAKES_WHOLE = _words(
+TAKES_WHOLE = words(
     "array append cat stack hstack vstack dstack column_stack block where select choose take take_along_axis "
     "__getitem__ __setitem__ copyto put putmask put_along_axis place dot inner outer tensordot kron vdot cross "
     "convolve correlate searchsorted digitize isin in1d interp lexsort cov corrcoef polyval clip full_like einsum "
@@ -62,11 +58,11 @@ TAKES_WHOLE = _words(
 )
 """The operations to which whole numbers in any argument are data or indices: the form of no result depends on them."""
 
-TELLS_FORM = _words("eig eigvals lstsq polyfit poly roots polymul polydiv real_if_close ix_ datetime_as_string")
+TELLS_FORM = words("eig eigvals lstsq polyfit poly roots polymul polydiv real_if_close ix_ datetime_as_string")
 """Operations whose results have a shape or a dtype that depends on values: of real numbers, or as long as a text."""
 TELLS_LENGTH = frozenset(
     f"numpy.char.{name}"
-    for name in _words(
+    for name in words(
         "expandtabs join replace multiply center ljust rjust zfill partition rpartition split rsplit splitlines mod "
         "decode encode translate"
     )
@@ -78,7 +74,7 @@ PROMOTES_BY_VALUE = np.lib.NumpyVersion(np.__version__) < "2.0.0"
 """Whether the dtype of a result depends on how large the numbers in arrays without dimensions are."""
 
 UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
-_DUNDERS = _words(
+_DUNDERS = words(
     "__getitem__ __setitem__ __len__ __contains__ __bool__ __float__ __int__ __index__ __complex__ "
     "__divmod__ __rdivmod__"
 )
@@ -108,7 +104,7 @@ class NumpyAttributes(FrameworkAttributes):
     inplace_methods = INPLACE_METHODS
     worker_methods = ("array", "arange", "ones", "zeros")
     result_types = _result_types()
-    facts_of_form = _words("shape ndim size dtype itemsize nbytes __len__")
+    facts_of_form = words("shape ndim size dtype itemsize nbytes __len__")
     stand_ins = STAND_INS
     global_state_change_methods = frozenset({"seed", "seterr", "set_printoptions", "setbufsize", "seterrcall"})
 

@@ -20,10 +20,11 @@ from syft_core.hook.attributes import (
     Op,
     Spelling,
     describe_op,
+    words,
 )
 from syft_core.hook.forms import Form, Forms, form
 from syft_core.hook.rules import leaves, map_leaves
-from syft_torch.parameter import exchange
+from syft_torch.parameter import PLAIN_TYPES, exchange
 from syft_torch.stand_ins import STAND_INS, set_values, stand_in
 from syft_torch.unread import Unread
 from syft_torch.wrapper import Wrapper
@@ -32,18 +33,14 @@ from syft_torch.wrapper import Wrapper
 _name_of: Callable[[Any], str | None] = getattr(resolve_name, "__wrapped__", resolve_name)
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-REVEALS = _words(
+REVEALS = words(
     "item tolist numpy __array__ __float__ __int__ __index__ __complex__ __bool__ __nonzero__ __long__ __contains__ "
     "__format__ __repr__ equal allclose is_nonzero storage untyped_storage data_ptr const_data_ptr "
     "__dlpack__ __reduce_ex__ is_set_to __cuda_array_interface__ q_scale q_zero_point fbgemm_linear_quantize_weight"
 )
 """What answers with a value instead of a tensor or a fact about its form."""
 
-LOCAL = _words(
+LOCAL = words(
     "numpy __array__ __array_wrap__ __dlpack__ __dlpack_device__ __reduce_ex__ storage untyped_storage data_ptr "
     "const_data_ptr register_hook register_post_accumulate_grad_hook apply_ map_ map2_ share_memory_ pin_memory "
     "module_load grad_fn _grad_fn _backward_hooks _post_accumulate_grad_hooks record_stream __deepcopy__ __format__ "
@@ -53,7 +50,7 @@ LOCAL = _words(
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
     LOCAL |= {"ldl_solve"}  # It takes pivots on trust, and writes beyond its memory for wrong ones.
 
-EXCLUDE = _words(
+EXCLUDE = words(
     "set_ __setstate__ _cdata _clear_non_serializable_cached_data as_subclass reinforce "
     "name names rename rename_ _update_names refine_names align_to align_as volatile "
     "autocast sym_float _sym_int sym_ite sym_max sym_min sym_not sym_sum sym_sqrt"
@@ -61,36 +58,36 @@ EXCLUDE = _words(
 """What torch offers but has no meaning on a chain: memory of the wrapper itself, parts of objects, removed names,
 a context manager, and functions of symbolic numbers, which would turn a tensor into a Python number."""
 
-FACTS_OF_FORM = _words(
+FACTS_OF_FORM = words(
     "shape size dim ndim ndimension numel nelement dtype device layout requires_grad is_leaf is_sparse "
     "is_floating_point is_complex is_signed is_quantized is_nested __len__ itemsize element_size nbytes"
 )
 """What the form of a tensor tells, whatever it holds."""
 
-DIFFERS_ON_META = _words(
+DIFFERS_ON_META = words(
     "backward embedding_bag native_batch_norm quantize_per_tensor quantize_per_channel _autocast_to_full_precision "
     "_autocast_to_reduced_precision"
 )
 """Operations whose results on the meta device have another form than elsewhere, or that have none."""
 
-BY_FRACTIONS = _words(
+BY_FRACTIONS = words(
     "interpolate fractional_max_pool2d fractional_max_pool3d "
     "fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices dropout dropout1d dropout2d dropout3d "
     "alpha_dropout feature_dropout feature_alpha_dropout"
 )
 """Operations whose results have a form that depends on a scale, or on whether a probability is zero."""
 
-COMPLEX_RESULTS = _words("eig eigvals")
-CHECKED_BACKWARD = COMPLEX_RESULTS | _words("svd svd_lowrank pca_lowrank eigh lobpcg")
+COMPLEX_RESULTS = words("eig eigvals")
+CHECKED_BACKWARD = COMPLEX_RESULTS | words("svd svd_lowrank pca_lowrank eigh lobpcg")
 """Operations whose gradient torch refuses for some values, in the complex case."""
 
 # Methods and functions that reach the protocol although torch does not list them.
-_UNLISTED_METHODS = _words(
+_UNLISTED_METHODS = words(
     "new new_empty new_empty_strided new_full new_ones new_tensor new_zeros stride to_padded_tensor to_sparse_bsc "
     "to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr unflatten _addmm_activation _conj _conj_physical "
     "_neg_view _is_zerotensor"
 )
-_UNLISTED_FUNCTIONS = _words(
+_UNLISTED_FUNCTIONS = words(
     "_has_compatible_shallow_copy_type "
     "rand_like randn_like randint_like normal fill vander as_strided result_type linspace logspace segment_reduce "
     "_VF.atleast_1d _VF.atleast_2d _VF.atleast_3d _VF.meshgrid "
@@ -101,10 +98,10 @@ _UNLISTED_FUNCTIONS = _words(
 )
 """The same for functions: what users call, and what torch's own modules and distributions call for them."""
 # The attributes whose assignment reaches the protocol.
-_SETTERS = _words("data grad requires_grad _backward_hooks _post_accumulate_grad_hooks grad_dtype")
+_SETTERS = words("data grad requires_grad _backward_hooks _post_accumulate_grad_hooks grad_dtype")
 # Both are the same operations on lists of tensors; the second is the public face of the first, since torch 2.15.
 _ON_LISTS = ("torch._foreach_", "torch.foreach.")
-_INIT_FUNCTIONS = _words("uniform_ normal_ constant_ kaiming_uniform_")
+_INIT_FUNCTIONS = words("uniform_ normal_ constant_ kaiming_uniform_")
 
 
 def is_inplace_name(name: str) -> bool:
@@ -191,7 +188,12 @@ class TorchAttributes(FrameworkAttributes):
 
     def is_alone(self, tensor: Any) -> bool:
         """Say whether a leaf and its gradient are the only ones that show their storages."""
-        if type(tensor) not in _COMMON or not tensor.is_leaf or tensor._use_count() > 1 or not _has_own_storage(tensor):
+        if (
+            type(tensor) not in PLAIN_TYPES
+            or not tensor.is_leaf
+            or tensor._use_count() > 1
+            or not _has_own_storage(tensor)
+        ):
             return False
         gradient = tensor.grad
         return gradient is None or (sys.getrefcount(gradient) <= _ONLY_A_GRADIENT and _has_own_storage(gradient))
@@ -334,14 +336,15 @@ _WORDS = ("_syft_id", "_syft_tags", "_syft_description")
 
 # --- forms
 
-_COMMON = frozenset({torch.Tensor, torch.nn.Parameter})
-_FIELDS = _words("shape dtype device requires_grad is_leaf")
+_FIELDS = words("shape dtype device requires_grad is_leaf")
 _is_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
 
 
 def _is_common(tensor: Any) -> bool:
     """Say whether a tensor is all that its form says: strided, neither quantized nor nested, of no further type."""
-    return type(tensor) in _COMMON and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested)
+    return (
+        type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested)
+    )
 
 
 def _shadow(leaf: Any) -> Any:

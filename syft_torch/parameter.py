@@ -21,6 +21,8 @@ from syft_core.messages import FetchAll, Forward, Store
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 
+PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
+"""The types of tensors that are all that they seem: subclasses may mean more."""
 Journey = Callable[[Sequence[Any]], list[Any]]
 """Takes tensors and returns their likes at another place, leaving the tensors themselves as they are."""
 
@@ -56,7 +58,7 @@ def send_in_place(tensors: Sequence[Any], worker: Any) -> None:
 
 def _send_in_place(tensor: Any, worker: Any) -> None:
     """Give the data away; within one process it need not be copied, because nothing of it stays here."""
-    if type(tensor) not in _BARE or tensor._syft_tags or tensor._syft_description:
+    if type(tensor) not in PLAIN_TYPES or tensor._syft_tags or tensor._syft_description:
         exchange(tensor, tensor.send(worker))
         return
     owner, framework, id = tensor.owner, framework_of(tensor), new_id()
@@ -72,9 +74,6 @@ def _send_in_place(tensor: Any, worker: Any) -> None:
         pointer.gone = "it could not be sent"
         exchange(tensor, message.value)
         raise
-
-
-_BARE = frozenset({torch.Tensor, torch.nn.Parameter})
 
 
 def fetched(user: str | None, reason: str) -> Journey:

@@ -69,6 +69,15 @@ SYNONYMS: Mapping[str, str] = {
 }
 
 
+def words(text: str) -> frozenset[str]:
+    """Return the words of ``text``: how lists of names are written.
+
+    >>> sorted(words("add sub"))
+    ['add', 'sub']
+    """
+    return frozenset(text.split())
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
     """One operation of a framework: its wire name, the function that runs it, and what is known of it.

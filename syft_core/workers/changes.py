@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from syft_core.exceptions import SyftError, ValueRefusedError
-from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.attributes import FrameworkAttributes, Op, words
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves
@@ -23,41 +23,36 @@ from syft_core.workers.ledger import record
 from syft_core.workers.permissions import may_leave, require_permission, unless_private
 from syft_core.workers.store import Lineage, Stored, lineage_of
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-CHANGES_UNCOUNTED = _words(
+CHANGES_UNCOUNTED = words(
     "batch_norm native_batch_norm cudnn_batch_norm miopen_batch_norm instance_norm batch_norm_update_stats "
     "batch_norm_gather_stats batch_norm_gather_stats_with_counts fused_moving_avg_obs_fake_quant"
 )
 """Operations that change running statistics among their arguments, which torch does not count as a change."""
-CHANGES_SOME = CHANGES_UNCOUNTED | _words("embedding embedding_bag")
+CHANGES_SOME = CHANGES_UNCOUNTED | words("embedding embedding_bag")
 """Operations that may change one of their arguments on the way: running statistics, renormed weights."""
-CHANGES_SEVERAL = _words("_amp_update_scale")
+CHANGES_SEVERAL = words("_amp_update_scale")
 """Operations in place that change more than their first argument."""
-TELLS_FORM = _words(
+TELLS_FORM = words(
     "nonzero argwhere flatnonzero masked_select unique unique_consecutive unique_dim unique_all unique_counts "
     "unique_inverse unique_values bincount one_hot compress extract trim_zeros intersect1d setdiff1d setxor1d union1d "
     "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc coalesce _nnz indices values "
     "histogram histogramdd histogram2d histogram_bin_edges _pack_padded_sequence _pad_packed_sequence"
 )
 """Operations whose results have a form that depends on values."""
-TELLS_BY_TENSOR = _words(
+TELLS_BY_TENSOR = words(
     "repeat_interleave repeat tile tensor_split split split_with_sizes array_split hsplit vsplit dsplit delete insert "
     "view reshape expand narrow unflatten resize new_zeros new_ones new_full new_empty new_tensor interpolate pad "
     "combinations full select_scatter slice_scatter"
 )
 """The same, where one of the arguments that are sizes or positions is itself a tensor."""
-UNSET = _words("empty_like new_empty new_empty_strided")
+UNSET = words("empty_like new_empty new_empty_strided")
 """Operations that give memory as they find it: what others have left there."""
-BEYOND = _words("as_strided as_strided_copy as_strided_scatter resize resize_as _resize_output")
+BEYOND = words("as_strided as_strided_copy as_strided_scatter resize resize_as _resize_output")
 """Operations that look beyond a tensor into the memory of which it may be a part."""
 WATCHED = (
     UNSET
     | BEYOND
-    | _words("backward where __getitem__ retain_grad")
+    | words("backward where __getitem__ retain_grad")
     | CHANGES_FIRST
     | CHANGES_SOME
     | TELLS_FORM
@@ -90,7 +85,7 @@ def run_watched(
     return result
 
 
-_OF_AUTOGRAD = _words("requires_grad retain_grad grad data")
+_OF_AUTOGRAD = words("requires_grad retain_grad grad data")
 
 
 def _note_autograd(worker: Any, op: Op, message: Run, parents: list[Stored]) -> None:
