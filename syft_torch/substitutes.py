@@ -1,7 +1,8 @@
-"""Substitutes for the few helpers inside of torch that make tensors, or lists of them, around torch's own protocol.
+"""Substitutes for the few functions inside of torch that go around torch's own protocol, or cost needless messages.
 
-A helper that looks at tensors from C++ sees heads without data, all on one device. While torch is hooked these helpers
-ask the heads; for plain tensors each of them is torch's own.
+A helper that looks at tensors from C++ sees wrappers without data, all on one device. While torch is hooked these
+helpers ask the wrappers. The functions that run an optimizer's step use lists for remote parameters. For plain tensors
+each of them is torch's own.
 """
 
 from __future__ import annotations
@@ -13,10 +14,15 @@ from typing import Any
 
 import torch
 
+from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_torch.parameter import location_of
 from syft_torch.wrapper import Wrapper
 
 _GROUP = "_group_tensors_by_device_and_dtype"
+_STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rmsprop", "rprop")
+"""Optimizers whose list form gives the bits of the single form: modules of ``torch.optim`` and a function in each."""
+_EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})
+"""The dtypes for which it does; in half precision it rounds at other places, and complex numbers are split."""
 
 
 def substitutes() -> Iterator[tuple[Any, str, Any]]:
@@ -27,6 +33,7 @@ def substitutes() -> Iterator[tuple[Any, str, Any]]:
         ("torch.nn.utils.clip_grad", _GROUP, _keeping_workers_apart),
         ("torch.optim.swa_utils", _GROUP, _keeping_workers_apart),
         ("torch.optim.adagrad", "_make_sparse", _made_beside_its_values),
+        *((f"torch.optim.{name}", name, _using_lists_for_remote_parameters) for name in _STEPS_IN_LISTS),
     ):
         module = import_module(path)
         if hasattr(module, name):
@@ -72,3 +79,37 @@ def _made_beside_its_values(make: Callable[..., Any]) -> Callable[..., Any]:
         return make(grad, grad_indices, values)
 
     return made
+
+
+def _using_lists_for_remote_parameters(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Run a step on remote parameters in its list form, one command for all of them, unless the user chose a form."""
+
+    @functools.wraps(step)
+    def stepped(params: Any, grads: Any, *args: Any, **options: Any) -> Any:
+        if params and _may_use_lists(options) and all(map(_is_exact_in_lists, (*params, *grads))):
+            options["foreach"] = True
+        return step(params, grads, *args, **options)
+
+    return stepped
+
+
+def _may_use_lists(options: dict[str, Any]) -> bool:
+    """Return whether the user chose no form, and the list form does what the single form would do."""
+    if options.get("foreach", True) is not None or options.get("fused") is not None:
+        return False
+    # Only a differentiable step runs with gradients enabled; SGD does not pass the option on.
+    if torch.is_grad_enabled() or options.get("capturable"):
+        return False
+    if any(isinstance(option, torch.Tensor) for option in options.values()):
+        return False
+    # With nesterov the list form adds to the gradients in place, unless one of the others has copied them.
+    return bool(not options.get("nesterov") or options["weight_decay"] or options["maximize"])
+
+
+def _is_exact_in_lists(tensor: Any) -> bool:
+    """Return whether a tensor is remote, and operations on lists give the bits of operations on single tensors.
+
+    Only plain, dense tensors have a known form; a layer on the worker may have rules that lists would go around.
+    """
+    pointer = tensor.child if isinstance(tensor, Wrapper) else None
+    return type(pointer) is PointerTensor and pointer.dtype in _EXACT_IN_LISTS and pointer.known_form is not None

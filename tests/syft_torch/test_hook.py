@@ -18,6 +18,9 @@ from syft_torch.attributes import TorchAttributes  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 from syft_torch.native import TorchTensor  # noqa: E402
 
+STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rmsprop", "rprop")
+STEPS = (*STEPS_IN_LISTS, "nadam", "radam", "asgd", "lbfgs", "sparse_adam", "optimizer")
+
 
 def everything_in_torch() -> dict[str, dict[str, Any]]:
     places = [
@@ -39,7 +42,7 @@ def everything_in_torch() -> dict[str, dict[str, Any]]:
         torch.optim.Optimizer,
         torch.optim.SGD,
         torch.optim.swa_utils,
-        *map(import_module, ("torch.optim.adagrad", "torch.nn.utils.clip_grad")),
+        *map(import_module, ("torch.nn.utils.clip_grad", *(f"torch.optim.{name}" for name in STEPS))),
     ]
     return {place.__name__: dict(vars(place)) for place in places}
 
@@ -73,7 +76,7 @@ def test_importing_the_backend_changes_nothing_in_torch() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_hooking_adds_names_and_replaces_only_the_constructor_and_helpers_of_optimizers(hook: Any) -> None:
+def test_hooking_adds_names_and_replaces_only_the_constructor_and_functions_of_optimizers(hook: Any) -> None:
     hook.unhook()
     before = everything_in_torch()
     with TorchHook(torch):
@@ -87,6 +90,7 @@ def test_hooking_adds_names_and_replaces_only_the_constructor_and_helpers_of_opt
         "torch.nn.utils.clip_grad._group_tensors_by_device_and_dtype",
         "torch.optim.swa_utils._group_tensors_by_device_and_dtype",
         "torch.optim.adagrad._make_sparse",
+        *(f"torch.optim.{name}.{name}" for name in STEPS_IN_LISTS),
     }
 
 
