@@ -1,4 +1,4 @@
-"""The closed set of things that workers say to each other; each has one handler in ``workers/handlers.py``.
+"""The closed set of messages between workers; each command has one handler in ``workers/handlers.py``.
 
 Results are named by the caller: the tensors in the result of a command take the ids ``result``, ``result + 1``, … in
 the order in which they stand. So a command needs no reply for its caller to go on.
@@ -8,36 +8,57 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from syft_core.exceptions import SerdeError
+from syft_core.hook.forms import Form, form
 from syft_core.serde import Codec, Context, codecs
 
 
 @dataclass(slots=True)
 class Message:
-    """One thing said; subclasses add what it is about."""
+    """One message; subclasses add what it is about."""
+
+    code: ClassVar[int]
+    """The number under which it travels; written down here, because both ends must agree on it."""
+    gives: ClassVar[str] = ""
+    """The field with the object that the receiver keeps, if there is one."""
+    returns_objects: ClassVar[bool] = False
+    """Whether the reply contains objects, which belong to the sender of the message from then on."""
+
+    @property
+    def expected(self) -> range:
+        """The ids under which the sender expects results: what a failure must not leave undefined."""
+        return range(0)
 
 
 @dataclass(slots=True)
 class Store(Message):
     """Keep an object under an id, for as long as somebody holds a pointer to it or, when published, for good."""
 
+    code: ClassVar[int] = 300
+    gives: ClassVar[str] = "value"
     id: int | str
     value: Any
     publish: bool = False
-    origin: Any = None
-    """A pointer to what ``value`` is a copy of, if the gradient that it gets is to go back there."""
-    holder: Any = None
+    origin: tuple[int | str, ...] | None = None
+    """The worker and the id of what ``value`` is a copy of, if the gradient that it gets is to go back there."""
+    holder: int | str | None = None
     """Whose pointer it is, if not the sender's."""
     given: bool = False
-    """Whether the sender keeps nothing of ``value``: what nobody else has need not be copied within one process."""
+    """Whether the sender gives up ownership, so that a receiver in the same process may skip the copy."""
+
+    @property
+    def expected(self) -> range:
+        """The id under which the object is to be kept, where it is a number."""
+        return range(self.id, self.id + 1) if type(self.id) is int else range(0)
 
 
 @dataclass(slots=True)
 class Run(Message):
     """Run an operation of the op table on objects that are here; keep the tensors of its result."""
 
+    code: ClassVar[int] = 301
     framework: str
     op: str
     args: tuple[Any, ...]
@@ -45,12 +66,21 @@ class Run(Message):
     result: int
     modes: tuple[Any, ...] | None = None
     """Grad mode, inference mode and default dtype of the caller; None within one process, where they are the same."""
+    count: int = -1
+    """How many tensors the caller knows the result to have; -1 when it must be told the result."""
+
+    @property
+    def expected(self) -> range:
+        """The ids of the results."""
+        return range(self.result, self.result + self.count) if 0 < self.count <= MOST_RESULTS else range(0)
 
 
 @dataclass(slots=True)
 class Fetch(Message):
     """Hand over an object, or an attribute of one; with ``keep`` a copy of it stays."""
 
+    code: ClassVar[int] = 302
+    returns_objects: ClassVar[bool] = True
     id: int | str
     attr: str | None = None
     keep: bool = False
@@ -62,6 +92,8 @@ class Fetch(Message):
 class FetchAll(Message):
     """Hand over several objects: all of them, or none when one may not leave."""
 
+    code: ClassVar[int] = 314
+    returns_objects: ClassVar[bool] = True
     ids: tuple[int | str, ...]
     user: str | None = None
     reason: str = ""
@@ -69,43 +101,44 @@ class FetchAll(Message):
 
 @dataclass(slots=True)
 class Forward(Message):
-    """Send an object on to another worker, which keeps it under ``new_id``; with ``keep`` a copy of it stays."""
+    """Send an object to another worker, which keeps it under ``new_id``; with ``keep`` a copy of it stays."""
 
+    code: ClassVar[int] = 303
     id: int | str
     attr: str | None
-    destination: Any
+    destination: int | str
     new_id: int
     keep: bool = False
     requires_grad: bool = False
+
+    @property
+    def expected(self) -> range:
+        """The id of the copy."""
+        return range(self.new_id, self.new_id + 1)
 
 
 @dataclass(slots=True)
 class Lease(Message):
     """Count one more pointer to each of these objects: the sender's own, or that of a worker to which it gives one."""
 
+    code: ClassVar[int] = 304
     ids: tuple[int | str, ...]
-    holder: Any = None
+    holder: int | str | None = None
 
 
 @dataclass(slots=True)
 class Release(Message):
     """Count one pointer of the sender less to each of these objects; what nobody points to is dropped."""
 
+    code: ClassVar[int] = 305
     ids: tuple[int | str, ...]
 
 
 @dataclass(slots=True)
 class Describe(Message):
-    """Say what form an object, or an attribute of one, has: never what it holds."""
+    """Return the forms of objects, or of the same attribute of each: never what they hold."""
 
-    id: int | str
-    attr: str | None = None
-
-
-@dataclass(slots=True)
-class DescribeAll(Message):
-    """Say what forms several objects have, or the same attribute of each."""
-
+    code: ClassVar[int] = 306
     ids: tuple[int | str, ...]
     attr: str | None = None
 
@@ -114,6 +147,7 @@ class DescribeAll(Message):
 class Tag(Message):
     """Add tags to an object, or a description; with ``publish`` keep it for good."""
 
+    code: ClassVar[int] = 307
     id: int | str
     tags: tuple[str, ...] = ()
     description: str | None = None
@@ -124,6 +158,7 @@ class Tag(Message):
 class Search(Message):
     """Find objects by tags, ids and words of their description; all must match."""
 
+    code: ClassVar[int] = 308
     query: tuple[Any, ...]
 
 
@@ -131,6 +166,8 @@ class Search(Message):
 class Call(Message):
     """Call a callable that is stored here."""
 
+    code: ClassVar[int] = 309
+    returns_objects: ClassVar[bool] = True
     id: int | str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -138,61 +175,97 @@ class Call(Message):
 
 
 @dataclass(slots=True)
-class Placed(Message):
-    """Stands in a reply for a tensor that stayed where it was made."""
-
-    id: int
-
-
-@dataclass(slots=True)
-class Named(Message):
-    """Stands in a reply for a named tuple of a framework, which both sides have in a table."""
-
-    name: str
-    items: tuple[Any, ...]
-
-
-@dataclass(slots=True)
 class SendOn(Message):
-    """Send an object on to another worker, and keep in its place a pointer to where it is now."""
+    """Send an object to another worker, and keep a pointer to it in its place."""
 
+    code: ClassVar[int] = 312
     id: int | str
-    destination: Any
+    destination: int | str
 
 
 @dataclass(slots=True)
 class GetBack(Message):
     """Fetch what a pointer that is stored here points to, and keep it in the pointer's place."""
 
+    code: ClassVar[int] = 313
     id: int | str
 
 
-MESSAGES: tuple[type[Message], ...] = (
-    Store,
-    Run,
-    Fetch,
-    Forward,
-    Lease,
-    Release,
-    Describe,
-    Tag,
-    Search,
-    Call,
-    Placed,
-    Named,
-    SendOn,
-    GetBack,
-    FetchAll,
-    DescribeAll,
-)
-FIRST_CODE = 300
+@dataclass(slots=True)
+class Batch(Message):
+    """Commands to be executed in order, with one reply: the value of the last one, if the sender waits for it."""
+
+    code: ClassVar[int] = 315
+    number: int
+    """Counts the batches of one client at one worker; the reply repeats it."""
+    commands: tuple[Any, ...]
+    asks: bool = False
+    """Whether the sender waits: for a value, or for the first error since it last waited."""
+
+
+# --- what stands in replies
+
+
+@dataclass(slots=True)
+class Placed(Message):
+    """Stands in a reply for a tensor that stayed where it was made."""
+
+    code: ClassVar[int] = 310
+    id: int
+    form: Any = None
+    """Its form, for a reader who cannot look at it."""
+    framework: str = ""
+    """Its framework, where the reader does not know it."""
+
+
+@dataclass(slots=True)
+class Named(Message):
+    """Stands in a reply for a named tuple of a framework, which both sides have in a table."""
+
+    code: ClassVar[int] = 311
+    framework: str
+    name: str
+    items: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Failure(Message):
+    """An error, as far as the reader may know it: the exception, and where it was raised."""
+
+    code: ClassVar[int] = 316
+    error: Any
+    trace: str
+    number: int
+    """The batch in which the command was that failed, and its place there."""
+    place: int
+
+
+@dataclass(slots=True)
+class Reply(Message):
+    """The answer to a batch: a value, or a failure; and what the reader must know about what others changed."""
+
+    code: ClassVar[int] = 317
+    number: int
+    value: Any
+    failure: Any
+    form_epoch: int
+    gradient_epoch: int
+
+
+MOST_RESULTS = 1 << 16
+"""How many results one command may announce."""
+
+COMMANDS: tuple[type[Message], ...] = (
+    Store, Run, Fetch, FetchAll, Forward, Lease, Release, Describe, Tag, Search, Call, SendOn, GetBack,
+)  # fmt: skip
+MESSAGES: tuple[type[Message], ...] = (*COMMANDS, Batch, Placed, Named, Failure, Reply)
 
 
 _KINDS: dict[str, type] = {"int": int, "str": str, "bool": bool, "dict[str, Any]": dict}
 
 
 def _takes(annotation: str) -> Callable[[Any], bool]:
-    """Return what checks a part of a message that came from outside, made from the annotation of the field.
+    """Return a check for a part of a received message, made from the annotation of the field.
 
     >>> [_takes("int | str")(part) for part in (1, "x", True, None)]
     [True, True, False, False]
@@ -211,7 +284,7 @@ def _takes(annotation: str) -> Callable[[Any], bool]:
     return lambda part: type(part) in kinds
 
 
-def _codec(kind: type[Message], code: int) -> Codec:
+def _codec(kind: type[Message]) -> Codec:
     names = [field.name for field in fields(kind)]
     takes = [_takes(str(field.type)) for field in fields(kind)]
 
@@ -225,11 +298,25 @@ def _codec(kind: type[Message], code: int) -> Codec:
             )
         for name, part, check in zip(names, payload, takes, strict=True):
             if not check(part):
-                raise SerdeError(f"cannot read a {kind.__name__}: its {name} has a wrong type; send it again")
+                raise SerdeError(f"cannot read a {kind.__name__}: its {name} has a wrong type (malformed message)")
         return kind(*payload)
 
-    return Codec(kind, code, simplify, detail)
+    return Codec(kind, kind.code, simplify, detail)
 
 
-for _number, _kind in enumerate(MESSAGES):
-    codecs.register(_codec(_kind, FIRST_CODE + _number))
+for _kind in MESSAGES:
+    codecs.register(_codec(_kind))
+
+
+def _simplify_form(known: Form, _context: Context) -> tuple[Any, ...]:
+    return known.shape, known.strides, known.dtype, known.device, known.requires_grad, known.is_leaf
+
+
+def _detail_form(payload: list[Any], _context: Context) -> Form:
+    try:
+        return form(*payload)
+    except TypeError:
+        raise SerdeError("cannot read a form: it has the wrong parts (malformed message)") from None
+
+
+codecs.register(Codec(Form, 318, _simplify_form, _detail_form))

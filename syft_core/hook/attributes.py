@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from syft_core.exceptions import OperationNotAllowedError, PluginError
-from syft_core.hook.forms import Form, Forms
+from syft_core.hook.forms import Form, Inferred
 
 Spelling = Literal["function", "method", "getter", "setter"]
 
@@ -101,6 +101,8 @@ class Op:
     """The operation that this one applies to every tensor of a list, if it does."""
     local: bool = False
     """The operation makes sense only where the data is: it takes code, shares memory or names a file."""
+    accumulates: bool = False
+    """The operation adds to the gradients of the leaves that its first argument was computed from."""
     by_fractions: bool = False
     """The form of the result depends on numbers with a fraction among the arguments: a scale, a probability."""
 
@@ -282,8 +284,8 @@ class FrameworkAttributes:
         """Return the settings of the caller that change what an operation does, to be sent along with it."""
         return ()
 
-    def under(self, modes: tuple[Any, ...]) -> AbstractContextManager[Any]:
-        """Return a context in which the settings of another process hold."""
+    def under(self, modes: tuple[Any, ...], args: Any, kwargs: Any) -> AbstractContextManager[Any]:
+        """Return a context in which the settings of another process hold for a call; refuse what cannot be set."""
         return nullcontext()
 
     def form_of(self, tensor: Any) -> Form | None:
@@ -298,12 +300,23 @@ class FrameworkAttributes:
         """Return what besides the arguments decides the form of a result, or None when that cannot be said."""
         return None
 
-    def infer(self, op: Op, args: Any, kwargs: Any) -> Forms:
-        """Return the forms of the tensors that ``op`` gives, for arguments with forms in the place of tensors.
+    def infer(self, op: Op, args: Any, kwargs: Any) -> Inferred | None:
+        """Return what ``op`` gives for arguments with forms in the place of tensors, and their forms afterwards.
 
-        An empty tuple says that it cannot be known without the values.
+        None when that cannot be known without the values.
         """
-        return ()
+        return None
+
+    def form_of_gradient(self, known: Form) -> Form | None:
+        """Return the form of the gradient that a leaf of this form gets, or None where that is not certain."""
+        return None
+
+    def differentiated(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+        """Return what a backward pass starts from, what it is restricted to, and whether gradients are plain.
+
+        Only for operations that accumulate gradients. Without a restriction, None, all leaves get gradients.
+        """
+        raise NotImplementedError
 
     def read_off(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
         """Return what ``op``, one of ``facts_of_form``, answers for any tensor of this form."""

@@ -21,15 +21,11 @@ from syft_core.hook.hook_args import (
     wrap_response,
 )
 from syft_core.hook.plans import NO_PLAN, Plan
+from syft_core.hook.ranks import HEAD, MEANING, TRANSPARENT
 from syft_core.hook.rules import is_flat, leaves, map_leaves, resolve
 from syft_core.registry import Registry
 
-HEAD = 2
-"""The rank of the wrapper that a user holds."""
-TRANSPARENT = 1
-"""The rank of layers that only watch: they go with any other layer."""
-MEANING = 0
-"""The rank of layers that change what a value means: two different ones never meet."""
+__all__ = ["HEAD", "MEANING", "TRANSPARENT", "dispatch", "forget_answers", "forward", "framework_of", "frameworks"]
 
 Answer = Callable[[Op, Plan, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -284,15 +280,6 @@ frameworks: Registry[type, FrameworkAttributes] = Registry(
     "frameworks", advice="load the backend of its framework, e.g. `sy.NumpyHook(numpy)`"
 )
 """Which framework a plain tensor belongs to, by its type."""
-
-
-def plain_below(value: Any) -> Any:
-    """Return the plain tensor under layers that leave values as they are, or None when there is none here."""
-    while (child := getattr(value, "child", None)) is not None:
-        if getattr(type(value), "rank", MEANING) < TRANSPARENT:
-            return None
-        value = child
-    return value if is_framework_tensor(type(value)) else None
 
 
 def framework_of(tensor: Any) -> FrameworkAttributes:

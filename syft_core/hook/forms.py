@@ -6,7 +6,7 @@ tensors of known forms gives tensors of known forms, and nobody has to be asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 LIMIT = 8192
@@ -46,20 +46,20 @@ def form(
     return found
 
 
-Forms = tuple["Form | None", ...]
-"""The forms of the tensors in a result, in the order in which they stand; None for one that is not known."""
+Inferred = tuple[Any, "Sequence[Form]"]
+"""What a call gives, with forms for tensors, and the forms that its operands have afterwards."""
 
-results_known: dict[Any, Forms] = {}
-"""The forms of results by the signature of the call; empty where they depend on values."""
+predictions: dict[Any, Any] = {}
+"""What calls will do, by signature; False where that depends on values."""
 _facts: dict[Any, Any] = {}
 
 
-def remember_result(key: Any, forms: Forms) -> Forms:
-    """Remember the forms of a result, and return them."""
-    if len(results_known) >= LIMIT:
-        results_known.clear()
-    results_known[key] = forms
-    return forms
+def remember_prediction(key: Any, prediction: Any) -> Any:
+    """Remember what a call will do, and return it."""
+    if len(predictions) >= LIMIT:
+        predictions.clear()
+    predictions[key] = prediction
+    return prediction
 
 
 def fact_of_form(key: Any, read: Callable[[], Any]) -> Any:
@@ -78,7 +78,7 @@ _known_types: dict[type, bool] = {}
 
 
 def is_constant(part: Any) -> bool:
-    """Say whether a part of a call or of an answer can only be about the form of tensors, or says yes or no.
+    """Return whether a part of a call or of an answer can only be about the form of tensors, or says yes or no.
 
     Numbers with a fraction, bytes and objects of the process are none; the constants of a framework are:
     ``torch.dtype``, ``torch.Size``, ``numpy.dtype``.

@@ -14,6 +14,13 @@ from typing import Any
 from syft_core.exceptions import MixedLayersError, PureFrameworkTensorFoundError
 from syft_core.hook.rules import forward_func, is_mapped, leaves, resolve
 
+HEAD = 2
+"""The rank of the wrapper that a user holds."""
+TRANSPARENT = 1
+"""The rank of layers that only watch: they go with any other layer."""
+MEANING = 0
+"""The rank of layers that change what a value means: two different ones never meet."""
+
 
 def outermost_type(name: str, obj: Any) -> Any:
     """Return the type of the layer in ``obj`` that comes off first, or None; see Note [Ranks]."""

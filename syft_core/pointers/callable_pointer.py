@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from syft_core.hook.rules import is_flat, map_leaves
-from syft_core.messages import Call, Named
+from syft_core.location import Id, Party
+from syft_core.messages import Call, Placed
 from syft_core.pointers.meeting import own_copy
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
-from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.pointers.pointer_tensor import pointer_at
 from syft_core.tensors.identity import Identified
 
 
@@ -22,7 +23,7 @@ class ObjectWrapper(Identified):
     def __init__(
         self,
         obj: Callable[..., Any],
-        id: int | str | None = None,
+        id: Id | None = None,
         tags: Iterable[str] | None = None,
         description: str | None = None,
     ) -> None:
@@ -46,24 +47,23 @@ class CallablePointer(ObjectPointer):
         """Run the callable where it is; its tensors stay there, its other results come if the worker lets them."""
         self.require_alive()
         args, kwargs = map_leaves(_as_sent, (args, kwargs))
-        reply = self._location.ask(Call(self._id_at_location, args, kwargs, new_id()), self.owner)
+        reply = self._location.ask(Call(self._id_at_location, args, kwargs, new_id()))
         return self._results(reply)
 
     def _results(self, reply: Any) -> Any:
         if not is_flat(type(reply)):
             return map_leaves(self._results, reply)
-        if type(reply) is not Named:
+        if type(reply) is not Placed:
             return reply
-        framework, (placed,) = self.owner.attributes_of(reply.name), reply.items
-        pointer = PointerTensor(self._location, placed.id, framework, owner=self._syft_owner)
-        return framework.wrapper(pointer)
+        framework = self.owner.attributes_of(reply.framework)
+        return framework.wrapper(pointer_at(self._location, reply.id, framework, self._syft_owner))
 
 
 def create_callable_pointer(
     location: Any,
-    id_at_location: int | str,
-    id: int | str | None = None,
-    owner: Any = None,
+    id_at_location: Id,
+    id: Id | None = None,
+    owner: Party | None = None,
     tags: Iterable[str] | None = None,
     description: str | None = None,
     garbage_collect_data: bool = True,
@@ -85,6 +85,6 @@ def create_callable_pointer(
 
 
 def _as_sent(leaf: Any) -> Any:
-    """Return the pointer that a user holds by its head, and of a plain tensor a copy, which the callable may keep."""
+    """Return the pointer under a wrapper, and of a plain tensor a copy, which the callable may keep."""
     child = getattr(leaf, "child", None)
     return child if isinstance(child, ObjectPointer) else own_copy(leaf)

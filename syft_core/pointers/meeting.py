@@ -1,4 +1,4 @@
-"""Where the tensors of a call meet, and the signature that decides the forms of its results.
+"""Where the tensors of a call meet: all of them must be on one worker.
 
 ``pointer_type`` is handed down because the class of pointers itself asks: it cannot be imported here.
 """
@@ -10,9 +10,9 @@ from typing import Any
 from syft_core.exceptions import NotCollocatedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import framework_of
-from syft_core.hook.forms import is_constant
 from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.hook.rules import is_flat, leaves, map_leaves
+from syft_core.hook.rules import leaves, map_leaves
+from syft_core.location import Location
 
 CHANGES_FIRST = frozenset(
     {"__setitem__", "copyto", "place", "putmask", "put", "put_along_axis", "fill_diagonal", "at"}
@@ -23,41 +23,26 @@ CHANGES_ALL = frozenset({"_amp_foreach_non_finite_check_and_unscale"})
 """Operations that change more than their first argument."""
 
 
-def meeting_point(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool, Any]:
-    """Return the first pointer of a call, whether single numbers are here, and the signature of the call.
+def meeting_point(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
+    """Return the first pointer of a call, and whether single numbers are here.
 
     All tensors of a call must be on one worker; a plain tensor without dimensions is a number, and travels with the
-    command. The signature is what decides the forms of the results, or None where one of its parts is not known.
+    command.
     """
     found: Any = None
-    known = True
-    signature: list[Any] = [op, *kwargs]
     for arg in (*args, *kwargs.values()) if kwargs else args:
         cls = type(arg)
-        if cls is pointer_type and arg.gone is None and (arg.whole is None or arg.whole.gone is None):
+        if cls is pointer_type and arg.gone is None and arg.whole is None:
             if found is None:
                 found = arg
-                epoch = arg._location.forms_changed
-            elif arg._location is not found._location:
+            elif arg._location is not found._location and arg._location.id != found._location.id:
                 raise NotCollocatedError.between(op.name, found._location.id, arg._location.id)
-            form = arg._known if arg._seen == epoch else None
-            if form is None and (arg.whole is None or (form := arg.known_form) is None):
-                known = False
-            signature.append(form)
-        elif cls is int or arg is None:
-            signature.append(arg)
-        elif cls is float and not op.by_fractions:
-            signature.append(float)
-        elif cls is bool or cls is str:
-            signature.append((cls, arg))
-        else:
+        elif cls not in _PLAIN:
             return _meeting_point_of(pointer_type, op, args, kwargs)
-    return found, False, tuple(signature) if known else None
+    return found, False
 
 
-def with_forms(pointer_type: Any, args: Any, kwargs: Any) -> Any:
-    """Return the arguments with the known forms in the place of the pointers."""
-    return map_leaves(lambda leaf: leaf.known_form if type(leaf) is pointer_type else leaf, (args, kwargs))
+_PLAIN = frozenset({int, float, bool, str, type(None)})
 
 
 def with_copies(op: Op, pointer: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -72,9 +57,7 @@ def own_copy(leaf: Any) -> Any:
     return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
 
 
-def _meeting_point_of(
-    pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, bool, Any]:
+def _meeting_point_of(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
     """Look for pointers everywhere in the arguments."""
     found: Any = None
     plain = large = False
@@ -82,7 +65,7 @@ def _meeting_point_of(
         if type(arg) is pointer_type:
             if found is None:
                 found = arg
-            elif arg._location is not found._location:
+            elif arg._location.id != found._location.id:
                 raise NotCollocatedError.between(op.name, found._location.id, arg._location.id)
             if arg.gone is not None or arg.whole is not None:
                 arg.require_alive()
@@ -92,45 +75,10 @@ def _meeting_point_of(
     if large and found is not None:
         _require_pointer_target(op, found._location, args, kwargs)
         raise NotCollocatedError.local(op.name, found._location.id)
-    return found, plain, None if op.inplace else _signature(pointer_type, op, args, kwargs)
+    return found, plain
 
 
-def _signature(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what decides the forms of the results: the forms of tensors, the types of numbers, all else as it is."""
-    parts = [_part_of_signature(pointer_type, arg) for arg in (*args, *kwargs.values())]
-    if op.by_fractions:
-        parts += [leaf for leaf in leaves((args, kwargs)) if type(leaf) is float]
-    return None if _UNKNOWN in parts else (op, *kwargs, *parts)
-
-
-_UNKNOWN = object()
-
-
-def _part_of_signature(pointer_type: Any, arg: Any) -> Any:
-    cls = type(arg)
-    if is_flat(cls):
-        return _leaf_of_signature(pointer_type, arg)
-    if isinstance(arg, dict):
-        return _UNKNOWN
-    items = (arg.start, arg.stop, arg.step) if cls is slice else arg
-    parts = [_part_of_signature(pointer_type, item) for item in items]
-    return _UNKNOWN if _UNKNOWN in parts else (cls, *parts)
-
-
-def _leaf_of_signature(pointer_type: Any, leaf: Any) -> Any:
-    cls = type(leaf)
-    if cls is pointer_type:
-        return leaf.known_form or _UNKNOWN
-    if cls is int or leaf is None:
-        return leaf
-    if cls is float or cls is complex:
-        return cls
-    if is_framework_tensor(cls):
-        return (cls, leaf.dtype, getattr(leaf, "requires_grad", False))
-    return (cls, leaf) if is_constant(leaf) else _UNKNOWN
-
-
-def _require_pointer_target(op: Op, location: Any, args: Any, kwargs: Any) -> None:
+def _require_pointer_target(op: Op, location: Location, args: Any, kwargs: Any) -> None:
     """Refuse to change a tensor of this process: the change would happen to a copy of it, elsewhere."""
     target = kwargs.get("out")
     if target is None and (op.inplace or op.operation in CHANGES_FIRST):

@@ -34,7 +34,7 @@ class MultiPointerTensor(AbstractTensor):
     def __init__(self, children: Iterable[Any] = (), **identity: Any) -> None:
         super().__init__(**identity)
         pointers = [getattr(child, "child", None) or child for child in children]
-        self.child = Children((pointer.location.id, pointer) for pointer in pointers)
+        self.child = Children((pointer.location_id, pointer) for pointer in pointers)
 
     @classmethod
     def respond(cls, op: Op, _plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -92,12 +92,12 @@ def combine_pointers(*pointers: Any) -> Any:
 def _require_apart(pointers: list[PointerTensor]) -> None:
     seen = set()
     for pointer in pointers:
-        if pointer.location.id in seen:
+        if pointer.location_id in seen:
             raise ValueError(
-                f"cannot combine two pointers to worker {pointer.location.id!r}: one of them would be lost; "
+                f"cannot combine two pointers to worker {pointer.location_id!r}: one of them would be lost; "
                 f"move one to another worker, or add them first"
             )
-        seen.add(pointer.location.id)
+        seen.add(pointer.location_id)
 
 
 def _require_one_shape(pointers: list[PointerTensor]) -> None:
@@ -105,8 +105,8 @@ def _require_one_shape(pointers: list[PointerTensor]) -> None:
     for pointer, shape in zip(pointers, shapes, strict=True):
         if shape != shapes[0]:
             raise ValueError(
-                f"cannot combine a tensor of shape {shapes[0]} on {pointers[0].location.id!r} with one of shape "
-                f"{shape} on {pointer.location.id!r}: what stands for all has one shape; reshape one of them"
+                f"cannot combine a tensor of shape {shapes[0]} on {pointers[0].location_id!r} with one of shape "
+                f"{shape} on {pointer.location_id!r}: what stands for all has one shape; reshape one of them"
             )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from syft_core.exceptions import AlreadyRetrievedError
 from syft_core.hook.hook import current_worker
+from syft_core.location import Id, Location, Party
 from syft_core.messages import Fetch, Lease, Tag
 from syft_core.tensors.identity import ID_PROVIDER, Identified
 
@@ -26,25 +27,29 @@ class ObjectPointer(Identified):
     """Why the object cannot be used any more, once it has been fetched or moved through this pointer."""
     whole: ObjectPointer | None = None
     """For a pointer to an attribute, the pointer to the object, whose lease holds for both."""
-    _location: Any = None
-    _id_at_location: Any = None
+    _location: Location = None  # type: ignore[assignment]  # set by every constructor, but for a finalizer
+    _id_at_location: Id = 0
+    _syft_owner: Any
 
     def __init__(
         self,
         location: Any,
-        id_at_location: int | str,
-        owner: Any = None,
-        id: int | str | None = None,
+        id_at_location: Id,
+        owner: Party | None = None,
+        id: Id | None = None,
         garbage_collect_data: bool = True,
         point_to_attr: str | None = None,
         tags: Iterable[str] | None = None,
         description: str | None = None,
     ) -> None:
-        self._location = location
+        self._syft_owner = owner if owner is not None else current_worker()
+        if isinstance(location, Location) or location is None:
+            self._location = location
+        else:
+            self._location = (self._syft_owner or location).location_of(location)
         self._id_at_location = id_at_location
         self.garbage_collect_data = garbage_collect_data
         self.point_to_attr = point_to_attr
-        self._syft_owner = owner if owner is not None else current_worker()
         self._syft_id = id
         if tags:
             self._syft_tags = set(tags)
@@ -53,20 +58,23 @@ class ObjectPointer(Identified):
 
     @property
     def location(self) -> Any:
-        """The worker that holds the object."""
-        return self._location
+        """Where the object is: a worker of this process, or the address of one elsewhere."""
+        return None if self._location is None else self._location.face
 
     @property
-    def id_at_location(self) -> int | str:
+    def location_id(self) -> Id:
+        """The id of the worker that holds the object."""
+        return self._location.id
+
+    @property
+    def id_at_location(self) -> Id:
         """The id of the object there."""
-        return self._id_at_location  # type: ignore[no-any-return]  # set by every constructor
+        return self._id_at_location
 
     def __del__(self) -> None:
         location = self._location
         if location is not None and self.garbage_collect_data and self.point_to_attr is None and self.gone is None:
-            # Only an append: a finalizer runs anywhere, and must neither wait nor fail.
-            owner = self._syft_owner
-            location.dropped.append((self._id_at_location, None if owner is None else owner.id))
+            location.drop(self._id_at_location)
 
     def require_alive(self) -> None:
         """Refuse to be used after the object was taken away."""
@@ -83,7 +91,7 @@ class ObjectPointer(Identified):
         """
         self.require_alive()
         keep = self.point_to_attr is not None or not deregister_ptr
-        value = self._location.ask(Fetch(self._id_at_location, self.point_to_attr, keep, user, reason), self.owner)
+        value = self._location.ask(Fetch(self._id_at_location, self.point_to_attr, keep, user, reason))
         if not keep:
             self.gone = f"it was fetched by {self.owner.id!r}"
         return value
@@ -93,7 +101,8 @@ class ObjectPointer(Identified):
         self.require_alive()
         if self.point_to_attr is not None:
             return self._beside(self.sibling(garbage_collect_data=False))
-        self._location.ask(Lease((self._id_at_location,)), self.owner)
+        self._location.note_alias(self._id_at_location)
+        self._location.tell(Lease((self._id_at_location,)))
         return self.sibling()
 
     def sibling(self, **changes: Any) -> Any:
@@ -120,19 +129,19 @@ class ObjectPointer(Identified):
     def tag(self, *tags: str) -> Any:
         """Tag the object, here and where it is."""
         self.require_alive()
-        self._location.ask(Tag(self._id_at_location, tags), self.owner)
+        self._location.tell(Tag(self._id_at_location, tags))
         return super().tag(*tags)
 
     def describe(self, description: str) -> Any:
         """Describe the object, here and where it is."""
         self.require_alive()
-        self._location.ask(Tag(self._id_at_location, description=description), self.owner)
+        self._location.tell(Tag(self._id_at_location, description=description))
         return super().describe(description)
 
     def publish(self) -> Any:
         """Let the worker keep the object for good; it is the worker's own from now on."""
         self.require_alive()
-        self._location.ask(Tag(self._id_at_location, publish=True), self.owner)
+        self._location.tell(Tag(self._id_at_location, publish=True))
         return self
 
     @property
@@ -158,7 +167,7 @@ class ObjectPointer(Identified):
     def _name(self) -> str:
         owner = self.owner.id if self.owner is not None else "?"
         attr = f"::{self.point_to_attr}" if self.point_to_attr else ""
-        place = f"{getattr(self._location, 'id', '?')}:{self._id_at_location}{attr}"
+        place = f"{'?' if self._location is None else self._location.id}:{self._id_at_location}{attr}"
         return f"[{type(self).__name__} | {owner}:{self.id} -> {place}]"
 
 

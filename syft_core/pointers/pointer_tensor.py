@@ -9,11 +9,13 @@ from typing import Any
 from syft_core.exceptions import ValueRefusedError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op
-from syft_core.hook.dispatch import plain_below
-from syft_core.hook.forms import Form, Forms, fact_of_form, form, remember_result, results_known
+from syft_core.hook.chain import plain_below
+from syft_core.hook.forms import Form, fact_of_form
 from syft_core.hook.rules import is_flat, map_leaves
-from syft_core.messages import Describe, DescribeAll, Forward, GetBack, Placed, Run, SendOn
-from syft_core.pointers.meeting import meeting_point, with_copies, with_forms
+from syft_core.location import Id, Location, Party
+from syft_core.messages import Forward, GetBack, Placed, Run, SendOn
+from syft_core.pointers import prediction
+from syft_core.pointers.meeting import meeting_point, with_copies
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.revealing import reveal
 from syft_core.tensors.abstract import AbstractTensor
@@ -31,11 +33,13 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     framework: FrameworkAttributes
     _known: Form | None = None
-    """The form of the object, true while no object of its worker has changed its form since it was ``_seen``."""
+    """The form of the object, true while the form epoch of the location is the one in which it was ``_seen``."""
     _seen: int = -1
-    _gradient: Any = None
-    """The form of the gradient of the object, or what else the worker said of it; None when there is no gradient."""
+    _gradient: Form | bool = False
+    """The form of the gradient of the object; True when there is one of unknown form, False when there is none."""
     _gradient_seen: int = -1
+    _history: tuple[Any, ...] | None = None
+    """What the object was computed from, if it is inside a graph; see ``pointers/prediction.py``."""
     _together: Sequence[weakref.ref[PointerTensor]] = ()
     """The pointers to tensors that were sent with this one, as parts of a module."""
 
@@ -50,7 +54,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     def attr(self, name: str) -> PointerTensor:
         """Return a pointer to an attribute of the object."""
         self.require_alive()
-        attribute = _pointer_beside(self, self._id_at_location, None)
+        attribute = pointer_at(self._location, self._id_at_location, self.framework, self._syft_owner)
         attribute.point_to_attr, attribute.garbage_collect_data = name, False
         return self._beside(attribute)  # type: ignore[no-any-return]  # itself
 
@@ -61,26 +65,26 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     @classmethod
     def respond(cls, op: Op, _plan: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Send an operation to where its arguments are, and return pointers to its results."""
-        pointer, plain, signature = meeting_point(cls, op, args, kwargs)
-        framework = pointer.framework
+        pointer, plain = meeting_point(cls, op, args, kwargs)
+        framework, location = pointer.framework, pointer._location
         special = _special.get(op)
         if special is None:
             special = _special[op] = _is_special(op, framework)
-        if special and (answer := _answer_here(op, pointer, signature, args, kwargs)) is not _ELSEWHERE:
+        if special and (answer := _answer_here(op, pointer, args, kwargs)) is not _ELSEWHERE:
             return answer
         sent, sent_kwargs = (args, kwargs) if not plain else with_copies(op, pointer, args, kwargs)
         message = Run(framework.ALIAS, op.name, sent, sent_kwargs, new_id())
-        reply = pointer._location.ask(message, pointer._syft_owner)
-        if reply is None:
+        if location.predicts:
+            result = prediction.run(cls, op, pointer, message, args, kwargs)
+            if result is None:
+                return _changed_by(op, pointer, args, kwargs)
+            return _predicted(result, message.result, pointer, args, kwargs)
+        result = location.ask(message)
+        if type(result) is Placed:
+            return pointer_at(location, result.id, framework, pointer._syft_owner)
+        if result is None:
             return _changed_by(op, pointer, args, kwargs)
-        forms: Any = ()
-        if signature is not None and (state := framework.state()) is not None:
-            forms = results_known.get((signature, state))
-            if forms is None:
-                forms = remember_result((signature, state), framework.infer(op, *with_forms(cls, args, kwargs)))
-        if type(reply) is Placed:
-            return _pointer_beside(pointer, reply.id, forms[0] if forms else None)
-        return reply if is_flat(type(reply)) else _pointers_for(reply, pointer, forms)
+        return result if is_flat(type(result)) else map_leaves(lambda leaf: _pointer_for(leaf, pointer), result)
 
     # --- where it is
 
@@ -91,10 +95,10 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         comes back to it: a backward pass crosses the two workers.
         """
         self.require_alive()
-        destination = self.owner.get_worker(destination)
-        if destination is self._location:
+        destination = self.owner.location_of(destination)
+        if destination.id == self._location.id:
             return self
-        if destination is self.owner:
+        if destination.id == self.owner.id:
             return self.get()
         moved = self._forward(destination, keep=self.point_to_attr is not None, requires_grad=requires_grad)
         if self.point_to_attr is None:
@@ -112,13 +116,13 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     def remote_send(self, destination: Any) -> PointerTensor:
         """Let the worker send the object on to another; what it holds then, and this points to, is a pointer."""
         self._require_whole("remote_send")
-        self._location.ask(SendOn(self._id_at_location, self.owner.get_worker(destination)), self.owner)
+        self._location.ask(SendOn(self._id_at_location, self.owner.location_of(destination).id))
         return self
 
     def remote_get(self) -> PointerTensor:
         """Let the worker fetch what the pointer that it holds points to; this points to the data then."""
         self._require_whole("remote_get")
-        self._location.ask(GetBack(self._id_at_location), self.owner)
+        self._location.ask(GetBack(self._id_at_location))
         return self
 
     mid_get = remote_get
@@ -128,11 +132,13 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         if self.point_to_attr is not None:
             raise ValueRefusedError.only_local(f"{verb} of {self.point_to_attr!r}", str(self._location.id))
 
-    def _forward(self, destination: Any, keep: bool, requires_grad: bool = False) -> PointerTensor:
+    def _forward(self, destination: Location, keep: bool, requires_grad: bool = False) -> PointerTensor:
         self.require_alive()
         id = new_id()
-        message = Forward(self._id_at_location, self.point_to_attr, destination, id, keep, requires_grad)
-        self._location.ask(message, self.owner)
+        message = Forward(self._id_at_location, self.point_to_attr, destination.id, id, keep, requires_grad)
+        # Between two workers nothing but waiting keeps the order: the next command may go to the other one.
+        send = self._location.tell if destination is self._location else self._location.ask
+        send(message)
         tags = None if keep else self._syft_tags
         return type(self)(destination, id, framework=self.framework, owner=self._syft_owner, tags=tags)
 
@@ -165,62 +171,75 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     @property
     def known_form(self) -> Form | None:
-        """The form of the object, if it is known here; asking for it sends no message."""
+        """The form of the object, if it says all that matters and nobody has to be asked for it."""
+        location = self._location
+        if not location.predicts:
+            (found,) = location.describe((self._id_at_location,), self.point_to_attr)
+            return found if found is not None and found.strides is not None else None
         whole: Any = self.whole
         if whole is None:
-            return self._known if self._seen == self._location.forms_changed else None
+            return self._known if self._seen == location.form_epoch else None
         if self.point_to_attr == "data":
-            known = whole.known_form
-            return None if known is None else form(known.shape, known.strides, known.dtype, known.device)
-        if whole._gradient_seen != whole._location.gradients_changed:
+            return prediction.data_form(whole.known_form)
+        if whole._gradient_seen != location.gradient_epoch:
             return None
         return whole._gradient if type(whole._gradient) is Form else None
 
     def _form(self, name: str) -> Any:
-        known = self.known_form
-        return self._ask_form().get(name) if known is None else getattr(known, name)
+        found = (self.known_form if self._location.predicts else None) or self._ask_form()
+        return getattr(found, name, None)
 
-    def _ask_form(self) -> Any:
+    def _ask_form(self) -> Form | None:
+        """Ask for the form, and remember it; without strides, it does not say all that matters."""
         self.require_alive()
-        told = self._location.ask(Describe(self._id_at_location, self.point_to_attr), self._syft_owner)
-        if told is not None and self.whole is None:
-            self._know(_form_told(told))
-        return told
+        (found,) = self._location.describe((self._id_at_location,), self.point_to_attr)
+        if found is not None and found.strides is not None:
+            if self.whole is None:
+                self.know(found)
+            elif self.point_to_attr == "grad":
+                self.whole.know_gradient(found)  # type: ignore[attr-defined]  # a tensor, as this is
+        return found
 
-    def _know(self, form: Form | None) -> None:
-        self._known, self._seen = form, self._location.forms_changed
+    def know(self, form: Form | None) -> None:
+        """Remember the form of the object."""
+        self._known, self._seen = form, self._location.form_epoch
+
+    def know_gradient(self, form: Form | None, exists: bool = True) -> None:
+        """Remember that the object has a gradient, and of which form; or that it has none."""
+        self._gradient = (form or True) if exists else False
+        self._gradient_seen = self._location.gradient_epoch
 
     def know_copy_of(self, value: Any) -> None:
         """Remember the forms of what the object is a copy of, and of its gradient."""
-        plain = plain_below(value)
+        plain = plain_below(value) if self._location.predicts else None
         if plain is not None:
-            self._know(self.framework.form_of_copy(plain))
+            self.know(self.framework.form_of_copy(plain))
             gradient = plain.grad if getattr(plain, "is_leaf", False) else None
-            self._gradient = None if gradient is None else self.framework.form_of_copy(gradient) or True
-            self._gradient_seen = self._location.gradients_changed
+            self.know_gradient(None if gradient is None else self.framework.form_of_copy(gradient), gradient is not None)
 
     def is_none(self) -> bool:
-        """Say whether the attribute pointed to is None."""
+        """Return whether the attribute pointed to is None."""
         return self._ask_form() is None
 
     def has_gradient(self) -> bool:
-        """Say whether the object has a gradient; ask only when that may have changed."""
+        """Return whether the object has a gradient; ask only when that may have changed."""
         location = self._location
         if self.gone is not None:
             self.require_alive()
-        if self._gradient_seen != location.gradients_changed:
+        if not location.predicts:
+            return location.describe((self._id_at_location,), "grad")[0] is not None
+        if self._gradient_seen != location.gradient_epoch:
             self._ask_gradients()
-        return self._gradient is not None
+        return self._gradient is not False
 
     def _ask_gradients(self) -> None:
         """Ask for the gradients of all that travel together, in one message."""
         found = [ref() for ref in self._together]
         others = [mate for mate in found if mate is not None and mate is not self and mate.gone is None]
         mates = [self, *[mate for mate in others if mate._location is self._location]]
-        message = DescribeAll(tuple([mate._id_at_location for mate in mates]), "grad")
-        for mate, told in zip(mates, self._location.ask(message, self._syft_owner), strict=True):
-            mate._gradient = None if told is None else _form_told(told) or told
-            mate._gradient_seen = self._location.gradients_changed
+        forms = self._location.describe([mate._id_at_location for mate in mates], "grad")
+        for mate, form in zip(mates, forms, strict=True):
+            mate.know_gradient(form if form is not None and form.strides is not None else None, form is not None)
 
 
 _special: dict[Op, bool] = {}
@@ -228,12 +247,12 @@ _ELSEWHERE = object()
 
 
 def _is_special(op: Op, framework: FrameworkAttributes) -> bool:
-    """Say whether an operation is anything but a command whose results stay where they are."""
+    """Return whether an operation is anything but a command whose results stay where they are."""
     is_about_form = op.attr in framework.facts_of_form
     return op.reveals or op.local or op.inplace or is_about_form or op.spelling in ("getter", "setter")
 
 
-def _answer_here(op: Op, pointer: PointerTensor, signature: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _answer_here(op: Op, pointer: PointerTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer, or refuse, what needs no command; return ``_ELSEWHERE`` for what the worker must answer."""
     if op.reveals:
         return reveal(op, pointer, args, kwargs)
@@ -242,36 +261,35 @@ def _answer_here(op: Op, pointer: PointerTensor, signature: Any, args: tuple[Any
     if op.spelling == "getter" and op.attr in ATTRIBUTES:
         return _attribute(pointer, op.attr)
     if op.attr in pointer.framework.facts_of_form and op.spelling != "setter" and not kwargs:
-        return _fact(op, pointer, signature, args)
+        return _fact(op, pointer, args)
     return _ELSEWHERE
 
 
-def _fact(op: Op, pointer: PointerTensor, signature: Any, args: tuple[Any, ...]) -> Any:
+def _fact(op: Op, pointer: PointerTensor, args: tuple[Any, ...]) -> Any:
     """Answer what a form tells; ask for the form if it is not known, and remember it."""
-    if signature is None:
-        told = pointer._ask_form()
-        form = _form_told(told) if told else None
-        if form is None:
-            return told[op.attr] if told and op.attr in told else _ELSEWHERE
-        signature = (op, form, *args[1:])
-    return fact_of_form(signature, lambda: pointer.framework.read_off(op, signature[1], args[1:]))
+    form = (pointer.known_form if pointer._location.predicts else None) or pointer._ask_form()
+    if form is None:
+        return _ELSEWHERE
+    if form.strides is None:
+        known = getattr(form, op.attr, None)
+        return _ELSEWHERE if known is None else known
+    if len(args) == 1 and hasattr(form, op.attr):
+        return getattr(form, op.attr)
+    return fact_of_form((op, form, *args[1:]), lambda: pointer.framework.read_off(op, form, args[1:]))
 
 
 def _changed_by(op: Op, pointer: PointerTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what an operation without results has changed, if that is what it returns."""
     if op.inplace:
         return args[0]
-    if op.spelling == "setter" and op.attr == "grad" and pointer.whole is None:
-        # That it was taken away is known; what was put there must be asked for.
-        pointer._gradient = None
-        pointer._gradient_seen = pointer._location.gradients_changed if args[1] is None else -1
+    location = pointer._location
+    if op.spelling == "setter" and op.attr == "grad" and pointer.whole is None and location.predicts:
+        if pointer._id_at_location in location.aliased:
+            location.forget_gradients()
+        given = args[1]
+        pointer.know_gradient(None if given is None else given.known_form, given is not None)
     out = kwargs.get("out")
     return out[0] if type(out) is tuple and len(out) == 1 else out
-
-
-def _form_told(told: dict[str, Any]) -> Form | None:
-    """Return the form that a worker has described, if that says all that matters."""
-    return form(**told) if told["strides"] is not None else None
 
 
 def _attribute(pointer: PointerTensor, name: str) -> Any:
@@ -288,26 +306,44 @@ def _answer_beside(op: Op, pointer: PointerTensor) -> Any:
         return pointer.copy()
     if op.attr == "grad_fn" and pointer._form("is_leaf"):
         return None
-    raise ValueRefusedError.only_local(op.name, pointer._location.id)
+    raise ValueRefusedError.only_local(op.name, str(pointer._location.id))
 
 
-def _pointers_for(reply: Any, pointer: PointerTensor, forms: Forms) -> Any:
-    """Turn a reply into the result of a call: pointers where tensors stayed behind, the rest as it is."""
-    following = iter(forms)
-    return map_leaves(
-        lambda leaf: _pointer_beside(pointer, leaf.id, next(following, None)) if type(leaf) is Placed else leaf, reply
-    )
+def _predicted(result: Any, first: int, pointer: PointerTensor, args: Any, kwargs: Any) -> Any:
+    """Turn what a call gives into pointers: forms where the result was worked out, placeholders where it was told."""
+    history: Any = None
+    following = first
+
+    def point(leaf: Any) -> Any:
+        nonlocal history, following
+        if type(leaf) is Placed:
+            id, form = leaf.id, leaf.form
+        elif type(leaf) is Form:
+            id, form = following, leaf
+            following += 1
+        else:
+            return leaf
+        new = pointer_at(pointer._location, id, pointer.framework, pointer._syft_owner)
+        if type(form) is Form and form.strides is not None:
+            new._known, new._seen = form, new._location.form_epoch
+            if form.requires_grad and not form.is_leaf:
+                if history is None:
+                    history = prediction.history_of(PointerTensor, args, kwargs)
+                new._history = history
+            elif form.is_leaf:
+                new.know_gradient(None, exists=False)
+        return new
+
+    return point(result) if is_flat(type(result)) else map_leaves(point, result)
 
 
-def _pointer_beside(pointer: PointerTensor, id: int, form: Form | None) -> PointerTensor:
-    """Return a pointer to another object of the same worker."""
-    new = pointer_at(pointer._location, id, pointer.framework, pointer._syft_owner)
-    if form is not None:
-        new._known, new._seen = form, new._location.forms_changed
-    return new
+def _pointer_for(leaf: Any, pointer: PointerTensor) -> Any:
+    if type(leaf) is not Placed:
+        return leaf
+    return pointer_at(pointer._location, leaf.id, pointer.framework, pointer._syft_owner)
 
 
-def pointer_at(location: Any, id: int | str, framework: FrameworkAttributes, owner: Any) -> PointerTensor:
+def pointer_at(location: Location, id: Id, framework: FrameworkAttributes, owner: Party) -> PointerTensor:
     """Return a pointer to an object, without the generality of the constructor."""
     new = PointerTensor.__new__(PointerTensor)
     new._location = location

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from syft_core.exceptions import SendNotPermittedError
-from syft_core.hook.dispatch import HEAD, framework_of
+from syft_core.hook.chain import below_wrapper, end_of, links_of
+from syft_core.hook.dispatch import framework_of
+from syft_core.location import Id, Location, Party, Peer
 from syft_core.messages import Store
 from syft_core.pointers.callable_pointer import CallablePointer
 from syft_core.pointers.multi_pointer import MultiPointerTensor, combine_pointers
@@ -56,7 +58,7 @@ class Travelling:
         if inplace:
             return self.send_(*workers, user=user, requires_grad=requires_grad, preinitialize_grad=preinitialize_grad)
         owner = self.owner  # type: ignore[attr-defined]  # mixed into what is Identified
-        locations = [owner.get_worker(worker) for worker in workers]
+        locations = [owner.location_of(worker) for worker in workers]
         pointers = [sent(self, owner, location, user, publish, requires_grad) for location in locations]
         for pointer in pointers:
             pointer.garbage_collect_data = garbage_collect_data
@@ -188,13 +190,12 @@ class Travelling:
 
         A user is who the transport says it is: the ``user`` of a worker, or its id.
         """
-        if isinstance(_end(self), ObjectPointer | MultiPointerTensor):
+        if isinstance(end_of(self), ObjectPointer | MultiPointerTensor):
             raise TypeError(
                 "cannot make a pointer private: its worker decides; make the tensor private and send it then"
             )
         users = frozenset([allowed_users] if isinstance(allowed_users, str) else allowed_users)
-        is_head = getattr(type(self), "rank", None) == HEAD
-        layer = PrivateTensor(users, child=self.child if is_head else self)  # type: ignore[attr-defined]  # a head
+        layer = PrivateTensor(users, child=below_wrapper(self))
         return layer if no_wrap else framework_of(self).wrapper(layer)
 
     def allow(self, user: str) -> bool:
@@ -218,15 +219,16 @@ def head_of(pointer: Any) -> Any:
     return head
 
 
-def found(worker: Any, owner: Any, id: int | str, tags: Any, description: str | None, kind: str) -> Any:
+def found(location: Location, owner: Party, id: Id, tags: Any, description: str | None, kind: str) -> Any:
     """Return a pointer to an object that a search has found, in the form in which users hold it.
 
-    ``kind`` is the framework of a tensor; what is no tensor is CALLABLE or just an OBJECT.
+    ``kind`` is the framework of a tensor; anything else is CALLABLE or just an OBJECT.
     """
+    location.note_alias(id)
     if kind in _POINTERS:
-        return _POINTERS[kind](worker, id, owner=owner, tags=tags, description=description)
+        return _POINTERS[kind](location, id, owner=owner, tags=tags, description=description)
     attributes = owner.attributes_of(kind)
-    return head_of(PointerTensor(worker, id, attributes, owner=owner, tags=tags, description=description))
+    return head_of(PointerTensor(location, id, attributes, owner=owner, tags=tags, description=description))
 
 
 CALLABLE, OBJECT = "()", ""
@@ -237,34 +239,38 @@ _POINTERS: dict[str, type[ObjectPointer]] = {CALLABLE: CallablePointer, OBJECT: 
 def sent(
     tensor: Any,
     owner: Any,
-    location: Any,
+    location: Location,
     user: str | None = None,
     publish: bool = False,
     requires_grad: bool = False,
 ) -> PointerTensor:
     """Send a copy of ``tensor`` from ``owner`` to ``location``, if its owner may, and return the pointer to it."""
-    sender = owner.identity_of(owner, user)
-    if user is not None and user != sender:
-        raise SendNotPermittedError.claimed(user, sender)
+    sender: Peer = owner.peer
+    if user is not None and user != sender.user:
+        raise SendNotPermittedError.claimed(user, str(sender))
     require_sendable(tensor, sender)
     framework, id = framework_of(tensor), new_id()
-    origin = _origin(tensor, owner, location, framework) if requires_grad else None
-    location.ask(Store(id, tensor, publish, origin), owner)
     tags, description = getattr(tensor, "_syft_tags", None), getattr(tensor, "_syft_description", None)
     pointer = PointerTensor(location, id, framework, owner=owner, tags=tags, description=description)
     pointer.know_copy_of(tensor)
+    origin = _keep_origin(tensor, owner, location) if requires_grad else None
+    try:
+        location.tell(Store(id, tensor, publish, None if origin is None else (owner.id, origin)))
+    except BaseException:
+        pointer.gone = "it could not be sent"
+        if origin is not None:
+            owner.object_store.remove(origin, "its copy could not be sent")
+        raise
     return pointer
 
 
-def _origin(tensor: Any, owner: Any, location: Any, framework: Any) -> PointerTensor:
-    """Let ``owner`` keep a tensor for the gradient of its copy on ``location``; return the pointer that goes along."""
+def _keep_origin(tensor: Any, owner: Any, location: Location) -> Id:
+    """Let ``owner`` keep a tensor for the gradient of its copy on ``location``, which holds a lease on it."""
     kept = new_id()
     owner.register_obj(tensor, kept)
     entry = owner.object_store.entry(kept)
     entry.published, entry.holder, entry.leases = False, location.id, 1
-    origin = PointerTensor(owner, kept, framework, owner=location, garbage_collect_data=False)
-    origin.travels_with_lease = True
-    return origin
+    return kept
 
 
 def _require_gradients(tensor: Any) -> None:
@@ -299,17 +305,8 @@ def _share_words(head: Any, pointer: Any) -> None:
         head._syft_description = pointer._syft_description
 
 
-def _end(link: Any) -> Any:
-    """Return what a chain ends in here."""
-    while (
-        not isinstance(link, ObjectPointer | MultiPointerTensor) and (child := getattr(link, "child", None)) is not None
-    ):
-        link = child
-    return link
-
-
 def _pointer_under(head: Any, verb: str) -> Any:
-    end = _end(head)
+    end = end_of(head)
     if not isinstance(end, ObjectPointer | MultiPointerTensor):
         raise TypeError(f"cannot {verb} what a tensor points to: it points to nothing, the data is here; send it first")
     return end
@@ -320,8 +317,7 @@ def _on_another_end(head: Any, end: Any) -> Any:
     link = head.child
     if isinstance(link, ObjectPointer):
         return head_of(end) if isinstance(end, ObjectPointer) else end
-    below = end.child if getattr(type(end), "rank", None) == HEAD else end
-    return framework_of(end).wrapper(_layers_on(link, below))
+    return framework_of(end).wrapper(_layers_on(link, below_wrapper(end)))
 
 
 def _layers_on(link: Any, end: Any) -> Any:
@@ -329,9 +325,4 @@ def _layers_on(link: Any, end: Any) -> Any:
 
 
 def _private_layers(head: Any) -> list[PrivateTensor]:
-    layers = []
-    while head is not None:
-        if isinstance(head, PrivateTensor):
-            layers.append(head)
-        head = getattr(head, "child", None)
-    return layers
+    return [link for link in links_of(head) if isinstance(link, PrivateTensor)]

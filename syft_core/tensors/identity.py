@@ -21,6 +21,7 @@ class Identified:
     """Whether results of this type remember their ``parents`` and ``command``."""
     _syft_id: int | str | None = None
     _syft_owner: Any = None
+    """A worker, or the id of one: a plain tensor refers to it by id, so that it can be copied and saved."""
     _syft_tags: set[str] | None = None
     _syft_description: str | None = None
 
@@ -38,11 +39,18 @@ class Identified:
     @property
     def owner(self) -> Any:
         """The worker that this object belongs to: the local one, unless it was given another."""
-        return self._syft_owner if self._syft_owner is not None else current_worker()
+        owner = self._syft_owner
+        if owner is None:
+            return current_worker()
+        if type(owner) is not int and type(owner) is not str:
+            return owner
+        here = current_worker()
+        return None if here is None else here._known_workers.get(owner, here)
 
     @owner.setter
     def owner(self, worker: Any) -> None:
-        self._syft_owner = worker
+        in_chain = getattr(type(self), "rank", None) is not None
+        self._syft_owner = worker if worker is None or in_chain else worker.id
 
     @property
     def tags(self) -> set[str]:

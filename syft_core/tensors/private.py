@@ -8,10 +8,12 @@ from typing import Any
 from syft_core.exceptions import OperationNotAllowedError, SendNotPermittedError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import Op
-from syft_core.hook.dispatch import HEAD, TRANSPARENT, dispatch, forward, framework_of
+from syft_core.hook.chain import below_wrapper, links_of
+from syft_core.hook.dispatch import TRANSPARENT, dispatch, forward, framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
+from syft_core.location import Peer
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import register_layer_codec
 
@@ -68,10 +70,9 @@ class PrivateTensor(AbstractTensor):
 def allowed_users_of(value: Any) -> frozenset[str] | None:
     """Return the users to whom a chain restricts itself, or None."""
     allowed: frozenset[str] | None = None
-    while value is not None:
-        if isinstance(value, PrivateTensor):
-            allowed = value.allowed_users if allowed is None else allowed & value.allowed_users
-        value = getattr(value, "child", None)
+    for link in links_of(value):
+        if isinstance(link, PrivateTensor):
+            allowed = link.allowed_users if allowed is None else allowed & link.allowed_users
     return allowed
 
 
@@ -79,15 +80,14 @@ def restricted(value: Any, users: frozenset[str] | None) -> Any:
     """Return ``value`` as a chain that says itself that it is for ``users`` only."""
     if users is None or allowed_users_of(value) == users:
         return value
-    is_head = getattr(type(value), "rank", None) == HEAD
-    return framework_of(value).wrapper(PrivateTensor(users, child=value.child if is_head else value))
+    return framework_of(value).wrapper(PrivateTensor(users, child=below_wrapper(value)))
 
 
-def require_sendable(value: Any, user: str) -> None:
-    """Raise unless ``user`` may send the chain ``value``."""
+def require_sendable(value: Any, sender: Peer) -> None:
+    """Raise unless ``sender`` may send the chain ``value``."""
     allowed = allowed_users_of(value)
-    if allowed is not None and user not in allowed:
-        raise SendNotPermittedError.by(user, allowed)
+    if allowed is not None and sender.user not in allowed:
+        raise SendNotPermittedError.by(str(sender), allowed)
 
 
 def _with_users(layer: PrivateTensor, users: frozenset[str]) -> PrivateTensor:

@@ -1,49 +1,44 @@
-"""BaseWorker: who holds objects, and answers messages about them."""
+"""BaseWorker: a party that answers messages; what a user can do with it."""
 
 from __future__ import annotations
 
-import difflib
 import logging
 import time
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+import traceback
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from types import GeneratorType
 from typing import Any
 
-from syft_core.exceptions import WorkerError, WorkerIdTakenError, WorkerNotFoundError
-from syft_core.hook.attributes import FrameworkAttributes
-from syft_core.hook.hook import FrameworkHook, attached_hook
+from syft_core.exceptions import ObjectNotFoundError, SerdeError
+from syft_core.hook.forms import Form
+from syft_core.hook.hook import FrameworkHook
+from syft_core.hook.rules import leaves
 from syft_core.ids import IdProvider
-from syft_core.messages import Fetch, FetchAll, Message, Run, Search
+from syft_core.location import Id, Location, Party, Peer
+from syft_core.messages import Batch, Describe, Failure, Fetch, Message, Release, Reply, Run, Search
 from syft_core.pictures import worker_html
+from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.travel import found, sent
 from syft_core.serde import Context, frames, from_frames
-from syft_core.workers.handlers import HANDLERS, own
-from syft_core.workers.ledger import Ledger
+from syft_core.workers.handlers import HANDLERS
+from syft_core.workers.local import LocalLocation
 from syft_core.workers.log import logged
 from syft_core.workers.permissions import Policy, unless_private
 from syft_core.workers.remote import Remote
+from syft_core.workers.requests import Process, Request, drive
 from syft_core.workers.results import named
-from syft_core.workers.store import ObjectStore, Stored
-from syft_core.workers.trace import record, summary, traces
-from syft_core.workers.transfer import hand_over, is_tensor, with_leases
+from syft_core.workers.running import describe_placed, own
+from syft_core.workers.store import Stored
+from syft_core.workers.trace import summary
+from syft_core.workers.transfer import is_tensor, lend_all
+from syft_core.workers.worker import Session, Worker
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass
-class Stats:
-    """What a worker has done: messages and operations answered, bytes that came in and went out."""
-
-    messages: int = 0
-    operations: int = 0
-    bytes_in: int = 0
-    bytes_out: int = 0
-
-
-class BaseWorker:
-    """Holds objects by id and answers messages about them: ``deliver(frames) -> frames`` is all a transport needs.
+class BaseWorker(Worker):
+    """Holds objects by id and answers messages about them: ``deliver(frames, sender) -> frames`` is all a transport needs.
 
     A *client* worker keeps nothing by itself: what its user drops is gone, as in any Python program.
 
@@ -60,13 +55,10 @@ class BaseWorker:
 
     """
 
-    serializer: str | None = None
-    """How tensors are written for this worker's peers; None means in the framework's own way."""
-
     def __init__(
         self,
-        hook: Any = None,
-        id: int | str = 0,
+        hook: FrameworkHook | None = None,
+        id: Id = 0,
         data: Sequence[Any] | None = None,
         is_client_worker: bool = False,
         log_msgs: bool = False,
@@ -75,24 +67,11 @@ class BaseWorker:
         message_pending_time: float = 0,
         policy: Policy = unless_private,
     ) -> None:
-        self.hook = hook
-        self.id = id
-        self.is_client_worker = is_client_worker
+        super().__init__(hook, id, is_client_worker, policy)
         self.log_msgs = log_msgs
         self.verbose = verbose
         self.message_pending_time = message_pending_time
-        self.policy = policy
-        self.object_store = ObjectStore(id)
-        self.ledger = Ledger(str(id))
-        self.stats = Stats()
         self.msg_history: list[Message] = []
-        self.dropped: deque[tuple[int | str, Any]] = deque()
-        """The objects here that a pointer of somebody was dropped to; counted with the next message."""
-        self.forms_changed = 0
-        """How often an object here changed its form in place: what a pointer knows of forms is true until then."""
-        self.gradients_changed = 0
-        """The same for gradients that came or went."""
-        self._known_workers: dict[int | str, BaseWorker] = {id: self}
         self._ids = IdProvider()
         if auto_add and hook is not None and getattr(hook, "local_worker", None) is not None:
             hook.local_worker.add_worker(self)
@@ -101,18 +80,12 @@ class BaseWorker:
 
     # --- messages
 
-    def ask(self, message: Message, sender: Any) -> Any:
-        """Say something to this worker and return its answer; traces that are on write it down."""
-        if traces:
-            return record(self, message, sender)
-        return self.carry(message, sender)
+    def make_address(self, client: Party) -> Location:
+        """Return a location that leads from ``client`` to this worker, within this process."""
+        return LocalLocation(client, self)
 
-    def carry(self, message: Message, sender: Any) -> Any:
-        """Bring a message to where it is handled, and its answer back; in this, kinds of workers differ."""
-        return self.handle(message, sender)
-
-    def handle(self, message: Message, sender: Any) -> Any:
-        """Do what a message asks for."""
+    def handle(self, message: Message, sender: Peer) -> Any:
+        """Do what a message asks for; return the answer, or a process that needs other parties on its way to it."""
         if self.dropped:
             self.collect_garbage()
         self.stats.messages += 1
@@ -121,82 +94,92 @@ class BaseWorker:
         if self.log_msgs:
             self.msg_history.append(logged(message))
         if self.verbose and _log.isEnabledFor(logging.INFO):
-            _log.info("worker %r is asked by %r to %s", self.id, getattr(sender, "id", "?"), summary(message))
+            _log.info("worker %r is asked by %s to %s", self.id, sender, summary(message))
         return HANDLERS[type(message)](self, message, sender)
 
-    def deliver(self, received: Sequence[Any], sender: Any) -> list[Any]:
-        """Answer a message that came as frames, with frames."""
-        self.stats.bytes_in += sum(map(len, received))
-        message = from_frames(received, Context(worker=self))
-        reply = self.handle(message, sender)
-        if isinstance(message, Run):
-            reply = named(reply, self.attributes_of(message.framework))
-        if isinstance(message, Fetch):
-            reply = with_leases(reply, sender)
-        elif isinstance(message, FetchAll):
-            reply = [with_leases(value, sender) for value in reply]
-        sent = frames(reply, Context(worker=self))
-        self.stats.bytes_out += sum(map(len, sent))
-        return sent
+    def step(self, process: Process) -> Process:
+        """Run a process under the lock of this worker, and give the lock back while the process waits."""
+        answer: Any = None
+        resume = process.send
+        while True:
+            with self.lock:
+                try:
+                    request: Request = resume(answer)
+                except StopIteration as end:
+                    return end.value
+            try:
+                answer = yield request
+                resume = process.send
+            except Exception as error:  # noqa: BLE001  # the process decides what follows from it
+                answer, resume = error, process.throw
 
-    def collect_garbage(self) -> None:
-        """Count the leases of pointers that are gone."""
-        self.object_store.release(self.dropped)
+    def describe(self, message: Describe, sender: Peer) -> list[Form | None]:
+        """Return the forms of objects, for clients in this process that look instead of asking."""
+        forms: list[Form | None] = HANDLERS[Describe](self, message, sender)
+        return forms
 
-    def identity_of(self, sender: Any, claimed: str | None) -> str:
-        """Return who ``sender`` is, as the transport knows it; a claim is no proof."""
-        return str(getattr(sender, "user", None) or getattr(sender, "id", "nobody"))
+    def deliver(self, received: Sequence[Any], sender: Peer) -> list[bytes]:
+        """Answer a message that came as frames, with frames; never raise, whatever came."""
+        answer: list[bytes] = drive(self.serve(received, sender))
+        return answer
 
-    # --- others
+    def serve(self, received: Sequence[Any], sender: Peer) -> Generator[Request, Any, list[bytes]]:
+        """Do what ``deliver`` does without waiting for anybody: yield what is needed from other parties."""
+        session = self.session_of(sender)
+        number, asks, value, failure = -1, True, None, session.failed
+        try:
+            self.stats.bytes_in += sum(map(len, received))
+            batch = from_frames(received, Context(worker=self))
+            if type(batch) is not Batch:
+                raise SerdeError(f"cannot take a {type(batch).__name__}: workers take batches (malformed message)")
+            number, asks = batch.number, batch.asks
+            value, failure = yield from self._execute(batch, sender, session)
+        except Exception as error:  # noqa: BLE001  # a failure is a reply, whatever it is
+            failure = failure or _failure(error, number, 0)
+        session.failed = None if asks else failure
+        return self._reply(Reply(number, value, failure, session.form_epoch, session.gradient_epoch))
 
-    def add_worker(self, worker: BaseWorker) -> BaseWorker:
-        """Get to know another worker, and introduce it to all whom this one knows."""
-        taken = self._known_workers.get(worker.id)
-        if taken is not None and taken is not worker:
-            raise WorkerIdTakenError.by(worker.id, type(taken).__name__)
-        for known in list(self._known_workers.values()):
-            known._known_workers[worker.id] = worker
-            worker._known_workers[known.id] = known
-        return self
+    def _execute(self, batch: Batch, sender: Peer, session: Session) -> Process:
+        """Execute commands in order. After one that fails none is executed until the sender has heard of it."""
+        value, failure = None, session.failed
+        for place, command in enumerate(batch.commands):
+            if failure is not None and type(command) is not Release:
+                session.poison(getattr(command, "expected", ()), failure)
+                continue
+            try:
+                if type(command) not in HANDLERS:
+                    raise SerdeError(f"cannot execute a {type(command).__name__}: it is not a command")
+                with self.lock:
+                    value = self.handle(command, sender)
+                if type(value) is GeneratorType:
+                    value = yield from self.step(value)
+                if batch.asks and place == len(batch.commands) - 1:
+                    value = yield from self._packed(command, value, sender)
+            except Exception as error:  # noqa: BLE001  # the sender hears of it
+                failure = _cause(command, error, session) or _failure(error, batch.number, place)
+                session.poison(command.expected if isinstance(command, Message) else (), failure)
+        return (value if batch.asks and failure is None else None), failure
 
-    def add_workers(self, workers: Iterable[BaseWorker]) -> BaseWorker:
-        """Get to know several workers, as ``add_worker`` does one."""
-        for worker in workers:
-            self.add_worker(worker)
-        return self
+    def _packed(self, command: Message, value: Any, sender: Peer) -> Process:
+        """Return an answer as it travels: pointers with leases, named tuples by name, results with their forms."""
+        if command.returns_objects:
+            return (yield from lend_all(value, sender.id))
+        if type(command) is not Run:
+            return value
+        if command.count >= 0:
+            return None
+        return named(describe_placed(self, value), self.attributes_of(command.framework))
 
-    def remove_worker_from_registry(self, worker_id: int | str) -> None:
-        """Forget a worker, and let all whom this one knows forget it; its id is free again."""
-        removed = self.get_worker(worker_id)
-        if removed is self:
-            raise WorkerError(f"cannot remove worker {worker_id!r} from its own registry: ask another worker to do it")
-        for known in list(self._known_workers.values()):
-            known._known_workers.pop(worker_id, None)
-
-    def get_worker(self, id_or_worker: Any) -> Any:
-        """Return the worker with this id, or the worker itself if one is given."""
-        if isinstance(id_or_worker, BaseWorker):
-            return id_or_worker
-        found = self._known_workers.get(id_or_worker)
-        if found is None:
-            near = difflib.get_close_matches(str(id_or_worker), [str(known) for known in self._known_workers], n=2)
-            raise WorkerNotFoundError.named(id_or_worker, near)
-        return found
-
-    def attributes_of(self, framework: str) -> FrameworkAttributes:
-        """Return the op table of a framework that is hooked here."""
-        attachment = FrameworkHook._attached.get(framework)
-        if attachment is None:
-            raise WorkerNotFoundError(f"cannot run {framework} on worker {self.id!r}: it is not hooked there; hook it")
-        return attachment.first.attributes
-
-    def is_framework_supported(self, framework: str) -> bool:
-        """Say whether a framework is hooked here, so that its operations can run."""
-        return attached_hook(framework) is not None
-
-    def hand_over(self, value: Any, receiver: Any) -> Any:
-        """Return ``value`` as ``receiver`` may keep it, sharing no memory."""
-        return hand_over(value, receiver)
+    def _reply(self, reply: Reply) -> list[bytes]:
+        """Return a reply as bytes of its own, which nothing that happens later can change."""
+        try:
+            sent = frames(reply, Context(worker=self))
+        except Exception as error:  # noqa: BLE001  # what cannot be written is a failure as well
+            reply = Reply(reply.number, None, _failure(error, reply.number, 0), reply.form_epoch, reply.gradient_epoch)
+            sent = frames(reply, Context(worker=self))
+        owned = [frame if type(frame) is bytes else bytes(frame) for frame in sent]
+        self.stats.bytes_out += sum(map(len, owned))
+        return owned
 
     # --- objects of others
 
@@ -204,32 +187,33 @@ class BaseWorker:
         self,
         obj: Any,
         worker: Any,
-        ptr_id: int | str | None = None,
+        ptr_id: Id | None = None,
         garbage_collect_data: bool = True,
         requires_grad: bool = False,
         create_pointer: bool = True,
     ) -> Any:
         """Send a copy of a tensor to another worker and return the bare pointer to it, which belongs to this worker.
 
-        Without a pointer nobody holds the copy, so that the other worker keeps it for good.
+        Without a pointer nobody holds the copy, so that the other worker keeps it for good; its id there is returned.
         """
-        pointer = sent(obj, self, self.get_worker(worker), publish=not create_pointer, requires_grad=requires_grad)
+        pointer = sent(obj, self, self.location_of(worker), publish=not create_pointer, requires_grad=requires_grad)
         if not create_pointer:
-            return None
+            pointer.garbage_collect_data = False
+            return pointer.id_at_location
         pointer.garbage_collect_data = garbage_collect_data
         if ptr_id is not None:
             pointer.id = ptr_id
         return pointer
 
-    def request_obj(self, obj_id: int | str, location: Any, user: str | None = None, reason: str = "") -> Any:
+    def request_obj(self, obj_id: Id, location: Any, user: str | None = None, reason: str = "") -> Any:
         """Fetch an object by its id from another worker, which decides and records that."""
-        return self.get_worker(location).ask(Fetch(obj_id, user=user, reason=reason), self)
+        return self.location_of(location).ask(Fetch(obj_id, user=user, reason=reason))
 
     def request_search(self, query: Any, location: Any) -> list[Any]:
         """Return pointers of this worker's own to everything on another worker that matches all parts of ``query``."""
-        place = self.get_worker(location)
+        place = self.location_of(location)
         parts = (query,) if isinstance(query, str | int) else tuple(query)
-        return [found(place, self, *item) for item in place.ask(Search(parts), self)]
+        return [found(place, self, *item) for item in place.ask(Search(parts))]
 
     def find_or_request(self, tag: str, location: Any) -> list[Any]:
         """Return the objects here that match ``tag`` or, if there are none, pointers to those on another worker."""
@@ -252,11 +236,11 @@ class BaseWorker:
         finally:
             self.is_client_worker = before
 
-    def register_obj(self, obj: Any, obj_id: int | str | None = None) -> None:
+    def register_obj(self, obj: Any, obj_id: Id | None = None) -> None:
         """Keep ``obj`` under ``obj_id`` or its own id, and make it this worker's."""
         self._register(obj, obj_id)
 
-    def _register(self, obj: Any, obj_id: int | str | None) -> int | str:
+    def _register(self, obj: Any, obj_id: Id | None) -> Id:
         known = getattr(obj, "_syft_id", None)
         if known is not None and known in self.object_store and self.object_store.entry(known).value is obj:
             self.object_store.remove(known, "it was registered under another id")
@@ -264,7 +248,7 @@ class BaseWorker:
             obj_id = known if known is not None else self._ids.pop()
         if obj_id in self.object_store:
             self.object_store.remove(obj_id, "another object took its id")
-            self.forms_changed += 1
+            self.note_replacement()
         entry = Stored(obj, self.id)
         entry.leases, entry.published = 0, True
         self.object_store.put(obj_id, entry)
@@ -277,9 +261,11 @@ class BaseWorker:
             if value is obj:
                 self.object_store.remove(id, "it was de-registered")
 
-    def get_obj(self, obj_id: int | str) -> Any:
-        """Return the object kept under ``obj_id``."""
-        return self.object_store.entry(obj_id).value
+    def get_obj(self, obj_id: Id) -> Any:
+        """Return the object kept under ``obj_id``; it knows its id and its owner."""
+        value = self.object_store.entry(obj_id).value
+        own(self, value, obj_id)
+        return value
 
     def load_data(self, data: Sequence[Any]) -> None:
         """Keep objects that belong to this worker, for good."""
@@ -299,7 +285,7 @@ class BaseWorker:
         return owner.request_search(query, self)
 
     @property
-    def _objects(self) -> dict[int | str, Any]:
+    def _objects(self) -> dict[Id, Any]:
         self.collect_garbage()
         return self.object_store.values()
 
@@ -314,7 +300,7 @@ class BaseWorker:
         """How many of the objects here are tensors."""
         return sum(1 for value in self._objects.values() if is_tensor(value))
 
-    def __getitem__(self, id: int | str) -> Any:
+    def __getitem__(self, id: Id) -> Any:
         return self.get_obj(id)
 
     def _repr_html_(self) -> str:
@@ -322,3 +308,23 @@ class BaseWorker:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} id:{self.id} #objects:{self.objects_count}>"
+
+
+def _failure(error: Exception, number: int, place: int) -> Failure:
+    """Return an error as it travels: without values, and with the lines that it passed through."""
+    raised = traceback.extract_tb(error.__traceback__)
+    lines = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in raised]
+    return Failure(error, "\n".join(lines), number, place)
+
+
+def _cause(command: Any, error: Exception, session: Session) -> Failure | None:
+    """Return the failure of the command that should have made an object which is missing now."""
+    if not (session.poisoned and isinstance(error, ObjectNotFoundError)):
+        return None
+    named = [leaf._id_at_location for leaf in leaves(_arguments(command)) if isinstance(leaf, ObjectPointer)]
+    named += [getattr(command, "id", None), *getattr(command, "ids", ())]
+    return next((session.poisoned[id] for id in named if id in session.poisoned), None)
+
+
+def _arguments(command: Any) -> Any:
+    return getattr(command, "args", ()), getattr(command, "kwargs", ())

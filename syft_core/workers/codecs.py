@@ -1,17 +1,19 @@
-"""Pointers and workers on the wire: by name, and understood by the receiver in its own terms."""
+"""Pointers on the wire: by name, and understood by the receiver in its own terms."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from syft_core.exceptions import SerdeError
-from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.location import Party
+from syft_core.pointers.multi_pointer import MultiPointerTensor
+from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 from syft_core.serde import Codec, Context, codecs
-from syft_core.workers.base import BaseWorker
 
 
 def _simplify_pointer(pointer: PointerTensor, _context: Context) -> tuple[Any, ...]:
-    pointer.require_alive()
+    if pointer.gone is not None or pointer.whole is not None:
+        pointer.require_alive()
     return (
         pointer._location.id,
         pointer._id_at_location,
@@ -23,34 +25,35 @@ def _simplify_pointer(pointer: PointerTensor, _context: Context) -> tuple[Any, .
 
 def _detail_pointer(payload: list[Any], context: Context) -> PointerTensor:
     location, id, attr, framework, leased = payload
-    if type(leased) is not bool or not isinstance(attr, str | None) or not isinstance(id, int | str):
-        raise SerdeError("cannot rebuild a pointer: one of its parts has a wrong type; send it again")
-    worker = _receiver(context)
-    return PointerTensor(
-        worker.get_worker(location),
-        id,
-        worker.attributes_of(framework),
-        owner=worker,
-        point_to_attr=attr,
-        garbage_collect_data=leased,
-    )
+    if type(leased) is not bool or not isinstance(attr, str | None) or type(id) not in (int, str):
+        raise SerdeError("cannot rebuild a pointer: one of its parts has a wrong type (malformed message)")
+    if type(location) not in (int, str) or type(framework) is not str:
+        raise SerdeError("cannot rebuild a pointer: one of its parts has a wrong type (malformed message)")
+    party = _receiver(context)
+    pointer = pointer_at(party.location_of(location), id, party.attributes_of(framework), party)
+    pointer.point_to_attr, pointer.garbage_collect_data = attr, leased
+    if leased:
+        pointer._location.note_alias(id)
+    return pointer
 
 
-def _simplify_worker(worker: BaseWorker, _context: Context) -> tuple[Any, ...]:
-    return (worker.id,)
+def _simplify_several(several: MultiPointerTensor, _context: Context) -> tuple[Any, ...]:
+    return (list(several.child.values()),)
 
 
-def _detail_worker(payload: list[Any], context: Context) -> BaseWorker:
-    (id,) = payload
-    found: BaseWorker = _receiver(context).get_worker(id)
-    return found
+def _detail_several(payload: list[Any], _context: Context) -> MultiPointerTensor:
+    (pointers,) = payload
+    if type(pointers) is not list or not all(type(pointer) is PointerTensor for pointer in pointers):
+        raise SerdeError("cannot rebuild a multi-pointer: its parts are not pointers (malformed message)")
+    return MultiPointerTensor(pointers)
 
 
-def _receiver(context: Context) -> Any:
-    if context.worker is None:
-        raise SerdeError("cannot rebuild a pointer or a worker: nobody receives it; read it with `Context(worker=...)`")
-    return context.worker
+def _receiver(context: Context) -> Party:
+    party: Party | None = context.worker
+    if party is None:
+        raise SerdeError("cannot rebuild a pointer: nobody receives it; read it with `Context(worker=...)`")
+    return party
 
 
 codecs.register(Codec(PointerTensor, 340, _simplify_pointer, _detail_pointer))
-codecs.register(Codec(BaseWorker, 341, _simplify_worker, _detail_worker, subclasses=True))
+codecs.register(Codec(MultiPointerTensor, 342, _simplify_several, _detail_several))

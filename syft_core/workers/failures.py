@@ -16,48 +16,38 @@ from typing import Any, NoReturn
 
 from syft_core.exceptions import DomainError, OperationFailedError, SyftError, ValueRefusedError
 from syft_core.hook.attributes import Op
+from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
-from syft_core.messages import Run
-from syft_core.pictures import end_of
 from syft_core.pointers.meeting import CHANGES_FIRST
+from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import restricted
-from syft_core.workers.changes import CHANGES_SOME, readable_by, run_marking, unread
-from syft_core.workers.permissions import may_leave
-from syft_core.workers.store import Failure, Lineage, Stored, lineage_of
+from syft_core.workers.changes import CHANGES_SOME, run_marking
+from syft_core.workers.disclosure import readable_by, unread
+from syft_core.workers.execution import Execution
+from syft_core.workers.store import Failure, Lineage, Stored
 from syft_core.workers.transfer import rebuilt
+from syft_core.workers.worker import Worker
 
-Compute = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
-
-def answer_failure(
-    worker: Any,
-    op: Op,
-    message: Run,
-    sender: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    parents: list[Stored],
-    error: Exception,
-    compute: Compute,
-) -> tuple[Any, Lineage]:
+def answer_failure(execution: Execution, error: Exception) -> tuple[Any, Lineage]:
     """Return what an operation that failed is answered, and the lineage of that; raise what the sender may know.
 
     To be called while ``error`` is handled.
     """
-    if _is_told(error) or may_leave(worker, parents, sender):
+    op, worker = execution.op, execution.worker
+    if _is_told(error) or execution.is_readable:
         raise  # noqa: PLE0704  # the error that is handled
     if op.operation in _OF_GRAPH and op.spelling in ("function", "method"):
         # What fails in it for its values is not run, see `FrameworkAttributes.needs_values`: this is about the graph.
         _raise_alone(ValueRefusedError.failed(op.name, str(worker.id), type(error).__name__))
-    rehearsal = _Rehearsal(worker, op, message, sender, args, kwargs, parents, compute)
+    rehearsal = _Rehearsal(execution)
     number, result = rehearsal.find()
-    access, sources = lineage_of(parents)
+    access, sources = execution.lineage
     lineage = access, sources | {Failure(op.name, type(error).__name__)}
     if rehearsal.targets:
-        change = partial(rehearsal.change_targets, number)
-        result = run_marking(worker, op, message, parents, lineage, change)
+        result = run_marking(execution, lineage, partial(rehearsal.change_targets, number))
     return result, lineage
 
 
@@ -80,22 +70,11 @@ def _raise_alone(error: Exception) -> NoReturn:
 class _Rehearsal:
     """One call, to be run on stand-ins for everything that its sender may not have."""
 
-    def __init__(
-        self,
-        worker: Any,
-        op: Op,
-        message: Run,
-        sender: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        parents: list[Stored],
-        compute: Compute,
-    ) -> None:
-        self.worker, self.op, self.message, self.compute = worker, op, message, compute
-        self.args, self.kwargs = args, kwargs
-        self.framework = worker.attributes_of(message.framework)
-        self.readable = readable_by(worker, message, sender, parents)
-        self.targets = _targets(op, args, kwargs)
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
+        self.framework = execution.framework
+        self.readable = readable_by(execution)
+        self.targets = _targets(execution.op, execution.args, execution.kwargs)
 
     def find(self) -> tuple[int, Any]:
         """Return the number of the first stand-ins with which the call works, and its result; or raise their error."""
@@ -105,7 +84,9 @@ class _Rehearsal:
             if error is None:
                 return number, result
             errors.append(error)
-        _raise_alone(errors[0] if errors else ValueRefusedError.undecided(self.op.name, str(self.worker.id)))
+        if errors:
+            _raise_alone(errors[0])
+        _raise_alone(ValueRefusedError.undecided(self.execution.op.name, str(self.execution.worker.id)))
 
     def change_targets(self, number: int) -> Any:
         """Change what the call was to change, with stand-ins for the rest: form and history become the same."""
@@ -114,7 +95,7 @@ class _Rehearsal:
         if error is None:
             return result
         for target in self.targets:  # What it holds itself makes the call fail.
-            if (end := _end(target)) is not None:
+            if (end := plain_end(target)) is not None:
                 framework_of(end).set_stand_in(end, number)
         error, result = self._attempt(replace)
         if error is not None:
@@ -123,10 +104,10 @@ class _Rehearsal:
 
     def _attempt(self, replace: Callable[[Any], Any]) -> tuple[Exception | None, Any]:
         """Run the call; return why the framework could not, or None and the result."""
-        args, kwargs = map_leaves(replace, (self.args, self.kwargs))
+        execution = self.execution.on(*map_leaves(replace, (self.execution.args, self.execution.kwargs)))
         try:
-            with unread(self.worker, self.op, self.message, args, kwargs, self.readable):
-                return None, self.compute(args, kwargs)
+            with unread(execution, self.readable):
+                return None, execution.compute()
         except Exception as error:  # noqa: BLE001  # as in the call that is rehearsed
             if _is_told(error):
                 _raise_alone(error)
@@ -137,7 +118,7 @@ class _Rehearsal:
 
     def _replaced(self, number: int, leaf: Any) -> Any:
         """Return a leaf with a stand-in at its end; as it is when the sender may have it, but never a target."""
-        end = _end(leaf)
+        end = plain_end(leaf)
         if end is None:
             return leaf
         framework = framework_of(end)
@@ -163,24 +144,15 @@ def _dtype(leaf: Any) -> str:
     return str(getattr(leaf, "dtype", ""))
 
 
-def _end(leaf: Any) -> Any:
-    """Return the plain tensor that a leaf is or ends in, or None."""
-    end = end_of(leaf)
-    return end if is_framework_tensor(type(end)) else None
+def zeros_for_nobody(pointer: PointerTensor) -> Any:
+    """Return what stands for an object of which its reader may not know that it failed: zeros that are for nobody."""
+    zeros = pointer.framework.creators["zeros"].run(pointer.shape, dtype=pointer.dtype)
+    if pointer._form("requires_grad"):
+        zeros.requires_grad_()
+    return restricted(zeros, frozenset())
 
 
-def fetched_blindly(pointer: Any) -> Any:
-    """Fetch an object for somebody who may not know what became of it: zeros that are for nobody if it failed."""
-    try:
-        return pointer.get()
-    except OperationFailedError:
-        zeros = pointer.framework.creators["zeros"].run(pointer.shape, dtype=pointer.dtype)
-        if pointer._form("requires_grad"):
-            zeros.requires_grad_()
-        return restricted(zeros, frozenset())
-
-
-def require_success(entry: Stored, id: int | str, worker: Any) -> None:
+def require_success(entry: Stored, id: int | str, worker: Worker) -> None:
     """Raise, to one who may have an object, if an operation failed on the way to it."""
     if failures := entry.failures:
         raise OperationFailedError.on_the_way_to(id, worker.id, map(str, failures))

@@ -7,9 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from html import escape
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from syft_core.location import Id, Peer
 from syft_core.pictures import form_of, html_table, text_table
+
+if TYPE_CHECKING:
+    from syft_core.workers.store import Stored
+    from syft_core.workers.worker import Worker
 
 
 class Departure(NamedTuple):
@@ -17,7 +22,7 @@ class Departure(NamedTuple):
 
     when: float
     user: str
-    id: int | str
+    id: Id
     form: str
     sources: tuple[Any, ...]
     to: str
@@ -48,11 +53,11 @@ class Departure(NamedTuple):
         return self.to, self.reason
 
 
-def record(worker: Any, entry: Any, id: int | str, user: str, to: str, reason: str) -> None:
+def record(worker: Worker, entry: Stored, id: Id, peer: Peer, to: str, reason: str) -> None:
     """Write into the ledger of ``worker`` that what it stores as ``entry`` leaves."""
     sources = tuple(sorted(entry.sources, key=str))
     names = worker.object_store.names_of(sources)
-    worker.ledger.record(Departure(time.time(), user, id, form_of(entry.value), sources, to, reason, names))
+    worker.ledger.record(Departure(time.time(), str(peer), id, form_of(entry.value), sources, to, reason, names))
 
 
 class Ledger:

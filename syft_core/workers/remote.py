@@ -6,26 +6,37 @@ from collections.abc import Callable
 from typing import Any
 
 from syft_core.hook.attributes import FrameworkAttributes
+from syft_core.hook.hook import attached_hook, attached_hooks
+from syft_core.location import Party
 from syft_core.messages import Run
 from syft_core.pointers.object_pointer import new_id
-from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.pointers.pointer_tensor import pointer_at
 
 
 class Remote:
     """The frameworks of a worker, by name."""
 
-    def __init__(self, worker: Any, owner: Any) -> None:
+    def __init__(self, worker: Any, owner: Party) -> None:
         self._worker = worker
         self._owner = owner
 
     def __getattr__(self, framework: str) -> RemoteFramework:
-        return RemoteFramework(self._worker, self._owner, self._owner.attributes_of(framework))
+        hook = None if framework.startswith("_") else attached_hook(framework)
+        if hook is None:
+            raise AttributeError(
+                f"cannot make tensors of {framework!r} on worker {self._worker.id!r}: it is not hooked there; "
+                f"hooked are: {', '.join(dir(self)) or 'none'}"
+            )
+        return RemoteFramework(self._worker, self._owner, hook.attributes)
+
+    def __dir__(self) -> list[str]:
+        return sorted(hook.name for hook in attached_hooks())
 
 
 class RemoteFramework:
     """The functions of one framework that make tensors on a worker."""
 
-    def __init__(self, worker: Any, owner: Any, attributes: FrameworkAttributes) -> None:
+    def __init__(self, worker: Any, owner: Party, attributes: FrameworkAttributes) -> None:
         self._worker = worker
         self._owner = owner
         self._attributes = attributes
@@ -44,5 +55,9 @@ class RemoteFramework:
 
     def _create(self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         attributes = self._attributes
-        reply = self._worker.ask(Run(attributes.ALIAS, op, args, kwargs, new_id()), self._owner)
-        return attributes.wrapper(PointerTensor(self._worker, reply.id, attributes, owner=self._owner))
+        location = self._owner.location_of(self._worker)
+        reply = location.ask(Run(attributes.ALIAS, op, args, kwargs, new_id()))
+        pointer = pointer_at(location, reply.id, attributes, self._owner)
+        if location.predicts:
+            pointer.know(reply.form)
+        return attributes.wrapper(pointer)

@@ -6,35 +6,36 @@ from typing import Any
 
 from syft_core.exceptions import SerdeError
 from syft_core.hook.attributes import FrameworkAttributes
+from syft_core.location import Party
 from syft_core.messages import Named
 
 _NOT_IMPLEMENTED = "NotImplemented"
 """What an operator answers to an operand that is not for it, as in ``p == None``."""
 
 
-def named(result: Any, framework: FrameworkAttributes) -> Any:
+def named(result: Any, framework: FrameworkAttributes | None) -> Any:
     """Replace the named tuples in ``result`` by their names and items."""
     kind = type(result)
     if kind is list or kind is tuple:
         return kind([named(item, framework) for item in result])
     if result is NotImplemented:
-        return Named(_NOT_IMPLEMENTED, ())
-    if kind.__name__ in framework.result_types:
-        return Named(kind.__name__, tuple([named(item, framework) for item in result]))
+        return Named("", _NOT_IMPLEMENTED, ())
+    if framework is not None and kind.__name__ in framework.result_types:
+        return Named(framework.ALIAS, kind.__name__, tuple([named(item, framework) for item in result]))
     return result
 
 
-def from_named(result: Any, framework: FrameworkAttributes) -> Any:
+def from_named(result: Any, party: Party) -> Any:
     """Undo ``named``."""
     kind = type(result)
     if kind is list or kind is tuple:
-        return kind([from_named(item, framework) for item in result])
+        return kind([from_named(item, party) for item in result])
     if kind is not Named:
         return result
     if result.name == _NOT_IMPLEMENTED:
         return NotImplemented
-    found: Any = framework.result_types.get(result.name)
+    found: Any = party.attributes_of(result.framework).result_types.get(result.name)
     if found is None:
-        raise SerdeError(f"cannot read a result: {framework.ALIAS} has no named tuple {result.name!r} here")
-    items = [from_named(item, framework) for item in result.items]
+        raise SerdeError(f"cannot read a result: {result.framework} has no named tuple {result.name!r} here")
+    items = [from_named(item, party) for item in result.items]
     return found(*items) if hasattr(found, "_fields") else found(items)

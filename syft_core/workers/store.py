@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
-from syft_core.hook.dispatch import framework_of, plain_below
+from syft_core.hook.chain import plain_below
+from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.location import Id, Peer
 from syft_core.tensors.private import allowed_users_of
 
 MOST_SOURCES = 64
@@ -42,8 +44,8 @@ class Stored:
     published = False
     touched = False
     """Whether an operation has changed it since it was published."""
-    giver: str | None = None
-    """The user who sent it; None when it was made here."""
+    giver: Peer | None = None
+    """Who sent it; None when it was made here."""
     access: frozenset[str] | None = None
     """The users who may have it; None when nothing restricts it."""
     sources: frozenset[Any] = NOTHING
@@ -108,14 +110,14 @@ class ObjectStore:
 
     def __init__(self, owner_id: Any) -> None:
         self._owner_id = owner_id
-        self._entries: dict[int | str, Stored] = {}
-        self._tagged: dict[str, set[int | str]] = {}
-        self._ended: OrderedDict[int | str, str] = OrderedDict()
-        self._released: deque[tuple[int | str, float]] = deque(maxlen=MOST_REMEMBERED)
-        self.learning: dict[int | str, Stored] = {}
+        self._entries: dict[Id, Stored] = {}
+        self._tagged: dict[str, set[Id]] = {}
+        self._ended: OrderedDict[Id, str] = OrderedDict()
+        self._released: deque[tuple[Id, float]] = deque(maxlen=MOST_REMEMBERED)
+        self.learning: dict[Id, Stored] = {}
         """The objects that may get gradients in a backward pass."""
 
-    def put(self, id: int | str, entry: Stored) -> None:
+    def put(self, id: Id, entry: Stored) -> None:
         """Keep ``entry`` under an id that is free."""
         if id in self._entries:
             raise IdNotUniqueError.of(id)
@@ -129,20 +131,20 @@ class ObjectStore:
         if entry.tags:
             self._index(id, entry.tags)
 
-    def require_free(self, ids: Iterable[int | str]) -> None:
+    def require_free(self, ids: Iterable[Id]) -> None:
         """Raise if one of ``ids`` is taken."""
         for id in ids:
             if id in self._entries:
                 raise IdNotUniqueError.of(id)
 
-    def entry(self, id: int | str) -> Stored:
+    def entry(self, id: Id) -> Stored:
         """Return what is kept under ``id``, or say what became of it."""
         entry = self._entries.get(id)
         if entry is None:
             raise self._missing(id)
         return entry
 
-    def remove(self, id: int | str, why: str) -> Stored:
+    def remove(self, id: Id, why: str) -> Stored:
         """Drop an object and remember why."""
         entry = self.entry(id)
         del self._entries[id]
@@ -153,7 +155,7 @@ class ObjectStore:
             self._ended.popitem(last=False)
         return entry
 
-    def release(self, leases: deque[tuple[int | str, Any]]) -> None:
+    def release(self, leases: deque[tuple[Id, Any]]) -> None:
         """Count one lease less for each pair of object and holder in ``leases``, and empty it; drop what is free."""
         entries, learning = self._entries, self.learning
         now = time.time()
@@ -177,7 +179,7 @@ class ObjectStore:
             self._stop_learning(id)
         return list(self.learning.values())
 
-    def _stop_learning(self, id: int | str) -> None:
+    def _stop_learning(self, id: Id) -> None:
         """Forget an object that is gone, unless another one here shows its gradient: that may still change."""
         entry = self.learning.get(id)
         if entry is None:
@@ -187,7 +189,7 @@ class ObjectStore:
         if gradient is None or not framework_of(plain).is_shared(gradient):
             del self.learning[id]
 
-    def tag(self, id: int | str, tags: Iterable[str], description: str | None = None) -> None:
+    def tag(self, id: Id, tags: Iterable[str], description: str | None = None) -> None:
         """Add tags and a description to an object."""
         entry = self.entry(id)
         entry.tags = entry.tags.union(tags)
@@ -203,7 +205,7 @@ class ObjectStore:
         names = tuple([" ".join(sorted(entry.tags)) if entry is not None else "" for entry in entries])
         return names if any(names) else ()
 
-    def search(self, query: Iterable[Any]) -> list[int | str]:
+    def search(self, query: Iterable[Any]) -> list[Id]:
         """Return the ids of all objects that match every part of ``query``; without parts, of all tagged ones."""
         parts = list(query)
         if not parts:
@@ -216,7 +218,7 @@ class ObjectStore:
         for id in list(self._entries):
             self.remove(id, why)
 
-    def values(self) -> dict[int | str, Any]:
+    def values(self) -> dict[Id, Any]:
         """Return the objects by id."""
         return {id: entry.value for id, entry in self._entries.items()}
 
@@ -227,13 +229,13 @@ class ObjectStore:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __iter__(self) -> Iterator[int | str]:
+    def __iter__(self) -> Iterator[Id]:
         return iter(list(self._entries))
 
     def __contains__(self, id: object) -> bool:
         return id in self._entries
 
-    def _missing(self, id: int | str) -> ObjectNotFoundError:
+    def _missing(self, id: Id) -> ObjectNotFoundError:
         history = self._ended.get(id)
         for released, moment in self._released:
             if released == id:
@@ -242,18 +244,18 @@ class ObjectStore:
             return ObjectNotFoundError.on(id, self._owner_id)
         return ObjectNotFoundError.on(id, self._owner_id, history)
 
-    def _index(self, id: int | str, tags: Iterable[str]) -> None:
+    def _index(self, id: Id, tags: Iterable[str]) -> None:
         for tag in tags:
             self._tagged.setdefault(tag, set()).add(id)
 
-    def _unindex(self, id: int | str, entry: Stored) -> None:
+    def _unindex(self, id: Id, entry: Stored) -> None:
         for tag in entry.tags:
             ids = self._tagged.get(tag, set())
             ids.discard(id)
             if not ids:
                 self._tagged.pop(tag, None)
 
-    def _matching(self, part: Any) -> set[int | str]:
+    def _matching(self, part: Any) -> set[Id]:
         found = set(self._tagged.get(part, ()))
         found |= {id for id in self._entries if id == part or str(id) == str(part)}
         found |= {id for id, entry in self._entries.items() if entry.description and str(part) in entry.description}

@@ -13,17 +13,16 @@ from typing import Any
 from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS, UNARY_OPERATORS
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves
+from syft_core.location import Location
 from syft_core.messages import (
     Call,
     Describe,
-    DescribeAll,
     Fetch,
     FetchAll,
     Forward,
     GetBack,
     Lease,
     Message,
-    Named,
     Placed,
     Release,
     Run,
@@ -208,29 +207,30 @@ def trace(limit: int = MOST_EVENTS) -> Trace:
 # --- writing it down
 
 
-def record(worker: Any, message: Message, sender: Any) -> Any:
-    """Let ``worker`` carry a message, and write into all traces what was asked and what came of it."""
-    event = _event(worker, message, sender)
+def record(location: Location, message: Message, send: Callable[[Any], Any]) -> Any:
+    """Send a message, and write into all traces what was asked and what came of it."""
+    event = _event(location, message)
     for active in traces:
         active.note(event)
-    before = worker.stats.bytes_in + worker.stats.bytes_out
+    before = getattr(location, "bytes_moved", 0)
     start = time.perf_counter()
     try:
-        reply = worker.carry(message, sender)
+        reply = send(message)
     except BaseException as error:
         event.error = type(error).__name__
         event.departs = False
         raise
     finally:
         event.seconds = time.perf_counter() - start
-        event.bytes = (worker.stats.bytes_in + worker.stats.bytes_out - before) or None
+        event.bytes = (getattr(location, "bytes_moved", 0) - before) or None
     if isinstance(message, Fetch):
         event.form = form_of(reply)
     elif isinstance(message, FetchAll):
         event.form = _forms(reply)
     elif isinstance(message, Run | Call):
-        event.results = tuple([placed.id for placed in _placed(reply)])
-        event.form = _form_there(worker, event.results or event.objects[:1] if reply is None else event.results)
+        event.results = tuple([placed.id for placed in _placed(reply)]) or tuple(message.expected)
+        changed = reply is None and not event.results
+        event.form = _form_there(location, event.objects[:1] if changed else event.results)
     return reply
 
 
@@ -241,22 +241,18 @@ def summary(message: Message) -> str:
 
 
 def _placed(reply: Any) -> Iterator[Placed]:
-    """Yield what stands for tensors that stayed; in the reply to a call each is named with its framework."""
-    for leaf in leaves(reply):
-        if isinstance(leaf, Named):
-            yield from _placed(leaf.items)
-        elif isinstance(leaf, Placed):
-            yield leaf
+    """Yield what stands for tensors that stayed."""
+    return (leaf for leaf in leaves(reply) if isinstance(leaf, Placed))
 
 
-def _event(worker: Any, message: Message, sender: Any) -> Event:
-    """Describe a message before it is carried, without keeping anything of it alive."""
+def _event(location: Location, message: Message) -> Event:
+    """Describe a message before it is sent, without keeping anything of it alive."""
     operation, objects, results = _ABOUT[type(message)](message)
     event = Event(
         type(message).__name__,
         operation,
-        str(getattr(sender, "id", "?")),
-        str(worker.id),
+        str(location.client.id),
+        str(location.id),
         tuple(objects),
         tuple(results),
     )
@@ -264,7 +260,7 @@ def _event(worker: Any, message: Message, sender: Any) -> Event:
         event.form = form_of(message.value)
     # A client sends what is its own; a worker that sends on what it holds for others lets it go.
     event.departs = isinstance(message, Fetch | FetchAll) or (
-        _carries_data(message) and not getattr(sender, "is_client_worker", False)
+        _carries_data(message) and not location.client.is_client_worker
     )
     return event
 
@@ -275,9 +271,9 @@ def _carries_data(message: Message) -> bool:
     return any(is_framework_tensor(type(end_of(leaf))) for leaf in leaves(carried))
 
 
-def _form_there(worker: Any, ids: Sequence[int | str]) -> str:
+def _form_there(location: Location, ids: Sequence[int | str]) -> str:
     """Return the forms of objects on a worker, where it can be seen from here."""
-    store = worker.object_store
+    store = getattr(location.face, "object_store", ())
     return _forms([store.entry(id).value for id in ids if id in store])
 
 
@@ -299,7 +295,7 @@ def _about_call(message: Call) -> _About:
 
 def _about_forward(message: Forward) -> _About:
     name = "copy" if message.keep else "move"
-    return f"{name} to {message.destination.id}", [_place(message.id, message.attr)], [message.new_id]
+    return f"{name} to {message.destination}", [_place(message.id, message.attr)], [message.new_id]
 
 
 _ABOUT: dict[type[Message], Callable[[Any], _About]] = {
@@ -311,10 +307,9 @@ _ABOUT: dict[type[Message], Callable[[Any], _About]] = {
     Forward: _about_forward,
     Lease: lambda message: ("lease", message.ids, ()),
     Release: lambda message: ("release", message.ids, ()),
-    Describe: lambda message: ("ask the form", (_place(message.id, message.attr),), ()),
-    DescribeAll: lambda message: ("ask the forms", [_place(id, message.attr) for id in message.ids], ()),
+    Describe: lambda message: ("ask the form", [_place(id, message.attr) for id in message.ids], ()),
     Tag: lambda message: ("tag", (message.id,), ()),
-    SendOn: lambda message: (f"send on to {message.destination.id}", (message.id,), ()),
+    SendOn: lambda message: (f"send on to {message.destination}", (message.id,), ()),
     GetBack: lambda message: ("get back", (message.id,), ()),
     Search: lambda message: (f"search {' '.join(map(str, message.query))}".strip(), (), ()),
 }

@@ -6,20 +6,23 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from syft_core.hook.dispatch import HEAD, framework_of
+from syft_core.hook.chain import end_of, is_chain
+from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, map_leaves
+from syft_core.location import Id, Party
 from syft_core.messages import Lease
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import deserialize, serialize
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import give_identity, identity_of
+from syft_core.workers.requests import Ask, Process
 
 _IMMUTABLE = frozenset({int, float, bool, str, bytes, complex, type(None), type(Ellipsis), range, type, frozenset})
 
 
-def hand_over(value: Any, receiver: Any) -> Any:
+def hand_over(value: Any, receiver: Party) -> Any:
     """Return ``value`` as ``receiver`` may keep it: tensors as copies, pointers with a lease."""
     cls = type(value)
     if cls in _IMMUTABLE:
@@ -28,14 +31,14 @@ def hand_over(value: Any, receiver: Any) -> Any:
         return framework_of(value).transfer(value)
     if isinstance(value, ObjectPointer):
         return hand_over_pointer(value, receiver)
-    if _is_chain(value):
+    if is_chain(value):
         return rebuilt(value, lambda end: hand_over(end, receiver))
     if not is_flat(cls):
         return map_leaves(lambda leaf: hand_over(leaf, receiver), value)
     return deserialize(serialize(value))
 
 
-def give_away(values: list[Any], receiver: Any) -> list[Any]:
+def give_away(values: list[Any], receiver: Party) -> list[Any]:
     """Return what the receiver may keep of ``values``, which is emptied: copies of those that others have, too."""
     values.reverse()
     given = []
@@ -56,55 +59,77 @@ def _is_alone(value: Any) -> bool:
     return framework_of(value).is_alone(value)
 
 
-def hand_over_pointer(pointer: ObjectPointer, receiver: Any) -> Any:
+def hand_over_pointer(pointer: ObjectPointer, receiver: Party) -> Any:
     """Return a pointer of the receiver's own to the same object, with a lease of its own."""
-    lent = lend(pointer, receiver)
-    return lent.sibling(owner=receiver, garbage_collect_data=lent.travels_with_lease)
+    lent = lend(pointer, receiver.id)
+    location = receiver.location_of(pointer.location_id)
+    if lent.travels_with_lease:
+        location.note_alias(lent.id_at_location)
+    return lent.sibling(location=location, owner=receiver, garbage_collect_data=lent.travels_with_lease)
 
 
-def lend(pointer: Any, receiver: Any) -> Any:
+def lend(pointer: ObjectPointer, receiver: Id) -> ObjectPointer:
     """Return a pointer that takes a lease along to ``receiver``; the lease of ``pointer`` itself stays."""
+    if (message := _lease_for(pointer, receiver)) is not None:
+        pointer._location.tell(message)
+    return _lent(pointer)
+
+
+def _lease_for(pointer: ObjectPointer, receiver: Id) -> Lease | None:
     pointer.require_alive()
-    lent = pointer.sibling(garbage_collect_data=False)
-    if pointer.garbage_collect_data and pointer.point_to_attr is None:
-        pointer.location.ask(Lease((pointer.id_at_location,), receiver.id), pointer.owner)
-        lent.travels_with_lease = True
+    has_lease = pointer.garbage_collect_data and pointer.point_to_attr is None
+    return Lease((pointer.id_at_location,), receiver) if has_lease else None
+
+
+def _lent(pointer: ObjectPointer) -> ObjectPointer:
+    lent: ObjectPointer = pointer.sibling(garbage_collect_data=False)
+    lent.travels_with_lease = pointer.garbage_collect_data and pointer.point_to_attr is None
     return lent
 
 
-def with_leases(value: Any, receiver: Any) -> Any:
+def with_leases(value: Any, receiver: Id) -> Any:
     """Return ``value``, a chain perhaps, whose pointers take leases along to the receiver of the message."""
     if isinstance(value, ObjectPointer):
         return lend(value, receiver)
-    return rebuilt(value, lambda pointer: lend(pointer, receiver)) if _ends_elsewhere(value) else value
+    return rebuilt(value, lambda pointer: lend(pointer, receiver)) if ends_elsewhere(value) else value
+
+
+def lend_all(value: Any, receiver: Id) -> Process:
+    """Do what ``with_leases`` does to an object, or to each of a list, as a part of a handler."""
+    if type(value) is list:
+        lent = []
+        for item in value:
+            lent.append((yield from lend_all(item, receiver)))
+        return lent
+    pointer = end_of(value)
+    if not isinstance(pointer, ObjectPointer):
+        return value
+    if (message := _lease_for(pointer, receiver)) is not None:
+        yield Ask(pointer._location, message)
+    return _lent(pointer) if value is pointer else rebuilt(value, _lent)
 
 
 def copy_of(value: Any) -> Any:
     """Return a chain that may be given away while ``value`` stays; only what it points to elsewhere is copied."""
     if isinstance(value, PointerTensor):
         return value.copy()
-    return rebuilt(value, lambda pointer: pointer.copy()) if _ends_elsewhere(value) else value
+    return rebuilt(value, lambda pointer: pointer.copy()) if ends_elsewhere(value) else value
 
 
 def is_tensor(value: Any) -> bool:
-    """Say whether ``value`` is a tensor of some framework, plain or at the end of a chain."""
-    return is_framework_tensor(type(value)) or _is_chain(value)
+    """Return whether ``value`` is a tensor of some framework, plain or at the end of a chain."""
+    return is_framework_tensor(type(value)) or is_chain(value)
 
 
-def _is_chain(value: Any) -> bool:
-    return isinstance(value, AbstractTensor) or getattr(type(value), "rank", None) == HEAD
-
-
-def _ends_elsewhere(value: Any) -> bool:
-    while (child := getattr(value, "child", None)) is not None:
-        value = child
-    return isinstance(value, ObjectPointer)
+def ends_elsewhere(value: Any) -> bool:
+    """Return whether ``value`` is, or ends in, a pointer."""
+    return not is_framework_tensor(type(value)) and isinstance(end_of(value), ObjectPointer)
 
 
 def rebuilt(chain: Any, of_end: Callable[[Any], Any]) -> Any:
     """Return a chain of the same layers on another end, which ``of_end`` makes of the end that it has."""
     below = chain.child
-    child = rebuilt(below, of_end) if _is_chain(below) and not isinstance(below, ObjectPointer) else of_end(below)
+    child = rebuilt(below, of_end) if is_chain(below) and not isinstance(below, ObjectPointer) else of_end(below)
     if isinstance(chain, AbstractTensor):
         twin = chain.twin_on(child)
     else:

@@ -4,32 +4,69 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from syft_core.exceptions import WorkerIdTakenError
-from syft_core.messages import Call, Fetch, FetchAll, Message, Run, Store
-from syft_core.serde import Context, frames, from_frames
+from syft_core.location import Id, Location, Party
+from syft_core.messages import Batch, Message, Release
 from syft_core.workers import codecs as _codecs  # noqa: F401  # registers what may travel
 from syft_core.workers.base import BaseWorker
-from syft_core.workers.results import from_named
-from syft_core.workers.transfer import give_away, with_leases
+from syft_core.workers.local import LocalLocation
+from syft_core.workers.wire import WireLocation, error_of
 
 BY_WIRE = os.environ.get("SYFT_SERIALIZE", "0") not in ("", "0")
 """Whether workers that are not told so themselves use the wire format: the environment variable ``SYFT_SERIALIZE``."""
 
 
-class VirtualWorker(BaseWorker):
-    """Answers at once, in the caller's thread; errors are raised as they are.
+class LoopbackLocation(WireLocation):
+    """Leads to a worker of this process through the wire format; it executes at once, and so is what fails raised."""
 
-    With ``serialize=True`` every message goes through the wire format, as it would between machines; by default nothing
-    that need not be encoded is encoded, and yet workers never share memory: what is sent and fetched is copied.
-    ``SYFT_SERIALIZE=1`` in the environment makes the wire format the default, to try a whole program with it.
+    def __init__(self, client: Party, worker: BaseWorker) -> None:
+        super().__init__(client, worker.id)
+        self.worker = worker
+
+    @property
+    def face(self) -> BaseWorker:
+        """The worker itself."""
+        return self.worker
+
+    def flush(self) -> None:
+        """Let the worker know which pointers are gone: everything else was done at once."""
+        self._ask(Release(()))
+
+    def _ask(self, message: Message) -> Any:
+        self._prepare(message)
+        batch = Batch(0, (*self._releases(), message), True)
+        reply = self._decode(self.worker.deliver(self._encode(batch), self.client.peer), 0)
+        if reply.failure is not None:
+            raise error_of(reply.failure, [], 0, self.id)
+        return reply.value
+
+    def _tell(self, message: Message) -> None:
+        self._ask(message)
+
+    def send_frames(self, sent: Sequence[Any]) -> None:
+        """Do nothing: there are no batches on their way."""
+
+    def receive_frames(self, wait: bool) -> Sequence[Any] | None:
+        """Return None: the same."""
+        return None
+
+
+class VirtualWorker(BaseWorker):
+    """A worker in this process and the location that leads to it, as one object.
+
+    It executes at once, in the caller's thread, and errors are raised as they are. With ``serialize=True`` every
+    message goes through the wire format, as it would between machines; by default nothing is encoded, and yet workers
+    never share memory: what is sent and fetched is copied. ``SYFT_SERIALIZE=1`` in the environment makes the wire
+    format the default, to try a whole program with it.
 
     Creating a worker with an id that is taken returns the worker that has it, so that a cell of a notebook may run
     twice; options that are given must be those which that worker has.
     """
 
-    def __new__(cls, hook: Any = None, id: int | str = 0, *args: Any, **options: Any) -> VirtualWorker:
+    def __new__(cls, hook: Any = None, id: Id = 0, *args: Any, **options: Any) -> VirtualWorker:
         """Return the worker that has this id, if it has the options that are given, or a new one."""
         local = getattr(hook, "local_worker", None)
         known = local._known_workers.get(id) if local is not None else None
@@ -41,49 +78,51 @@ class VirtualWorker(BaseWorker):
         return known
 
     def __init__(
-        self, hook: Any = None, id: int | str = 0, *args: Any, serialize: bool | None = None, **options: Any
+        self, hook: Any = None, id: Id = 0, *args: Any, serialize: bool | None = None, **options: Any
     ) -> None:
         if "object_store" in self.__dict__:
             return
-        self.serialize = BY_WIRE if serialize is None else serialize
+        self._serialize = BY_WIRE if serialize is None else serialize
         super().__init__(hook, id, *args, **options)
 
+    @property
+    def serialize(self) -> bool:
+        """Whether messages to this worker go through the wire format."""
+        return self._serialize
+
+    @serialize.setter
+    def serialize(self, by_wire: bool) -> None:
+        if by_wire != self._serialize:
+            self._serialize = by_wire
+            self.forget_addresses()
+
     def _has(self, option: str, value: Any) -> bool:
-        """Say whether this worker is as if it had been made with an option."""
+        """Return whether this worker is as if it had been made with an option."""
         if option == "data":
             held = self.object_store.values().values()
             return all(any(obj is kept for kept in held) for obj in value or ())
         return bool(value) if option == "auto_add" else bool(getattr(self, option, None) == value)
 
-    def carry(self, message: Message, sender: Any) -> Any:
-        """Answer a message within this process."""
-        if self.serialize:
-            return self._carry_by_wire(message, sender)
-        kind = type(message)
-        if kind is Store:
-            self._receive(message)
-        reply = self.handle(message, sender)
-        if kind is FetchAll:
-            return give_away(reply, sender)
-        return self.hand_over(reply, sender) if kind is Fetch or kind is Call else reply
+    def make_address(self, client: Party) -> Location:
+        """Return a location that leads from ``client`` to this worker: directly, or through the wire format."""
+        return LoopbackLocation(client, self) if self._serialize else LocalLocation(client, self)
 
-    def _receive(self, message: Any) -> None:
-        """Make what is to be stored this worker's own."""
-        if message.given:
-            values, message.value = [message.value], None
-            (message.value,) = give_away(values, self)
-        else:
-            message.value = self.hand_over(message.value, self)
+    # --- the location that leads here from the local worker
 
-    def _carry_by_wire(self, message: Message, sender: Any) -> Any:
-        context = Context(worker=sender)
-        if isinstance(message, Store):
-            message.value = with_leases(message.value, self)
-        if not isinstance(message, Run):
-            return from_frames(self.deliver(frames(message, context), sender), context)
-        framework = sender.attributes_of(message.framework)
-        message.modes = framework.modes()
-        return from_named(from_frames(self.deliver(frames(message, context), sender), context), framework)
+    def ask(self, message: Message) -> Any:
+        """Send a message from the local worker, and return the answer."""
+        return self._from_here().ask(message)
+
+    def tell(self, message: Message) -> None:
+        """Send a message from the local worker whose answer nobody needs."""
+        self._from_here().tell(message)
+
+    def flush(self) -> None:
+        """Wait until everything that the local worker told this one has been done."""
+        self._from_here().flush()
+
+    def _from_here(self) -> Location:
+        return (self.hook.local_worker if self.hook is not None else self).location_of(self)
 
 
 _OPTIONS = list(inspect.signature(BaseWorker).parameters)[2:]

@@ -1,0 +1,54 @@
+"""Walk along a chain: the wrapper that a user holds, the layers under it, and what it ends in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from syft_core.hook.ranks import HEAD, TRANSPARENT, is_framework_tensor
+
+
+def links_of(value: Any) -> Iterator[Any]:
+    """Yield ``value`` and everything under it, outermost first."""
+    while value is not None:
+        yield value
+        value = getattr(value, "child", None)
+
+
+def end_of(value: Any) -> Any:
+    """Return what a chain ends in: plain data, a pointer, or a layer that branches."""
+    while (child := getattr(value, "child", None)) is not None and not isinstance(child, dict):
+        value = child
+    return value
+
+
+def plain_end(value: Any) -> Any:
+    """Return the plain tensor that a chain ends in, or None when that is elsewhere, or is not a tensor."""
+    if is_framework_tensor(type(value)):
+        return value
+    end = end_of(value)
+    return end if is_framework_tensor(type(end)) else None
+
+
+def plain_below(value: Any) -> Any:
+    """Return the plain tensor under layers that leave values as they are, or None when there is none here."""
+    while (child := getattr(value, "child", None)) is not None:
+        if getattr(type(value), "rank", 0) < TRANSPARENT:
+            return None
+        value = child
+    return value if is_framework_tensor(type(value)) else None
+
+
+def is_wrapper(value: Any) -> bool:
+    """Return whether ``value`` heads a chain."""
+    return getattr(type(value), "rank", None) == HEAD
+
+
+def below_wrapper(value: Any) -> Any:
+    """Return the first layer under a wrapper, and anything else as it is."""
+    return value.child if is_wrapper(value) else value
+
+
+def is_chain(value: Any) -> bool:
+    """Return whether ``value`` is a wrapper or a layer."""
+    return getattr(type(value), "rank", None) is not None

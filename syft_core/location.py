@@ -1,0 +1,120 @@
+"""Location: the address of a worker, as one client sees it; Peer: who sent a message, as the transport knows it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from syft_core.hook.attributes import FrameworkAttributes
+    from syft_core.hook.forms import Form
+    from syft_core.messages import Message
+
+Id: TypeAlias = int | str
+"""The name of a worker, or of an object on one."""
+
+
+class Peer(NamedTuple):
+    """Who sent a message: the id of a worker, and the user on whose behalf it acts.
+
+    A transport makes it from what it knows of the connection, never from what a message says. Worker ids and users
+    are separate namespaces: a worker called "board" is not the user "board".
+    """
+
+    id: Id
+    user: str | None = None
+
+    def __str__(self) -> str:
+        return self.user if self.user is not None else f"worker {self.id}"
+
+
+class Party(Protocol):
+    """What a pointer needs to know of the worker it belongs to."""
+
+    id: Id
+    is_client_worker: bool
+
+    @property
+    def peer(self) -> Peer:
+        """Who this worker is to others."""
+
+    def location_of(self, worker: Any) -> Location:
+        """Return the address of another worker, given by its id, by itself or by an address of it."""
+
+    def attributes_of(self, framework: str) -> FrameworkAttributes:
+        """Return the op table of a framework that is hooked here."""
+
+    def register_obj(self, obj: Any, obj_id: Id | None = None) -> None:
+        """Keep an object."""
+
+
+class Location(ABC):
+    """The address of the worker called ``id``, as ``client`` sees it: all that a pointer knows of where its data is.
+
+    ``ask`` waits for the reply, ``tell`` does not, ``flush`` waits for everything told so far. A failure of what was
+    told is raised by the next call that waits, or at once where the worker is in this process.
+    """
+
+    id: Id
+    client: Party
+    predicts: bool = False
+    """Whether forms are worked out here, because looking at the worker would mean waiting for it."""
+    form_epoch: int = 0
+    """How often what was known of forms became doubtful; what a pointer knows holds until then."""
+    gradient_epoch: int = 0
+    """The same for gradients that came or went."""
+    uncertain_gradients: bool = False
+    """Whether an object that is not a leaf may get a gradient, too; then a backward pass makes all doubtful."""
+
+    def __init__(self, client: Party, id: Id) -> None:
+        self.client = client
+        self.id = id
+        self.aliased: set[Id] = set()
+        """Objects to which the client may have several pointers: what one pointer changes, another must hear of."""
+
+    @property
+    def face(self) -> Any:
+        """What users see of it: a worker of this process, or this address."""
+        return self
+
+    @abstractmethod
+    def ask(self, message: Message) -> Any:
+        """Send a message and return the answer; raise what the worker raised."""
+
+    @abstractmethod
+    def tell(self, message: Message) -> None:
+        """Send a message whose answer nobody needs."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Wait until everything that was told has been done; raise the first error."""
+
+    @abstractmethod
+    def drop(self, id: Id) -> None:
+        """Note that a pointer to an object is gone. Called by finalizers: it must neither wait nor fail."""
+
+    @abstractmethod
+    def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
+        """Return the forms of objects, or of an attribute of each; None for an attribute that is None."""
+
+    def note_alias(self, id: Id) -> None:
+        """Note that there may be several pointers to an object here."""
+        self.aliased.add(id)
+
+    def forget_forms(self) -> None:
+        """Doubt everything that is known of forms."""
+        self.form_epoch += 1
+
+    def forget_gradients(self) -> None:
+        """Doubt everything that is known of gradients."""
+        self.gradient_epoch += 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Location) and (self.id, self.client.id) == (other.id, other.client.id)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.id!r}>"

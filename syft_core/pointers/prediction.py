@@ -1,0 +1,228 @@
+"""Work out what a command will do, so that nobody has to wait for it.
+
+For a worker that is not in this process. A result whose structure and forms follow from the forms of the operands is
+known before the worker has computed it: a pointer to it is made here, and the command is told. The backend works forms
+out once per signature (``FrameworkAttributes.infer``); everything else is asked for.
+
+Gradients are known to the client that calls ``backward``: every pointer to a tensor inside a graph has a *history*,
+nested tuples of the histories of its operands, with a weak reference to the pointer for each leaf.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.forms import Form, form, is_constant, predictions, remember_prediction
+from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.rules import is_flat, leaves, map_leaves
+from syft_core.messages import Run
+
+if TYPE_CHECKING:
+    from syft_core.pointers.pointer_tensor import PointerTensor
+
+
+class Prediction(NamedTuple):
+    """What a call will do: the structure of its result with forms for tensors, and the operands whose form changes."""
+
+    result: Any
+    count: int
+    """How many tensors there are in the result."""
+    changed: tuple[tuple[int, Form], ...] = ()
+    """The operands that have another form afterwards, by their place among the pointers of the call."""
+    spreads: bool = False
+    """Whether the change may reach tensors that share memory with its target: it became part of a graph."""
+
+
+UNCERTAIN: tuple[Any, ...] = ("uncertain",)
+"""The history of what may depend on leaves that are not known here."""
+
+
+def predict(pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Any, kwargs: Any) -> Prediction | None:
+    """Return what a call will do, or None when only the worker can know."""
+    state = framework.state()
+    if state is None:
+        return None
+    signature = _signature(pointer_type, op, args, kwargs)
+    if signature is None:
+        return None
+    key = (signature, state)
+    known = predictions.get(key)
+    if known is None:
+        known = remember_prediction(key, _infer(pointer_type, op, framework, args, kwargs))
+    return known or None
+
+
+def _infer(pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Any, kwargs: Any) -> Prediction | bool:
+    """Return a prediction, or False when there is none."""
+    before = [leaf.known_form for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
+    with_forms = map_leaves(lambda leaf: leaf.known_form if type(leaf) is pointer_type else leaf, (args, kwargs))
+    inferred = framework.infer(op, *with_forms)
+    if inferred is None:
+        return False
+    result, after = inferred
+    changed = tuple([(place, new) for place, (old, new) in enumerate(zip(before, after, strict=True)) if new is not old])
+    spreads = any(new.requires_grad and not new.is_leaf for _, new in changed)
+    if op.inplace or op.spelling == "setter" or kwargs.get("out") is not None:
+        return Prediction(None, 0, changed, spreads)
+    parts = leaves(result)
+    if not all(type(part) is Form or is_constant(part) for part in parts):
+        return False
+    count = sum(1 for part in parts if type(part) is Form)
+    # What has no tensors is an answer: it comes from the worker, which knows more than forms.
+    return Prediction(result, count, changed, spreads) if count or result is None else False
+
+
+def run(pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: Any, kwargs: Any) -> Any:
+    """Send a command to where its arguments are, and return its result with forms or placeholders for tensors.
+
+    It is told, if its results are known here; otherwise asked.
+    """
+    location = pointer._location
+    if op.accumulates:
+        message.count = 0
+        location.tell(message)
+        _note_backward(pointer_type, op, pointer, args, kwargs)
+        return None
+    prediction = predict(pointer_type, op, pointer.framework, args, kwargs)
+    if prediction is None:
+        return location.ask(message)
+    message.count = prediction.count
+    location.tell(message)
+    if prediction.changed:
+        _note_changes(pointer_type, prediction, location, args, kwargs)
+    return prediction.result
+
+
+def _note_changes(pointer_type: Any, prediction: Prediction, location: Any, args: Any, kwargs: Any) -> None:
+    """Remember the new forms of operands, and doubt what is known of others that the change may have reached."""
+    operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
+    targets = [(operands[place], new) for place, new in prediction.changed]
+    if prediction.spreads or any(target._id_at_location in location.aliased for target, _ in targets):
+        location.forget_forms()
+    history = history_of(pointer_type, args, kwargs)
+    for target, new in targets:
+        if target.whole is None:
+            target.know(new)
+            target._history = history if new.requires_grad and not new.is_leaf else None
+
+
+# --- gradients
+
+
+def history_of(pointer_type: Any, args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """Return the history of what a call makes: that of all operands which are part of a graph."""
+    found: list[Any] = []
+    for arg in (*args, *kwargs.values()) if kwargs else args:
+        if type(arg) is pointer_type:
+            _add_history(arg, found)
+        elif not is_flat(type(arg)):
+            for leaf in leaves(arg):
+                if type(leaf) is pointer_type:
+                    _add_history(leaf, found)
+    return tuple(found)
+
+
+def _add_history(pointer: PointerTensor, found: list[Any]) -> None:
+    known = pointer.known_form
+    if known is None:
+        found.append(UNCERTAIN)
+    elif known.requires_grad:
+        if known.is_leaf:
+            found.append(weakref.ref(pointer))
+        else:
+            found.append(pointer._history or UNCERTAIN)
+
+
+def _note_backward(pointer_type: Any, op: Op, pointer: PointerTensor, args: Any, kwargs: Any) -> None:
+    """Remember which leaves have gradients after a backward pass."""
+    location = pointer._location
+    roots, targets, plain = pointer.framework.differentiated(op, args, kwargs)
+    reached = [leaf for leaf in leaves(targets) if type(leaf) is pointer_type]
+    certain = plain and not location.uncertain_gradients
+    if targets is None:
+        certain = _collect_leaves(history_of(pointer_type, (roots,), {}), reached) and certain
+    if not certain or any(leaf._id_at_location in location.aliased for leaf in reached):
+        location.forget_gradients()
+        return
+    for leaf in reached:
+        known = leaf.known_form
+        leaf.know_gradient(None if known is None else pointer.framework.form_of_gradient(known))
+
+
+def _collect_leaves(history: tuple[Any, ...], reached: list[PointerTensor]) -> bool:
+    """Add the leaves of a graph to ``reached``; return whether these are all."""
+    seen: set[int] = set()
+    waiting: list[Any] = [history]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node is UNCERTAIN:
+            return False
+        if type(node) is tuple:
+            waiting.extend(node)
+        elif (leaf := node()) is not None:
+            reached.append(leaf)
+    return True
+
+
+# --- signatures
+
+
+def _signature(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what decides the forms of the results: the forms of tensors, the types of numbers, all else as it is."""
+    signature: list[Any] = [op, *kwargs]
+    for arg in (*args, *kwargs.values()) if kwargs else args:
+        cls = type(arg)
+        if cls is pointer_type:
+            known = arg.known_form
+            if known is None:
+                return None
+            signature.append(known)
+        elif cls is int or arg is None:
+            signature.append(arg)
+        elif cls is float and not op.by_fractions:
+            signature.append(float)
+        elif cls is bool or cls is str:
+            signature.append((cls, arg))
+        else:
+            part = _part(pointer_type, op, arg)
+            if part is _UNKNOWN:
+                return None
+            signature.append(part)
+    return tuple(signature)
+
+
+_UNKNOWN = object()
+
+
+def _part(pointer_type: Any, op: Op, arg: Any) -> Any:
+    cls = type(arg)
+    if is_flat(cls):
+        return _leaf(pointer_type, op, arg)
+    if isinstance(arg, dict):
+        return _UNKNOWN
+    items = (arg.start, arg.stop, arg.step) if cls is slice else arg
+    parts = [_part(pointer_type, op, item) for item in items]
+    return _UNKNOWN if _UNKNOWN in parts else (cls, *parts)
+
+
+def _leaf(pointer_type: Any, op: Op, leaf: Any) -> Any:
+    cls = type(leaf)
+    if cls is pointer_type:
+        return leaf.known_form or _UNKNOWN
+    if cls is int or leaf is None:
+        return leaf
+    if cls is float or cls is complex:
+        return (cls, leaf) if op.by_fractions else cls
+    if is_framework_tensor(cls):
+        return (cls, leaf.dtype, getattr(leaf, "requires_grad", False))
+    return (cls, leaf) if is_constant(leaf) else _UNKNOWN
+
+
+def data_form(known: Form | None) -> Form | None:
+    """Return the form of the data of a tensor, which is outside of every graph."""
+    return None if known is None else form(known.shape, known.strides, known.dtype, known.device)

@@ -1,0 +1,81 @@
+"""Execution: one operation being executed on a worker, with everything that decides what becomes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.chain import end_of
+from syft_core.hook.dispatch import dispatch
+from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.rules import is_flat, leaves
+from syft_core.location import Peer
+from syft_core.messages import Run
+from syft_core.workers.permissions import may_leave
+from syft_core.workers.store import Lineage, Stored, lineage_of
+from syft_core.workers.worker import Worker
+
+
+@dataclass(frozen=True, eq=False)
+class Execution:
+    """An operation with the stored objects that its message names in the place of pointers to them."""
+
+    worker: Worker
+    op: Op
+    message: Run
+    peer: Peer
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    parents: list[Stored]
+    """The objects that the operation is about, in the order in which they stand."""
+
+    @property
+    def framework(self) -> FrameworkAttributes:
+        """The framework that runs the operation."""
+        return self.worker.attributes_of(self.message.framework)
+
+    @cached_property
+    def lineage(self) -> Lineage:
+        """Who may have what is computed, and what it is computed from."""
+        return lineage_of(self.parents)
+
+    @cached_property
+    def is_readable(self) -> bool:
+        """Whether the sender may have every object that the operation is about."""
+        return may_leave(self.worker, self.parents, self.peer)
+
+    def may_read(self, stored: Stored) -> bool:
+        """Return whether the sender may have an object."""
+        return may_leave(self.worker, [stored], self.peer)
+
+    def on(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Execution:
+        """Return the same operation on other arguments."""
+        return replace(self, args=args, kwargs=kwargs)
+
+    def compute(self) -> Any:
+        """Run the operation under the settings of the caller; note whether its target has another form then."""
+        kwargs, message = self.kwargs, self.message
+        target = kwargs.get("out") if kwargs else None
+        if target is None and self.op.inplace and self.args:
+            target = self.args[0]
+        form = None if target is None else marks(target)
+        if message.modes is None:
+            result = dispatch(self.op, self.args, kwargs)
+        else:
+            with self.framework.under(message.modes, self.args, kwargs):
+                result = dispatch(self.op, self.args, kwargs)
+        if target is not None and form != marks(target):
+            self.worker.note_form_change(message, self.peer)
+        return result
+
+
+def marks(target: Any) -> Any:
+    """Return something that differs when an operation has changed the form of its target."""
+    if is_framework_tensor(type(target)):
+        return target.shape, getattr(target, "requires_grad", False)
+    if not is_flat(type(target)):
+        return [marks(leaf) for leaf in leaves(target)]
+    end = end_of(target)
+    return marks(end) if is_framework_tensor(type(end)) else None

@@ -1,0 +1,76 @@
+"""LocalLocation: the way to a worker in this process. It executes at once, in the caller's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any
+
+from syft_core.hook.forms import Form
+from syft_core.location import Id, Location, Party
+from syft_core.messages import Describe, Message
+from syft_core.workers.requests import drive
+from syft_core.workers.trace import record, traces
+from syft_core.workers.transfer import give_away, hand_over
+
+if TYPE_CHECKING:
+    from syft_core.workers.base import BaseWorker
+
+
+class LocalLocation(Location):
+    """Leads to a worker of this process; errors are raised as they are, and forms are looked up where they are.
+
+    Nothing is encoded, and yet the two never share memory: what is sent and fetched is copied, unless its sender gives
+    it up.
+    """
+
+    def __init__(self, client: Party, worker: BaseWorker) -> None:
+        super().__init__(client, worker.id)
+        self.worker = worker
+
+    @property
+    def face(self) -> BaseWorker:
+        """The worker itself."""
+        return self.worker
+
+    def ask(self, message: Message) -> Any:
+        """Execute a message and return the answer."""
+        return record(self, message, self._execute) if traces else self._execute(message)
+
+    tell = ask
+
+    def flush(self) -> None:
+        """Do nothing: everything was done at once."""
+
+    def drop(self, id: Id) -> None:
+        """Note that a pointer is gone."""
+        self.worker.dropped.append((id, self.client.id))
+
+    def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
+        """Look at the objects themselves."""
+        with self.worker.lock:
+            return self.worker.describe(Describe(tuple(ids), attr), self.client.peer)
+
+    def _execute(self, message: Message) -> Any:
+        worker, client = self.worker, self.client
+        if message.gives:
+            _receive(message, worker)
+        with worker.lock:
+            reply = worker.handle(message, client.peer)
+        if type(reply) is GeneratorType:
+            reply = drive(worker.step(reply))
+        if not message.returns_objects:
+            return reply
+        return give_away(reply, client) if type(reply) is list else hand_over(reply, client)
+
+
+def _receive(message: Message, worker: BaseWorker) -> None:
+    """Make the object that a worker is to keep the worker's own."""
+    name = message.gives
+    if getattr(message, "given", False):
+        values = [getattr(message, name)]
+        setattr(message, name, None)
+        (kept,) = give_away(values, worker)
+    else:
+        kept = hand_over(getattr(message, name), worker)
+    setattr(message, name, kept)

@@ -1,0 +1,71 @@
+"""Memory that operations share, leave behind or look beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from syft_core.exceptions import ValueRefusedError
+from syft_core.hook.attributes import words
+from syft_core.hook.chain import plain_end
+from syft_core.hook.dispatch import framework_of
+from syft_core.workers.execution import Execution
+from syft_core.workers.worker import Worker
+
+Compute = Callable[[], Any]
+
+UNSET = words("empty_like new_empty new_empty_strided")
+"""Operations that give memory as they find it: what others have left there."""
+BEYOND = words("as_strided as_strided_copy as_strided_scatter resize resize_as _resize_output")
+"""Operations that look beyond a tensor into the memory of which it may be a part."""
+
+
+def memory_of(value: Any) -> Iterator[Any]:
+    """Yield what is equal for tensors that share memory: for the data at the end of a chain, and for its gradient."""
+    end = plainplain_end(value)
+    if end is None:
+        return
+    framework = framework_of(end)
+    yield framework.memory_of(end)
+    if keeps_gradient(end) and end.grad is not None:
+        yield framework.memory_of(end.grad)
+
+
+def keeps_gradient(end: Any) -> bool:
+    """Return whether a backward pass may give a plain tensor a gradient."""
+    return getattr(end, "requires_grad", False) is True and (end.is_leaf or end.retains_grad)
+
+
+def zeroed(result: Any) -> Any:
+    """Return memory without what others have left in it."""
+    end = plain_end(result)
+    (end.detach() if hasattr(end, "detach") else end)[...] = 0
+    return result
+
+
+def within(execution: Execution, compute: Compute) -> Compute:
+    """Keep an operation from looking into memory that its operand is a part of, or that others have left."""
+    op, worker = execution.op, execution.worker
+    ends = [end for parent in execution.parents if (end := plain_end(parent.value)) is not None]
+    if any(framework_of(end).is_part(end) for end in ends):
+        raise ValueRefusedError.beyond(op.name, str(worker.id))
+    if not (op.inplace and ends):
+        return compute
+    shown = ends[0].numel()
+    framework_of(ends[0]).own_memory(_sharing(worker, ends[0]))
+
+    def compute_and_clear() -> Any:
+        result = compute()
+        ends[0].view(-1)[shown:] = 0
+        return result
+
+    return compute_and_clear
+
+
+def _sharing(worker: Worker, end: Any) -> list[Any]:
+    """Return the tensors on a worker that share the memory of ``end``, itself among them."""
+    ends = [found for entry in worker.object_store.entries() if (found := plain_end(entry.value)) is not None]
+    memory = framework_of(end).memory_of(end)
+    return [found for found in ends if framework_of(found).memory_of(found) == memory]
+
+

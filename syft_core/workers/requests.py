@@ -1,0 +1,57 @@
+"""What a handler asks for when it needs another party, and the loop that gets it the answer.
+
+Handlers are sans-IO: one that needs another party is a generator that yields a request and is resumed with the answer.
+No lock of its worker is held meanwhile, so two workers that need each other at the same time both go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from syft_core.location import Location
+from syft_core.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask another party, and be resumed with its reply."""
+
+    location: Location
+    message: Message
+
+    def perform(self) -> Any:
+        """Ask, and wait for the reply."""
+        return self.location.ask(self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Run a function that may wait for other parties, such as an operation on pointers that are stored here."""
+
+    function: Callable[[], Any]
+
+    def perform(self) -> Any:
+        """Run the function."""
+        return self.function()
+
+
+Request: TypeAlias = Ask | Elsewhere
+Process: TypeAlias = Generator[Request, Any, Any]
+"""A handler at work: it yields requests, is resumed with answers, and returns its reply."""
+
+
+def drive(process: Process) -> Any:
+    """Run a process to its end, waiting for every answer that it needs."""
+    try:
+        request = next(process)
+        while True:
+            try:
+                answer = request.perform()
+            except Exception as error:  # noqa: BLE001  # whatever it is, the process decides what follows from it
+                request = process.throw(error)
+            else:
+                request = process.send(answer)
+    except StopIteration as end:
+        return end.value

@@ -1,0 +1,262 @@
+"""Run an operation of the op table on stored objects: the handler of ``Run``."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from syft_core.exceptions import ValueRefusedError
+from syft_core.hook.attributes import words
+from syft_core.hook.chain import end_of, plain_below
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.forms import Form, form, is_constant
+from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.rules import build_rule, is_flat, leaves, map_leaves
+from syft_core.location import Id, Peer
+from syft_core.messages import Placed, Run
+from syft_core.pointers.meeting import CHANGES_FIRST
+from syft_core.pointers.object_pointer import ObjectPointer
+from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.tensors.private import allowed_users_of
+from syft_core.workers.changes import CHANGES_SOME, note_changes, run_noting
+from syft_core.workers.disclosure import TELLS_BY_TENSOR, TELLS_FORM, compute_unread, require_undisclosed
+from syft_core.workers.execution import Execution
+from syft_core.workers.failures import answer_failure
+from syft_core.workers.gradients import run_backward
+from syft_core.workers.memory import BEYOND, UNSET, within, zeroed
+from syft_core.workers.permissions import unless_private
+from syft_core.workers.requests import Elsewhere, Process
+from syft_core.workers.store import Lineage, Stored
+from syft_core.workers.worker import Worker
+
+CAME_ALONG = frozenset({"what came along"})
+"""The source of a chain that was not an object here, but an argument of a command."""
+READABLE = frozenset({"grad", "data"})
+"""The attributes that a pointer may point to."""
+WATCHED = (
+    UNSET
+    | BEYOND
+    | words("backward where __getitem__ retain_grad")
+    | CHANGES_FIRST
+    | CHANGES_SOME
+    | TELLS_FORM
+    | TELLS_BY_TENSOR
+)
+"""Operations that need a closer look even where nothing is private."""
+
+
+def run(worker: Worker, message: Run, sender: Peer) -> Any:
+    """Run an operation on stored objects, and keep the tensors of its result."""
+    op = worker.attributes_of(message.framework).command(message.op)
+    if op.reveals:
+        raise ValueRefusedError.of(op.name, str(worker.id))
+    if op.local or (op.spelling == "getter" and op.attr in READABLE):
+        raise ValueRefusedError.only_local(op.name, str(worker.id))
+    parents: list[Stored] = []
+    args, kwargs = resolve(worker, message.args, parents), message.kwargs
+    if kwargs:
+        kwargs = dict(zip(kwargs, resolve(worker, tuple(kwargs.values()), parents), strict=True))
+    worker.stats.operations += 1
+    execution = Execution(worker, op, message, sender, args, kwargs, parents)
+    for parent in parents:
+        if not is_framework_tensor(type(parent.value)) and isinstance(end_of(parent.value), ObjectPointer):
+            return _run_elsewhere(execution)
+    return _run_here(execution)
+
+
+def _run_here(execution: Execution) -> Any:
+    """Run an operation whose operands are all here; return its answer, or a process that goes on elsewhere."""
+    op, lineage = execution.op, execution.lineage
+    try:
+        if lineage[0] is None and op.operation not in WATCHED and execution.worker.policy is unless_private:
+            result = execution.compute()
+        else:
+            result = _run_watched(execution)
+    except Exception as error:  # noqa: BLE001  # whatever it is, the sender may have to be kept from knowing it
+        result, lineage = answer_failure(execution, error)
+    if hasattr(result, "throw"):
+        return _keep_later(execution, result)
+    return _keep(execution, result, lineage)
+
+
+def _keep_later(execution: Execution, process: Process) -> Process:
+    result = yield from process
+    return _keep(execution, result, execution.lineage)
+
+
+def _run_elsewhere(execution: Execution) -> Process:
+    """Run an operation on pointers that are stored here: their worker runs it, and pointers to its results stay here."""
+    if not execution.is_readable:
+        require_undisclosed(execution)
+    outcome = yield Elsewhere(partial(_outcome, execution))
+    if isinstance(outcome, Exception):
+        if execution.is_readable:
+            raise outcome
+        raise ValueRefusedError.undecided(execution.op.name, str(execution.worker.id)) from None
+    return _keep(execution, outcome, execution.lineage)
+
+
+def _outcome(execution: Execution) -> Any:
+    try:
+        return execution.compute()
+    except Exception as error:  # noqa: BLE001  # what may be told of it is decided later
+        return error
+
+
+def _keep(execution: Execution, result: Any, lineage: Lineage) -> Any:
+    """Keep what an operation has made, or note what it has changed; return what the sender is told."""
+    op, kwargs, message = execution.op, execution.kwargs, execution.message
+    if op.inplace or (kwargs and kwargs.get("out") is not None):
+        note_changes(execution, lineage)
+        return None
+    return keep_results(execution.worker, op.name, result, message.result, execution.peer, lineage)
+
+
+def _run_watched(execution: Execution) -> Any:
+    """Run an operation, and let restrictions and lineage follow whatever it changes."""
+    op, compute = execution.op, execution.compute
+    takes_gradient_away = len(execution.args) == 2 and execution.args[1] is None
+    if op.operation == "grad" and takes_gradient_away:  # This changes neither.
+        result = compute()
+        _note_autograd(execution)
+        return result
+    if not execution.is_readable:
+        require_undisclosed(execution)
+        compute = partial(compute_unread, execution)
+    if op.operation in UNSET:
+        return zeroed(compute())
+    if op.operation == "backward":
+        return run_backward(execution, compute)
+    if op.operation in BEYOND:
+        compute = within(execution, compute)
+    result = run_noting(execution, compute)
+    if op.operation in _OF_AUTOGRAD:
+        _note_autograd(execution)
+    return result
+
+
+_OF_AUTOGRAD = words("requires_grad retain_grad grad data")
+
+
+def _note_autograd(execution: Execution) -> None:
+    """Note that an object may get gradients from now on, or that something about it was set."""
+    worker, message = execution.worker, execution.message
+    for arg in message.args:  # A gradient that is set is among them: a backward pass may add to it.
+        if isinstance(arg, ObjectPointer):
+            worker.object_store.learning[arg._id_at_location] = worker.object_store.entry(arg._id_at_location)
+    if execution.op.spelling == "setter":
+        worker.note_gradient_change(message, execution.peer)
+        if execution.op.operation != "grad":
+            worker.note_form_change(message, execution.peer)
+
+
+# --- operands
+
+
+def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored]) -> tuple[Any, ...]:
+    """Replace pointers to this worker by what they point to, and note those objects in ``parents``."""
+    values = []
+    for arg in args:
+        cls = type(arg)
+        if cls is PointerTensor and arg._location.id == worker.id:
+            entry = worker.object_store.entry(arg._id_at_location)
+            parents.append(entry)
+            values.append(entry.value if arg.point_to_attr is None else attribute(entry.value, arg.point_to_attr))
+        elif cls in _NUMBERS:
+            values.append(arg)
+        else:
+            values.append(map_leaves(partial(_resolved, worker, parents), arg))
+    return tuple(values)
+
+
+_NUMBERS = frozenset({int, float, bool, str, type(None)})
+
+
+def _resolved(worker: Worker, parents: list[Stored], leaf: Any) -> Any:
+    if isinstance(leaf, ObjectPointer) and leaf._location.id == worker.id:
+        entry = worker.object_store.entry(leaf._id_at_location)
+        parents.append(entry)
+        return attribute(entry.value, leaf.point_to_attr)
+    if getattr(leaf, "child", None) is not None:  # A chain that came along may restrict what is computed from it.
+        parents.append(came := Stored(leaf, worker.id))
+        came.access, came.sources = allowed_users_of(leaf), CAME_ALONG
+    return leaf
+
+
+def attribute(value: Any, name: str | None) -> Any:
+    """Return an attribute of ``value`` that a pointer may point to, or ``value`` itself."""
+    if name is None:
+        return value
+    if name not in READABLE:
+        raise ValueRefusedError.only_local(f"reading {name!r}", "the worker")
+    return getattr(value, name)
+
+
+# --- results
+
+
+def keep_results(worker: Worker, op: str, result: Any, first: int, holder: Peer, lineage: Lineage) -> Any:
+    """Store the tensors of ``result`` under the ids from ``first`` on; return it with placeholders for them.
+
+    What is not a tensor must be a fact about form: this is the only road on which an answer leaves.
+    """
+    cls = type(result)
+    if is_framework_tensor(cls):
+        return keep(worker, result, first, holder, lineage)
+    if result is None:
+        return None
+    if is_flat(cls):
+        if build_rule(result):
+            return keep(worker, result, first, holder, lineage)
+        _require_facts(worker, op, (result,))
+        return result
+    parts = leaves(result)
+    kept = [leaf for leaf in parts if build_rule(leaf)]
+    _require_facts(worker, op, [leaf for leaf in parts if not build_rule(leaf)])
+    worker.object_store.require_free(range(first, first + len(kept)))
+    ids = itertools.count(first)
+    return map_leaves(lambda leaf: keep(worker, leaf, next(ids), holder, lineage) if build_rule(leaf) else leaf, result)
+
+
+def keep(worker: Worker, value: Any, id: int, holder: Peer, lineage: Lineage) -> Placed:
+    """Store one tensor, and return what stands for it in a reply."""
+    entry = Stored(value, holder.id)
+    entry.access, entry.sources = lineage
+    worker.object_store.put(id, entry)
+    return Placed(id)
+
+
+def own(worker: Worker, value: Any, id: Id) -> None:
+    """Make ``value`` the worker's, where it can say so itself."""
+    if hasattr(type(value), "_syft_id"):
+        value._syft_id, value.owner = id, worker
+
+
+def form_of(value: Any) -> Form | None:
+    """Return what may be told of the form of an object; without strides, where a form does not say all that matters."""
+    if value is None:
+        return None
+    plain = plain_below(value)
+    known = None if plain is None else framework_of(plain).form_of(plain)
+    if known is not None:
+        return known
+    dtype, device = (None, None) if plain is not None else (getattr(value, "dtype", None), getattr(value, "device", None))
+    place = bool(getattr(value, "requires_grad", False)), bool(getattr(value, "is_leaf", True))
+    return form(getattr(value, "shape", None), None, dtype, device, *place)
+
+
+def describe_placed(worker: Worker, result: Any) -> Any:
+    """Return a result with the forms of the objects that stand in it, for a reader who cannot look at them."""
+    if type(result) is Placed:
+        return replace(result, form=form_of(worker.object_store.entry(result.id).value))
+    return result if is_flat(type(result)) else map_leaves(partial(describe_placed, worker), result)
+
+
+def _require_facts(worker: Worker, op: str, parts: Any) -> None:
+    """Refuse an answer that may be a value; which operations tell yes or no about values is in the op table."""
+    if not all(map(is_constant, parts)):
+        raise ValueRefusedError.of(op, str(worker.id))
+

@@ -1,0 +1,241 @@
+"""WireLocation: the way to a worker that is reached by frames; what every transport has in common.
+
+A command whose results the client can work out is *told*: it is put into a batch, and nobody waits for the reply. A
+batch goes out at once when none is on its way, otherwise when it is full; whoever waits for a reply sends all that is
+left first, also to other workers, so that they compute meanwhile. Replies come in the order of the batches.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Sequence
+from types import CodeType
+from typing import Any, NamedTuple
+
+from syft_core.exceptions import WorkerError
+from syft_core.hook.forms import Form
+from syft_core.location import Id, Location, Party
+from syft_core.messages import Batch, Describe, Failure, Message, Release, Reply, Run
+from syft_core.serde import Context, frames, from_frames
+from syft_core.workers.results import from_named
+from syft_core.workers.trace import record, traces
+from syft_core.workers.transfer import with_leases
+
+MOST_TOLD = 32
+"""How many commands wait to be sent together."""
+WINDOW = 64
+"""How many batches may be on their way; one more waits for a reply."""
+
+
+class Issued(NamedTuple):
+    """What a command was, and the line of the program that issued it."""
+
+    what: str
+    file: str
+    line: int
+
+
+class WireLocation(Location):
+    """Leads to a worker by frames. A transport provides ``send_frames`` and ``receive_frames``.
+
+    Safe to use from several threads; each call of the two methods is made by one thread at a time.
+    """
+
+    predicts = True
+
+    def __init__(self, client: Party, id: Id) -> None:
+        super().__init__(client, id)
+        self.bytes_moved = 0
+        self.waits = 0
+        """How often a caller had to wait for a reply."""
+        self._lock = threading.RLock()
+        self._told: list[Message] = []
+        self._issued: list[Issued] = []
+        self._dropped: deque[Id] = deque()
+        self._number = 0
+        self._on_its_way: deque[tuple[int, list[Issued]]] = deque()
+        self._failure: Exception | None = None
+        self._theirs = (0, 0)
+        _locations.add(self)
+
+    # --- what a transport provides
+
+    @abstractmethod
+    def send_frames(self, sent: Sequence[Any]) -> None:
+        """Send the frames of one message; they may be overwritten when this returns."""
+
+    @abstractmethod
+    def receive_frames(self, wait: bool) -> Sequence[Any] | None:
+        """Return the frames of the next message; without ``wait``, None when none has arrived."""
+
+    # --- what clients use
+
+    def ask(self, message: Message) -> Any:
+        """Send a message, wait for the reply and return its value."""
+        return record(self, message, self._ask) if traces else self._ask(message)
+
+    def tell(self, message: Message) -> None:
+        """Send a message without waiting for the reply."""
+        if traces:
+            record(self, message, self._tell)
+        else:
+            self._tell(message)
+
+    def flush(self) -> None:
+        """Wait until everything that was told has been done; raise the first error."""
+        with self._lock:
+            self._post(asks=True)
+            self._wait()
+
+    def drop(self, id: Id) -> None:
+        """Note that a pointer is gone; the next message says so."""
+        self._dropped.append(id)
+
+    def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
+        """Ask the worker."""
+        forms: list[Form | None] = self.ask(Describe(tuple(ids), attr))
+        return forms
+
+    # --- how it works
+
+    def _ask(self, message: Message) -> Any:
+        self._prepare(message)
+        with self._lock:
+            self._put(message)
+            self._post(asks=True)
+            return self._wait()
+
+    def _tell(self, message: Message) -> None:
+        self._prepare(message)
+        with self._lock:
+            self._put(message)
+            while self._on_its_way and self._receive(wait=False):
+                pass
+            # An object that is being sent may change as soon as this returns.
+            if not self._on_its_way or message.gives or len(self._told) >= MOST_TOLD:
+                self._post(asks=False)
+            while len(self._on_its_way) > WINDOW:
+                self._receive(wait=True)
+
+    def _prepare(self, message: Message) -> None:
+        """Give a message what the worker must know of its sender: leases for pointers in it, and modes."""
+        if message.gives:
+            setattr(message, message.gives, with_leases(getattr(message, message.gives), self.id))
+        elif type(message) is Run:
+            message.modes = self.client.attributes_of(message.framework).modes()
+
+    def _put(self, message: Message) -> None:
+        self._told.append(message)
+        self._issued.append(_issuer(message))
+
+    def _post(self, asks: bool) -> None:
+        """Send what was told so far as one batch."""
+        issued, self._issued = self._issued, []
+        told, self._told = self._told, []
+        if releases := self._releases():
+            issued.insert(0, _NOBODY)
+        self._number += 1
+        self._on_its_way.append((self._number, issued))
+        self.send_frames(self._encode(Batch(self._number, (*releases, *told), asks)))
+
+    def _releases(self) -> tuple[Message, ...]:
+        """Return what tells the worker which pointers are gone."""
+        gone = []
+        while self._dropped:
+            gone.append(self._dropped.popleft())
+        return (Release(tuple(gone)),) if gone else ()
+
+    def _encode(self, batch: Batch) -> Sequence[Any]:
+        sent = frames(batch, Context(worker=self.client))
+        self.bytes_moved += sum(map(len, sent))
+        return sent
+
+    def _decode(self, received: Sequence[Any], number: int) -> Reply:
+        """Read a reply, and learn from it what others have changed."""
+        self.bytes_moved += sum(map(len, received))
+        reply = from_frames(received, Context(worker=self.client))
+        if type(reply) is not Reply or reply.number not in (number, -1):
+            raise WorkerError(f"cannot understand worker {self.id!r}: it answered out of turn; connect again")
+        form_epoch, gradient_epoch = self._theirs
+        if reply.form_epoch != form_epoch:
+            self.forget_forms()
+        if reply.gradient_epoch != gradient_epoch:
+            self.forget_gradients()
+        self._theirs = (reply.form_epoch, reply.gradient_epoch)
+        reply.value = from_named(reply.value, self.client)
+        return reply
+
+    def push(self) -> None:
+        """Send what waits to be sent, unless another thread is busy here."""
+        if self._told and self._lock.acquire(blocking=False):
+            try:
+                if self._told:
+                    self._post(asks=False)
+            finally:
+                self._lock.release()
+
+    def _wait(self) -> Any:
+        """Wait for all replies, and return the value of the last."""
+        for other in list(_locations):
+            if other is not self:
+                other.push()
+        self.waits += 1
+        reply = None
+        while self._on_its_way:
+            reply = self._receive(wait=True)
+        if self._failure is not None:
+            error, self._failure = self._failure, None
+            raise error
+        return None if reply is None else reply.value
+
+    def _receive(self, wait: bool) -> Reply | None:
+        """Take the next reply, if there is one, and keep the first failure for the next caller that waits."""
+        received = self.receive_frames(wait)
+        if received is None:
+            return None
+        number, issued = self._on_its_way.popleft()
+        reply = self._decode(received, number)
+        if type(reply.failure) is Failure and self._failure is None:
+            self._failure = error_of(reply.failure, issued, number, self.id)
+        return reply
+
+
+_locations: weakref.WeakSet[WireLocation] = weakref.WeakSet()
+_NOBODY = Issued("release", "", 0)
+_library_code: dict[CodeType, bool] = {}
+_LIBRARIES = ("syft_core", "syft_torch", "syft_numpy", "torch", "numpy")
+
+
+def _issuer(message: Message) -> Issued:
+    """Return what a message asks for, and the line of the user's program that it comes from."""
+    frame: Any = sys._getframe(2)
+    while frame.f_back is not None:
+        code = frame.f_code
+        library = _library_code.get(code)
+        if library is None:
+            package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+            library = _library_code[code] = package in _LIBRARIES
+        if not library:
+            break
+        frame = frame.f_back
+    what = message.op if type(message) is Run else type(message).__name__
+    return Issued(what, frame.f_code.co_filename, frame.f_lineno)
+
+
+def error_of(failure: Failure, issued: list[Issued], number: int, worker: Id) -> Exception:
+    """Return the exception that a failure describes, with notes on where it comes from."""
+    error = failure.error
+    if not isinstance(error, Exception):
+        error = WorkerError(f"cannot say what failed on worker {worker!r}: its answer is malformed; connect again")
+    notes = [f"on worker {worker!r}:\n{failure.trace}"]
+    if failure.number == number and 0 <= failure.place < len(issued):
+        origin = issued[failure.place]
+        notes.insert(0, f"{origin.what} was issued by {origin.file}:{origin.line}")
+    error.__notes__ = [*getattr(error, "__notes__", ()), *notes]
+    return error
+
+
