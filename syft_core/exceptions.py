@@ -27,6 +27,7 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── AlreadyRetrievedError         a pointer was used after its object was taken away
     │   ├── WorkerNotFoundError           (also a LookupError) nobody is known under this id
     │   ├── WorkerIdTakenError            (also a ValueError) two workers want one id
+    │   ├── LocalWorkerConflictError      (also a ValueError) a hook asks for another local worker than the one in use
     │   ├── NotCollocatedError            (also a TypeError) one call met two workers, or a worker and local data
     │   ├── GetNotPermittedError          (also a PermissionError) an object may not leave its worker
     │   ├── TagNotPermittedError          (also a PermissionError) an object may not be tagged or described
@@ -282,6 +283,27 @@ class WorkerIdTakenError(WorkerError, ValueError):
         return cls(
             f"cannot create worker {id!r}: there is one with this id and another {option!r}; leave the option out to "
             f"use that worker, or choose another id"
+        )
+
+
+class LocalWorkerConflictError(WorkerError, ValueError):
+    """A hook asks for another local worker than the one that the hooks of this process share."""
+
+    @classmethod
+    def differs(cls, framework: str, given: object, shared: object, hooked: Iterable[str]) -> LocalWorkerConflictError:
+        """Name both workers, and the frameworks to unhook."""
+        return cls(
+            f"cannot hook {framework} with the local worker {given!r}: all hooks of a process share one, and another "
+            f"worker, {shared!r}, is in use; leave `local_worker` out, or unhook {' and '.join(hooked)} first"
+        )
+
+    @classmethod
+    def is_client(cls, framework: str, shared: object, hooked: Iterable[str]) -> LocalWorkerConflictError:
+        """Name the shared worker, and the frameworks to unhook."""
+        return cls(
+            f"cannot hook {framework} with `is_client=False`: all hooks of a process share the local worker "
+            f"{shared!r}, which is a client; leave `is_client` out, or unhook {' and '.join(hooked)} and give "
+            f"`is_client=False` to the first hook"
         )
 
 

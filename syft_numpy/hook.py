@@ -28,9 +28,12 @@ class NumpyHook(FrameworkHook):
     ...     x = hook.arange(3).tag("#x")
     ...     print(np.sum(x * 2))
     (Wrapper)>array(6)
+
+    The options are those of ``FrameworkHook``.
     """
 
     name = "numpy"
+    worker_type = VirtualWorker
     creators: ClassVar[frozenset[str]] = frozenset(
         {"array", "asarray", "arange", "empty", "eye", "full", "identity", "linspace", "ones", "zeros"}
     )
@@ -42,9 +45,8 @@ class NumpyHook(FrameworkHook):
         local_worker: Any = None,
         is_client: bool = True,
         verbose: bool = True,
-        queue_size: int = 0,
     ) -> None:
-        super().__init__(numpy, local_worker, is_client, verbose, queue_size)
+        super().__init__(numpy, local_worker, is_client, verbose)
         self.numpy = numpy
 
     def __getattr__(self, name: str) -> Any:
@@ -57,9 +59,6 @@ class NumpyHook(FrameworkHook):
 
     def _make_attributes(self) -> NumpyAttributes:
         return _attributes()
-
-    def _make_local_worker(self) -> VirtualWorker:
-        return VirtualWorker(self, id="me", is_client_worker=self.is_client, verbose=self.verbose)
 
     def _install(self, patches: Patches) -> None:
         Wrapper.know(self.attributes)

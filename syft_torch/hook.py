@@ -41,15 +41,16 @@ class TorchHook(FrameworkHook):
 
     Args:
         torch: the torch module.
-        local_worker: the worker that owns what is on this machine; by default a new one called "me".
-        is_client: whether the local worker leaves it to Python to keep objects alive. A worker that serves others
-            keeps what it registers.
-        verbose: whether the local worker reports what it does.
-        queue_size: how many messages may wait before they are sent; 0 sends each at once.
+        local_worker: the worker that owns what is on this machine, for all hooks; see ``FrameworkHook`` for this
+            option and the next two.
+        is_client: whether a new local worker leaves it to Python to keep objects alive.
+        verbose: whether a new local worker reports what it does.
+        queue_size: accepted and ignored, for programs written for PySyft 0.1; each message is sent at once.
 
     """
 
     name = "torch"
+    worker_type = VirtualWorker
     attributes: TorchAttributes
 
     def __init__(
@@ -60,16 +61,13 @@ class TorchHook(FrameworkHook):
         verbose: bool = True,
         queue_size: int = 0,
     ) -> None:
-        super().__init__(torch, local_worker, is_client, verbose, queue_size)
+        super().__init__(torch, local_worker, is_client, verbose)
         self.torch = torch
 
     # --- what FrameworkHook asks for
 
     def _make_attributes(self) -> TorchAttributes:
         return _attributes()
-
-    def _make_local_worker(self) -> VirtualWorker:
-        return VirtualWorker(self, id="me", is_client_worker=self.is_client, verbose=self.verbose)
 
     def _install(self, patches: Patches) -> None:
         self._patches = patches

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, ClassVar
 
-from syft_core.exceptions import NotTheFrameworkError
+from syft_core.exceptions import LocalWorkerConflictError, NotTheFrameworkError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.dispatch import dispatch, forget_answers
 
@@ -52,12 +52,28 @@ class Patches:
 class FrameworkHook(ABC):
     """Makes chains work on one framework; each backend has one subclass.
 
-    The first hook on a framework attaches it; a further one warns and shares its local worker. ``unhook()``, or
-    leaving a ``with`` block, takes a hook off; with the last one the framework is exactly as it was.
+    The first hook on a framework attaches it; a further one warns and shares the attachment. ``unhook()``, or leaving a
+    ``with`` block, takes a hook off; with the last one the framework is exactly as it was.
+
+    A process has one local worker. The first hook, on any framework, sets it; later hooks share it, and it stays until
+    the last hook is off. The options below are for the first hook.
+
+    Args:
+        framework: the framework's module.
+        local_worker: the worker that owns what is on this machine; by default a new one called "me". A later hook may
+            be given the worker that is in use; a different one raises ``LocalWorkerConflictError``.
+        is_client: whether a new local worker leaves it to Python to keep objects alive. A worker that serves others
+            keeps what it registers, so ``is_client=False`` for a later hook raises ``LocalWorkerConflictError`` if the
+            worker in use is a client: ignoring it would lose objects.
+        verbose: whether a new local worker reports what it does. ``verbose=False`` for a later hook has no effect on a
+            worker that reports, and warns; call ``set_verbose(False)`` instead.
+
     """
 
     name: ClassVar[str]
     """The framework's import name."""
+    worker_type: ClassVar[type[Any]]
+    """The type of the local worker that this hook creates when it is the first one."""
     attributes: FrameworkAttributes
     local_worker: Any
     _attached: ClassVar[dict[str, _Attachment]] = {}
@@ -68,31 +84,24 @@ class FrameworkHook(ABC):
         local_worker: Any = None,
         is_client: bool = True,
         verbose: bool = True,
-        queue_size: int = 0,
     ) -> None:
         if getattr(framework, "__name__", None) != self.name or not hasattr(framework, "__path__"):
             raise NotTheFrameworkError.received(type(self).__name__, self.name, framework)
+        self.local_worker = self._choose_local_worker(local_worker, is_client, verbose)
         self.framework = framework
-        self.is_client = is_client
-        self.verbose = verbose
-        self.queue_size = queue_size
         self.to_auto_overload: dict[type, set[str]] = {}
         self._hooked = True
         attachment = self._attached.get(self.name)
         if attachment is not None:
             self._share(attachment)
         else:
-            self._attach(local_worker)
+            self._attach()
 
     # --- what a backend provides
 
     @abstractmethod
     def _make_attributes(self) -> FrameworkAttributes:
         """Return the framework's op table and names."""
-
-    @abstractmethod
-    def _make_local_worker(self) -> Any:
-        """Return the worker that owns what is on this machine."""
 
     @abstractmethod
     def _install(self, patches: Patches) -> None:
@@ -116,35 +125,58 @@ class FrameworkHook(ABC):
 
     # --- putting it on and taking it off
 
-    def _attach(self, local_worker: Any) -> None:
+    def _choose_local_worker(self, given: Any, is_client: bool, verbose: bool) -> Any:
+        """Return the worker that the hooks share or, for the first hook, the given one or a new one."""
+        shared = current_worker()
+        if given is not None:
+            if shared is not None and given is not shared:
+                raise LocalWorkerConflictError.differs(self.name, given.id, shared.id, self._attached)
+            return given
+        if shared is None:
+            return self.worker_type(self, id="me", is_client_worker=is_client, verbose=verbose)
+        if shared.is_client_worker and not is_client:
+            raise LocalWorkerConflictError.is_client(self.name, shared.id, self._attached)
+        if shared.verbose and not verbose:
+            warnings.warn(
+                f"`verbose=False` has no effect: this {type(self).__name__} shares the local worker {shared.id!r}, "
+                f"which is verbose; call `hook.set_verbose(False)`",
+                stacklevel=_level_of_caller(self),
+            )
+        return shared
+
+    def _attach(self) -> None:
         patches = Patches()
         with _collector_paused():
-            self._put_on(patches, local_worker)
+            self._put_on(patches)
         self._attached[self.name] = _Attachment(self, patches)
+        self._set_hook_of_worker()
         forget_answers()
         for listener in _listeners:
             listener(self)
         _log.info("hooked %s: %d operations in the table", self.name, len(self.attributes.ops))
 
-    def _put_on(self, patches: Patches, local_worker: Any) -> None:
+    def _put_on(self, patches: Patches) -> None:
         self.attributes = self._make_attributes()
-        self.local_worker = local_worker if local_worker is not None else self._make_local_worker()
         try:
             self._install(patches)
         except BaseException:
             patches.undo()
             raise
-        self.local_worker.hook = self
+
+    def _set_hook_of_worker(self) -> None:
+        """Let the local worker refer to the earliest hook that is on; with none left, it keeps the last one."""
+        hooks = attached_hooks()
+        if hooks:
+            self.local_worker.hook = hooks[0]
 
     def _share(self, attachment: _Attachment) -> None:
         warnings.warn(
             f"{self.name} is hooked already: this {type(self).__name__} shares the first one's local worker "
-            f"{attachment.first.local_worker.id!r}; keep one hook, or take the other off with `hook.unhook()`",
+            f"{self.local_worker.id!r}; keep one hook, or take the other off with `hook.unhook()`",
             stacklevel=_level_of_caller(self),
         )
         attachment.count += 1
         self.attributes = attachment.first.attributes
-        self.local_worker = attachment.first.local_worker
         self.to_auto_overload = attachment.first.to_auto_overload
 
     def unhook(self) -> None:
@@ -157,6 +189,7 @@ class FrameworkHook(ABC):
         if attachment.count == 0:
             attachment.patches.undo()
             del self._attached[self.name]
+            self._set_hook_of_worker()
             forget_answers()
 
     def __enter__(self) -> FrameworkHook:
@@ -171,13 +204,25 @@ class FrameworkHook(ABC):
         state = "on" if self._hooked else "off"
         return f"<{type(self).__name__} {state}, local worker {self.local_worker.id!r}>"
 
-    # --- one road for every method and function
+    # --- the local worker's options
+
+    @property
+    def is_client(self) -> bool:
+        """Whether the local worker leaves it to Python to keep objects alive."""
+        return bool(self.local_worker.is_client_worker)
+
+    @property
+    def verbose(self) -> bool:
+        """Whether the local worker reports what it does."""
+        return bool(self.local_worker.verbose)
 
     def set_verbose(self, flag: bool) -> None:
-        """Say whether the hook's worker, and all workers that it knows, report what they do."""
-        self.verbose = self.local_worker.verbose = flag
+        """Set whether the local worker, and all workers that it knows, report what they do."""
+        self.local_worker.verbose = flag
         for worker in self.local_worker._known_workers.values():
             worker.verbose = flag
+
+    # --- one road for every method and function
 
     def get_hooked_method(self, method_name: str) -> Callable[..., Any]:
         """Return the method as a function: plain tensors run natively, chains are answered by their layers."""
@@ -253,6 +298,6 @@ def attached_hook(name: str) -> FrameworkHook | None:
 
 
 def current_worker() -> Any:
-    """Return the local worker of the current hook, or None."""
-    attached = FrameworkHook._attached
-    return attached[next(reversed(attached))].first.local_worker if attached else None
+    """Return the local worker of this process, which all hooks share, or None when no hook is on."""
+    hook = current_hook()
+    return hook.local_worker if hook is not None else None

@@ -15,7 +15,7 @@ from typing import Any
 from syft_core.exceptions import ValueRefusedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import dispatch
-from syft_core.hook.hook import attached_hooks
+from syft_core.hook.hook import current_worker
 from syft_core.hook.rules import map_leaves
 from syft_core.pointers.object_pointer import ObjectPointer
 
@@ -68,6 +68,6 @@ def reveal(op: Op, pointer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 def _reason_of(owner: Any) -> str | None:
     """Return why ``owner`` may read values: the consent is the user's, not that of workers which compute for her."""
-    if not any(owner is hook.local_worker for hook in attached_hooks()):
+    if owner is None or owner is not current_worker():
         return None
     return next((consent.reason for consent in reversed(_consents.get()) if not consent.over), None)

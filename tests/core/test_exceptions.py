@@ -102,6 +102,16 @@ TEXTS = {
         "cannot create worker 'bob': there is one with this id and another 'serialize'; leave the option out to use "
         "that worker, or choose another id",
     ),
+    ("LocalWorkerConflictError", "differs"): (
+        ("toy", "bob", "me", ["torch", "numpy"]),
+        "cannot hook toy with the local worker 'bob': all hooks of a process share one, and another worker, 'me', is "
+        "in use; leave `local_worker` out, or unhook torch and numpy first",
+    ),
+    ("LocalWorkerConflictError", "is_client"): (
+        ("toy", "me", ["torch"]),
+        "cannot hook toy with `is_client=False`: all hooks of a process share the local worker 'me', which is a "
+        "client; leave `is_client` out, or unhook torch and give `is_client=False` to the first hook",
+    ),
     ("NotCollocatedError", "between"): (
         ("toy.add", "bob", "alice"),
         "cannot run 'toy.add': its arguments live on 'bob' and 'alice'; bring them together first, e.g. `x.move(bob)`",

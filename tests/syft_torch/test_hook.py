@@ -164,10 +164,14 @@ def test_on_takes_over_the_id_of_the_tensor(hook: Any) -> None:
 
 def test_a_given_local_worker_learns_of_the_hook() -> None:
     worker = BaseWorker(id="here")
-    with TorchHook(torch, local_worker=worker, is_client=False, verbose=False, queue_size=3) as hook:
+    with TorchHook(torch, local_worker=worker, is_client=False, verbose=False) as hook:
         assert hook.local_worker is worker
         assert worker.hook is hook
-        assert hook.queue_size == 3
+
+
+def test_the_queue_size_of_earlier_hooks_is_accepted_and_ignored() -> None:
+    with TorchHook(torch, None, True, True, 3) as hook:
+        assert not hasattr(hook, "queue_size")
 
 
 def test_a_worker_that_is_no_client_keeps_what_is_wrapped() -> None:

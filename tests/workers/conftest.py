@@ -47,14 +47,19 @@ def numpy_hook() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module", params=["torch", "numpy"])
-def surface(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """All operations of a framework, which is hooked meanwhile."""
+def operations(request: pytest.FixtureRequest) -> Any:
+    """All operations of a framework."""
     from ..surface.numpy_surface import NumpySurface  # noqa: PLC0415  # the frameworks may be missing
     from ..surface.torch_surface import TorchSurface  # noqa: PLC0415  # the same
 
-    made: Any = {"torch": TorchSurface, "numpy": NumpySurface}[request.param]()
-    with made.hooked():
-        yield made
+    return {"torch": TorchSurface, "numpy": NumpySurface}[request.param]()
+
+
+@pytest.fixture
+def surface(operations: Any) -> Iterator[Any]:
+    """All operations of a framework, which is hooked for one test: a hook that stayed would share its local worker."""
+    with operations.hooked():
+        yield operations
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import types
 import warnings
+import xml
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import toy
 from syft_toy.hook import ToyHook
 from toy_layers import Scaled, Watcher, under, values
 
-from syft_core.exceptions import NotTheFrameworkError, OperationNotAllowedError
+from syft_core.exceptions import LocalWorkerConflictError, NotTheFrameworkError, OperationNotAllowedError
 from syft_core.hook.hook import FrameworkHook, Patches, attached_hook, current_hook, current_worker
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.workers.base import BaseWorker
@@ -101,14 +102,14 @@ def test_a_hook_attaches_the_framework(hook: ToyHook) -> None:
 
 
 def test_the_options_of_a_hook_are_kept() -> None:
-    with ToyHook(toy, None, False, False, 3) as hook:
-        assert (hook.is_client, hook.verbose, hook.queue_size) == (False, False, 3)
+    with ToyHook(toy, None, False, False) as hook:
+        assert (hook.is_client, hook.verbose) == (False, False)
         assert (hook.local_worker.is_client_worker, hook.local_worker.verbose) == (False, False)
         assert hook.to_auto_overload == {}
 
 
 def test_the_defaults_are_those_of_the_published_interface(hook: ToyHook) -> None:
-    assert (hook.is_client, hook.verbose, hook.queue_size) == (True, True, 0)
+    assert (hook.is_client, hook.verbose) == (True, True)
 
 
 def test_a_given_worker_becomes_the_local_one() -> None:
@@ -151,7 +152,7 @@ def test_something_that_is_not_the_framework_is_refused(thing: Any, name: str) -
 
 def test_a_second_hook_warns_and_shares(hook: ToyHook) -> None:
     with pytest.warns(UserWarning, match="hooked already") as caught:
-        second = ToyHook(toy, local_worker=BaseWorker(id="ignored"))
+        second = ToyHook(toy)
 
     with second:
         assert [str(w.message) for w in caught] == [
@@ -180,6 +181,138 @@ def test_the_framework_stays_hooked_until_the_last_hook_is_off(first_goes_first:
     assert still is first
     assert attached_hook("toy") is None
     assert everything() == before
+
+
+# --- one local worker for all frameworks
+
+
+class OtherHook(ToyHook):
+    """A hook on another framework, for which the package ``xml`` does."""
+
+    name = "xml"
+
+    def _install(self, patches: Patches) -> None:
+        patches.set(xml, "hooked", True)
+
+
+def test_a_hook_on_another_framework_shares_the_local_worker_without_a_warning(hook: ToyHook) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        other = OtherHook(xml)
+
+    with other:
+        assert other.local_worker is hook.local_worker is current_worker()
+        assert hook.local_worker.hook is hook
+        assert current_hook() is other
+
+
+@pytest.mark.parametrize("first_goes_first", [True, False])
+def test_the_local_worker_stays_until_the_hooks_on_all_frameworks_are_off(first_goes_first: bool) -> None:
+    first, second = ToyHook(toy), OtherHook(xml)
+    worker = first.local_worker
+    bob = BaseWorker(first, id="bob")
+    one, other = (first, second) if first_goes_first else (second, first)
+
+    one.unhook()
+
+    assert current_worker() is worker
+    assert worker.hook is other
+    assert worker.get_worker("bob") is bob
+    assert BaseWorker(other, id="alice") is bob.get_worker("alice")
+
+    other.unhook()
+
+    assert current_worker() is None
+
+
+def test_the_first_hook_after_the_last_one_starts_afresh() -> None:
+    with ToyHook(toy) as before, OtherHook(xml):
+        BaseWorker(before, id="bob")
+
+    with OtherHook(xml) as after:
+        assert after.local_worker is not before.local_worker
+        assert list(after.local_worker._known_workers) == ["me"]
+
+
+def test_a_framework_that_is_hooked_again_rejoins_the_local_worker(hook: ToyHook) -> None:
+    with OtherHook(xml) as other:
+        hook.unhook()
+        with ToyHook(toy) as again:
+            assert again.local_worker is hook.local_worker
+            assert again.local_worker.hook is other
+
+
+@pytest.mark.parametrize(("kind", "framework"), [(ToyHook, toy), (OtherHook, xml)])
+@pytest.mark.filterwarnings("ignore:toy is hooked already")
+def test_a_later_hook_may_be_given_the_worker_in_use(kind: type[ToyHook], framework: Any) -> None:
+    bob = BaseWorker(id="bob", is_client_worker=True)
+
+    with ToyHook(toy, local_worker=bob) as first, kind(framework, local_worker=bob, is_client=False) as second:
+        assert first.local_worker is second.local_worker is bob
+        assert bob.hook is first
+        assert second.is_client, "the options are for a worker that a hook creates"
+
+
+@pytest.mark.parametrize(("kind", "framework"), [(ToyHook, toy), (OtherHook, xml)])
+def test_a_different_local_worker_is_refused_before_anything_changes(
+    hook: ToyHook, kind: type[ToyHook], framework: Any
+) -> None:
+    before, others, bob = everything(), dict(vars(xml)), BaseWorker(id="bob")
+
+    with pytest.raises(LocalWorkerConflictError) as caught:
+        kind(framework, local_worker=bob)
+
+    assert str(caught.value) == (
+        f"cannot hook {kind.name} with the local worker 'bob': all hooks of a process share one, and another worker, "
+        "'me', is in use; leave `local_worker` out, or unhook toy first"
+    )
+    assert (everything(), dict(vars(xml))) == (before, others)
+    assert (current_hook(), current_worker(), bob.hook) == (hook, hook.local_worker, None)
+    hook.unhook()
+    assert current_hook() is None, "the refused hook does not count"
+
+
+def test_a_later_hook_that_serves_others_is_refused_beside_a_client(hook: ToyHook) -> None:
+    with pytest.raises(LocalWorkerConflictError, match="`is_client=False` to the first hook"):
+        OtherHook(xml, is_client=False)
+
+    assert (current_hook(), hook.is_client) == (hook, True)
+
+
+def test_a_later_hook_takes_the_options_of_the_worker_in_use() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with ToyHook(toy, is_client=False, verbose=False), OtherHook(xml) as later:
+            assert (later.is_client, later.verbose) == (False, False)
+        with ToyHook(toy, is_client=False, verbose=False), OtherHook(xml, is_client=False, verbose=False) as later:
+            assert (later.is_client, later.verbose) == (False, False)
+
+
+def test_a_later_hook_that_should_be_silent_warns_and_names_the_way(hook: ToyHook) -> None:
+    with pytest.warns(UserWarning, match="has no effect") as caught:
+        later = OtherHook(xml, verbose=False)
+
+    with later:
+        assert [str(w.message) for w in caught] == [
+            "`verbose=False` has no effect: this OtherHook shares the local worker 'me', which is verbose; "
+            "call `hook.set_verbose(False)`"
+        ]
+        assert caught[0].filename == __file__, "the warning points at the caller"
+        later.set_verbose(False)
+        assert not hook.verbose
+
+
+def test_a_later_hook_that_fails_half_way_leaves_the_local_worker_alone(hook: ToyHook) -> None:
+    class HalfOtherHook(OtherHook):
+        def _install(self, patches: Patches) -> None:
+            super()._install(patches)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        HalfOtherHook(xml)
+
+    assert not hasattr(xml, "hooked")
+    assert (current_worker(), hook.local_worker.hook) == (hook.local_worker, hook)
 
 
 # --- taking it off

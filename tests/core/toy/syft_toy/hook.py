@@ -19,12 +19,10 @@ class ToyHook(FrameworkHook):
     """Let chains of syft tensors go wherever a vector goes."""
 
     name = "toy"
+    worker_type = BaseWorker
 
     def _make_attributes(self) -> ToyAttributes:
         return _attributes()
-
-    def _make_local_worker(self) -> BaseWorker:
-        return BaseWorker(self, id="me", is_client_worker=self.is_client, verbose=self.verbose)
 
     def _install(self, patches: Patches) -> None:
         patches.set(AbstractTensor, "__toy_function__", _layer_function)
