@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch.overrides import get_overridable_functions, resolve_name
 
+from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook.attributes import (
     INPLACE_OPERATORS,
     SYNONYMS,
@@ -22,7 +23,8 @@ from syft_core.hook.attributes import (
     describe_op,
     words,
 )
-from syft_core.hook.forms import Form, Forms, form
+from syft_core.hook.chain import end_of
+from syft_core.hook.forms import Form, Inferred, form
 from syft_core.hook.rules import leaves, map_leaves
 from syft_torch.parameter import PLAIN_TYPES, exchange
 from syft_torch.stand_ins import STAND_INS, set_values, stand_in
@@ -203,20 +205,25 @@ class TorchAttributes(FrameworkAttributes):
         return tensor.layout is torch.strided and _users_of_storage(tensor) > _ONE_USER
 
     def modes(self) -> tuple[Any, ...]:
-        """Return grad mode, inference mode and default dtype."""
-        return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype()
+        """Return grad mode, inference mode, default dtype, and the dtype of autocast on CPUs if that is on."""
+        autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+        return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype(), autocast
 
     @contextlib.contextmanager
-    def under(self, modes: tuple[Any, ...]) -> Iterator[None]:
-        """Run with the grad mode, inference mode and default dtype of another process."""
-        grad, inference, dtype = modes
-        before = torch.get_default_dtype()
-        torch.set_default_dtype(dtype)
-        try:
-            with torch.inference_mode(inference), torch.set_grad_enabled(grad):
+    def under(self, modes: tuple[Any, ...], args: Any, kwargs: Any) -> Iterator[None]:
+        """Run a call with the grad mode, inference mode and autocast of another process.
+
+        The default dtype is refused where it differs and may matter: torch has one for all threads of a process.
+        """
+        grad, inference, dtype, autocast = modes
+        if dtype is not torch.get_default_dtype():
+            _require_independent_of_default(dtype, args, kwargs)
+        with torch.inference_mode(inference), torch.set_grad_enabled(grad):
+            if autocast is None:
                 yield
-        finally:
-            torch.set_default_dtype(before)
+            else:
+                with torch.autocast("cpu", dtype=autocast):
+                    yield
 
     def form_of(self, tensor: Any) -> Form | None:
         """Return the form of a tensor of the common kind."""
@@ -234,20 +241,39 @@ class TorchAttributes(FrameworkAttributes):
         """Return grad mode, which is off in inference mode, and default dtype; autocast has rules for each device."""
         return None if _is_autocast() else (torch.is_grad_enabled(), torch.get_default_dtype())
 
-    def infer(self, op: Op, args: Any, kwargs: Any) -> Forms:
+    def infer(self, op: Op, args: Any, kwargs: Any) -> Inferred | None:
         """Run ``op`` on the meta device, where tensors have forms and no values."""
-        devices = {leaf.device for leaf in leaves((args, kwargs)) if type(leaf) is Form}
+        operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is Form]
+        devices = {operand.device for operand in operands}
         if len(devices) != 1 or op.operation in DIFFERS_ON_META:
-            return ()
+            return None
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 shadows, named = map_leaves(_shadow, (args, kwargs))
                 result = op.run(*shadows, **named)
         except Exception:  # noqa: BLE001  # without data torch may fail in any way: then only the worker knows
-            return ()
+            return None
         (device,) = devices
-        return tuple([_form_on(device, leaf) for leaf in leaves(result) if isinstance(leaf, torch.Tensor)])
+        pairs = zip(leaves((args, kwargs)), leaves((shadows, named)), strict=True)
+        after = [_form_on(device, shadow) for leaf, shadow in pairs if type(leaf) is Form]
+        made = iter(forms := [_form_on(device, leaf) for leaf in leaves(result) if isinstance(leaf, torch.Tensor)])
+        if not all((*forms, *after)):
+            return None
+        return map_leaves(lambda leaf: next(made) if isinstance(leaf, torch.Tensor) else leaf, result), after
+
+    def form_of_gradient(self, known: Form) -> Form | None:
+        """Return the form of a dense gradient, which has the strides of its tensor if that has no gaps."""
+        shadow = _shadow(known).detach()
+        if not shadow.is_contiguous() and not torch._prims_common.is_non_overlapping_and_dense(shadow):
+            return None
+        return form(known.shape, known.strides, known.dtype, known.device)
+
+    def differentiated(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+        """Return the tensors that a backward pass starts from, its ``inputs``, and whether it makes no graph."""
+        names = _BACKWARD if op.spelling == "function" else _BACKWARD_METHOD
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        return given.get("tensors"), given.get("inputs"), not given.get("create_graph")
 
     def read_off(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
         """Read a fact off a tensor of this form on the meta device."""
@@ -347,6 +373,21 @@ def _is_common(tensor: Any) -> bool:
     )
 
 
+def _require_independent_of_default(dtype: Any, args: Any, kwargs: Any) -> None:
+    """Refuse a call whose result would depend on the default dtype: one without tensors, or on whole numbers."""
+    tensors = [end for leaf in leaves((args, kwargs)) if isinstance(end := end_of(leaf), torch.Tensor)]
+    if not tensors or not all(tensor.is_floating_point() or tensor.is_complex() for tensor in tensors):
+        raise OperationNotAllowedError(
+            f"cannot run under the default dtype {dtype}: the worker has {torch.get_default_dtype()}, which holds for "
+            f"its whole process; name the dtype, e.g. `x.to({dtype})`, or start the worker with the same default"
+        )
+
+
+_BACKWARD = ("tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
+_BACKWARD_METHOD = ("tensors", "gradient", "retain_graph", "create_graph", "inputs")
+"""The arguments of ``torch.autograd.backward`` and of ``Tensor.backward``, in their order."""
+
+
 def _shadow(leaf: Any) -> Any:
     """Return a tensor without data for a form, or for a single number that is here."""
     if isinstance(leaf, torch.Tensor):
@@ -424,4 +465,6 @@ def _op(name: str, func: Callable[..., Any]) -> Op:
         reveals=last in REVEALS,
         local=last in LOCAL,
         by_fractions=last in BY_FRACTIONS,
+        accumulates=last == "backward",
+        retains=last == "retain_grad",
     )

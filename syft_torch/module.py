@@ -44,7 +44,7 @@ def send(module: Any, *workers: Any, force_send: bool = False, preinitialize_gra
         )
     layers = _layers(module)
     tensors = _tensors(layers)
-    destination = _owner_of(tensors).get_worker(workers[0])
+    destination = _owner_of(tensors).location_of(workers[0])
     for tensor in tensors:
         if (where := location_of(tensor)) is not None:
             raise WorkerError(
@@ -69,10 +69,10 @@ def move(module: Any, destination: Any) -> Any:
     layers = _layers(module)
     away = _elsewhere(module, layers, "move")
     here = _owner_of(away)
-    destination = here.get_worker(destination)
-    if destination is here:
+    destination = here.location_of(destination)
+    if destination.id == here.id:
         return get(module)
-    going = [tensor for tensor in away if location_of(tensor) is not destination]
+    going = [tensor for tensor in away if location_of(tensor).id != destination.id]
     _travel(layers, partial(relocate, going, moved(destination)))
     return module
 

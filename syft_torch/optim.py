@@ -35,7 +35,7 @@ def _beside(parameter: Any, value: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return leaf
         here = location_of(leaf)
-        if here is where:
+        if here == where:
             return leaf
         if here is None:
             return leaf.send(where) if _has_form_of(leaf, parameter) else leaf

@@ -17,6 +17,7 @@ from torch.utils import swap_tensors
 from syft_core.exceptions import WorkerError
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook import attached_hook
+from syft_core.location import Location
 from syft_core.messages import FetchAll, Forward, Store
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
@@ -35,17 +36,17 @@ def relocate(tensors: Sequence[Any], journey: Journey) -> None:
 
 
 def location_of(tensor: Any) -> Any:
-    """Return the worker that holds the data of ``tensor``, or None when it is here."""
+    """Return where the data of ``tensor`` is, or None when it is here."""
     return getattr(getattr(tensor, "child", None), "location", None)
 
 
-def send_in_place(tensors: Sequence[Any], worker: Any) -> None:
-    """Send the data of every tensor object to ``worker``: all of them, or none when one cannot go."""
+def send_in_place(tensors: Sequence[Any], location: Location) -> None:
+    """Send the data of every tensor object to ``location``: all of them, or none when one cannot go."""
     _require_all_movable(tensors)
     away: list[Any] = []
     try:
         for tensor in tensors:
-            _send_in_place(tensor, worker)
+            _send_in_place(tensor, location)
             away.append(tensor)
     except BaseException:
         relocate(away, fetched(None, "not all of its module could be sent"))
@@ -56,20 +57,20 @@ def send_in_place(tensors: Sequence[Any], worker: Any) -> None:
         pointer._together = together
 
 
-def _send_in_place(tensor: Any, worker: Any) -> None:
+def _send_in_place(tensor: Any, location: Location) -> None:
     """Give the data away; within one process it need not be copied, because nothing of it stays here."""
     if type(tensor) not in PLAIN_TYPES or tensor._syft_tags or tensor._syft_description:
-        exchange(tensor, tensor.send(worker))
+        exchange(tensor, tensor.send(location))
         return
-    owner, framework, id = tensor.owner, framework_of(tensor), new_id()
-    pointer = pointer_at(worker, id, framework, owner)
+    framework, id = framework_of(tensor), new_id()
+    pointer = pointer_at(location, id, framework, location.client)
     pointer.know_copy_of(tensor)
     data = framework.wrapper(pointer)
     exchange(tensor, data)
     message = Store(id, data, given=True)
     del data
     try:
-        worker.ask(message, owner)
+        location.tell(message)
     except BaseException:
         pointer.gone = "it could not be sent"
         exchange(tensor, message.value)
@@ -86,13 +87,13 @@ def fetched(user: str | None, reason: str) -> Journey:
         if not tensors:
             return []
         pointers = [tensor.child for tensor in tensors]
-        location: Any = location_of(tensors[0])
-        if not all(type(p) is PointerTensor and p.whole is None and p.location is location for p in pointers):
+        location: Any = getattr(pointers[0], "_location", None)
+        if not all(type(p) is PointerTensor and p.whole is None and p._location is location for p in pointers):
             return [tensor.get(user=user, reason=reason, deregister_ptr=False) for tensor in tensors]
         for pointer in pointers:
             pointer.require_alive()
         ids = tuple([pointer.id_at_location for pointer in pointers])
-        arrived: list[Any] = location.ask(FetchAll(ids, user, reason), pointers[0].owner)
+        arrived: list[Any] = location.ask(FetchAll(ids, user, reason))
         for pointer in pointers:
             pointer.gone = f"it was fetched by {pointer.owner.id!r}"
         return arrived
@@ -100,16 +101,16 @@ def fetched(user: str | None, reason: str) -> Journey:
     return fetch
 
 
-def moved(destination: Any) -> Journey:
+def moved(destination: Location) -> Journey:
     """Return the journey from one worker to another, which does not pass here and leaves a copy until all are there."""
     return lambda tensors: [_moved(tensor, destination) for tensor in tensors]
 
 
-def _moved(tensor: Any, destination: Any) -> Any:
+def _moved(tensor: Any, destination: Location) -> Any:
     pointer = _pointer_of(tensor)
     id = new_id()
-    message = Forward(pointer.id_at_location, pointer.point_to_attr, destination, id, keep=True)
-    pointer.location.ask(message, pointer.owner)
+    message = Forward(pointer.id_at_location, pointer.point_to_attr, destination.id, id, keep=True)
+    pointer._location.ask(message)
     return pointer.framework.wrapper(PointerTensor(destination, id, pointer.framework, owner=pointer.owner))
 
 

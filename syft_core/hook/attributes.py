@@ -103,6 +103,8 @@ class Op:
     """The operation makes sense only where the data is: it takes code, shares memory or names a file."""
     accumulates: bool = False
     """The operation adds to the gradients of the leaves that its first argument was computed from."""
+    retains: bool = False
+    """The operation makes a tensor keep its gradient that is not a leaf."""
     by_fractions: bool = False
     """The form of the result depends on numbers with a fraction among the arguments: a scale, a probability."""
 

@@ -85,6 +85,8 @@ def run(pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: A
         location.tell(message)
         _note_backward(pointer_type, op, pointer, args, kwargs)
         return None
+    if op.retains:
+        location.uncertain_gradients = True
     prediction = predict(pointer_type, op, pointer.framework, args, kwargs)
     if prediction is None:
         return location.ask(message)

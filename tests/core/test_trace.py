@@ -34,15 +34,15 @@ def bob(hook: ToyHook) -> BaseWorker:
 
 def add(worker: BaseWorker, hook: ToyHook, first: int, second: int, result: int) -> Any:
     pointers = [PointerTensor(worker, id, hook.attributes, garbage_collect_data=False) for id in (first, second)]
-    return worker.ask(Run("toy", "toy.Vector.__add__", tuple(pointers), {}, result), hook.local_worker)
+    return hook.local_worker.location_of(worker).ask(Run("toy", "toy.Vector.__add__", tuple(pointers), {}, result))
 
 
 def test_who_computed_what_where_is_written_down(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
     with trace() as seen:
-        bob.ask(Store(1, toy.Vector([SECRET, SECRET])), me)
-        bob.ask(Store(2, toy.Vector([1.0, 1.0])), me)
+        me.location_of(bob).ask(Store(1, toy.Vector([SECRET, SECRET])))
+        me.location_of(bob).ask(Store(2, toy.Vector([1.0, 1.0])))
         add(bob, hook, 1, 2, 3)
-        bob.ask(Fetch(3), me)
+        me.location_of(bob).ask(Fetch(3))
 
     assert [(e.kind, e.operation, e.sender, e.receiver, e.objects, e.results, e.form, e.departs) for e in seen] == [
         ("Store", "send", "me", "bob", (), (1,), "Vector[2]", False),
@@ -56,9 +56,9 @@ def test_who_computed_what_where_is_written_down(hook: ToyHook, me: Any, bob: Ba
 
 def test_no_value_is_written_down(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
     with trace() as seen:
-        bob.ask(Store(1, toy.Vector([SECRET])), me)
+        me.location_of(bob).ask(Store(1, toy.Vector([SECRET])))
         add(bob, hook, 1, 1, 2)
-        bob.ask(Fetch(2), me)
+        me.location_of(bob).ask(Fetch(2))
 
     shown = "".join([str(seen), seen.svg(), seen._repr_html_(), repr(seen.events)])
     assert str(SECRET) not in shown
@@ -68,7 +68,7 @@ def test_no_value_is_written_down(hook: ToyHook, me: Any, bob: BaseWorker) -> No
 def test_a_trace_keeps_no_data_alive(me: Any, bob: BaseWorker) -> None:
     x = Watcher().on(toy.Vector([1.0]))
     with trace() as seen:
-        bob.ask(Store(1, x), me)
+        me.location_of(bob).ask(Store(1, x))
         bob.clear_objects()
     gone = weakref.ref(x)
 
@@ -82,7 +82,7 @@ def test_a_trace_keeps_no_data_alive(me: Any, bob: BaseWorker) -> None:
 def test_nothing_is_written_down_outside_the_block(me: Any, bob: BaseWorker) -> None:
     with trace() as seen:
         pass
-    bob.ask(Store(1, toy.Vector([1.0])), me)
+    me.location_of(bob).ask(Store(1, toy.Vector([1.0])))
 
     assert len(seen) == 0
     assert traces == []
@@ -95,8 +95,8 @@ def test_traces_overlap_and_end_in_any_order(me: Any, bob: BaseWorker) -> None:
     first, second = Trace(), Trace()
     with first:
         second.__enter__()
-        bob.ask(Search(()), me)
-    bob.ask(Search(()), me)
+        me.location_of(bob).ask(Search(()))
+    me.location_of(bob).ask(Search(()))
     second.__exit__()
 
     assert (len(first), len(second)) == (1, 2)
@@ -112,7 +112,7 @@ def test_a_trace_ends_when_the_block_fails(bob: BaseWorker) -> None:
 
 def test_a_failure_is_written_down_and_goes_on(me: Any, bob: BaseWorker) -> None:
     with trace() as seen, pytest.raises(syft_core.exceptions.ObjectNotFoundError):
-        bob.ask(Fetch(404), me)
+        me.location_of(bob).ask(Fetch(404))
 
     assert seen[0].error == "ObjectNotFoundError"
     assert not seen[0].departs
@@ -123,8 +123,8 @@ def test_a_failure_is_written_down_and_goes_on(me: Any, bob: BaseWorker) -> None
 def test_data_that_a_worker_sends_on_departs(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
     alice = BaseWorker(hook, id="alice")
     with trace() as seen:
-        bob.ask(Store(1, toy.Vector([1.0])), me)
-        bob.ask(Forward(1, None, alice, 2), me)
+        me.location_of(bob).ask(Store(1, toy.Vector([1.0])))
+        me.location_of(bob).ask(Forward(1, None, alice, 2))
 
     assert [(e.operation, e.sender, e.receiver) for e in seen] == [
         ("send", "me", "bob"),
@@ -138,17 +138,17 @@ def test_sending_a_pointer_on_is_no_departure_of_data(hook: ToyHook, me: Any, bo
     alice = BaseWorker(hook, id="alice")
     pointer = PointerTensor(alice, 1, hook.attributes, garbage_collect_data=False)
     with trace() as seen:
-        bob.ask(Store(1, hook.attributes.wrapper(pointer)), alice)
+        alice.location_of(bob).ask(Store(1, hook.attributes.wrapper(pointer)))
 
     assert seen.departures == []
 
 
 def test_what_is_fetched_goes_to_the_one_who_asked(me: Any, bob: BaseWorker) -> None:
     for id in (1, 2, 3):
-        bob.ask(Store(id, toy.Vector([1.0])), me)
+        me.location_of(bob).ask(Store(id, toy.Vector([1.0])))
     with trace() as seen:
-        bob.ask(Fetch(1), me)
-        bob.ask(FetchAll((2, 3)), me)
+        me.location_of(bob).ask(Fetch(1))
+        me.location_of(bob).ask(FetchAll((2, 3)))
 
     assert [(e.direction, e.form) for e in seen] == [(("bob", "me"), "Vector[1]"), (("bob", "me"), "2 x Vector[1]")]
     assert seen.departures == list(seen)
@@ -169,9 +169,9 @@ def test_every_message_has_words() -> None:
     ],
 )
 def test_messages_are_named_as_users_name_them(me: Any, bob: BaseWorker, message: Message, operation: str) -> None:
-    bob.ask(Store(1, toy.Vector([1.0])), me)
+    me.location_of(bob).ask(Store(1, toy.Vector([1.0])))
     with trace() as seen:
-        bob.ask(message, me)
+        me.location_of(bob).ask(message)
 
     assert seen[0].operation == operation
 
@@ -192,11 +192,11 @@ def test_operations_have_short_names(op: str, name: str) -> None:
 
 
 def test_a_loop_is_shown_once(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
-    bob.ask(Store(0, toy.Vector([1.0])), me)
+    me.location_of(bob).ask(Store(0, toy.Vector([1.0])))
     with trace() as seen:
         for number in range(0, 200, 2):
             add(bob, hook, number, 0, number + 1)
-            bob.ask(Describe(number + 1), me)
+            me.location_of(bob).ask(Describe(number + 1))
             bob.object_store.put(number + 2, bob.object_store.remove(number + 1, "renamed"))
 
     assert len(seen) == 200
@@ -209,12 +209,12 @@ def test_a_loop_is_shown_once(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
 
 
 def test_what_is_asked_again_at_once_is_one_arrow(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
-    bob.ask(Store(1, toy.Vector([1.0])), me)
+    me.location_of(bob).ask(Store(1, toy.Vector([1.0])))
     with trace() as seen:
         for _ in range(3):
-            bob.ask(Describe(1), me)
-            bob.ask(Describe(1), me)
-            bob.ask(Tag(1, ("#a",)), me)
+            me.location_of(bob).ask(Describe(1))
+            me.location_of(bob).ask(Describe(1))
+            me.location_of(bob).ask(Tag(1, ("#a",)))
 
     drawn = seen.svg()
     assert drawn.count("<g>") == 2
@@ -223,10 +223,10 @@ def test_what_is_asked_again_at_once_is_one_arrow(hook: ToyHook, me: Any, bob: B
 
 
 def test_alike_results_are_counted(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
-    bob.ask(Store(1, toy.Vector([1.0, 2.0, 3.0])), me)
+    me.location_of(bob).ask(Store(1, toy.Vector([1.0, 2.0, 3.0])))
     pointer = PointerTensor(bob, 1, hook.attributes, garbage_collect_data=False)
     with trace() as seen:
-        bob.ask(Run("toy", "toy.split", (pointer, 1), {}, 10), me)
+        me.location_of(bob).ask(Run("toy", "toy.split", (pointer, 1), {}, 10))
 
     assert seen[0].form == "3 x Vector[1]"
 
@@ -245,7 +245,7 @@ def test_a_long_trace_is_cut_and_says_so() -> None:
 
 def test_a_diagram_is_saved_as_a_file_that_a_browser_opens(me: Any, bob: BaseWorker, tmp_path: Path) -> None:
     with trace() as seen:
-        bob.ask(Search(("<&>",)), me)
+        me.location_of(bob).ask(Search(("<&>",)))
 
     path = seen.save(tmp_path / "seen.svg")
 

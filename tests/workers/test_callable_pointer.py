@@ -70,9 +70,9 @@ def test_results_inherit_the_restriction_of_their_operands(double: Any, bob: Any
 
 def test_a_callable_never_comes_from_another(bob: Any, me: Any) -> None:
     with pytest.raises((ValueRefusedError, ValueError)):
-        bob.ask(Store(5, ObjectWrapper(print)), me)
+        me.location_of(bob).ask(Store(5, ObjectWrapper(print)))
     with pytest.raises(ValueError, match="cannot serialize"):
-        bob.ask(Store(5, print), me)
+        me.location_of(bob).ask(Store(5, print))
     assert bob.objects_count == 0
 
 
@@ -80,7 +80,7 @@ def test_what_is_no_callable_cannot_be_called(bob: Any, me: Any) -> None:
     p = torch.ones(3).send(bob)
 
     with pytest.raises(ValueRefusedError, match="calling object"):
-        bob.ask(Call(p.id_at_location, (), {}, 5), me)
+        me.location_of(bob).ask(Call(p.id_at_location, (), {}, 5))
 
 
 def test_a_worker_keeps_its_callables_when_pointers_are_dropped(double: Any, bob: Any) -> None:

@@ -146,7 +146,7 @@ def test_what_reveals_values_is_refused_at_both_ends(surface: Any, serialize: bo
 
     for op in revealing:
         with pytest.raises(ValueRefusedError):
-            remote.worker.ask(Run(surface.name, op.name, (p.child, q.child), {}, 1), remote.me)
+            remote.me.location_of(remote.worker).ask(Run(surface.name, op.name, (p.child, q.child), {}, 1))
     assert len(revealing) > 10
     assert remote.count() == 2
 
@@ -254,7 +254,7 @@ def test_a_new_operation_that_answers_with_a_number_is_refused_by_the_worker(hoo
     try:
         p = torch.ones(2).send(bob)
         with pytest.raises(ValueRefusedError):
-            bob.ask(Run("torch", "torch.tell", (p.child,), {}, 1), hook.local_worker)
+            hook.local_worker.location_of(bob).ask(Run("torch", "torch.tell", (p.child,), {}, 1))
     finally:
         del hook.attributes.ops.by_name["torch.tell"], hook.attributes.ops.by_func[telling.func]
 

@@ -475,14 +475,14 @@ def test_d33_a_module_returns_itself_from_every_journey(bob: Any, alice: Any) ->
 )
 def test_d50_only_listed_operations_run(p: Any, bob: Any, me: Any, name: str) -> None:
     with pytest.raises(OperationNotAllowedError):
-        bob.ask(Run("torch", name, (p.child,), {}, 1), me)
+        me.location_of(bob).ask(Run("torch", name, (p.child,), {}, 1))
     assert bob.objects_count == 1
 
 
 def test_d50_nothing_is_read_but_gradients_and_data(p: Any, bob: Any, me: Any) -> None:
     for attribute in ("child", "child.child", "__class__", "__dict__", "grad_fn", "untyped_storage"):
         with pytest.raises(ValueRefusedError):
-            bob.ask(Fetch(p.id_at_location, attribute, True), me)
+            me.location_of(bob).ask(Fetch(p.id_at_location, attribute, True))
         with pytest.raises(ValueRefusedError):
             p.attr(attribute) + 1
 
@@ -492,7 +492,7 @@ def test_d50_messages_are_a_closed_set(bob: Any, me: Any) -> None:
         """A message that nobody knows."""
 
     with pytest.raises((KeyError, SyftError)):
-        bob.ask(Steal("torch", "torch.add", (), {}, 1), me)
+        me.location_of(bob).ask(Steal("torch", "torch.add", (), {}, 1))
 
 
 def test_d63_a_slice_travels_without_its_storage(hook: Any) -> None:
@@ -530,7 +530,7 @@ def test_d65_no_operation_touches_files(hook: Any, p: Any, bob: Any, me: Any, tm
     assert not {name for name in listed if name.rsplit(".", 1)[-1] in ("save", "load", "from_file", "tofile", "open")}
 
     with pytest.raises(OperationNotAllowedError):
-        bob.ask(Run("torch", "torch.save", (p.child, str(tmp_path / "file")), {}, 1), me)
+        me.location_of(bob).ask(Run("torch", "torch.save", (p.child, str(tmp_path / "file")), {}, 1))
     assert list(tmp_path.iterdir()) == []
 
 

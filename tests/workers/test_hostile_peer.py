@@ -65,7 +65,7 @@ class Peer:
     def ask(self, message: Message, of: Any = None) -> Any:
         target, context = of or self.target, Context(worker=self.worker)
         if not target.serialize:
-            return target.ask(message, self.worker)
+            return self.worker.location_of(target).ask(message)
         return from_frames(target.deliver(frames(message, context), self.worker), context)
 
     def pointer(self, id: Any, at: Any = None, **options: Any) -> PointerTensor:
@@ -568,11 +568,11 @@ def test_a_worker_that_may_have_it_is_no_way_to_it(bob: Any, alice: Any, mallory
     """Alice may have the secret; a peer lets her fetch it, and gets nothing of it from her."""
     id = private(bob, "alice", torch.tensor(SECRETS))
     mallory.ask(Store(5, hook.attributes.wrapper(mallory.pointer(id))), alice)
-    mallory.ask(GetBack(5), alice)
+    alice.location_of(mallory).ask(GetBack(5))
 
     copied = mallory.pointer(5, alice)
     assert mallory.is_refused(copied, alice)
-    mallory.ask(Run("torch", "torch.Tensor.add", (copied, 1), {}, 6), alice)
+    alice.location_of(mallory).ask(Run("torch", "torch.Tensor.add", (copied, 1), {}, 6))
     assert mallory.is_refused(mallory.pointer(6, alice), alice)
 
 

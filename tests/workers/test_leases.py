@@ -16,16 +16,16 @@ def test_a_peer_cannot_release_what_another_holds(bob: Any, alice: Any) -> None:
     p = torch.ones(2).send(bob)
 
     for _ in range(3):
-        bob.ask(Release((p.id_at_location,)), alice)
+        alice.location_of(bob).ask(Release((p.id_at_location,)))
 
     assert p.get().tolist() == [1.0, 1.0]
 
 
 def test_a_peer_cannot_release_more_than_it_holds(bob: Any, alice: Any) -> None:
     p = torch.ones(2).send(bob)
-    bob.ask(Lease((p.id_at_location,)), alice)
+    alice.location_of(bob).ask(Lease((p.id_at_location,)))
     for _ in range(3):
-        bob.ask(Release((p.id_at_location,)), alice)
+        alice.location_of(bob).ask(Release((p.id_at_location,)))
     assert bob.objects_count == 1
 
     del p
@@ -34,20 +34,20 @@ def test_a_peer_cannot_release_more_than_it_holds(bob: Any, alice: Any) -> None:
 
 def test_what_others_hold_is_fetched_as_a_copy(bob: Any, alice: Any, me: Any) -> None:
     p = torch.ones(2).send(bob)
-    bob.ask(Lease((p.id_at_location,)), alice)
+    alice.location_of(bob).ask(Lease((p.id_at_location,)))
     id = p.id_at_location
 
     assert p.get().tolist() == [1.0, 1.0]
-    assert bob.ask(Fetch(id), alice).tolist() == [1.0, 1.0]
+    assert alice.location_of(bob).ask(Fetch(id)).tolist() == [1.0, 1.0]
     assert bob.objects_count == 0
     with pytest.raises(ObjectNotFoundError, match="it was fetched by 'alice'"):
-        bob.ask(Fetch(id), me)
+        me.location_of(bob).ask(Fetch(id))
 
 
 def test_a_peer_that_fetches_what_it_does_not_hold_leaves_it_there(bob: Any, alice: Any) -> None:
     p = torch.ones(2).send(bob)
 
-    assert bob.ask(Fetch(p.id_at_location), alice).tolist() == [1.0, 1.0]
+    assert alice.location_of(bob).ask(Fetch(p.id_at_location)).tolist() == [1.0, 1.0]
 
     assert p.get().tolist() == [1.0, 1.0]
 
@@ -77,8 +77,8 @@ def test_a_pointer_that_is_sent_gets_a_lease_of_its_own(bob: Any, alice: Any) ->
 def test_what_was_moved_belongs_to_the_mover(bob: Any, alice: Any) -> None:
     p = torch.ones(2).send(bob).move(alice)
     assert (bob.objects_count, alice.objects_count) == (0, 1)
-    bob.ask(Release((p.id_at_location,)), alice)
-    alice.ask(Release((p.id_at_location,)), bob)
+    alice.location_of(bob).ask(Release((p.id_at_location,)))
+    bob.location_of(alice).ask(Release((p.id_at_location,)))
     assert alice.objects_count == 1
 
     del p
@@ -86,8 +86,8 @@ def test_what_was_moved_belongs_to_the_mover(bob: Any, alice: Any) -> None:
 
 
 def test_an_object_stored_in_the_name_of_another_is_held_by_it(bob: Any, alice: Any) -> None:
-    bob.ask(Store(1, torch.ones(2), holder="somebody"), alice)
-    bob.ask(Release((1,)), alice)
+    alice.location_of(bob).ask(Store(1, torch.ones(2), holder="somebody"))
+    alice.location_of(bob).ask(Release((1,)))
     assert bob.objects_count == 1
 
 

@@ -331,7 +331,7 @@ def test_no_message_brings_it_out(secret: Any, bob: Any, alice: Any, me: Any) ->
         SendOn(id, alice),
     ):
         with pytest.raises(GetNotPermittedError):
-            bob.ask(message, me)
+            me.location_of(bob).ask(message)
     assert (alice.objects_count, len(bob.ledger)) == (0, 0)
 
 

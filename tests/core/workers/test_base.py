@@ -90,13 +90,13 @@ def test_a_worker_has_the_defaults_of_the_published_interface() -> None:
 
 
 def test_the_ledger_names_sources_by_the_tags_that_they_had(hook: ToyHook, bob: BaseWorker) -> None:
-    bob.ask(Store(1, toy.Vector([1.0])), hook.local_worker)
-    bob.ask(Store(2, toy.Vector([2.0])), hook.local_worker)
-    bob.ask(Tag(1, ("#a", "#b")), hook.local_worker)
+    hook.local_worker.location_of(bob).ask(Store(1, toy.Vector([1.0])))
+    hook.local_worker.location_of(bob).ask(Store(2, toy.Vector([2.0])))
+    hook.local_worker.location_of(bob).ask(Tag(1, ("#a", "#b")))
     pointers = tuple([PointerTensor(bob, id, hook.attributes, garbage_collect_data=False) for id in (1, 2)])
-    bob.ask(Run("toy", "toy.Vector.__add__", pointers, {}, 3), hook.local_worker)
+    hook.local_worker.location_of(bob).ask(Run("toy", "toy.Vector.__add__", pointers, {}, 3))
 
-    bob.ask(Fetch(3), hook.local_worker)
+    hook.local_worker.location_of(bob).ask(Fetch(3))
     bob.clear_objects()
 
     assert bob.ledger[0].sources == (1, 2)
