@@ -56,4 +56,4 @@ assert gradient.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
 print("\nBob's ledger has a line for everything that left him, with what it was computed from:")
 print(bob.ledger)
 assert len(bob.ledger) == 3
-assert {line.user for line in bob.ledger} == {"me"}
+assert {line.user for line in bob.ledger} == {"worker me"}

@@ -367,9 +367,9 @@ class SendNotPermittedError(WorkerError, PermissionError):
 
     @classmethod
     def claimed(cls, user: object, sender: object) -> SendNotPermittedError:
-        """Say that a name proves nothing."""
+        """Name the user that was claimed, and the sender."""
         return cls(
-            f"cannot send as {user!r}: the sender is {sender!r}, and a name proves nothing; "
+            f"cannot send as {user!r}: the sender is {sender!r}, and a claimed user name is not authentication; "
             f"leave `user` out, or set the `user` of the local worker"
         )
 

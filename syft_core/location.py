@@ -45,6 +45,9 @@ class Party(Protocol):
     def attributes_of(self, framework: str) -> FrameworkAttributes:
         """Return the op table of a framework that is hooked here."""
 
+    def forget_gradients(self) -> None:
+        """Doubt everything that is known here of gradients at other workers."""
+
     def register_obj(self, obj: Any, obj_id: Id | None = None) -> None:
         """Keep an object."""
 

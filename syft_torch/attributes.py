@@ -260,7 +260,8 @@ class TorchAttributes(FrameworkAttributes):
         made = iter(forms := [_form_on(device, leaf) for leaf in leaves(result) if isinstance(leaf, torch.Tensor)])
         if not all((*forms, *after)):
             return None
-        return map_leaves(lambda leaf: next(made) if isinstance(leaf, torch.Tensor) else leaf, result), after
+        given = map_leaves(lambda leaf: next(made) if isinstance(leaf, torch.Tensor) else leaf, result)
+        return given, after, _has_dense_gradients((args, kwargs), (shadows, named), result)
 
     def form_of_gradient(self, known: Form) -> Form | None:
         """Return the form of a dense gradient, which has the strides of its tensor if that has no gaps."""
@@ -381,6 +382,19 @@ def _require_independent_of_default(dtype: Any, args: Any, kwargs: Any) -> None:
             f"cannot run under the default dtype {dtype}: the worker has {torch.get_default_dtype()}, which holds for "
             f"its whole process; name the dtype, e.g. `x.to({dtype})`, or start the worker with the same default"
         )
+
+
+def _has_dense_gradients(given: Any, shadows: Any, result: Any) -> bool:
+    """Return whether gradients are dense that go back through a call; an option must ask for anything else."""
+    if not any(leaf is True for leaf in leaves(given)):
+        return True
+    made = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None]
+    operands = [leaf for leaf in leaves(shadows) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    try:
+        found = torch.autograd.grad(made, operands, [torch.zeros_like(leaf) for leaf in made], allow_unused=True)
+    except Exception:  # noqa: BLE001  # without data torch may fail in any way
+        return not made
+    return all(gradient is None or gradient.layout is torch.strided for gradient in found)
 
 
 _BACKWARD = ("tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")

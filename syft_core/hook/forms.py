@@ -46,8 +46,9 @@ def form(
     return found
 
 
-Inferred = tuple[Any, "Sequence[Form]"]
-"""What a call gives, with forms for tensors, and the forms that its operands have afterwards."""
+Inferred = tuple[Any, "Sequence[Form]", bool]
+"""What a call gives, with forms for tensors, the forms that its operands have afterwards, and whether the gradients
+that go back through it are of the common kind."""
 
 predictions: dict[Any, Any] = {}
 """What calls will do, by signature; False where that depends on values."""

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from syft_core.exceptions import ValueRefusedError
+from syft_core.exceptions import ObjectNotFoundError, ValueRefusedError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.chain import plain_below
@@ -40,6 +40,8 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     _gradient_seen: int = -1
     _history: tuple[Any, ...] | None = None
     """What the object was computed from, if it is inside a graph; see ``pointers/prediction.py``."""
+    _origin: tuple[Any, ...] | None = None
+    """For a copy that gives its gradient back, the history of what it was copied from."""
     _together: Sequence[weakref.ref[PointerTensor]] = ()
     """The pointers to tensors that were sent with this one, as parts of a module."""
 
@@ -75,10 +77,10 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         sent, sent_kwargs = (args, kwargs) if not plain else with_copies(op, pointer, args, kwargs)
         message = Run(framework.ALIAS, op.name, sent, sent_kwargs, new_id())
         if location.predicts:
-            result = prediction.run(cls, op, pointer, message, args, kwargs)
+            result, plain = prediction.run(cls, op, pointer, message, args, kwargs)
             if result is None:
                 return _changed_by(op, pointer, args, kwargs)
-            return _predicted(result, message.result, pointer, args, kwargs)
+            return _predicted(result, message.result, pointer, None if plain else prediction.UNCERTAIN, (args, kwargs))
         result = location.ask(message)
         if type(result) is Placed:
             return pointer_at(location, result.id, framework, pointer._syft_owner)
@@ -140,7 +142,10 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         send = self._location.tell if destination is self._location else self._location.ask
         send(message)
         tags = None if keep else self._syft_tags
-        return type(self)(destination, id, framework=self.framework, owner=self._syft_owner, tags=tags)
+        new = type(self)(destination, id, framework=self.framework, owner=self._syft_owner, tags=tags)
+        if requires_grad and self._location.predicts:
+            new._origin = prediction.history_of(PointerTensor, (self,), {})
+        return new
 
     def __copy__(self) -> PointerTensor:
         return self.lease()  # type: ignore[no-any-return]  # a sibling
@@ -174,7 +179,10 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         """The form of the object, if it says all that matters and nobody has to be asked for it."""
         location = self._location
         if not location.predicts:
-            (found,) = location.describe((self._id_at_location,), self.point_to_attr)
+            try:
+                (found,) = location.describe((self._id_at_location,), self.point_to_attr)
+            except ObjectNotFoundError:
+                return None
             return found if found is not None and found.strides is not None else None
         whole: Any = self.whole
         if whole is None:
@@ -216,6 +224,11 @@ class PointerTensor(ObjectPointer, AbstractTensor):
             self.know(self.framework.form_of_copy(plain))
             gradient = plain.grad if getattr(plain, "is_leaf", False) else None
             self.know_gradient(None if gradient is None else self.framework.form_of_copy(gradient), gradient is not None)
+
+    @property
+    def is_aliased(self) -> bool:
+        """Whether there may be other pointers here to the same object."""
+        return self._id_at_location in self._location.aliased
 
     def is_none(self) -> bool:
         """Return whether the attribute pointed to is None."""
@@ -284,7 +297,7 @@ def _changed_by(op: Op, pointer: PointerTensor, args: tuple[Any, ...], kwargs: d
         return args[0]
     location = pointer._location
     if op.spelling == "setter" and op.attr == "grad" and pointer.whole is None and location.predicts:
-        if pointer._id_at_location in location.aliased:
+        if pointer.is_aliased:
             location.forget_gradients()
         given = args[1]
         pointer.know_gradient(None if given is None else given.known_form, given is not None)
@@ -309,9 +322,8 @@ def _answer_beside(op: Op, pointer: PointerTensor) -> Any:
     raise ValueRefusedError.only_local(op.name, str(pointer._location.id))
 
 
-def _predicted(result: Any, first: int, pointer: PointerTensor, args: Any, kwargs: Any) -> Any:
+def _predicted(result: Any, first: int, pointer: PointerTensor, history: tuple[Any, ...] | None, given: Any) -> Any:
     """Turn what a call gives into pointers: forms where the result was worked out, placeholders where it was told."""
-    history: Any = None
     following = first
 
     def point(leaf: Any) -> Any:
@@ -328,7 +340,7 @@ def _predicted(result: Any, first: int, pointer: PointerTensor, args: Any, kwarg
             new._known, new._seen = form, new._location.form_epoch
             if form.requires_grad and not form.is_leaf:
                 if history is None:
-                    history = prediction.history_of(PointerTensor, args, kwargs)
+                    history = prediction.history_of(PointerTensor, *given)
                 new._history = history
             elif form.is_leaf:
                 new.know_gradient(None, exists=False)

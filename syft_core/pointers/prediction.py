@@ -33,6 +33,8 @@ class Prediction(NamedTuple):
     """The operands that have another form afterwards, by their place among the pointers of the call."""
     spreads: bool = False
     """Whether the change may reach tensors that share memory with its target: it became part of a graph."""
+    plain: bool = True
+    """Whether the gradients that go back through it are of the common kind."""
 
 
 UNCERTAIN: tuple[Any, ...] = ("uncertain",)
@@ -61,49 +63,48 @@ def _infer(pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Any,
     inferred = framework.infer(op, *with_forms)
     if inferred is None:
         return False
-    result, after = inferred
+    result, after, plain = inferred
     changed = tuple([(place, new) for place, (old, new) in enumerate(zip(before, after, strict=True)) if new is not old])
     spreads = any(new.requires_grad and not new.is_leaf for _, new in changed)
     if op.inplace or op.spelling == "setter" or kwargs.get("out") is not None:
-        return Prediction(None, 0, changed, spreads)
+        return Prediction(None, 0, changed, spreads, plain)
     parts = leaves(result)
     if not all(type(part) is Form or is_constant(part) for part in parts):
         return False
     count = sum(1 for part in parts if type(part) is Form)
     # What has no tensors is an answer: it comes from the worker, which knows more than forms.
-    return Prediction(result, count, changed, spreads) if count or result is None else False
+    return Prediction(result, count, changed, spreads, plain) if count or result is None else False
 
 
-def run(pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: Any, kwargs: Any) -> Any:
+def run(pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: Any, kwargs: Any) -> tuple[Any, bool]:
     """Send a command to where its arguments are, and return its result with forms or placeholders for tensors.
 
-    It is told, if its results are known here; otherwise asked.
+    It is told, if its results are known here; otherwise asked. Also return whether the gradients that go back through
+    it are of the common kind.
     """
     location = pointer._location
     if op.accumulates:
-        message.count = 0
-        location.tell(message)
-        _note_backward(pointer_type, op, pointer, args, kwargs)
-        return None
+        _run_backward(pointer_type, op, pointer, message, args, kwargs)
+        return None, True
     if op.retains:
         location.uncertain_gradients = True
     prediction = predict(pointer_type, op, pointer.framework, args, kwargs)
     if prediction is None:
-        return location.ask(message)
+        return location.ask(message), not any(leaf is True for leaf in leaves((args, kwargs)))
     message.count = prediction.count
     location.tell(message)
     if prediction.changed:
         _note_changes(pointer_type, prediction, location, args, kwargs)
-    return prediction.result
+    return prediction.result, prediction.plain
 
 
 def _note_changes(pointer_type: Any, prediction: Prediction, location: Any, args: Any, kwargs: Any) -> None:
     """Remember the new forms of operands, and doubt what is known of others that the change may have reached."""
     operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
     targets = [(operands[place], new) for place, new in prediction.changed]
-    if prediction.spreads or any(target._id_at_location in location.aliased for target, _ in targets):
+    if prediction.spreads or any(target.is_aliased for target, _ in targets):
         location.forget_forms()
-    history = history_of(pointer_type, args, kwargs)
+    history = history_of(pointer_type, args, kwargs) if prediction.plain else UNCERTAIN
     for target, new in targets:
         if target.whole is None:
             target.know(new)
@@ -137,38 +138,62 @@ def _add_history(pointer: PointerTensor, found: list[Any]) -> None:
             found.append(pointer._history or UNCERTAIN)
 
 
-def _note_backward(pointer_type: Any, op: Op, pointer: PointerTensor, args: Any, kwargs: Any) -> None:
-    """Remember which leaves have gradients after a backward pass."""
-    location = pointer._location
-    roots, targets, plain = pointer.framework.differentiated(op, args, kwargs)
-    reached = [leaf for leaf in leaves(targets) if type(leaf) is pointer_type]
-    certain = plain and not location.uncertain_gradients
+def _run_backward(pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: Any, kwargs: Any) -> None:
+    """Run a backward pass, and remember which leaves have gradients then.
+
+    A pass that goes on at other workers is waited for: nothing else keeps the order of what follows there.
+    """
+    location, framework = pointer._location, pointer.framework
+    roots, targets, plain = framework.differentiated(op, args, kwargs)
+    graph = _Graph()
     if targets is None:
-        certain = _collect_leaves(history_of(pointer_type, (roots,), {}), reached) and certain
-    if not certain or any(leaf._id_at_location in location.aliased for leaf in reached):
-        location.forget_gradients()
+        graph.follow(history_of(pointer_type, (roots,), {}))
+    else:
+        graph.leaves = [leaf for leaf in leaves(targets) if type(leaf) is pointer_type]
+        graph.crosses = any(leaf._origin is not None for leaf in graph.leaves)
+    if location.uncertain_gradients or not plain or any(leaf.is_aliased for leaf in graph.leaves):
+        graph.is_certain = False
+    if graph.crosses or not graph.is_certain:
+        location.ask(message)
+    else:
+        message.count = 0
+        location.tell(message)
+    if not graph.is_certain:
+        location.client.forget_gradients()
         return
-    for leaf in reached:
+    for leaf in graph.leaves:
         known = leaf.known_form
-        leaf.know_gradient(None if known is None else pointer.framework.form_of_gradient(known))
+        leaf.know_gradient(None if known is None else framework.form_of_gradient(known))
 
 
-def _collect_leaves(history: tuple[Any, ...], reached: list[PointerTensor]) -> bool:
-    """Add the leaves of a graph to ``reached``; return whether these are all."""
-    seen: set[int] = set()
-    waiting: list[Any] = [history]
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if node is UNCERTAIN:
-            return False
-        if type(node) is tuple:
-            waiting.extend(node)
-        elif (leaf := node()) is not None:
-            reached.append(leaf)
-    return True
+class _Graph:
+    """The leaves that a backward pass reaches, as far as they are known here."""
+
+    def __init__(self) -> None:
+        self.leaves: list[PointerTensor] = []
+        self.is_certain = True
+        """Whether these are all."""
+        self.crosses = False
+        """Whether the pass goes on at another worker, because a leaf is a copy that gives its gradient back."""
+
+    def follow(self, history: tuple[Any, ...]) -> None:
+        """Go back to the leaves."""
+        seen: set[int] = set()
+        waiting: list[Any] = [history]
+        while waiting:
+            node = waiting.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if node is UNCERTAIN:
+                self.is_certain = False
+            elif type(node) is tuple:
+                waiting.extend(node)
+            elif (leaf := node()) is not None:
+                self.leaves.append(leaf)
+                if leaf._origin is not None:
+                    self.crosses = True
+                    waiting.append(leaf._origin)
 
 
 # --- signatures

@@ -255,7 +255,11 @@ def sent(
     pointer.know_copy_of(tensor)
     origin = _keep_origin(tensor, owner, location) if requires_grad else None
     try:
-        location.tell(Store(id, tensor, publish, None if origin is None else (owner.id, origin)))
+        if origin is None:
+            location.tell(Store(id, tensor, publish))
+        else:
+            pointer._origin = ()
+            location.tell(Store(id, tensor, publish, (owner.id, origin)))
     except BaseException:
         pointer.gone = "it could not be sent"
         if origin is not None:

@@ -35,6 +35,8 @@ from syft_core.workers.transfer import is_tensor, lend_all
 from syft_core.workers.worker import Session, Worker
 
 _log = logging.getLogger(__name__)
+MOST_LINES = 20
+"""How many lines of a traceback a failure carries, the innermost ones."""
 
 
 class BaseWorker(Worker):
@@ -143,6 +145,7 @@ class BaseWorker(Worker):
         """Execute commands in order. After one that fails none is executed until the sender has heard of it."""
         value, failure = None, session.failed
         for place, command in enumerate(batch.commands):
+            asked = batch.asks and place == len(batch.commands) - 1
             if failure is not None and type(command) is not Release:
                 session.poison(getattr(command, "expected", ()), failure)
                 continue
@@ -153,11 +156,12 @@ class BaseWorker(Worker):
                     value = self.handle(command, sender)
                 if type(value) is GeneratorType:
                     value = yield from self.step(value)
-                if batch.asks and place == len(batch.commands) - 1:
+                if asked:
                     value = yield from self._packed(command, value, sender)
             except Exception as error:  # noqa: BLE001  # the sender hears of it
                 failure = _cause(command, error, session) or _failure(error, batch.number, place)
-                session.poison(command.expected if isinstance(command, Message) else (), failure)
+                if not asked:
+                    session.poison(getattr(command, "expected", ()), failure)
         return (value if batch.asks and failure is None else None), failure
 
     def _packed(self, command: Message, value: Any, sender: Peer) -> Process:
@@ -312,8 +316,10 @@ class BaseWorker(Worker):
 
 def _failure(error: Exception, number: int, place: int) -> Failure:
     """Return an error as it travels: without values, and with the lines that it passed through."""
-    raised = traceback.extract_tb(error.__traceback__)
+    raised = traceback.extract_tb(error.__traceback__, limit=-MOST_LINES)
     lines = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in raised]
+    # The error must not keep alive what the lines that it passed through had at hand.
+    error.__traceback__ = error.__context__ = error.__cause__ = None
     return Failure(error, "\n".join(lines), number, place)
 
 

@@ -22,7 +22,7 @@ BEYOND = words("as_strided as_strided_copy as_strided_scatter resize resize_as _
 
 def memory_of(value: Any) -> Iterator[Any]:
     """Yield what is equal for tensors that share memory: for the data at the end of a chain, and for its gradient."""
-    end = plainplain_end(value)
+    end = plain_end(value)
     if end is None:
         return
     framework = framework_of(end)

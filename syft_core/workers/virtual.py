@@ -9,11 +9,11 @@ from typing import Any
 
 from syft_core.exceptions import WorkerIdTakenError
 from syft_core.location import Id, Location, Party
-from syft_core.messages import Batch, Message, Release
+from syft_core.messages import Batch, Message
 from syft_core.workers import codecs as _codecs  # noqa: F401  # registers what may travel
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.local import LocalLocation
-from syft_core.workers.wire import WireLocation, error_of
+from syft_core.workers.wire import WireLocation, raise_error
 
 BY_WIRE = os.environ.get("SYFT_SERIALIZE", "0") not in ("", "0")
 """Whether workers that are not told so themselves use the wire format: the environment variable ``SYFT_SERIALIZE``."""
@@ -32,16 +32,19 @@ class LoopbackLocation(WireLocation):
         return self.worker
 
     def flush(self) -> None:
-        """Let the worker know which pointers are gone: everything else was done at once."""
-        self._ask(Release(()))
+        """Do nothing: everything was done at once."""
+
+    def drop(self, id: Id) -> None:
+        """Note that a pointer is gone."""
+        self.worker.dropped.append((id, self.client.id))
 
     def _ask(self, message: Message) -> Any:
         self._prepare(message)
-        batch = Batch(0, (*self._releases(), message), True)
-        reply = self._decode(self.worker.deliver(self._encode(batch), self.client.peer), 0)
-        if reply.failure is not None:
-            raise error_of(reply.failure, [], 0, self.id)
-        return reply.value
+        batch = Batch(0, (message,), True)
+        value = self._decode(self.worker.deliver(self._encode(batch), self.client.peer), 0, [])
+        if self._errors:
+            raise_error(self._errors.pop())
+        return value
 
     def _tell(self, message: Message) -> None:
         self._ask(message)

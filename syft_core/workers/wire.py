@@ -14,10 +14,11 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from syft_core.exceptions import WorkerError
 from syft_core.hook.forms import Form
+from syft_core.hook.hook import attached_hooks
 from syft_core.location import Id, Location, Party
 from syft_core.messages import Batch, Describe, Failure, Message, Release, Reply, Run
 from syft_core.serde import Context, frames, from_frames
@@ -58,7 +59,9 @@ class WireLocation(Location):
         self._dropped: deque[Id] = deque()
         self._number = 0
         self._on_its_way: deque[tuple[int, list[Issued]]] = deque()
-        self._failure: Exception | None = None
+        self._errors: list[Exception] = []
+        """The first failure of what was told, for the next caller that waits."""
+        self._value: Any = None
         self._theirs = (0, 0)
         _locations.add(self)
 
@@ -154,11 +157,11 @@ class WireLocation(Location):
         self.bytes_moved += sum(map(len, sent))
         return sent
 
-    def _decode(self, received: Sequence[Any], number: int) -> Reply:
-        """Read a reply, and learn from it what others have changed."""
+    def _decode(self, received: Sequence[Any], number: int, issued: list[Issued]) -> Any:
+        """Return the value of a reply; learn from it what others have changed, and keep the first failure."""
         self.bytes_moved += sum(map(len, received))
         reply = from_frames(received, Context(worker=self.client))
-        if type(reply) is not Reply or reply.number not in (number, -1):
+        if type(reply) is not Reply or reply.number not in (number, -1) or type(reply.failure) not in _FAILED:
             raise WorkerError(f"cannot understand worker {self.id!r}: it answered out of turn; connect again")
         form_epoch, gradient_epoch = self._theirs
         if reply.form_epoch != form_epoch:
@@ -166,8 +169,9 @@ class WireLocation(Location):
         if reply.gradient_epoch != gradient_epoch:
             self.forget_gradients()
         self._theirs = (reply.form_epoch, reply.gradient_epoch)
-        reply.value = from_named(reply.value, self.client)
-        return reply
+        if reply.failure is not None and not self._errors:
+            self._errors.append(_error(reply.failure, issued, number, self.id))
+        return from_named(reply.value, self.client)
 
     def push(self) -> None:
         """Send what waits to be sent, unless another thread is busy here."""
@@ -184,30 +188,35 @@ class WireLocation(Location):
             if other is not self:
                 other.push()
         self.waits += 1
-        reply = None
         while self._on_its_way:
-            reply = self._receive(wait=True)
-        if self._failure is not None:
-            error, self._failure = self._failure, None
-            raise error
-        return None if reply is None else reply.value
+            self._receive(wait=True)
+        if self._errors:
+            raise_error(self._errors.pop())
+        return self._value
 
-    def _receive(self, wait: bool) -> Reply | None:
-        """Take the next reply, if there is one, and keep the first failure for the next caller that waits."""
+    def _receive(self, wait: bool) -> bool:
+        """Take the next reply, if there is one."""
         received = self.receive_frames(wait)
         if received is None:
-            return None
-        number, issued = self._on_its_way.popleft()
-        reply = self._decode(received, number)
-        if type(reply.failure) is Failure and self._failure is None:
-            self._failure = error_of(reply.failure, issued, number, self.id)
-        return reply
+            return False
+        self._value = self._decode(received, *self._on_its_way.popleft())
+        return True
 
 
 _locations: weakref.WeakSet[WireLocation] = weakref.WeakSet()
+_FAILED = (type(None), Failure)
 _NOBODY = Issued("release", "", 0)
 _library_code: dict[CodeType, bool] = {}
-_LIBRARIES = ("syft_core", "syft_torch", "syft_numpy", "torch", "numpy")
+
+
+def _library_packages() -> set[str]:
+    """Return the packages whose lines are not the user's: this one, and the frameworks with their backends."""
+    hooks = attached_hooks()
+    return {__name__.partition(".")[0], *(hook.name for hook in hooks), *(_package_of(hook) for hook in hooks)}
+
+
+def _package_of(thing: object) -> str:
+    return type(thing).__module__.partition(".")[0]
 
 
 def _issuer(message: Message) -> Issued:
@@ -218,7 +227,7 @@ def _issuer(message: Message) -> Issued:
         library = _library_code.get(code)
         if library is None:
             package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-            library = _library_code[code] = package in _LIBRARIES
+            library = _library_code[code] = package in _library_packages()
         if not library:
             break
         frame = frame.f_back
@@ -226,7 +235,15 @@ def _issuer(message: Message) -> Issued:
     return Issued(what, frame.f_code.co_filename, frame.f_lineno)
 
 
-def error_of(failure: Failure, issued: list[Issued], number: int, worker: Id) -> Exception:
+def raise_error(error: Exception) -> NoReturn:
+    """Raise an error without keeping it: it would keep alive what its caller has at hand."""
+    try:
+        raise error
+    finally:
+        del error
+
+
+def _error(failure: Failure, issued: list[Issued], number: int, worker: Id) -> Exception:
     """Return the exception that a failure describes, with notes on where it comes from."""
     error = failure.error
     if not isinstance(error, Exception):

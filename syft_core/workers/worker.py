@@ -129,13 +129,17 @@ class Worker:
 
     def location_of(self, worker: Any) -> Location:
         """Return the address of another worker, given by its id, by itself or by an address of it."""
-        known = self._addresses.get(worker if type(worker) in (int, str) else worker.id)
-        if known is not None and (known.face is worker or known is worker or type(worker) in (int, str)):
-            return known
         found = self.get_worker(worker)
-        location = found if isinstance(found, Location) else found.make_address(self)
-        self._addresses[location.id] = location
-        return location  # type: ignore[no-any-return]  # made by a worker, or one itself
+        known = self._addresses.get(found.id)
+        if known is None or known.face is not found:
+            known = found if isinstance(found, Location) else found.make_address(self)
+            self._addresses[found.id] = known
+        return known
+
+    def forget_gradients(self) -> None:
+        """Doubt everything that is known here of gradients at other workers."""
+        for location in self._addresses.values():
+            location.forget_gradients()
 
     def forget_addresses(self) -> None:
         """Let everybody look for this worker anew."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from syft_core.serde import CodecTable, register_scalar_type
+from syft_core.serde import CodecTable, register_failure, register_scalar_type
 from syft_numpy.serde import chain
 from syft_numpy.serde.array import ARRAY, SCALAR
 from syft_numpy.serde.dtypes import DTYPE
@@ -20,3 +20,6 @@ def register_codecs(table: CodecTable) -> None:
         table.register(codec)
     for kind in {np.dtype(char).type for char in "?bBhHiIlLqQefdgFDGSUVMm"}:
         register_scalar_type(kind)
+    exceptions = np.exceptions if hasattr(np, "exceptions") else np
+    for error in (np.linalg.LinAlgError, exceptions.AxisError):
+        register_failure(error)

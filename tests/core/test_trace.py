@@ -124,7 +124,7 @@ def test_data_that_a_worker_sends_on_departs(hook: ToyHook, me: Any, bob: BaseWo
     alice = BaseWorker(hook, id="alice")
     with trace() as seen:
         me.location_of(bob).ask(Store(1, toy.Vector([1.0])))
-        me.location_of(bob).ask(Forward(1, None, alice, 2))
+        me.location_of(bob).ask(Forward(1, None, alice.id, 2))
 
     assert [(e.operation, e.sender, e.receiver) for e in seen] == [
         ("send", "me", "bob"),
@@ -161,7 +161,7 @@ def test_every_message_has_words() -> None:
 @pytest.mark.parametrize(
     ("message", "operation"),
     [
-        (Describe(1), "ask the form"),
+        (Describe((1,)), "ask the form"),
         (Tag(1, ("#a",)), "tag"),
         (Search(("#a", "#b")), "search #a #b"),
         (Fetch(1, keep=True), "get a copy"),
@@ -196,7 +196,7 @@ def test_a_loop_is_shown_once(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
     with trace() as seen:
         for number in range(0, 200, 2):
             add(bob, hook, number, 0, number + 1)
-            me.location_of(bob).ask(Describe(number + 1))
+            me.location_of(bob).ask(Describe((number + 1,)))
             bob.object_store.put(number + 2, bob.object_store.remove(number + 1, "renamed"))
 
     assert len(seen) == 200
@@ -212,8 +212,8 @@ def test_what_is_asked_again_at_once_is_one_arrow(hook: ToyHook, me: Any, bob: B
     me.location_of(bob).ask(Store(1, toy.Vector([1.0])))
     with trace() as seen:
         for _ in range(3):
-            me.location_of(bob).ask(Describe(1))
-            me.location_of(bob).ask(Describe(1))
+            me.location_of(bob).ask(Describe((1,)))
+            me.location_of(bob).ask(Describe((1,)))
             me.location_of(bob).ask(Tag(1, ("#a",)))
 
     drawn = seen.svg()

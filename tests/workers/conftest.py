@@ -19,6 +19,7 @@ def hook() -> Iterator[Any]:
     from syft_torch.hook import TorchHook  # noqa: PLC0415  # torch may be missing
 
     with TorchHook(torch) as hook:
+        hook.local_worker.user = "me"
         yield hook
 
 
@@ -43,6 +44,7 @@ def numpy_hook() -> Iterator[Any]:
     from syft_numpy.hook import NumpyHook  # noqa: PLC0415  # numpy may be missing
 
     with NumpyHook(numpy) as hook:
+        hook.local_worker.user = "me"
         yield hook
 
 
@@ -78,4 +80,6 @@ def worker(hook: Any, id: str, serialize: bool) -> Any:
     from syft_core.workers.virtual import VirtualWorker  # noqa: PLC0415  # the frameworks may be missing
 
     hook.local_worker.serialize = serialize
-    return VirtualWorker(hook, id=id, serialize=serialize)
+    made = VirtualWorker(hook, id=id, serialize=serialize)
+    made.user = id
+    return made

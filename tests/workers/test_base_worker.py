@@ -46,8 +46,9 @@ def test_a_worker_sends_a_tensor_to_another(x: Any, bob: Any, alice: Any) -> Non
 
 
 def test_what_is_sent_without_a_pointer_is_kept_by_the_receiver(x: Any, bob: Any, alice: Any) -> None:
-    assert bob.send(x.tag("#x"), "alice", create_pointer=False) is None
+    id = bob.send(x.tag("#x"), "alice", create_pointer=False)
 
+    assert alice.get_obj(id).tolist() == x.tolist()
     assert (alice.objects_count, len(alice.search("#x"))) == (1, 1)
 
 
@@ -79,7 +80,7 @@ def test_an_object_is_requested_by_its_id(x: Any, bob: Any, alice: Any) -> None:
 
     assert alice.request_obj(x.id, bob, reason="a test").tolist() == [1.0, 2.0, 3.0]
     assert [(line.user, line.reason) for line in bob.ledger] == [("alice", "a test")]
-    with pytest.raises(GetNotPermittedError, match="a name proves nothing"):
+    with pytest.raises(GetNotPermittedError, match="a claimed user name is not authentication"):
         alice.request_obj(x.id, bob, user="somebody")
     with pytest.raises(ObjectNotFoundError, match="cannot find object 'none' on worker 'bob'"):
         alice.request_obj("none", "bob")
@@ -261,8 +262,8 @@ def test_a_verbose_worker_logs_what_it_is_asked_and_no_values(
     hook.set_verbose(False)
 
     lines = [record.getMessage() for record in caplog.records]
-    assert any(line == f"worker 'bob' is asked by 'me' to add {p.id_at_location}" for line in lines)
-    assert any(line.startswith("worker 'alice' is asked by 'me' to search") for line in lines)
+    assert any(line == f"worker 'bob' is asked by me to add {p.id_at_location}" for line in lines)
+    assert any(line.startswith("worker 'alice' is asked by me to search") for line in lines)
     assert "12345" not in "".join(lines).replace(str(p.id_at_location), "")
     assert not bob.verbose
 

@@ -67,7 +67,7 @@ def told(call: Callable[[], Any]) -> Any:
     try:
         result = call()
     except Exception as error:  # noqa: BLE001  # an error is an answer too
-        return type(error), str(error), error.__cause__, error.__context__
+        return type(error), str(error), error.__cause__, error.__context__, getattr(error, "__notes__", None)
     parts = result if isinstance(result, (tuple, list)) else [result]
     return type(result), [form_of(part) for part in parts]
 
@@ -77,8 +77,8 @@ def form_of(part: Any) -> Any:
     if child is None:
         return part
     known = part.shape, part.dtype, part.requires_grad, part.is_leaf, part.stride(), part.is_contiguous()
-    asked = child.location.ask(Describe(child.id_at_location, child.point_to_attr), child.owner)
-    return type(part), type(child), known, sorted((name, str(fact)) for name, fact in asked.items())
+    (asked,) = child._location.ask(Describe((child.id_at_location,), child.point_to_attr))
+    return type(part), type(child), known, asked
 
 
 def matrix(*rows: tuple[float, ...]) -> torch.Tensor:
@@ -480,7 +480,7 @@ def told_of_arrays(call: Callable[[], Any]) -> Any:
     try:
         result = call()
     except Exception as error:  # noqa: BLE001  # an error is an answer too
-        return type(error), str(error), error.__cause__, error.__context__
+        return type(error), str(error), error.__cause__, error.__context__, getattr(error, "__notes__", None)
     parts = result if isinstance(result, (tuple, list)) else [result]
     return type(result), [(type(part), part.shape, part.dtype) for part in parts if part is not None]
 

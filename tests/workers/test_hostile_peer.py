@@ -27,6 +27,7 @@ from syft_core.exceptions import (
 )
 from syft_core.hook.hook import current_worker
 from syft_core.messages import (
+    Batch,
     Call,
     Describe,
     Fetch,
@@ -47,6 +48,7 @@ from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers import permissions
+from syft_core.workers.results import from_named
 from syft_core.workers.virtual import VirtualWorker
 
 SECRETS = [86753.0, 1.0, 4.0]
@@ -66,7 +68,11 @@ class Peer:
         target, context = of or self.target, Context(worker=self.worker)
         if not target.serialize:
             return self.worker.location_of(target).ask(message)
-        return from_frames(target.deliver(frames(message, context), self.worker), context)
+        sent = frames(Batch(1, (message,), True), context)
+        reply = from_frames(target.deliver(sent, self.worker.peer), context)
+        if reply.failure is not None:
+            raise reply.failure.error
+        return from_named(reply.value, self.worker)
 
     def pointer(self, id: Any, at: Any = None, **options: Any) -> PointerTensor:
         """Return a pointer that nobody gave it."""
@@ -99,8 +105,8 @@ class Peer:
             Fetch(id, "data", True),
             Fetch(id, "grad", True),
             Fetch(id, None, True, "owner"),
-            Forward(id, None, self.worker, self.new_id(), True),
-            SendOn(id, self.worker),
+            Forward(id, None, self.worker.id, self.new_id(), True),
+            SendOn(id, self.worker.id),
         ):
             with pytest.raises(GetNotPermittedError):
                 self.ask(message, at)
@@ -189,7 +195,7 @@ def test_a_gradient_that_is_held_by_itself_becomes_private(mallory: Peer, secret
 def test_a_gradient_sent_to_another_worker_is_as_private_there(bob: Any, alice: Any, mallory: Peer) -> None:
     secret = mallory.pointer(private(bob, "alice", torch.tensor(SECRETS)))  # alice may have it, mallory not
     mallory.ask(Store(5, torch.zeros(3, requires_grad=True)), alice)
-    copy = mallory.give(torch.ones(3, requires_grad=True), origin=mallory.pointer(5, alice))
+    copy = mallory.give(torch.ones(3, requires_grad=True), origin=("alice", 5))
 
     mallory.run("Tensor.backward", mallory.compute("Tensor.sum", mallory.compute("Tensor.mul", copy, secret)))
 
@@ -328,7 +334,8 @@ def test_a_public_number_is_a_size_beside_private_data(mallory: Peer, secret: An
 
     windows = mallory.compute("Tensor.unfold", secret, 0, two, 1)
 
-    assert tuple(mallory.ask(Describe(windows.id_at_location))["shape"]) == (2, 2)
+    (form,) = mallory.ask(Describe((windows.id_at_location,)))
+    assert tuple(form.shape) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -408,7 +415,7 @@ def test_what_was_published_does_not_carry_other_things_out(bob: Any, mallory: P
     "place",
     [
         lambda peer, p: Run("torch", "torch.Tensor.add", (p, Placed(p.id_at_location)), {}, 7),
-        lambda peer, p: Run("torch", "torch.Tensor.add", (p, Named("max", (p,))), {}, 7),
+        lambda peer, p: Run("torch", "torch.Tensor.add", (p, Named("torch", "max", (p,))), {}, 7),
         lambda peer, p: Run("torch", "torch.Tensor.add", (p, Fetch(p.id_at_location)), {}, 7),
         lambda peer, p: Run("torch", "torch.Tensor.add", ([[p]],), {"other": {"a": p}}, 7),
         lambda peer, p: Run("torch", "torch.Tensor.add", (), {"self": p, "other": p}, 7),
@@ -432,12 +439,12 @@ def test_what_was_published_does_not_carry_other_things_out(bob: Any, mallory: P
         lambda peer, p: Fetch(p.id_at_location, "_syft_owner"),
         lambda peer, p: Fetch(p.id_at_location, "child"),
         lambda peer, p: Fetch(p.id_at_location, ""),
-        lambda peer, p: Describe(p.id_at_location, "child"),
-        lambda peer, p: Forward(p.id_at_location, "child", peer.target, 7, True),
+        lambda peer, p: Describe((p.id_at_location,), "child"),
+        lambda peer, p: Forward(p.id_at_location, "child", peer.target.id, 7, True),
         lambda peer, p: Call(p.id_at_location, (p,), {}, 7),
         lambda peer, p: GetBack(p.id_at_location),
         lambda peer, p: Placed(p.id_at_location),
-        lambda peer, p: Named("max", (p,)),
+        lambda peer, p: Named("torch", "max", (p,)),
         lambda peer, p: Store(p.id_at_location, torch.zeros(3)),
         lambda peer, p: Store(7, "text"),
         lambda peer, p: Store(7, peer.target),
@@ -449,9 +456,8 @@ def test_what_was_published_does_not_carry_other_things_out(bob: Any, mallory: P
         lambda peer, p: Fetch(-1),
         lambda peer, p: Fetch(2**200),
         lambda peer, p: Fetch(str(p.id_at_location)),
-        lambda peer, p: Forward(p.id_at_location, None, "bob", 7),
         lambda peer, p: Forward(p.id_at_location, None, 5, 7),
-        lambda peer, p: SendOn(p.id_at_location, peer.worker),
+        lambda peer, p: SendOn(p.id_at_location, peer.worker.id),
         lambda peer, p: Lease((p.id_at_location, -1)),
         lambda peer, p: Tag(-1, ("#a",)),
     ],
@@ -480,7 +486,7 @@ def test_no_odd_message_brings_a_value_out_or_harms_the_worker(
     [
         lambda odd: Fetch(odd),
         lambda odd: Store(odd, torch.zeros(1)),
-        lambda odd: Describe(odd),
+        lambda odd: Describe((odd,)),
         lambda odd: Run("torch", "torch.Tensor.add", (torch.ones(1), 1), {}, odd),
         lambda odd: Release((odd,)),
         lambda odd: Lease((odd,)),
@@ -494,7 +500,7 @@ def test_ids_that_are_none_are_refused_before_anything_happens(hook: Any, id: An
     bob = VirtualWorker(hook, id="bob", serialize=True)
 
     with pytest.raises(SerdeError, match=r"cannot read a \w+: its \w+ has a wrong type"):
-        bob.ask(message(id), hook.local_worker)
+        bob.ask(message(id))
     assert (bob.objects_count, bob.stats.messages) == (0, 0)
 
 
@@ -503,7 +509,7 @@ def test_what_others_stored_cannot_be_replaced(bob: Any, mallory: Peer) -> None:
 
     for message in (
         Store(p.id_at_location, torch.zeros(3)),
-        Forward(mallory.give(torch.zeros(3)).id_at_location, None, bob, p.id_at_location, True),
+        Forward(mallory.give(torch.zeros(3)).id_at_location, None, bob.id, p.id_at_location, True),
         Run("torch", "torch.zeros", (3,), {}, p.id_at_location),
         Run("torch", "torch.chunk", (mallory.give(torch.zeros(2)), 2), {}, p.id_at_location - 1),
     ):
@@ -553,9 +559,9 @@ def test_a_pointer_to_itself_harms_nobody(bob: Any, mallory: Peer, hook: Any) ->
 def test_sending_on_in_circles_ends(bob: Any, alice: Any, mallory: Peer) -> None:
     p = mallory.give(torch.ones(2))
     for _ in range(5):
-        mallory.ask(SendOn(p.id_at_location, alice))
-        mallory.ask(SendOn(p.id_at_location, alice))
-        mallory.ask(SendOn(p.id_at_location, bob))
+        mallory.ask(SendOn(p.id_at_location, alice.id))
+        mallory.ask(SendOn(p.id_at_location, alice.id))
+        mallory.ask(SendOn(p.id_at_location, bob.id))
         mallory.ask(GetBack(p.id_at_location))
 
     while isinstance(getattr(bob.get_obj(p.id_at_location), "child", None), PointerTensor):
@@ -568,16 +574,16 @@ def test_a_worker_that_may_have_it_is_no_way_to_it(bob: Any, alice: Any, mallory
     """Alice may have the secret; a peer lets her fetch it, and gets nothing of it from her."""
     id = private(bob, "alice", torch.tensor(SECRETS))
     mallory.ask(Store(5, hook.attributes.wrapper(mallory.pointer(id))), alice)
-    alice.location_of(mallory).ask(GetBack(5))
+    mallory.ask(GetBack(5), alice)
 
     copied = mallory.pointer(5, alice)
     assert mallory.is_refused(copied, alice)
-    alice.location_of(mallory).ask(Run("torch", "torch.Tensor.add", (copied, 1), {}, 6))
+    mallory.ask(Run("torch", "torch.Tensor.add", (copied, 1), {}, 6), alice)
     assert mallory.is_refused(mallory.pointer(6, alice), alice)
 
 
 def test_forwarding_to_itself_keeps_the_restriction(mallory: Peer, secret: Any, bob: Any) -> None:
-    mallory.ask(Forward(secret.id_at_location, None, bob, 5, True))
+    mallory.ask(Forward(secret.id_at_location, None, bob.id, 5, True))
 
     assert mallory.is_refused(mallory.pointer(5))
 
@@ -650,7 +656,7 @@ def test_nothing_that_shows_something_shows_a_secret(bob: Any, mallory: Peer, se
                 ask()
             shown += [caught.value, caught.value.__cause__, caught.value.__context__]
         (found,) = bob.search(str(secret.id_at_location))
-        shown += [named, mallory.ask(Describe(secret.id_at_location)), mallory.ask(Search((secret.id_at_location,)))]
+        shown += [named, mallory.ask(Describe((secret.id_at_location,))), mallory.ask(Search((secret.id_at_location,)))]
         shown += [found, found.child, found.copy(), found.copy().get()]
     shown += [trace, trace.events, trace.summary(), bob, bob.stats, bob.ledger, list(bob.ledger), bob.msg_history]
     shown += [bob.object_store, caplog.text]

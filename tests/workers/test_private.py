@@ -151,7 +151,7 @@ def test_nobody_else_gets_it(secret: Any, bob: Any, alice: Any) -> None:
 
 
 def test_claiming_to_be_an_allowed_user_is_refused(secret: Any) -> None:
-    with pytest.raises(GetNotPermittedError, match="the sender is known here as 'me', and a name proves nothing"):
+    with pytest.raises(GetNotPermittedError, match="the sender is known here as 'me', and a claimed user name is not authentication"):
         secret.get(user="alice")
 
 
@@ -326,9 +326,9 @@ def test_no_message_brings_it_out(secret: Any, bob: Any, alice: Any, me: Any) ->
         Fetch(id),
         Fetch(id, "data", True),
         Fetch(id, "grad", True, "alice"),
-        Forward(id, None, alice, 1, True),
-        Forward(id, "data", alice, 2),
-        SendOn(id, alice),
+        Forward(id, None, alice.id, 1, True),
+        Forward(id, "data", alice.id, 2),
+        SendOn(id, alice.id),
     ):
         with pytest.raises(GetNotPermittedError):
             me.location_of(bob).ask(message)
