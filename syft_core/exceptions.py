@@ -134,6 +134,24 @@ class OperationNotAllowedError(HookError, TypeError, RuntimeError):
         """Say which layer refuses and why."""
         return cls(f"cannot run {name!r} on a {layer}: {why}")
 
+    @classmethod
+    def without_rule(cls, layer: str, name: str, operation: str, reveals: bool) -> OperationNotAllowedError:
+        """Say why a layer that encodes values does not run an operation on the encoding."""
+        why = (
+            "it would reveal a value" if reveals else "the layer has no rule for it and its encoding is not the values"
+        )
+        return cls.refused_by(
+            layer, name, f"{why}; decode the tensor first, or give {layer} a rule called {operation!r}"
+        )
+
+    @classmethod
+    def no_numeric_wrapper(cls, framework: str) -> OperationNotAllowedError:
+        """Say that a backend cannot hold layers that encode values."""
+        return cls(
+            f"cannot wrap this chain: a layer in it encodes values, and the {framework} backend has no numeric "
+            f"wrapper; use the layer without a wrapper, `layer.on(x, wrap=False)`, or another backend"
+        )
+
 
 class MixedLayersError(HookError, TypeError):
     """Layers that do not belong together met in one call."""
@@ -153,6 +171,22 @@ class MixedLayersError(HookError, TypeError):
         return cls(
             f"cannot run {op!r}: it mixes two {layer}s that differ in {listed}; "
             f"create both operands with the same {listed}"
+        )
+
+    @classmethod
+    def plain(cls, layer: str) -> MixedLayersError:
+        """Say that a plain tensor has to be encoded first."""
+        return cls(
+            f"cannot mix a {layer} with a plain tensor: {layer} does not encode operands by itself; "
+            f"put the plain tensor under the same layers first"
+        )
+
+    @classmethod
+    def wrappers(cls, op: str) -> MixedLayersError:
+        """Say that one operand is encoded and the other is not."""
+        return cls(
+            f"cannot run {op!r}: one operand is encoded by a numeric layer and another one is not; "
+            f"put both under the same layers first"
         )
 
 

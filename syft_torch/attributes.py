@@ -26,6 +26,8 @@ from syft_core.hook.attributes import (
 from syft_core.hook.chain import end_of
 from syft_core.hook.forms import Form, Inferred, form
 from syft_core.hook.rules import leaves, map_leaves
+from syft_torch.aten import ATEN
+from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange
 from syft_torch.stand_ins import STAND_INS, set_values, stand_in
 from syft_torch.unread import Unread
@@ -132,6 +134,8 @@ class TorchAttributes(FrameworkAttributes):
     facts_of_form = FACTS_OF_FORM
     stand_ins = STAND_INS
     global_state_change_methods = frozenset({"seed", "manual_seed"})
+    aten = ATEN
+    """The op table of numeric wrappers, which torch asks at the level of its kernels."""
 
     def __init__(self, torch: Any, hook: Any = None) -> None:
         self.torch = torch
@@ -141,7 +145,7 @@ class TorchAttributes(FrameworkAttributes):
             "torch.functional": torch.functional,
             "torch.nn.functional": torch.nn.functional,
         }
-        super().__init__(torch, Wrapper)
+        super().__init__(torch, Wrapper, NumericWrapper)
         self.inplace_methods = frozenset(op.attr for op in self.ops if op.inplace and op.spelling == "method")
 
     def copy(self, tensor: Any) -> Any:

@@ -25,6 +25,7 @@ from syft_core.hook.hook_args import (
     unwrap_args_from_method,
 )
 from syft_core.hook.hook_args import register_tensor as _register_tensor
+from syft_torch.numeric import NumericWrapper, wrap_numeric
 from syft_torch.wrapper import Wrapper
 
 hook_method_args = unwrap_args_from_method
@@ -52,8 +53,9 @@ def wrap_as_parameter(child: Any, **_attributes: Any) -> Any:
     return torch.nn.Parameter(Wrapper(child), requires_grad=child.requires_grad)
 
 
-register_type_rule({torch.Tensor: one, torch.nn.Parameter: one, Wrapper: one, torch.Size: zero})
-register_forward_func({torch.Tensor: framework_tensor, Wrapper: get_child})
+register_type_rule({torch.Tensor: one, torch.nn.Parameter: one, Wrapper: one, NumericWrapper: one, torch.Size: zero})
+register_forward_func({torch.Tensor: framework_tensor, Wrapper: get_child, NumericWrapper: get_child})
 register_backward_func({torch.Tensor: wrap_plain, Wrapper: wrap_plain, torch.nn.Parameter: wrap_as_parameter})
+register_backward_func({NumericWrapper: wrap_numeric})
 register_ambiguous_method("__getitem__", "__setitem__")
 register_ambiguous_function("torch.einsum", "torch.block_diag", "torch.cartesian_prod")

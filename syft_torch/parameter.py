@@ -168,7 +168,7 @@ def exchange(tensor: Any, content: Any) -> None:
         hook.optimizer_state.note_move()
 
 
-_OF_THE_CONTENT = frozenset({"child", "_is_param", "_syft_grad"})
+_OF_THE_CONTENT = frozenset({"child", "_is_param", "_syft_grad", "_syft_device"})
 
 
 def _swap(tensor: Any, content: Any) -> None:

@@ -10,7 +10,12 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from syft_core.exceptions import OperationNotAllowedError, PluginError
+<<<<<<< HEAD
 from syft_core.hook.forms import Form, Inferred
+=======
+from syft_core.hook.forms import Form, Forms
+from syft_core.hook.ranks import is_numeric
+>>>>>>> h-numeric
 
 Spelling = Literal["function", "method", "getter", "setter"]
 
@@ -217,9 +222,12 @@ class FrameworkAttributes:
     stand_ins: int = 0
     """How many tensors of one form there are that may stand in for another; they are tried one after the other."""
 
-    def __init__(self, framework: Any, wrapper: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, framework: Any, wrapper: Callable[[Any], Any], numeric_wrapper: Callable[[Any], Any] | None = None
+    ) -> None:
         self.framework = framework
-        self.wrapper = wrapper
+        self._wrapper = wrapper
+        self._numeric_wrapper = numeric_wrapper
         self.ops = OpTable(self.ALIAS, self._collect())
         self.methods: dict[str, Op] = self._methods()
         self.creators: dict[str, Op] = {
@@ -235,6 +243,14 @@ class FrameworkAttributes:
     def _methods(self) -> dict[str, Op]:
         """Map attribute names of a tensor to the operations they spell."""
         raise NotImplementedError
+
+    def wrapper(self, child: Any) -> Any:
+        """Put a wrapper on ``child``: the numeric one if a layer encodes the values."""
+        if not is_numeric(child):
+            return self._wrapper(child)
+        if self._numeric_wrapper is None:
+            raise OperationNotAllowedError.no_numeric_wrapper(self.ALIAS)
+        return self._numeric_wrapper(child)
 
     def command(self, name: str) -> Op:
         """Return what a worker runs under ``name``, or refuse it."""

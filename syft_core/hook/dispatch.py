@@ -215,7 +215,7 @@ def _rule_answer(layer: Any, op: Op) -> Answer | None:
     rules: Mapping[str, Answer] = layer.rules
     rule = rules.get(op.name) or rules.get(op.attr)
     if rule is not None:
-        return rule
+        return _inplace(rule) if op.inplace and layer.numeric else rule
     if op.each is not None and op.each in rules:
         return _refuse_each
     rule = rules.get(op.operation)
@@ -247,7 +247,7 @@ def _inplace(rule: Answer) -> Answer:
                 op.name,
                 "a plain tensor cannot be changed in place into a chain; write `x = x + y` instead",
             )
-        target.child = rule(op, plan, args, kwargs).child
+        target.assign(rule(op, plan, args, kwargs).child)
         return target
 
     return answer

@@ -13,8 +13,9 @@ from typing import Any
 from syft_core.exceptions import PureFrameworkTensorFoundError
 from syft_core.hook.attributes import COMPARATORS, OPERATORS, UNARY_OPERATORS, Op
 from syft_core.hook.dispatch import Answer, attributes_of, rewrap
-from syft_core.hook.hook_args import plan_for
+from syft_core.hook.hook_args import is_framework_tensor, plan_for
 from syft_core.hook.plans import Plan
+from syft_core.hook.rules import leaves, map_leaves
 
 
 class Module:
@@ -32,7 +33,10 @@ class _Overloaded:
         """The tensor type whose rule this is."""
 
     def answer(self, _op: Op | None, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Unwrap, call, wrap."""
+        """Unwrap, call, wrap; a numeric layer first encodes the plain tensors among its operands."""
+        if plan.layer.numeric and any(is_framework_tensor(type(leaf)) for leaf in leaves((args, kwargs))):
+            args, kwargs = _encode_plain(plan.leader(args, kwargs), args, kwargs)
+            plan = plan_for(self.name, args, kwargs)
         attributes = attributes_of(self.name, plan, args, kwargs)
         new_args, new_kwargs = plan.unwrap(args, kwargs)
         result = self.call(plan.leader(args, kwargs), new_args, new_kwargs)
@@ -52,6 +56,15 @@ class _Overloaded:
         attributes = attributes_of(self.name, plan, args, kwargs)
         new_args, new_kwargs = plan.unwrap(args, kwargs)
         return rewrap(self.name, self(*new_args, **new_kwargs), plan, attributes, (args, kwargs))
+
+
+def _encode_plain(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with plain tensors encoded as under ``layer``."""
+
+    def encode(leaf: Any) -> Any:
+        return layer.twin_on(layer.encode(leaf)) if is_framework_tensor(type(leaf)) else leaf
+
+    return map_leaves(encode, args), map_leaves(encode, kwargs)
 
 
 class OverloadedFunction(_Overloaded):

@@ -37,6 +37,8 @@ def outermost_of(name: str, slots: list[Any]) -> Any:
             outermost, highest = cls, rank
         elif rank == highest == 0:
             raise MixedLayersError.between(name, outermost.__name__, cls.__name__)
+        elif rank == highest and getattr(outermost, "numeric", False) != getattr(cls, "numeric", False):
+            raise MixedLayersError.wrappers(name)
     return outermost
 
 
@@ -69,6 +71,15 @@ def is_framework_tensor(cls: type) -> bool:
 def framework_tensor(tensor: Any, **_kwargs: Any) -> Any:
     """Stand as ``forward_func`` of a framework's own tensors, which end a chain: they have no child."""
     raise PureFrameworkTensorFoundError.in_call(type(tensor).__name__)
+
+
+def is_numeric(value: Any) -> bool:
+    """Return whether a layer of the chain under ``value`` encodes the values."""
+    while value is not None:
+        if getattr(type(value), "numeric", False):
+            return True
+        value = getattr(value, "child", None)
+    return False
 
 
 def forget_ranks() -> None:

@@ -25,6 +25,8 @@ class AbstractTensor(Identified, Forwarding):
 
     rank: ClassVar[int] = MEANING
     """Which layer comes off first when several types meet; see Note [Ranks] in ``hook/ranks.py``."""
+    numeric: ClassVar[bool] = False
+    """Whether the child encodes the values, so that the chain gets the framework's numeric wrapper."""
     rules: ClassVar[Mapping[str, Answer]] = {}
     """The operations that the type answers itself."""
     handle: ClassVar[Callable[..., Any] | None] = None
@@ -78,7 +80,7 @@ class AbstractTensor(Identified, Forwarding):
         """Put this layer on ``tensor`` and return the wrapper, or with ``wrap=False`` the layer itself.
 
         On a wrapper, the layer goes between it and the rest of its chain; a plain tensor gets a new wrapper, which
-        takes over its id.
+        takes over its id. A numeric layer always gets a new wrapper, because the dtype changes.
         """
         if resolve(type_rule, type(self)) is None or type(self) not in backward_func:
             raise NotRegisteredError.of(
@@ -90,15 +92,20 @@ class AbstractTensor(Identified, Forwarding):
         if not wrap:
             self.child = tensor
             return self
-        if getattr(type(tensor), "rank", None) == HEAD:
+        is_wrapper = getattr(type(tensor), "rank", None) == HEAD
+        if is_wrapper and not self.numeric:
             self.child, tensor.child = tensor.child, self
             return tensor
-        self.child = tensor
+        self.child = tensor.child if is_wrapper else tensor
         known = getattr(tensor, "_syft_id", None)
         wrapper = self.wrap()
         if known is not None:
             wrapper.id = known
         return wrapper
+
+    def assign(self, child: Any) -> None:
+        """Take the result of an operation that was called in place."""
+        self.child = child
 
     def twin_on(self, child: Any) -> Any:
         """Return a layer with the attributes of this one, on ``child``."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from syft_core.exceptions import SerdeError
+from syft_core.hook.ranks import is_numeric
 from syft_core.serde import Codec, Context
 from syft_core.tensors.codecs import child_from, give_identity, identity_of
+from syft_torch.numeric import NumericWrapper
 from syft_torch.wrapper import Wrapper
 
 
@@ -16,12 +18,39 @@ def _simplify(wrapper: Wrapper, _context: Context) -> tuple[Any, ...]:
 
 def _detail(payload: list[Any], _context: Context) -> Wrapper:
     is_parameter, identity, child = payload
+    wrapper: Wrapper = _wrap(Wrapper, is_parameter, identity, child)
+    return wrapper
+
+
+def _simplify_numeric(wrapper: NumericWrapper, context: Context) -> tuple[Any, ...]:
+    gradient = wrapper.grad if wrapper.is_leaf else None
+    return *_simplify(wrapper, context), wrapper.requires_grad, gradient
+
+
+def _detail_numeric(payload: list[Any], _context: Context) -> NumericWrapper:
+    is_parameter, identity, child, requires_grad, gradient = payload
+    wrapper: NumericWrapper = _wrap(NumericWrapper, is_parameter, identity, child)
+    if type(requires_grad) is not bool or type(gradient) not in (NumericWrapper, type(None)):
+        raise SerdeError("cannot rebuild a numeric wrapper: expected a numeric gradient or none (malformed message)")
+    wrapper.requires_grad_(requires_grad)
+    wrapper.grad = gradient
+    return wrapper
+
+
+def _wrap(wrapper_type: Any, is_parameter: Any, identity: Any, child: Any) -> Any:
     if type(is_parameter) is not bool:
         raise SerdeError("cannot rebuild a wrapper: it does not say whether it is a Parameter; send it again")
-    wrapper: Wrapper = give_identity(Wrapper(child_from(child)), identity)
+    if is_numeric(child_from(child)) != (wrapper_type is NumericWrapper):
+        raise SerdeError(
+            f"cannot rebuild a wrapper: {wrapper_type.__name__} does not fit its layers (malformed message)"
+        )
+    wrapper = give_identity(wrapper_type(child), identity)
     if is_parameter:
         wrapper._is_param = True
     return wrapper
 
 
-CODECS = (Codec(Wrapper, 152, _simplify, _detail, shared=True),)
+CODECS = (
+    Codec(Wrapper, 152, _simplify, _detail, shared=True),
+    Codec(NumericWrapper, 165, _simplify_numeric, _detail_numeric, shared=True),
+)

@@ -48,6 +48,26 @@ TEXTS = {
         ("PrivateTensor", "toy.item", "its values may not leave; ask its owner"),
         "cannot run 'toy.item' on a PrivateTensor: its values may not leave; ask its owner",
     ),
+    ("OperationNotAllowedError", "without_rule"): (
+        ("FixedTensor", "toy.exp", "exp", False),
+        "cannot run 'toy.exp' on a FixedTensor: the layer has no rule for it and its encoding is not the values; "
+        "decode the tensor first, or give FixedTensor a rule called 'exp'",
+    ),
+    ("OperationNotAllowedError", "no_numeric_wrapper"): (
+        ("toy",),
+        "cannot wrap this chain: a layer in it encodes values, and the toy backend has no numeric wrapper; "
+        "use the layer without a wrapper, `layer.on(x, wrap=False)`, or another backend",
+    ),
+    ("MixedLayersError", "plain"): (
+        ("FixedTensor",),
+        "cannot mix a FixedTensor with a plain tensor: FixedTensor does not encode operands by itself; "
+        "put the plain tensor under the same layers first",
+    ),
+    ("MixedLayersError", "wrappers"): (
+        ("toy.add",),
+        "cannot run 'toy.add': one operand is encoded by a numeric layer and another one is not; "
+        "put both under the same layers first",
+    ),
     ("MixedLayersError", "between"): (
         ("toy.add", "ThisTensor", "ThatTensor"),
         "cannot run 'toy.add': it mixes a ThisTensor with a ThatTensor, and neither may look into the other; "

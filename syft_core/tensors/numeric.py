@@ -1,0 +1,98 @@
+"""NumericTensor: the base of layers that encode values, such as fixed precision and secret shares."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NoReturn
+
+from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
+from syft_core.hook.attributes import Op
+from syft_core.hook.dispatch import dispatch, framework_of
+from syft_core.hook.forms import Form, form
+from syft_core.hook.overload import OverloadedMethod, overloaded
+from syft_core.hook.plans import Plan
+from syft_core.tensors.abstract import AbstractTensor
+
+
+class NumericTensor(AbstractTensor):
+    """A layer whose child encodes values, for instance real numbers as scaled integers.
+
+    The wrapper above it has the dtype of the values, not of the encoding, so that the framework's own autograd and
+    optimizers work on it. An operation without a rule is refused: running it on the encoding would compute something
+    else. A subclass sets ``dtype``, states its rules with ``overloaded.method``, and defines ``encode`` if plain
+    tensors may be operands. Rules named after an operation also answer its in-place spelling.
+    """
+
+    numeric: ClassVar[bool] = True
+    dtype: Any
+    """The dtype of the values."""
+
+    @property
+    def form(self) -> Form:
+        """The form of the values: by default that of the encoding, with the dtype of the values."""
+        encoding = _form_below(self.child)
+        return form(encoding.shape, encoding.strides, self.dtype, encoding.device)
+
+    @property
+    def shape(self) -> Any:
+        """The shape of the values."""
+        return self.form.shape
+
+    @property
+    def device(self) -> Any:
+        """The device of the values."""
+        return self.form.device
+
+    def encode(self, plain: Any) -> Any:
+        """Return the child that a plain tensor has under this layer; by default plain operands are refused."""
+        raise MixedLayersError.plain(type(self).__name__)
+
+    @classmethod
+    def lift(cls, plain: Any, **_kwargs: Any) -> NoReturn:  # noqa: ARG003  # by contract
+        """Refuse: the encoding of a plain tensor depends on the other operands, see ``encode``."""
+        raise MixedLayersError.plain(cls.__name__)
+
+    def assign(self, child: Any) -> None:
+        """Overwrite the encoding in place, so that views of it see the change."""
+        dispatch(framework_of(self.child).method("copy_"), (self.child, child), {})
+
+    @classmethod
+    def respond(cls, op: Op, _plan: Plan, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> NoReturn:
+        """Refuse an operation for which the layer has no rule."""
+        raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
+
+    @overloaded.method
+    def detach(self, _self: Any) -> Any:
+        """Share the encoding; the wrapper above is what takes part in autograd."""
+        return _self
+
+    @overloaded.method
+    def alias(self, _self: Any) -> Any:
+        """Share the encoding."""
+        return _self
+
+    def __str__(self) -> str:
+        if not self.has_child():
+            return type(self).__name__
+        return f"{type(self).__name__}>({self.dtype} values of shape {tuple(self.shape)})"
+
+    __repr__ = __str__
+
+
+def _copy_(self: Any, _self: Any, source: Any, non_blocking: bool = False) -> Any:
+    """Answer ``x.copy_(y)``; like every in-place rule it returns the encoding that ``assign`` then writes."""
+    return source
+
+
+# Not a method of the class: called on a layer directly, it would change nothing.
+NumericTensor.rules = {**NumericTensor.rules, "copy_": OverloadedMethod(_copy_).answer}
+
+
+def _form_below(value: Any) -> Form:
+    """Return the form of the encoding, looking through layers that do not encode."""
+    while not isinstance(value, NumericTensor) and (child := getattr(value, "child", None)) is not None:
+        value = child
+    if isinstance(value, NumericTensor):
+        return value.form
+    # A pointer may know the form of what it points to; only otherwise its worker is asked.
+    known = value.known_form if isinstance(value, AbstractTensor) else framework_of(value).form_of(value)
+    return known or form(value.shape, None, value.dtype, value.device)

@@ -1,0 +1,89 @@
+"""The aten op table: what torch's kernels are called, and what their schemas say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from syft_core.hook.attributes import SYNONYMS, Op, OpTable, words
+
+REVEALS = words("_local_scalar_dense item equal is_nonzero")
+"""Kernels that return a value instead of a tensor."""
+
+
+class AtenOp(Op):
+    """One overload of a kernel, such as ``aten.mul.Tensor``; its ``operation`` is ``mul``, as for ``torch.mul``."""
+
+    func: Any
+
+    @cached_property
+    def attr(self) -> str:
+        """The name without namespace and overload, ``mul_`` of ``aten.mul_.Tensor``, where a rule may go by that."""
+        return self.name if self.operation == self.name else _attr(self.func)
+
+    @cached_property
+    def is_composite(self) -> bool:
+        """Whether torch defines it in terms of other kernels; it is only seen in inference mode."""
+        return bool(self.func._can_decompose())
+
+
+class AtenTable(OpTable):
+    """The kernels of torch, entered when they are first met.
+
+    It allows nothing by itself: a numeric layer refuses every operation for which it has no rule.
+    """
+
+    def of(self, func: Callable[..., Any]) -> AtenOp:
+        """Return the entry for an overload."""
+        op = self.by_func.get(func)
+        if op is None:
+            op = _describe(func)
+            self.add(op)
+        return op  # type: ignore[return-value]  # nothing else is entered
+
+    def named(self, name: str) -> AtenOp:
+        """Return the entry called ``name``, for example ``aten.mul.Tensor``, or refuse it."""
+        namespace, _, rest = name.partition(".")
+        kernel, _, overload = rest.partition(".")
+        packet = getattr(torch.ops.aten, kernel, None) if namespace == self.framework else None
+        if not isinstance(packet, torch._ops.OpOverloadPacket) or overload not in packet.overloads():
+            raise self.refuse(name)
+        return self.of(getattr(packet, overload))
+
+
+def _describe(func: Any) -> AtenOp:
+    attr = _attr(func)
+    arguments = func._schema.arguments
+    written = [argument.name for argument in arguments if argument.alias_info and argument.alias_info.is_write]
+    inplace = bool(written) and written == [arguments[0].name] and torch.Tag.inplace_view not in func.tags
+    each = None
+    operation = attr
+    if inplace and attr.endswith("_"):
+        operation = attr.removesuffix("_")
+    elif written:  # It changes shapes or several tensors, or has an `out`: only a rule under the full name answers.
+        operation = str(func)
+    if attr.startswith("_foreach_"):
+        each = operation.removeprefix("_foreach_")
+    reflected = operation == "rsub"
+    return AtenOp(
+        str(func),
+        func,
+        "function",
+        "sub" if reflected else SYNONYMS.get(operation, operation),
+        func,
+        inplace=inplace,
+        reflected=reflected,
+        reveals=attr in REVEALS,
+        each=each,
+    )
+
+
+def _attr(func: Any) -> str:
+    return str(func._schema.name).rpartition("::")[2]
+
+
+ATEN = AtenTable("aten")
+"""The one table of the process; it describes torch and does not depend on a hook."""
