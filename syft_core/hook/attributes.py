@@ -10,12 +10,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from syft_core.exceptions import OperationNotAllowedError, PluginError
-<<<<<<< HEAD
 from syft_core.hook.forms import Form, Inferred
-=======
-from syft_core.hook.forms import Form, Forms
 from syft_core.hook.ranks import is_numeric
->>>>>>> h-numeric
 
 Spelling = Literal["function", "method", "getter", "setter"]
 
