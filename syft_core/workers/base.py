@@ -138,8 +138,9 @@ class BaseWorker(Worker):
             value, failure = yield from self._execute(batch, sender, session)
         except Exception as error:  # noqa: BLE001  # a failure is a reply, whatever it is
             failure = failure or _failure(error, number, 0)
-        session.failed = None if asks else failure
-        return self._reply(Reply(number, value, failure, session.form_epoch, session.gradient_epoch))
+        known, session.failed = session.failed, None if asks else failure
+        told = failure if asks or failure is not known else None
+        return self._reply(Reply(number, value, told, session.form_epoch, session.gradient_epoch))
 
     def _execute(self, batch: Batch, sender: Peer, session: Session) -> Process:
         """Execute commands in order. After one that fails none is executed until the sender has heard of it."""

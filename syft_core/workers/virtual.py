@@ -32,7 +32,8 @@ class LoopbackLocation(WireLocation):
         return self.worker
 
     def flush(self) -> None:
-        """Do nothing: everything was done at once."""
+        """Hear of what others have changed: everything that was told was done at once."""
+        self._exchange(())
 
     def drop(self, id: Id) -> None:
         """Note that a pointer is gone."""
@@ -40,8 +41,11 @@ class LoopbackLocation(WireLocation):
 
     def _ask(self, message: Message) -> Any:
         self._prepare(message)
-        batch = Batch(0, (message,), True)
-        value = self._decode(self.worker.deliver(self._encode(batch), self.client.peer), 0, [])
+        return self._exchange((message,))
+
+    def _exchange(self, messages: tuple[Message, ...]) -> Any:
+        sent = self._encode(Batch(0, messages, True))
+        value = self._decode(self.worker.deliver(sent, self.client.peer), 0, [])
         if self._errors:
             raise_error(self._errors.pop())
         return value

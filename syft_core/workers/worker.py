@@ -148,15 +148,20 @@ class Worker:
                 known._addresses.pop(self.id, None)
 
     def add_worker(self, worker: Any) -> Worker:
-        """Get to know another worker, or an address of one, and introduce it to all whom this one knows."""
+        """Get to know another worker, or an address of one, and introduce it to all whom this one knows.
+
+        Workers of this process that have no address of their own share the one that they are introduced to.
+        """
         taken = self._known_workers.get(worker.id)
-        if taken is not None and taken is not worker:
+        borrowed = isinstance(taken, Location) and taken.client is not self
+        if taken is not None and taken is not worker and not borrowed:
             raise WorkerIdTakenError.by(worker.id, type(taken).__name__)
+        self._known_workers[worker.id] = worker
         for known in list(self._known_workers.values()):
             if isinstance(known, Worker):
-                known._known_workers[worker.id] = worker
+                known._known_workers.setdefault(worker.id, worker)
             if isinstance(worker, Worker):
-                worker._known_workers[known.id] = known
+                worker._known_workers.setdefault(known.id, known)
         return self
 
     def add_workers(self, workers: Iterable[Any]) -> Worker:

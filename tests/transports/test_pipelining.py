@@ -1,0 +1,190 @@
+"""Commands do not wait: what is known of results and gradients is worked out here, over a transport that counts."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from syft_core.exceptions import ObjectNotFoundError  # noqa: E402
+from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.wire import WINDOW, WireLocation  # noqa: E402
+
+from ..syft_torch.remote.architectures import ARCHITECTURES, Architecture  # noqa: E402
+
+
+class CountingLocation(WireLocation):
+    """Delivers batches to a worker of this process, which answers only when somebody waits."""
+
+    def __init__(self, client: Any, worker: Any) -> None:
+        super().__init__(client, worker.id)
+        self.worker = worker
+        self.waiting: deque[Any] = deque()
+        self.batches = 0
+
+    def send_frames(self, sent: Sequence[Any]) -> None:
+        self.batches += 1
+        self.waiting.append([bytes(frame) for frame in sent])
+
+    def receive_frames(self, wait: bool) -> Sequence[Any] | None:
+        return self.worker.deliver(self.waiting.popleft(), self.client.peer) if wait else None
+
+
+@pytest.fixture
+def hook() -> Any:
+    from syft_torch.hook import TorchHook  # noqa: PLC0415
+
+    with TorchHook(torch) as hook:
+        yield hook
+
+
+@pytest.fixture
+def far(hook: Any) -> CountingLocation:
+    worker = VirtualWorker(hook, id="far", auto_add=False)
+    location = CountingLocation(hook.local_worker, worker)
+    hook.local_worker.add_worker(location)
+    return location
+
+
+OPTIMIZERS = {"SGD": torch.optim.SGD, "AdamW": torch.optim.AdamW}
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_an_epoch_that_fetches_its_loss_at_the_end_waits_once(far: CountingLocation, name: str, optimizer: str) -> None:
+    architecture = ARCHITECTURES[name]
+    local = architecture.build()
+    remote = copy.deepcopy(local)
+    inputs = architecture.inputs()
+    expected = train(architecture, local, optimizer, inputs)
+    remote.send(far)
+    sent = tuple(tensor.send(far) for tensor in inputs)
+    before = far.waits
+
+    loss = train(architecture, remote, optimizer, sent)
+
+    assert far.waits == before
+    assert loss.get().equal(expected)
+    assert far.waits == before + 1
+    remote.get()
+    for one, other in zip(local.state_dict().values(), remote.state_dict().values(), strict=True):
+        assert one.equal(other)
+
+
+def train(architecture: Architecture, model: Any, optimizer: str, inputs: Any) -> Any:
+    chosen = OPTIMIZERS[optimizer](model.parameters(), lr=0.01)
+    torch.manual_seed(3)
+    for _ in range(2):
+        chosen.zero_grad()
+        loss = architecture.loss(model, *inputs)
+        loss.backward()
+        chosen.step()
+    return loss.detach()
+
+
+def test_commands_are_sent_together(far: CountingLocation) -> None:
+    x = torch.zeros(3).send(far)
+
+    for _ in range(320):
+        x = x + 1
+
+    assert far.batches < 20
+    assert x.get().tolist() == [320.0] * 3
+
+
+def test_a_full_window_waits_for_a_reply_and_loses_nothing(far: CountingLocation) -> None:
+    x = torch.zeros(1).send(far)
+
+    for _ in range(40 * WINDOW):
+        x += 1
+
+    assert len(far.waiting) <= WINDOW + 1
+    assert x.get().tolist() == [40.0 * WINDOW]
+
+
+def test_the_first_error_names_the_operation_and_the_line_that_issued_it(far: CountingLocation) -> None:
+    matrix = torch.ones(2, 2).send(far)
+
+    inverse = torch.linalg.inv(matrix)  # here
+    total = inverse.sum() + 1
+    with pytest.raises(torch.linalg.LinAlgError, match="singular") as caught:
+        total.get()
+
+    line = next(n for n, text in enumerate(open(__file__).read().splitlines(), 1) if "# here" in text)
+    notes = "\n".join(caught.value.__notes__)
+    assert f"torch.linalg.inv was issued by {__file__}:{line}" in notes
+    assert "on worker 'far'" in notes
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        inverse.get()
+    assert matrix.get().tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_nothing_is_executed_between_a_failure_and_the_moment_that_it_is_raised(far: CountingLocation) -> None:
+    total, index = torch.zeros(1).send(far), torch.tensor([7]).send(far)
+    far.flush()
+
+    torch.ones(2).send(far).index_select(0, index)
+    total += 1
+    torch.ones(1).tag("#late").publish(far)
+    with pytest.raises(IndexError, match="out of range"):
+        far.flush()
+
+    assert total.get().tolist() == [0.0]
+    assert far.client.request_search("#late", far) == []
+
+
+def test_a_use_of_what_is_gone_is_an_error_of_its_own(far: CountingLocation) -> None:
+    x = torch.ones(1).send(far)
+    far.flush()
+    far.worker.clear_objects()
+
+    x + 1
+    with pytest.raises(ObjectNotFoundError, match="the worker was cleared"):
+        far.flush()
+
+
+def test_gradients_of_two_losses_are_told_apart(far: CountingLocation) -> None:
+    a, b = (torch.ones(2, requires_grad=True).send(far) for _ in range(2))
+    before = far.waits
+
+    (a * 2).sum().backward()
+    assert (a.grad is None, b.grad is None) == (False, True)
+    (a * b).sum().backward()
+    assert b.grad is not None
+    a.grad = None
+    assert (a.grad is None, b.grad is None) == (True, False)
+    (a * 3).sum().backward(inputs=[a])
+    torch.autograd.backward([(b * 3).sum()])
+
+    assert far.waits == before
+    assert (a.grad.get().tolist(), b.grad.get().tolist()) == ([3.0, 3.0], [4.0, 4.0])
+
+
+@pytest.mark.parametrize("way", ["second pointer", "found", "retained", "sparse", "graph"])
+def test_gradients_that_cannot_be_known_are_asked_for(far: CountingLocation, way: str) -> None:
+    w = torch.ones(3, 2, requires_grad=True).send(far)
+    if way == "second pointer":
+        second = type(w)(w.child.clone())
+        w.sum().backward()
+        assert second.grad.get().tolist() == [[1.0, 1.0]] * 3
+    elif way == "found":
+        w.tag("#w")
+        (second,) = far.client.request_search("#w", far)
+        w.sum().backward()
+        assert second.grad.get().tolist() == [[1.0, 1.0]] * 3
+    elif way == "retained":
+        inner = w * 2
+        inner.retain_grad()
+        inner.sum().backward()
+        assert inner.grad.get().tolist() == [[1.0, 1.0]] * 3
+    elif way == "sparse":
+        torch.nn.functional.embedding(torch.tensor([0]).send(far), w, sparse=True).sum().backward()
+        assert w.grad.is_sparse
+    else:
+        (w * w).sum().backward(create_graph=True)
+        assert w.grad.requires_grad
