@@ -345,7 +345,7 @@ class NotCollocatedError(WorkerError, TypeError):
     """One call met objects of two workers, or of a worker and of this process."""
 
     @classmethod
-    def between(cls, op: str, here: str, there: str) -> NotCollocatedError:
+    def between(cls, op: str, here: object, there: object) -> NotCollocatedError:
         """Name both workers and the way out."""
         return cls(
             f"cannot run {op!r}: its arguments live on {here!r} and {there!r}; "
@@ -353,7 +353,7 @@ class NotCollocatedError(WorkerError, TypeError):
         )
 
     @classmethod
-    def local(cls, op: str, there: str) -> NotCollocatedError:
+    def local(cls, op: str, there: object) -> NotCollocatedError:
         """Say that plain data met a pointer."""
         return cls(
             f"cannot run {op!r}: its arguments live on {there!r} and in this process; "
@@ -361,7 +361,7 @@ class NotCollocatedError(WorkerError, TypeError):
         )
 
     @classmethod
-    def change(cls, op: str, there: str) -> NotCollocatedError:
+    def change(cls, op: str, there: object) -> NotCollocatedError:
         """Say that a local tensor cannot be changed with what is elsewhere."""
         return cls(
             f"cannot run {op!r}: it would change a tensor of this process with one on {there!r}, which would bring "

@@ -1,32 +1,17 @@
-"""Location: the address of a worker, as one client sees it; Peer: who sent a message, as the transport knows it."""
+"""Location: the address of a worker, as one client sees it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
+
+from syft_core.peer import Id, Peer
 
 if TYPE_CHECKING:
     from syft_core.hook.attributes import FrameworkAttributes
     from syft_core.hook.forms import Form
     from syft_core.messages import Message
-
-Id: TypeAlias = int | str
-"""The name of a worker, or of an object on one."""
-
-
-class Peer(NamedTuple):
-    """Who sent a message: the id of a worker, and the user on whose behalf it acts.
-
-    A transport makes it from what it knows of the connection, never from what a message says. Worker ids and users
-    are separate namespaces: a worker called "board" is not the user "board".
-    """
-
-    id: Id
-    user: str | None = None
-
-    def __str__(self) -> str:
-        return self.user if self.user is not None else f"worker {self.id}"
 
 
 class Party(Protocol):
@@ -47,9 +32,6 @@ class Party(Protocol):
 
     def forget_gradients(self) -> None:
         """Doubt everything that is known here of gradients at other workers."""
-
-    def register_obj(self, obj: Any, obj_id: Id | None = None) -> None:
-        """Keep an object."""
 
 
 class Location(ABC):

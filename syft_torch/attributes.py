@@ -260,9 +260,9 @@ class TorchAttributes(FrameworkAttributes):
             return None
         (device,) = devices
         pairs = zip(leaves((args, kwargs)), leaves((shadows, named)), strict=True)
-        after = [_form_on(device, shadow) for leaf, shadow in pairs if type(leaf) is Form]
+        after: Any = [_form_on(device, shadow) for leaf, shadow in pairs if type(leaf) is Form]
         made = iter(forms := [_form_on(device, leaf) for leaf in leaves(result) if isinstance(leaf, torch.Tensor)])
-        if not all((*forms, *after)):
+        if None in forms or None in after:
             return None
         given = map_leaves(lambda leaf: next(made) if isinstance(leaf, torch.Tensor) else leaf, result)
         return given, after, _has_dense_gradients((args, kwargs), (shadows, named), result)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from syft_core.hook.rules import is_flat, map_leaves
-from syft_core.location import Id, Party
 from syft_core.messages import Call, Placed
+from syft_core.peer import Id
 from syft_core.pointers.meeting import own_copy
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import pointer_at
@@ -63,7 +63,7 @@ def create_callable_pointer(
     location: Any,
     id_at_location: Id,
     id: Id | None = None,
-    owner: Party | None = None,
+    owner: Any = None,
     tags: Iterable[str] | None = None,
     description: str | None = None,
     garbage_collect_data: bool = True,

@@ -7,8 +7,9 @@ from typing import Any
 
 from syft_core.exceptions import AlreadyRetrievedError
 from syft_core.hook.hook import current_worker
-from syft_core.location import Id, Location, Party
+from syft_core.location import Location, Party
 from syft_core.messages import Fetch, Lease, Tag
+from syft_core.peer import Id
 from syft_core.tensors.identity import ID_PROVIDER, Identified
 
 
@@ -43,10 +44,9 @@ class ObjectPointer(Identified):
         description: str | None = None,
     ) -> None:
         self._syft_owner = owner if owner is not None else current_worker()
-        if isinstance(location, Location) or location is None:
-            self._location = location
-        else:
-            self._location = (self._syft_owner or location).location_of(location)
+        if location is not None:
+            known = isinstance(location, Location)
+            self._location = location if known else (self._syft_owner or location).location_of(location)
         self._id_at_location = id_at_location
         self.garbage_collect_data = garbage_collect_data
         self.point_to_attr = point_to_attr

@@ -12,8 +12,9 @@ from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.chain import plain_below
 from syft_core.hook.forms import Form, fact_of_form
 from syft_core.hook.rules import is_flat, map_leaves
-from syft_core.location import Id, Location, Party
+from syft_core.location import Location, Party
 from syft_core.messages import Forward, GetBack, Placed, Run, SendOn
+from syft_core.peer import Id
 from syft_core.pointers import prediction
 from syft_core.pointers.meeting import meeting_point, with_copies
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
@@ -223,7 +224,9 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         if plain is not None:
             self.know(self.framework.form_of_copy(plain))
             gradient = plain.grad if getattr(plain, "is_leaf", False) else None
-            self.know_gradient(None if gradient is None else self.framework.form_of_copy(gradient), gradient is not None)
+            self.know_gradient(
+                None if gradient is None else self.framework.form_of_copy(gradient), gradient is not None
+            )
 
     @property
     def is_aliased(self) -> bool:

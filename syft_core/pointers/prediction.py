@@ -27,7 +27,7 @@ class Prediction(NamedTuple):
     """What a call will do: the structure of its result with forms for tensors, and the operands whose form changes."""
 
     result: Any
-    count: int
+    tensors: int
     """How many tensors there are in the result."""
     changed: tuple[tuple[int, Form], ...] = ()
     """The operands that have another form afterwards, by their place among the pointers of the call."""
@@ -64,7 +64,9 @@ def _infer(pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Any,
     if inferred is None:
         return False
     result, after, plain = inferred
-    changed = tuple([(place, new) for place, (old, new) in enumerate(zip(before, after, strict=True)) if new is not old])
+    changed = tuple(
+        [(place, new) for place, (old, new) in enumerate(zip(before, after, strict=True)) if new is not old]
+    )
     spreads = any(new.requires_grad and not new.is_leaf for _, new in changed)
     if op.inplace or op.spelling == "setter" or kwargs.get("out") is not None:
         return Prediction(None, 0, changed, spreads, plain)
@@ -91,7 +93,7 @@ def run(pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: A
     prediction = predict(pointer_type, op, pointer.framework, args, kwargs)
     if prediction is None:
         return location.ask(message), not any(leaf is True for leaf in leaves((args, kwargs)))
-    message.count = prediction.count
+    message.count = prediction.tensors
     location.tell(message)
     if prediction.changed:
         _note_changes(pointer_type, prediction, location, args, kwargs)

@@ -8,8 +8,9 @@ from typing import Any
 from syft_core.exceptions import SendNotPermittedError
 from syft_core.hook.chain import below_wrapper, end_of, links_of
 from syft_core.hook.dispatch import framework_of
-from syft_core.location import Id, Location, Party, Peer
+from syft_core.location import Location, Party
 from syft_core.messages import Store
+from syft_core.peer import Id, Peer
 from syft_core.pointers.callable_pointer import CallablePointer
 from syft_core.pointers.multi_pointer import MultiPointerTensor, combine_pointers
 from syft_core.pointers.object_pointer import ObjectPointer, new_id

@@ -38,6 +38,12 @@ _LISTED_BUILTINS = (
     TypeError,
     ValueError,
     ZeroDivisionError,
+    # A warning is an error where somebody asked for that.
+    Warning,
+    DeprecationWarning,
+    FutureWarning,
+    RuntimeWarning,
+    UserWarning,
 )
 
 failures: Registry[str, type[Exception]] = Registry("failures", advice="list its class with `register_failure`")

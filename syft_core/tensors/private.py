@@ -13,7 +13,7 @@ from syft_core.hook.dispatch import TRANSPARENT, dispatch, forward, framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
-from syft_core.location import Peer
+from syft_core.peer import Peer
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import register_layer_codec
 

@@ -152,8 +152,8 @@ class TransportConformance:
             world.far.ask(Fetch(404))
 
         if world.far.predicts:
-            assert "on worker 'far'" in "\n".join(caught.value.__notes__)
-            assert "handlers.py" in "\n".join(caught.value.__notes__)
+            assert "on worker 'far'" in _notes(caught.value)
+            assert "handlers.py" in _notes(caught.value)
 
     def test_the_first_failure_is_raised_with_its_line_and_nothing_after_it_was_done(self, world: World) -> None:
         index, wrong = [0, 0], [0, 9]
@@ -167,7 +167,7 @@ class TransportConformance:
             _fail_and_go_on(x, bad, total, world.far)
 
         if world.far.predicts and world.far.face is world.far:
-            assert "index_select was issued by" in "\n".join(caught.value.__notes__)
+            assert "index_select was issued by" in _notes(caught.value)
         assert total.get().tolist() == [1.0, 2.0]
         assert before.get().tolist() == [1.0, 1.0]
         assert x.get().tolist() == [1.0, 2.0]
@@ -192,9 +192,7 @@ class TransportConformance:
             pytest.skip("the framework does not train")
         framework = self.framework
         framework.manual_seed(0)
-        local = framework.nn.Sequential(
-            framework.nn.Linear(4, 3), framework.nn.Tanh(), framework.nn.Linear(3, 1)
-        )
+        local = framework.nn.Sequential(framework.nn.Linear(4, 3), framework.nn.Tanh(), framework.nn.Linear(3, 1))
         remote = local.copy()
         data, target = framework.rand(8, 4), framework.rand(8, 1)
         expected = _trained(framework, local, optimizer, data, target)
@@ -272,6 +270,10 @@ def _tensor(hook: FrameworkHook, numbers: list[float]) -> Any:
     """Return a tensor that can be sent: a framework whose tensors take no methods has wrappers for that."""
     plain = hook.create_tensor(numbers)
     return plain if hasattr(plain, "send") else hook.attributes.wrapper(plain)
+
+
+def _notes(error: BaseException) -> str:
+    return "\n".join(getattr(error, "__notes__", ()))
 
 
 def _count(world: World) -> int:

@@ -15,8 +15,9 @@ from syft_core.hook.forms import Form
 from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.rules import leaves
 from syft_core.ids import IdProvider
-from syft_core.location import Id, Location, Party, Peer
+from syft_core.location import Location, Party
 from syft_core.messages import Batch, Describe, Failure, Fetch, Message, Release, Reply, Run, Search
+from syft_core.peer import Id, Peer
 from syft_core.pictures import worker_html
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.travel import found, sent
@@ -40,7 +41,9 @@ MOST_LINES = 20
 
 
 class BaseWorker(Worker):
-    """Holds objects by id and answers messages about them: ``deliver(frames, sender) -> frames`` is all a transport needs.
+    """Holds objects by id and answers messages about them.
+
+    ``deliver(frames, sender) -> frames`` is all that a transport needs.
 
     A *client* worker keeps nothing by itself: what its user drops is gone, as in any Python program.
 
@@ -328,7 +331,7 @@ def _cause(command: Any, error: Exception, session: Session) -> Failure | None:
     """Return the failure of the command that should have made an object which is missing now."""
     if not (session.poisoned and isinstance(error, ObjectNotFoundError)):
         return None
-    named = [leaf._id_at_location for leaf in leaves(_arguments(command)) if isinstance(leaf, ObjectPointer)]
+    named: list[Any] = [leaf._id_at_location for leaf in leaves(_arguments(command)) if isinstance(leaf, ObjectPointer)]
     named += [getattr(command, "id", None), *getattr(command, "ids", ())]
     return next((session.poisoned[id] for id in named if id in session.poisoned), None)
 

@@ -102,6 +102,7 @@ def _targets(execution: Execution) -> list[Stored]:
 
 
 def change(worker: Worker, target: Stored, lineage: Lineage) -> None:
+    """Let an object, and what shares its memory, take over the lineage of what was written into it."""
     access, sources = lineage
     before, target.access, target.sources = target.access, access, sources
     target.touched = True
@@ -138,7 +139,7 @@ def change_count(end: Any) -> int | None:
 
 
 def _is_uncounted_target(parent: Stored, results: list[Any]) -> bool:
-    """Return whether an operation returned an argument itself: that is how numpy treats an ``out`` given by position."""
+    """Return whether an operation returned an argument itself: so numpy treats an ``out`` given by position."""
     end = plain_end(parent.value)
     return not hasattr(end, "_version") and any(end is result for result in results)
 

@@ -11,8 +11,8 @@ from syft_core.hook.chain import end_of
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves
-from syft_core.location import Peer
 from syft_core.messages import Run
+from syft_core.peer import Peer
 from syft_core.workers.permissions import may_leave
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.worker import Worker

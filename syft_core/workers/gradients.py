@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
-from syft_core.location import Peer
 from syft_core.messages import Run
+from syft_core.peer import Peer
 from syft_core.pointers.object_pointer import new_id
 from syft_core.tensors.private import restricted
 from syft_core.workers.changes import change, change_count
@@ -18,6 +18,7 @@ from syft_core.workers.permissions import require_permission
 from syft_core.workers.requests import Ask, Process
 from syft_core.workers.store import Stored, lineage_of
 from syft_core.workers.transfer import hand_over
+
 
 class _Learner(NamedTuple):
     """An object before a backward pass, with its gradient, if it keeps one."""

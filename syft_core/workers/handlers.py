@@ -16,7 +16,6 @@ from syft_core.exceptions import InvalidTensorForRemoteGetError, OperationFailed
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.rules import build_rule, leaves, map_leaves
-from syft_core.location import Id, Peer
 from syft_core.messages import (
     Call,
     Describe,
@@ -33,8 +32,9 @@ from syft_core.messages import (
     Store,
     Tag,
 )
+from syft_core.peer import Id, Peer
 from syft_core.pointers.callable_pointer import ObjectWrapper
-from syft_core.pointers.object_pointer import ObjectPointer, new_id
+from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import allowed_users_of, restricted
@@ -102,10 +102,10 @@ def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Any:
 
 
 def _all_of(taken: list[Any]) -> Process:
-    values = []
-    for value in taken:
-        values.append((yield from value) if hasattr(value, "throw") else value)
-    return values
+    for place, value in enumerate(taken):
+        if hasattr(value, "throw"):
+            taken[place] = yield from value
+    return taken
 
 
 def _taken(worker: Worker, id: Id, entry: Stored, sender: Peer, reason: str) -> Any:

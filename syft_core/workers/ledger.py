@@ -9,7 +9,7 @@ from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syft_core.location import Id, Peer
+from syft_core.peer import Id, Peer
 from syft_core.pictures import form_of, html_table, text_table
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from syft_core.hook.forms import Form
-from syft_core.location import Id, Location, Party
+from syft_core.location import Location, Party
 from syft_core.messages import Describe, Message
+from syft_core.peer import Id
 from syft_core.workers.requests import drive
 from syft_core.workers.trace import record, traces
 from syft_core.workers.transfer import give_away, hand_over

@@ -67,5 +67,3 @@ def _sharing(worker: Worker, end: Any) -> list[Any]:
     ends = [found for entry in worker.object_store.entries() if (found := plain_end(entry.value)) is not None]
     memory = framework_of(end).memory_of(end)
     return [found for found in ends if framework_of(found).memory_of(found) == memory]
-
-

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from syft_core.exceptions import GetNotPermittedError, TagNotPermittedError
-from syft_core.location import Id, Peer
+from syft_core.peer import Id, Peer
 from syft_core.tensors.private import allowed_users_of
 from syft_core.workers.store import Stored
 
@@ -67,7 +67,7 @@ def require_right_to_tag(worker: Worker, stored: Stored, id: Id, sender: Peer) -
     Tags and descriptions are how others find an object and what they take it for, and anybody may point to what is
     published.
     """
-    if sender.id == worker.id or stored.holder == sender.id or stored.giver == sender:
+    if sender.id in (worker.id, stored.holder) or stored.giver == sender:
         return
     if stored.published or not stored.is_leased_to(sender.id):
         raise TagNotPermittedError.to(sender, id, str(worker.id))

@@ -49,7 +49,7 @@ def drive(process: Process) -> Any:
         while True:
             try:
                 answer = request.perform()
-            except Exception as error:  # noqa: BLE001  # whatever it is, the process decides what follows from it
+            except Exception as error:  # noqa: BLE001, PERF203  # the process decides what follows from it
                 request = process.throw(error)
             else:
                 request = process.send(answer)

@@ -15,8 +15,8 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, form, is_constant
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import build_rule, is_flat, leaves, map_leaves
-from syft_core.location import Id, Peer
 from syft_core.messages import Placed, Run
+from syft_core.peer import Id, Peer
 from syft_core.pointers.meeting import CHANGES_FIRST
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -88,7 +88,7 @@ def _keep_later(execution: Execution, process: Process) -> Process:
 
 
 def _run_elsewhere(execution: Execution) -> Process:
-    """Run an operation on pointers that are stored here: their worker runs it, and pointers to its results stay here."""
+    """Run an operation on pointers that are stored here: their worker runs it, and pointers to its results stay."""
     if not execution.is_readable:
         require_undisclosed(execution)
     outcome = yield Elsewhere(partial(_outcome, execution))
@@ -243,7 +243,9 @@ def form_of(value: Any) -> Form | None:
     known = None if plain is None else framework_of(plain).form_of(plain)
     if known is not None:
         return known
-    dtype, device = (None, None) if plain is not None else (getattr(value, "dtype", None), getattr(value, "device", None))
+    dtype, device = (
+        (None, None) if plain is not None else (getattr(value, "dtype", None), getattr(value, "device", None))
+    )
     place = bool(getattr(value, "requires_grad", False)), bool(getattr(value, "is_leaf", True))
     return form(getattr(value, "shape", None), None, dtype, device, *place)
 
@@ -259,4 +261,3 @@ def _require_facts(worker: Worker, op: str, parts: Any) -> None:
     """Refuse an answer that may be a value; which operations tell yes or no about values is in the op table."""
     if not all(map(is_constant, parts)):
         raise ValueRefusedError.of(op, str(worker.id))
-

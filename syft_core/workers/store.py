@@ -11,7 +11,7 @@ from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
 from syft_core.hook.chain import plain_below
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.location import Id, Peer
+from syft_core.peer import Id, Peer
 from syft_core.tensors.private import allowed_users_of
 
 MOST_SOURCES = 64

@@ -273,7 +273,7 @@ def _carries_data(message: Message) -> bool:
 
 def _form_there(location: Location, ids: Sequence[int | str]) -> str:
     """Return the forms of objects on a worker, where it can be seen from here."""
-    store = getattr(location.face, "object_store", ())
+    store: Any = getattr(location.face, "object_store", ())
     return _forms([store.entry(id).value for id in ids if id in store])
 
 

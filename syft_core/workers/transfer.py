@@ -10,8 +10,9 @@ from syft_core.hook.chain import end_of, is_chain
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, map_leaves
-from syft_core.location import Id, Party
+from syft_core.location import Party
 from syft_core.messages import Lease
+from syft_core.peer import Id
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import deserialize, serialize
@@ -97,10 +98,9 @@ def with_leases(value: Any, receiver: Id) -> Any:
 def lend_all(value: Any, receiver: Id) -> Process:
     """Do what ``with_leases`` does to an object, or to each of a list, as a part of a handler."""
     if type(value) is list:
-        lent = []
-        for item in value:
-            lent.append((yield from lend_all(item, receiver)))
-        return lent
+        for place, item in enumerate(value):
+            value[place] = yield from lend_all(item, receiver)
+        return value
     pointer = end_of(value)
     if not isinstance(pointer, ObjectPointer):
         return value

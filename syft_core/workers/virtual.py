@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from syft_core.exceptions import WorkerIdTakenError
-from syft_core.location import Id, Location, Party
+from syft_core.location import Location, Party
 from syft_core.messages import Batch, Message
+from syft_core.peer import Id
 from syft_core.workers import codecs as _codecs  # noqa: F401  # registers what may travel
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.local import LocalLocation
@@ -84,9 +85,7 @@ class VirtualWorker(BaseWorker):
                 raise WorkerIdTakenError.differs(id, name)
         return known
 
-    def __init__(
-        self, hook: Any = None, id: Id = 0, *args: Any, serialize: bool | None = None, **options: Any
-    ) -> None:
+    def __init__(self, hook: Any = None, id: Id = 0, *args: Any, serialize: bool | None = None, **options: Any) -> None:
         if "object_store" in self.__dict__:
             return
         self._serialize = BY_WIRE if serialize is None else serialize

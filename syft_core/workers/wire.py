@@ -19,8 +19,9 @@ from typing import Any, NamedTuple, NoReturn
 from syft_core.exceptions import WorkerError
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import attached_hooks
-from syft_core.location import Id, Location, Party
+from syft_core.location import Location, Party
 from syft_core.messages import Batch, Describe, Failure, Message, Release, Reply, Run
+from syft_core.peer import Id
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.results import from_named
 from syft_core.workers.trace import record, traces
@@ -245,7 +246,7 @@ def raise_error(error: Exception) -> NoReturn:
 
 def _error(failure: Failure, issued: list[Issued], number: int, worker: Id) -> Exception:
     """Return the exception that a failure describes, with notes on where it comes from."""
-    error = failure.error
+    error: Any = failure.error
     if not isinstance(error, Exception):
         error = WorkerError(f"cannot say what failed on worker {worker!r}: its answer is malformed; connect again")
     notes = [f"on worker {worker!r}:\n{failure.trace}"]
@@ -253,6 +254,4 @@ def _error(failure: Failure, issued: list[Issued], number: int, worker: Id) -> E
         origin = issued[failure.place]
         notes.insert(0, f"{origin.what} was issued by {origin.file}:{origin.line}")
     error.__notes__ = [*getattr(error, "__notes__", ()), *notes]
-    return error
-
-
+    return error  # type: ignore[no-any-return]  # an Exception, as was just made sure

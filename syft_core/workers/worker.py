@@ -13,10 +13,11 @@ from typing import Any
 from syft_core.exceptions import WorkerError, WorkerIdTakenError, WorkerNotFoundError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.hook import FrameworkHook, attached_hook
-from syft_core.location import Id, Location, Party, Peer
+from syft_core.location import Location, Party
 from syft_core.messages import Failure, Run
+from syft_core.peer import Id, Peer
 from syft_core.workers.ledger import Ledger
-from syft_core.workers.permissions import Policy, unless_private
+from syft_core.workers.permissions import Policy
 from syft_core.workers.store import ObjectStore
 
 MOST_SESSIONS = 4096
@@ -110,7 +111,7 @@ class Worker:
                 session.form_epoch += 1
 
     def note_gradient_change(self, message: Run, peer: Peer) -> None:
-        """The same for gradients."""
+        """Let clients know that gradients came or went, in the same way."""
         for id, session in self.sessions.items():
             if id != peer.id or message.count < 0:
                 session.gradient_epoch += 1
@@ -153,7 +154,7 @@ class Worker:
         Workers of this process that have no address of their own share the one that they are introduced to.
         """
         taken = self._known_workers.get(worker.id)
-        borrowed = isinstance(taken, Location) and taken.client is not self
+        borrowed = isinstance(taken, Location) and taken.client.id != self.id
         if taken is not None and taken is not worker and not borrowed:
             raise WorkerIdTakenError.by(worker.id, type(taken).__name__)
         self._known_workers[worker.id] = worker

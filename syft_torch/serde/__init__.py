@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from syft_core.serde import CodecTable, Context
+from syft_core.serde import CodecTable, Context, register_failure
 from syft_torch.serde import chain, module, names, script, strategy, tensor
 from syft_torch.serde.module import register_module
 from syft_torch.serde.names import Pair, Worker
@@ -38,6 +38,8 @@ def register_codecs(table: CodecTable) -> None:
     """Enter the codecs of this backend in ``table``."""
     for codec in CODECS:
         table.register(codec)
+    for error in (torch.linalg.LinAlgError, torch.OutOfMemoryError):
+        register_failure(error)
 
 
 def _serialize_tensor(worker: Worker, tensor: torch.Tensor) -> Any:

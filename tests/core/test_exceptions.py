@@ -203,7 +203,8 @@ TEXTS = {
     ),
     ("SendNotPermittedError", "claimed"): (
         ("ann", "me"),
-        "cannot send as 'ann': the sender is 'me', and a claimed user name is not authentication; leave `user` out, or set the `user` of "
+        "cannot send as 'ann': the sender is 'me', and a claimed user name is not authentication; "
+        "leave `user` out, or set the `user` of "
         "the local worker",
     ),
     ("InvalidTensorForRemoteGetError", "on"): (

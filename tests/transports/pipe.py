@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from syft_core.location import Peer
+from syft_core.peer import Peer
 from syft_core.testing.transport import equip
 from syft_core.workers.virtual import VirtualWorker
 from syft_core.workers.wire import WireLocation

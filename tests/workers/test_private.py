@@ -151,7 +151,8 @@ def test_nobody_else_gets_it(secret: Any, bob: Any, alice: Any) -> None:
 
 
 def test_claiming_to_be_an_allowed_user_is_refused(secret: Any) -> None:
-    with pytest.raises(GetNotPermittedError, match="the sender is known here as 'me', and a claimed user name is not authentication"):
+    known = "the sender is known here as 'me', and a claimed user name is not authentication"
+    with pytest.raises(GetNotPermittedError, match=known):
         secret.get(user="alice")
 
 
