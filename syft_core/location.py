@@ -83,6 +83,10 @@ class Location(ABC):
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
         """Return the forms of objects, or of an attribute of each; None for an attribute that is None."""
 
+    def peek(self, id: Id, attr: str | None = None) -> Any:
+        """Return a plain tensor itself to read its form off, where the worker is in this process; None otherwise."""
+        return None
+
     def note_alias(self, id: Id) -> None:
         """Note that there may be several pointers to an object here."""
         self.aliased.add(id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from syft_core.exceptions import SerdeError
@@ -62,10 +63,10 @@ class Run(Message):
     framework: str
     op: str
     args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    kwargs: dict[str, Any] | None
     result: int
-    modes: tuple[Any, ...] | None = None
-    """Grad mode, inference mode and default dtype of the caller; None within one process, where they are the same."""
+    modes: str | None = None
+    """The settings of the caller that change what it does; None within one process, where they are the same."""
     count: int = -1
     """How many tensors the caller knows the result to have; -1 when it must be told the result."""
 
@@ -261,44 +262,47 @@ COMMANDS: tuple[type[Message], ...] = (
 MESSAGES: tuple[type[Message], ...] = (*COMMANDS, Batch, Placed, Named, Failure, Reply)
 
 
-_KINDS: dict[str, type] = {"int": int, "str": str, "bool": bool, "dict[str, Any]": dict}
+Check = Callable[[Any], bool]
+_KINDS: dict[str, type] = {"int": int, "str": str, "bool": bool, "dict[str, Any]": dict, "None": type(None)}
 
 
-def _takes(annotation: str) -> Callable[[Any], bool]:
-    """Return a check for a part of a received message, made from the annotation of the field.
+def _takes(annotation: str) -> tuple[frozenset[type], Check | None]:
+    """Return the types that a part of a received message may have, and what else to check, made from its annotation.
 
-    >>> [_takes("int | str")(part) for part in (1, "x", True, None)]
-    [True, True, False, False]
-    >>> [_takes("tuple[int | str, ...] | None")(part) for part in ((1, "x"), (1, [2]), 1, None)]
-    [True, False, False, True]
+    >>> sorted(kind.__name__ for kind in _takes("int | str | None")[0])
+    ['NoneType', 'int', 'str']
+    >>> [_takes("tuple[int | str, ...]")[1](part) for part in ((1, "x"), (1, [2]), 1, None)]
+    [True, False, False, False]
     """
     if annotation == "Any":
-        return lambda _part: True
-    if annotation.endswith(" | None"):
-        given = _takes(annotation.removesuffix(" | None"))
-        return lambda part: part is None or given(part)
-    if annotation.startswith("tuple["):
-        item = _takes(annotation.removeprefix("tuple[").removesuffix(", ...]"))
-        return lambda part: type(part) is tuple and all(map(item, part))
-    kinds = [_KINDS[word] for word in annotation.split(" | ")]
-    return lambda part: type(part) in kinds
+        return frozenset(), lambda _part: True
+    if not annotation.startswith("tuple["):
+        return frozenset([_KINDS[word] for word in annotation.split(" | ")]), None
+    inner, _, rest = annotation.removeprefix("tuple[").partition(", ...]")
+    kinds, check = _takes(inner)
+    optional = frozenset([type(None)]) if rest else frozenset()
+    if check is not None:
+        return optional | {tuple}, None
+    return optional, lambda part: type(part) is tuple and kinds.issuperset(map(type, part))
 
 
 def _codec(kind: type[Message]) -> Codec:
     names = [field.name for field in fields(kind)]
-    takes = [_takes(str(field.type)) for field in fields(kind)]
+    checks = [_takes(str(field.type)) for field in fields(kind)]
+    values = attrgetter(*names) if len(names) > 1 else lambda message: (getattr(message, names[0]),)
 
     def simplify(message: Any, _context: Context) -> tuple[Any, ...]:
-        return tuple([getattr(message, name) for name in names])
+        return values(message)  # type: ignore[no-any-return]  # a tuple of the fields
 
     def detail(payload: list[Any], _context: Context) -> Message:
         if len(payload) != len(names):
             raise SerdeError(
                 f"cannot read a {kind.__name__}: it has other parts; install the same release at both ends"
             )
-        for name, part, check in zip(names, payload, takes, strict=True):
-            if not check(part):
-                raise SerdeError(f"cannot read a {kind.__name__}: its {name} has a wrong type (malformed message)")
+        for part, (kinds, check) in zip(payload, checks, strict=True):
+            if type(part) not in kinds and (check is None or not check(part)):
+                wrong = names[next(n for n, value in enumerate(payload) if value is part)]
+                raise SerdeError(f"cannot read a {kind.__name__}: its {wrong} has a wrong type (malformed message)")
         return kind(*payload)
 
     return Codec(kind, kind.code, simplify, detail)

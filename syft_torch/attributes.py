@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch.overrides import get_overridable_functions, resolve_name
 
-from syft_core.exceptions import OperationNotAllowedError
+from syft_core.exceptions import OperationNotAllowedError, SerdeError
 from syft_core.hook.attributes import (
     INPLACE_OPERATORS,
     SYNONYMS,
@@ -208,26 +208,29 @@ class TorchAttributes(FrameworkAttributes):
         """Say whether another tensor shows the storage of this one."""
         return tensor.layout is torch.strided and _users_of_storage(tensor) > _ONE_USER
 
-    def modes(self) -> tuple[Any, ...]:
+    def modes(self) -> str:
         """Return grad mode, inference mode, default dtype, and the dtype of autocast on CPUs if that is on."""
         autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
-        return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype(), autocast
+        modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype(), autocast
+        known = _modes.get(modes)
+        if known is None:
+            known = _modes[modes] = " ".join(map(str, modes))
+        return known
 
-    @contextlib.contextmanager
-    def under(self, modes: tuple[Any, ...], args: Any, kwargs: Any) -> Iterator[None]:
+    def under(self, modes: str, args: Any, kwargs: Any) -> contextlib.AbstractContextManager[None]:
         """Run a call with the grad mode, inference mode and autocast of another process.
 
         The default dtype is refused where it differs and may matter: torch has one for all threads of a process.
         """
-        grad, inference, dtype, autocast = modes
+        if modes == self.modes():
+            return contextlib.nullcontext()
+        try:
+            grad, inference, dtype, autocast = [_MODES[word] for word in modes.split(" ")]
+        except (KeyError, ValueError):
+            raise SerdeError("cannot read the modes of a command: they are not torch's (malformed message)") from None
         if dtype is not torch.get_default_dtype():
             _require_independent_of_default(dtype, args, kwargs)
-        with torch.inference_mode(inference), torch.set_grad_enabled(grad):
-            if autocast is None:
-                yield
-            else:
-                with torch.autocast("cpu", dtype=autocast):
-                    yield
+        return _set_modes(grad, inference, autocast)
 
     def form_of(self, tensor: Any) -> Form | None:
         """Return the form of a tensor of the common kind."""
@@ -399,6 +402,24 @@ def _has_dense_gradients(given: Any, shadows: Any, result: Any) -> bool:
     except Exception:  # noqa: BLE001  # without data torch may fail in any way
         return not made
     return all(gradient is None or gradient.layout is torch.strided for gradient in found)
+
+
+def _is_dtype(thing: object) -> bool:
+    return isinstance(thing, torch.dtype)
+
+
+_modes: dict[tuple[Any, ...], str] = {}
+_MODES = {str(word): word for word in (True, False, None, *filter(_is_dtype, vars(torch).values()))}
+
+
+@contextlib.contextmanager
+def _set_modes(grad: bool, inference: bool, autocast: Any) -> Iterator[None]:
+    with torch.inference_mode(inference), torch.set_grad_enabled(grad):
+        if autocast is None:
+            yield
+        else:
+            with torch.autocast("cpu", dtype=autocast):
+                yield
 
 
 _BACKWARD = ("tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")

@@ -112,4 +112,5 @@ def _is_exact_in_lists(tensor: Any) -> bool:
     Only plain, dense tensors have a known form; a layer on the worker may have rules that lists would go around.
     """
     pointer = tensor.child if isinstance(tensor, Wrapper) else None
-    return type(pointer) is PointerTensor and pointer.dtype in _EXACT_IN_LISTS and pointer.known_form is not None
+    form = pointer.known_form if type(pointer) is PointerTensor else None
+    return form is not None and form.dtype in _EXACT_IN_LISTS

@@ -294,11 +294,11 @@ class FrameworkAttributes:
         """Say whether another tensor may show the memory of a plain tensor."""
         return True
 
-    def modes(self) -> tuple[Any, ...]:
+    def modes(self) -> str | None:
         """Return the settings of the caller that change what an operation does, to be sent along with it."""
-        return ()
+        return None
 
-    def under(self, modes: tuple[Any, ...], args: Any, kwargs: Any) -> AbstractContextManager[Any]:
+    def under(self, modes: str, args: Any, kwargs: Any) -> AbstractContextManager[Any]:
         """Return a context in which the settings of another process hold for a call; refuse what cannot be set."""
         return nullcontext()
 

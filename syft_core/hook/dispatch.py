@@ -113,12 +113,16 @@ def _forward_below_head(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[
     result = dispatch(op, new_args, kwargs)
     if result is new_args[0]:
         return args[0]
+    if type(result) in wrapped_directly:
+        return plan.layer(result)
     wrapped = wrap_response(op.name, result, plan.layer, _NO_ATTRIBUTES)
     if is_flat(type(result)):
         return wrapped
     return _with_aliases(wrapped, result, (args, kwargs), (new_args, kwargs))
 
 
+wrapped_directly: set[type] = set()
+"""Types of results that a wrapper goes on without a plan, because each call must be quick."""
 _NO_ATTRIBUTES: Mapping[str, Any] = {}
 
 

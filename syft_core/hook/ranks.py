@@ -57,14 +57,15 @@ def _is_layer(cls: type) -> bool:
     return not is_mapped(cls) and resolve(forward_func, cls) not in (None, framework_tensor)
 
 
-_framework_types: dict[type, bool] = {}
+framework_types: dict[type, bool] = {}
+"""What is known of types that were met; ``is_framework_tensor`` fills it."""
 
 
 def is_framework_tensor(cls: type) -> bool:
     """Say whether instances of ``cls`` are plain tensors of a framework, which end a chain."""
-    known = _framework_types.get(cls)
+    known = framework_types.get(cls)
     if known is None:
-        known = _framework_types[cls] = resolve(forward_func, cls) is framework_tensor
+        known = framework_types[cls] = resolve(forward_func, cls) is framework_tensor
     return known
 
 
@@ -85,4 +86,4 @@ def is_numeric(value: Any) -> bool:
 def forget_ranks() -> None:
     """Drop what was concluded from the registries, because one of them has grown."""
     _ranks.clear()
-    _framework_types.clear()
+    framework_types.clear()

@@ -171,5 +171,22 @@ class ObjectPointer(Identified):
         return f"[{type(self).__name__} | {owner}:{self.id} -> {place}]"
 
 
+class Here:
+    """Stands in a received message for a pointer to an object of the worker that received it."""
+
+    __slots__ = ("_id_at_location", "point_to_attr")
+
+    def __init__(self, id: Id, attr: str | None) -> None:
+        self._id_at_location = id
+        self.point_to_attr = attr
+
+
+def id_here(leaf: object, worker: Id) -> Id | None:
+    """Return the id of the object of ``worker`` that a leaf of a message points to, or None."""
+    if type(leaf) is Here or (isinstance(leaf, ObjectPointer) and leaf._location.id == worker):
+        return leaf._id_at_location
+    return None
+
+
 new_id = ID_PROVIDER.pop
 """Returns an id for an object that a command is about to make; the next ones are free as well."""

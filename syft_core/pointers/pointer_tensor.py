@@ -10,6 +10,7 @@ from syft_core.exceptions import ObjectNotFoundError, ValueRefusedError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.chain import plain_below
+from syft_core.hook.dispatch import wrapped_directly
 from syft_core.hook.forms import Form, fact_of_form
 from syft_core.hook.rules import is_flat, map_leaves
 from syft_core.location import Location, Party
@@ -180,6 +181,8 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         """The form of the object, if it says all that matters and nobody has to be asked for it."""
         location = self._location
         if not location.predicts:
+            if (plain := location.peek(self._id_at_location, self.point_to_attr)) is not None:
+                return self.framework.form_of(plain)
             try:
                 (found,) = location.describe((self._id_at_location,), self.point_to_attr)
             except ObjectNotFoundError:
@@ -195,6 +198,8 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return whole._gradient if type(whole._gradient) is Form else None
 
     def _form(self, name: str) -> Any:
+        if (plain := self._location.peek(self._id_at_location, self.point_to_attr)) is not None and self.gone is None:
+            return getattr(plain, name, None)
         found = (self.known_form if self._location.predicts else None) or self._ask_form()
         return getattr(found, name, None)
 
@@ -243,6 +248,8 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         if self.gone is not None:
             self.require_alive()
         if not location.predicts:
+            if location.peek(self._id_at_location) is not None:
+                return location.peek(self._id_at_location, "grad") is not None
             return location.describe((self._id_at_location,), "grad")[0] is not None
         if self._gradient_seen != location.gradient_epoch:
             self._ask_gradients()
@@ -283,6 +290,9 @@ def _answer_here(op: Op, pointer: PointerTensor, args: tuple[Any, ...], kwargs: 
 
 def _fact(op: Op, pointer: PointerTensor, args: tuple[Any, ...]) -> Any:
     """Answer what a form tells; ask for the form if it is not known, and remember it."""
+    plain = pointer._location.peek(pointer._id_at_location, pointer.point_to_attr)
+    if plain is not None:
+        return op.run(plain, *args[1:])
     form = (pointer.known_form if pointer._location.predicts else None) or pointer._ask_form()
     if form is None:
         return _ELSEWHERE
@@ -368,6 +378,7 @@ def pointer_at(location: Location, id: Id, framework: FrameworkAttributes, owner
     return new
 
 
+wrapped_directly.add(PointerTensor)
 hook_args.register_type_rule({PointerTensor: hook_args.one})
 hook_args.register_forward_func({PointerTensor: hook_args.pointer_found})
 hook_args.register_backward_func({PointerTensor: lambda pointer, **_attributes: pointer})

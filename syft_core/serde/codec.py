@@ -61,7 +61,8 @@ class CodecTable(Mapping[type, Codec]):
     def __init__(self) -> None:
         self._by_type: Registry[type, Codec] = Registry("codecs", show=qualified)
         self._by_code: dict[int, Codec] = {}
-        self._resolved: dict[type, Codec] = {}
+        self.resolved: dict[type, Codec] = {}
+        """The codecs of types that were met; ``of`` fills it."""
         self.find = self._by_code.get
         """Return the codec with a wire code, or None."""
 
@@ -74,7 +75,7 @@ class CodecTable(Mapping[type, Codec]):
         self._by_type.register(codec.type, codec)
         self._by_code[codec.code] = codec
         # A new codec may be nearer to a class than the one found before.
-        self._resolved.clear()
+        self.resolved.clear()
 
     @property
     def by_code(self) -> Mapping[int, Codec]:
@@ -83,10 +84,10 @@ class CodecTable(Mapping[type, Codec]):
 
     def of(self, kind: type) -> Codec:
         """Return the codec of ``kind`` itself, or the nearest base class's that answers for subclasses."""
-        found = self._resolved.get(kind)
+        found = self.resolved.get(kind)
         if found is None:
             found = self._by_type.get(kind) or self._inherited(kind)
-            self._resolved[kind] = found
+            self.resolved[kind] = found
         return found
 
     def coded(self, code: object) -> Codec:

@@ -26,9 +26,8 @@ class Limits:
 
     def check_header(self, buffers: int, structure: int) -> None:
         """Refuse a message with too many buffers or too long a structure."""
-        if buffers > self.max_frames or structure > self.max_structure:
-            self.check("buffers", buffers, self.max_frames)
-            self.check("bytes of structure", structure, self.max_structure)
+        self.check("buffers", buffers, self.max_frames)
+        self.check("bytes of structure", structure, self.max_structure)
 
     def check(self, what: str, found: int, allowed: int) -> None:
         """Refuse ``found`` when it is more than ``allowed``."""
@@ -44,6 +43,7 @@ class Context:
     """The surroundings of one ``serialize`` or ``deserialize``, handed to every codec.
 
     - ``worker``: who sends or receives; a codec may ask it for ``id`` and ``serializer``, it may be None.
+    - ``receiver``: the id of the worker that a message goes to, if it is known: names of its own objects are shorter.
     - ``limits``: what a message may cost.
     - ``writable``: received arrays own writable memory; False gives views of the received bytes instead.
     - ``compression``: "none", "auto", "zlib" or "lz4"; only the writer looks at it.
@@ -52,6 +52,7 @@ class Context:
     """
 
     worker: Any = None
+    receiver: int | str | None = None
     limits: Limits = field(default_factory=Limits)
     writable: bool = True
     compression: str = "none"

@@ -68,7 +68,8 @@ def unpack_header(data: memoryview, limits: Limits) -> Header:
     magic, version, flags, reserved, crc, count, length = _WHOLE.unpack_from(data)
     if magic != MAGIC or version != VERSION or flags > COMPRESSED or reserved:
         raise _wrong_kind(magic, version)
-    limits.check_header(count, length)
+    if count > limits.max_frames or length > limits.max_structure:
+        limits.check_header(count, length)
     start = _START + 8 * count + (9 * (count + 1) if flags & COMPRESSED else 0)
     size = start + length
     if size > len(data):

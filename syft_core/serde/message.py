@@ -21,9 +21,10 @@ def frames(obj: Any, context: Context | None = None) -> list[Frame]:
     """
     chosen = DEFAULT if context is None else context
     structure, buffers = write_structure(obj, chosen, codecs)
-    chosen.limits.check_header(len(buffers), len(structure))
-    method = compression.choose(chosen.compression)
-    if method is not None:
+    limits = chosen.limits
+    if len(buffers) > limits.max_frames or len(structure) > limits.max_structure:
+        limits.check_header(len(buffers), len(structure))
+    if chosen.compression != "none" and (method := compression.choose(chosen.compression)) is not None:
         return _compressed(structure, buffers, method, sample=chosen.compression == "auto")
     return [pack_header(structure, [len(buffer) for buffer in buffers]), *buffers]
 
@@ -44,7 +45,7 @@ def from_frames(received: Sequence[Frame], context: Context | None = None, *, wr
     without a copy and must not be used for anything else; an immutable one is copied once. With ``writable=False``
     arrays are views of the frames.
     """
-    chosen = reading(context, writable)
+    chosen = context if writable is None and context is not None else reading(context, writable)
     if not received:
         raise SerdeError("cannot read a message without frames: the header is missing; send it again")
     data = as_bytes(received[0])

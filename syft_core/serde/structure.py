@@ -78,18 +78,20 @@ def read_structure(
         raise SerdeError(
             f"cannot read a message: its structure is not what serialize writes ({type(error).__name__}); send it again"
         ) from None
-    reader.finish()
+    if buffers:
+        reader.finish()
     return value
 
 
 class _Writer:
     """Turn one object into nested nodes, collecting its buffers."""
 
-    __slots__ = ("_codec_of", "_context", "_max_depth", "_nodes_left", "_shared", "buffers")
+    __slots__ = ("_codec_of", "_context", "_known", "_max_depth", "_nodes_left", "_shared", "buffers")
 
     def __init__(self, context: Context, table: CodecTable) -> None:
         self.buffers: list[memoryview] = []
         self._context = context
+        self._known = table.resolved.get
         self._codec_of = table.of
         # id -> (number, object); holding the object keeps its id from being given to another.
         self._shared: dict[int, tuple[int, Any]] = {}
@@ -102,7 +104,7 @@ class _Writer:
             return obj
         if kind is memoryview:
             return self._buffer(obj)
-        codec = self._codec_of(kind)
+        codec = self._known(kind) or self._codec_of(kind)
         if codec.shared:
             seen = self._shared.get(id(obj))
             if seen is not None:
@@ -112,7 +114,9 @@ class _Writer:
         if depth > self._max_depth or self._nodes_left < 0:
             raise self._too_much(depth)
         payload = codec.simplify(obj, self._context)
-        node = [x if type(x) in NATIVE else self.write(x, depth) for x in _sequence(payload, codec)]
+        if type(payload) is not tuple and type(payload) is not list:
+            raise _no_sequence(payload, codec)
+        node = [x if type(x) in NATIVE else self.write(x, depth) for x in payload]
         if codec.shared:
             self._shared[id(obj)] = len(self._shared), obj
         if len(node) > PART:
@@ -163,35 +167,27 @@ class _Reader:
         codec = self._find(code) or self._table.coded(code)
         payload = [self.read(x, depth) if type(x) is list else x for x in node]
         del payload[0]
-        return self._detail(codec, payload)
-
-    def finish(self) -> None:
-        """Refuse a message that carries more than its structure uses."""
-        left = sum(buffer is not None for buffer in self._buffers) if self._buffers else 0
-        if left:
-            raise SerdeError(f"cannot read a message: {left} of its buffers are not part of any object; send it again")
-
-    def _detail(self, codec: Codec, payload: list[Any]) -> Any:
         try:
             value = codec.detail(payload, self._context)
         except (SerdeError, RecursionError):
             raise
         except MALFORMED as error:
-            raise SerdeError(
-                f"cannot rebuild a {qualified(codec.type)}: its payload is not what its codec writes "
-                f"({type(error).__name__}); check that both ends have the same codec for wire code {codec.code}"
-            ) from (error if codec.code >= FIRST_USER_CODE else None)  # a framework's text may name values
+            raise _malformed(codec, error) from (error if codec.code >= FIRST_USER_CODE else None)
         if codec.shared:
             self._shared.append(value)
         return value
 
+    def finish(self) -> None:
+        """Refuse a message that carries more than its structure uses."""
+        left = sum(buffer is not None for buffer in self._buffers)
+        if left:
+            raise SerdeError(f"cannot read a message: {left} of its buffers are not part of any object; send it again")
+
     def _read_long(self, node: list[Any], depth: int) -> Any:
-        codec = self._table.coded(node[1])
-        parts = node[2:]
-        if not all(type(part) is list for part in parts):
-            raise SerdeError("cannot read a long node: it has a part that is no array; send it again")
-        payload = [self.read(x, depth) if type(x) is list else x for part in parts for x in part]
-        return self._detail(codec, payload)
+        code, parts = node[1], node[2:]
+        if type(code) is not int or code <= LONG or not all(type(part) is list for part in parts):
+            raise SerdeError("cannot read a long node: its code or one of its parts is malformed; send it again")
+        return self.read([code, *[x for part in parts for x in part]], depth - 1)
 
     def _resolve(self, node: list[Any]) -> Any:
         code, number = node
@@ -214,10 +210,16 @@ class _Reader:
         )
 
 
-def _sequence(payload: Sequence[Any], codec: Codec) -> Sequence[Any]:
-    if type(payload) is tuple or type(payload) is list:
-        return payload
-    raise SerdeError(
+def _malformed(codec: Codec, error: Exception) -> SerdeError:
+    """Return the error for a payload that a codec does not understand; a framework's own text may name values."""
+    return SerdeError(
+        f"cannot rebuild a {qualified(codec.type)}: its payload is not what its codec writes "
+        f"({type(error).__name__}); check that both ends have the same codec for wire code {codec.code}"
+    )
+
+
+def _no_sequence(payload: object, codec: Codec) -> SerdeError:
+    return SerdeError(
         f"cannot serialize a {qualified(codec.type)}: its simplify returned a {type(payload).__name__}; "
         f"return a tuple of values that can travel"
     )

@@ -78,6 +78,7 @@ class BaseWorker(Worker):
         self.message_pending_time = message_pending_time
         self.msg_history: list[Message] = []
         self._ids = IdProvider()
+        self._context = Context(worker=self)
         if auto_add and hook is not None and getattr(hook, "local_worker", None) is not None:
             hook.local_worker.add_worker(self)
         if data:
@@ -92,7 +93,7 @@ class BaseWorker(Worker):
     def handle(self, message: Message, sender: Peer) -> Any:
         """Do what a message asks for; return the answer, or a process that needs other parties on its way to it."""
         if self.dropped:
-            self.collect_garbage()
+            self.object_store.release(self.dropped)
         self.stats.messages += 1
         if self.message_pending_time:
             time.sleep(self.message_pending_time)
@@ -134,7 +135,7 @@ class BaseWorker(Worker):
         number, asks, value, failure = -1, True, None, session.failed
         try:
             self.stats.bytes_in += sum(map(len, received))
-            batch = from_frames(received, Context(worker=self))
+            batch = from_frames(received, self._context)
             if type(batch) is not Batch:
                 raise SerdeError(f"cannot take a {type(batch).__name__}: workers take batches (malformed message)")
             number, asks = batch.number, batch.asks
@@ -181,10 +182,10 @@ class BaseWorker(Worker):
     def _reply(self, reply: Reply) -> list[bytes]:
         """Return a reply as bytes of its own, which nothing that happens later can change."""
         try:
-            sent = frames(reply, Context(worker=self))
+            sent = frames(reply, self._context)
         except Exception as error:  # noqa: BLE001  # what cannot be written is a failure as well
             reply = Reply(reply.number, None, _failure(error, reply.number, 0), reply.form_epoch, reply.gradient_epoch)
-            sent = frames(reply, Context(worker=self))
+            sent = frames(reply, self._context)
         owned = [frame if type(frame) is bytes else bytes(frame) for frame in sent]
         self.stats.bytes_out += sum(map(len, owned))
         return owned
@@ -331,7 +332,7 @@ def _cause(command: Any, error: Exception, session: Session) -> Failure | None:
     """Return the failure of the command that should have made an object which is missing now."""
     if not (session.poisoned and isinstance(error, ObjectNotFoundError)):
         return None
-    named: list[Any] = [leaf._id_at_location for leaf in leaves(_arguments(command)) if isinstance(leaf, ObjectPointer)]
+    named: list[Any] = [getattr(leaf, "_id_at_location", None) for leaf in leaves(_arguments(command))]
     named += [getattr(command, "id", None), *getattr(command, "ids", ())]
     return next((session.poisoned[id] for id in named if id in session.poisoned), None)
 

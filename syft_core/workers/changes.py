@@ -13,7 +13,7 @@ from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.rules import leaves
 from syft_core.pointers.meeting import CHANGES_FIRST
-from syft_core.pointers.object_pointer import ObjectPointer
+from syft_core.pointers.object_pointer import id_here
 from syft_core.workers.execution import Execution
 from syft_core.workers.memory import Compute, memory_of
 from syft_core.workers.permissions import unless_private
@@ -61,7 +61,7 @@ def run_noting(execution: Execution, compute: Compute) -> Any:
             # Statistics may change to what they were: to tell that apart would tell what they are.
             if copy is not None and (training or not (copy == plain_end(parent.value)).all()):
                 change(worker, parent, lineage)
-        changes = op.inplace or op.operation in CHANGES_FIRST or message.kwargs.get("out") is not None
+        changes = op.inplace or op.operation in CHANGES_FIRST or execution.kwargs.get("out") is not None
         if started and changes:
             note_changes(execution, lineage)
     return result
@@ -79,7 +79,7 @@ def run_marking(execution: Execution, lineage: Lineage, compute: Compute) -> Any
     before = [_version(parent.value) for parent in parents]
     result = compute()
     changed = [parent for parent, old in zip(parents, before, strict=True) if _version(parent.value) != old]
-    if op.inplace or op.operation in CHANGES_FIRST or message.kwargs.get("out") is not None:
+    if op.inplace or op.operation in CHANGES_FIRST or execution.kwargs.get("out") is not None:
         changed += _targets(execution)
     for entry in changed:
         change(worker, entry, lineage)
@@ -90,13 +90,10 @@ def run_marking(execution: Execution, lineage: Lineage, compute: Compute) -> Any
 def _targets(execution: Execution) -> list[Stored]:
     """Return the objects that an operation changes."""
     worker, op, message, parents = execution.worker, execution.op, execution.message, execution.parents
-    if message.kwargs.get("out") is not None:
-        return [
-            worker.object_store.entry(leaf._id_at_location)
-            for leaf in leaves(message.kwargs["out"])
-            if isinstance(leaf, ObjectPointer)
-        ]
-    if message.args and isinstance(message.args[0], ObjectPointer) and op.operation not in CHANGES_SEVERAL:
+    if execution.kwargs.get("out") is not None:
+        given = [id_here(leaf, worker.id) for leaf in leaves((message.kwargs or {})["out"])]
+        return [worker.object_store.entry(id) for id in given if id is not None]
+    if message.args and id_here(message.args[0], worker.id) is not None and op.operation not in CHANGES_SEVERAL:
         return parents[:1]
     return parents  # Among others lists of tensors, of which an optimizer's step changes several.
 

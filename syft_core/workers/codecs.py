@@ -7,13 +7,16 @@ from typing import Any
 from syft_core.exceptions import SerdeError
 from syft_core.location import Party
 from syft_core.pointers.multi_pointer import MultiPointerTensor
+from syft_core.pointers.object_pointer import Here
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 from syft_core.serde import Codec, Context, codecs
 
 
-def _simplify_pointer(pointer: PointerTensor, _context: Context) -> tuple[Any, ...]:
+def _simplify_pointer(pointer: PointerTensor, context: Context) -> tuple[Any, ...]:
     if pointer.gone is not None or pointer.whole is not None:
         pointer.require_alive()
+    if pointer._location.id == context.receiver and not pointer.travels_with_lease:
+        return pointer._id_at_location, pointer.point_to_attr
     return (
         pointer._location.id,
         pointer._id_at_location,
@@ -23,11 +26,16 @@ def _simplify_pointer(pointer: PointerTensor, _context: Context) -> tuple[Any, .
     )
 
 
-def _detail_pointer(payload: list[Any], context: Context) -> PointerTensor:
+def _detail_pointer(payload: list[Any], context: Context) -> PointerTensor | Here:
+    if len(payload) == 2:
+        id, attr = payload
+        if type(id) not in _IDS or (attr is not None and type(attr) is not str):
+            raise SerdeError("cannot rebuild a pointer: one of its parts has a wrong type (malformed message)")
+        return Here(id, attr)
     location, id, attr, framework, leased = payload
-    if type(leased) is not bool or not isinstance(attr, str | None) or type(id) not in (int, str):
+    if type(leased) is not bool or not isinstance(attr, str | None) or type(id) not in _IDS:
         raise SerdeError("cannot rebuild a pointer: one of its parts has a wrong type (malformed message)")
-    if type(location) not in (int, str) or type(framework) is not str:
+    if type(location) not in _IDS or type(framework) is not str:
         raise SerdeError("cannot rebuild a pointer: one of its parts has a wrong type (malformed message)")
     party = _receiver(context)
     pointer = pointer_at(party.location_of(location), id, party.attributes_of(framework), party)
@@ -35,6 +43,9 @@ def _detail_pointer(payload: list[Any], context: Context) -> PointerTensor:
     if leased:
         pointer._location.note_alias(id)
     return pointer
+
+
+_IDS = (int, str)
 
 
 def _simplify_several(several: MultiPointerTensor, _context: Context) -> tuple[Any, ...]:

@@ -185,7 +185,7 @@ def _send_on(worker: Worker, message: SendOn, sender: Peer, entry: Stored) -> Pr
     _let_go(worker, message.id, sender, destination.id, "sent on")
     framework, id = framework_of(entry.value), new_id()
     yield Ask(destination, Store(id, restricted(entry.value, entry.access)))
-    entry.value = framework.wrapper(PointerTensor(destination, id, framework, owner=worker))
+    entry.hold(framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
     own(worker, entry.value, message.id)
 
 
@@ -199,7 +199,7 @@ def get_back(worker: Worker, message: GetBack, sender: Peer) -> Process:
         value = yield Elsewhere(pointer.get)
     except OperationFailedError:
         value = yield Elsewhere(partial(zeros_for_nobody, pointer))
-    entry.value = value
+    entry.hold(value)
     own(worker, entry.value, message.id)
     fetched = Stored(entry.value, worker.id)
     fetched.access, fetched.sources = allowed_users_of(entry.value), entry.sources

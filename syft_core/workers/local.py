@@ -36,7 +36,14 @@ class LocalLocation(Location):
 
     def ask(self, message: Message) -> Any:
         """Execute a message and return the answer."""
-        return record(self, message, self._execute) if traces else self._execute(message)
+        if traces:
+            return record(self, message, self._execute)
+        worker, client = self.worker, self.client
+        if message.gives or message.returns_objects:
+            return self._execute(message)
+        with worker.lock:
+            reply = worker.handle(message, client.peer)
+        return drive(worker.step(reply)) if type(reply) is GeneratorType else reply
 
     tell = ask
 
@@ -51,6 +58,16 @@ class LocalLocation(Location):
         """Look at the objects themselves."""
         with self.worker.lock:
             return self.worker.describe(Describe(tuple(ids), attr), self.client.peer)
+
+    def peek(self, id: Id, attr: str | None = None) -> Any:
+        """Return a plain tensor itself, or its gradient or data."""
+        entry = self.worker.object_store.get(id)
+        if entry is None or not entry.is_plain:
+            return None
+        if attr is None:
+            return entry.value
+        with self.worker.lock:  # A backward pass of another thread may be about to replace it.
+            return getattr(entry.value, attr)
 
     def _execute(self, message: Message) -> Any:
         worker, client = self.worker, self.client

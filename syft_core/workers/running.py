@@ -11,14 +11,16 @@ from typing import Any
 from syft_core.exceptions import ValueRefusedError
 from syft_core.hook.attributes import words
 from syft_core.hook.chain import end_of, plain_below
-from syft_core.hook.dispatch import framework_of
+from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.forms import Form, form, is_constant
 from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.hook import FrameworkHook
+from syft_core.hook.ranks import framework_types
 from syft_core.hook.rules import build_rule, is_flat, leaves, map_leaves
 from syft_core.messages import Placed, Run
 from syft_core.peer import Id, Peer
 from syft_core.pointers.meeting import CHANGES_FIRST
-from syft_core.pointers.object_pointer import ObjectPointer
+from syft_core.pointers.object_pointer import Here, ObjectPointer, id_here
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import allowed_users_of
 from syft_core.workers.changes import CHANGES_SOME, note_changes, run_noting
@@ -29,7 +31,7 @@ from syft_core.workers.gradients import run_backward
 from syft_core.workers.memory import BEYOND, UNSET, within, zeroed
 from syft_core.workers.permissions import unless_private
 from syft_core.workers.requests import Elsewhere, Process
-from syft_core.workers.store import Lineage, Stored
+from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.worker import Worker
 
 CAME_ALONG = frozenset({"what came along"})
@@ -50,19 +52,29 @@ WATCHED = (
 
 def run(worker: Worker, message: Run, sender: Peer) -> Any:
     """Run an operation on stored objects, and keep the tensors of its result."""
-    op = worker.attributes_of(message.framework).command(message.op)
+    attached = FrameworkHook._attached.get(message.framework)
+    op = None if attached is None else attached.first.attributes.ops.by_name.get(message.op)
+    if op is None:
+        op = worker.attributes_of(message.framework).command(message.op)
     if op.reveals:
         raise ValueRefusedError.of(op.name, str(worker.id))
     if op.local or (op.spelling == "getter" and op.attr in READABLE):
         raise ValueRefusedError.only_local(op.name, str(worker.id))
     parents: list[Stored] = []
-    args, kwargs = resolve(worker, message.args, parents), message.kwargs
+    args, kwargs = resolve(worker, message.args, parents), message.kwargs or {}
     if kwargs:
         kwargs = dict(zip(kwargs, resolve(worker, tuple(kwargs.values()), parents), strict=True))
     worker.stats.operations += 1
+    if message.modes is None and not kwargs and not op.inplace and op.operation not in WATCHED:
+        lineage = lineage_of(parents)
+        if lineage[0] is None and worker.policy is unless_private and all([parent.is_plain for parent in parents]):
+            result = dispatch(op, args, kwargs)  # the common operation: it only makes results, of nothing private
+            if framework_types.get(type(result)):
+                return keep(worker, result, message.result, sender, lineage)
+            return keep_results(worker, op.name, result, message.result, sender, lineage)
     execution = Execution(worker, op, message, sender, args, kwargs, parents)
     for parent in parents:
-        if not is_framework_tensor(type(parent.value)) and isinstance(end_of(parent.value), ObjectPointer):
+        if not parent.is_plain and isinstance(end_of(parent.value), ObjectPointer):
             return _run_elsewhere(execution)
     return _run_here(execution)
 
@@ -145,8 +157,8 @@ def _note_autograd(execution: Execution) -> None:
     """Note that an object may get gradients from now on, or that something about it was set."""
     worker, message = execution.worker, execution.message
     for arg in message.args:  # A gradient that is set is among them: a backward pass may add to it.
-        if isinstance(arg, ObjectPointer):
-            worker.object_store.learning[arg._id_at_location] = worker.object_store.entry(arg._id_at_location)
+        if (id := id_here(arg, worker.id)) is not None:
+            worker.object_store.learning[id] = worker.object_store.entry(id)
     if execution.op.spelling == "setter":
         worker.note_gradient_change(message, execution.peer)
         if execution.op.operation != "grad":
@@ -161,7 +173,7 @@ def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored]) -> tuple
     values = []
     for arg in args:
         cls = type(arg)
-        if cls is PointerTensor and arg._location.id == worker.id:
+        if cls is Here or (cls is PointerTensor and arg._location.id == worker.id):
             entry = worker.object_store.entry(arg._id_at_location)
             parents.append(entry)
             values.append(entry.value if arg.point_to_attr is None else attribute(entry.value, arg.point_to_attr))
@@ -176,8 +188,8 @@ _NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
 def _resolved(worker: Worker, parents: list[Stored], leaf: Any) -> Any:
-    if isinstance(leaf, ObjectPointer) and leaf._location.id == worker.id:
-        entry = worker.object_store.entry(leaf._id_at_location)
+    if (id := id_here(leaf, worker.id)) is not None:
+        entry = worker.object_store.entry(id)
         parents.append(entry)
         return attribute(entry.value, leaf.point_to_attr)
     if getattr(leaf, "child", None) is not None:  # A chain that came along may restrict what is computed from it.

@@ -55,10 +55,18 @@ class Stored:
     tags: frozenset[str] = NOTHING
     description: str | None = None
 
+    is_plain = False
+    """Whether it is a plain tensor, and not a chain or anything else."""
+
     def __init__(self, value: Any, holder: Any) -> None:
         self.value = value
         self.holder = holder
         """The id of the worker for which it was stored or computed."""
+
+    def hold(self, value: Any) -> None:
+        """Hold another value from now on."""
+        self.value = value
+        self.is_plain = is_framework_tensor(type(value))
 
     @property
     def pointers(self) -> int:
@@ -111,6 +119,8 @@ class ObjectStore:
     def __init__(self, owner_id: Any) -> None:
         self._owner_id = owner_id
         self._entries: dict[Id, Stored] = {}
+        self.get = self._entries.get
+        """Return what is kept under an id, or None."""
         self._tagged: dict[str, set[Id]] = {}
         self._ended: OrderedDict[Id, str] = OrderedDict()
         self._released: deque[tuple[Id, float]] = deque(maxlen=MOST_REMEMBERED)
@@ -126,7 +136,8 @@ class ObjectStore:
             entry.access = allowed_users_of(entry.value)
         self._entries[id] = entry
         value = entry.value
-        if not is_framework_tensor(type(value)) or getattr(value, "requires_grad", False):
+        entry.is_plain = is_framework_tensor(type(value))
+        if not entry.is_plain or getattr(value, "requires_grad", False):
             self.learning[id] = entry
         if entry.tags:
             self._index(id, entry.tags)

@@ -54,6 +54,7 @@ class WireLocation(Location):
         self.bytes_moved = 0
         self.waits = 0
         """How often a caller had to wait for a reply."""
+        self._context = Context(worker=client, receiver=id)
         self._lock = threading.RLock()
         self._told: list[Message] = []
         self._issued: list[Issued] = []
@@ -154,25 +155,26 @@ class WireLocation(Location):
         return (Release(tuple(gone)),) if gone else ()
 
     def _encode(self, batch: Batch) -> Sequence[Any]:
-        sent = frames(batch, Context(worker=self.client))
+        sent = frames(batch, self._context)
         self.bytes_moved += sum(map(len, sent))
         return sent
 
     def _decode(self, received: Sequence[Any], number: int, issued: list[Issued]) -> Any:
         """Return the value of a reply; learn from it what others have changed, and keep the first failure."""
         self.bytes_moved += sum(map(len, received))
-        reply = from_frames(received, Context(worker=self.client))
+        reply = from_frames(received, self._context)
         if type(reply) is not Reply or reply.number not in (number, -1) or type(reply.failure) not in _FAILED:
             raise WorkerError(f"cannot understand worker {self.id!r}: it answered out of turn; connect again")
-        form_epoch, gradient_epoch = self._theirs
-        if reply.form_epoch != form_epoch:
-            self.forget_forms()
-        if reply.gradient_epoch != gradient_epoch:
-            self.forget_gradients()
-        self._theirs = (reply.form_epoch, reply.gradient_epoch)
+        if self._theirs != (reply.form_epoch, reply.gradient_epoch):
+            form_epoch, gradient_epoch = self._theirs
+            if reply.form_epoch != form_epoch:
+                self.forget_forms()
+            if reply.gradient_epoch != gradient_epoch:
+                self.forget_gradients()
+            self._theirs = (reply.form_epoch, reply.gradient_epoch)
         if reply.failure is not None and not self._errors:
             self._errors.append(_error(reply.failure, issued, number, self.id))
-        return from_named(reply.value, self.client)
+        return None if reply.value is None else from_named(reply.value, self.client)
 
     def push(self) -> None:
         """Send what waits to be sent, unless another thread is busy here."""
