@@ -263,6 +263,7 @@ MESSAGES: tuple[type[Message], ...] = (*COMMANDS, Batch, Placed, Named, Failure,
 
 
 Check = Callable[[Any], bool]
+ANYTHING: frozenset[type] = frozenset([object])
 _KINDS: dict[str, type] = {"int": int, "str": str, "bool": bool, "dict[str, Any]": dict, "None": type(None)}
 
 
@@ -275,13 +276,13 @@ def _takes(annotation: str) -> tuple[frozenset[type], Check | None]:
     [True, False, False, False]
     """
     if annotation == "Any":
-        return frozenset(), lambda _part: True
+        return ANYTHING, None
     if not annotation.startswith("tuple["):
         return frozenset([_KINDS[word] for word in annotation.split(" | ")]), None
     inner, _, rest = annotation.removeprefix("tuple[").partition(", ...]")
-    kinds, check = _takes(inner)
+    kinds, _ = _takes(inner)
     optional = frozenset([type(None)]) if rest else frozenset()
-    if check is not None:
+    if kinds is ANYTHING:
         return optional | {tuple}, None
     return optional, lambda part: type(part) is tuple and kinds.issuperset(map(type, part))
 
@@ -292,7 +293,7 @@ def _codec(kind: type[Message]) -> Codec:
     values = attrgetter(*names) if len(names) > 1 else lambda message: (getattr(message, names[0]),)
 
     def simplify(message: Any, _context: Context) -> tuple[Any, ...]:
-        return values(message)  # type: ignore[no-any-return]  # a tuple of the fields
+        return values(message)
 
     def detail(payload: list[Any], _context: Context) -> Message:
         if len(payload) != len(names):
@@ -300,7 +301,7 @@ def _codec(kind: type[Message]) -> Codec:
                 f"cannot read a {kind.__name__}: it has other parts; install the same release at both ends"
             )
         for part, (kinds, check) in zip(payload, checks, strict=True):
-            if type(part) not in kinds and (check is None or not check(part)):
+            if kinds is not ANYTHING and type(part) not in kinds and (check is None or not check(part)):
                 wrong = names[next(n for n, value in enumerate(payload) if value is part)]
                 raise SerdeError(f"cannot read a {kind.__name__}: its {wrong} has a wrong type (malformed message)")
         return kind(*payload)
@@ -308,8 +309,21 @@ def _codec(kind: type[Message]) -> Codec:
     return Codec(kind, kind.code, simplify, detail)
 
 
+def _simplify_batch(batch: Batch, _context: Context) -> tuple[Any, ...]:
+    return batch.number, batch.asks, *batch.commands
+
+
+def _detail_batch(payload: list[Any], _context: Context) -> Batch:
+    number, asks, *commands = payload
+    if type(number) is not int or type(asks) is not bool:
+        raise SerdeError("cannot read a Batch: its number or its flag has a wrong type (malformed message)")
+    return Batch(number, tuple(commands), asks)
+
+
 for _kind in MESSAGES:
-    codecs.register(_codec(_kind))
+    if _kind is not Batch:
+        codecs.register(_codec(_kind))
+codecs.register(Codec(Batch, Batch.code, _simplify_batch, _detail_batch))
 
 
 def _simplify_form(known: Form, _context: Context) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -24,7 +25,7 @@ from syft_core.hook.attributes import (
     words,
 )
 from syft_core.hook.chain import end_of
-from syft_core.hook.forms import Form, Inferred, form
+from syft_core.hook.forms import LIMIT, Form, Inferred, form
 from syft_core.hook.rules import leaves, map_leaves
 from syft_torch.aten import ATEN
 from syft_torch.numeric import NumericWrapper
@@ -244,9 +245,18 @@ class TorchAttributes(FrameworkAttributes):
             return None
         return form(tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad)
 
+    def warm_up(self) -> None:
+        """Prepare the meta device."""
+        _meta_device.prepare().join()
+
     def state(self) -> Any:
         """Return grad mode, which is off in inference mode, and default dtype; autocast has rules for each device."""
-        return None if _is_autocast() else (torch.is_grad_enabled(), torch.get_default_dtype())
+        if not _meta_device.is_ready:
+            _meta_device.prepare()
+            return None
+        if _is_autocast():
+            return None
+        return torch.is_grad_enabled(), torch.get_default_dtype()
 
     def infer(self, op: Op, args: Any, kwargs: Any) -> Inferred | None:
         """Run ``op`` on the meta device, where tensors have forms and no values."""
@@ -272,10 +282,13 @@ class TorchAttributes(FrameworkAttributes):
 
     def form_of_gradient(self, known: Form) -> Form | None:
         """Return the form of a dense gradient, which has the strides of its tensor if that has no gaps."""
-        shadow = _shadow(known).detach()
-        if not shadow.is_contiguous() and not torch._prims_common.is_non_overlapping_and_dense(shadow):
-            return None
-        return form(known.shape, known.strides, known.dtype, known.device)
+        if known not in _forms_of_gradients:
+            if len(_forms_of_gradients) >= LIMIT:
+                _forms_of_gradients.clear()
+            shadow = _shadow(known).detach()
+            dense = shadow.is_contiguous() or torch._prims_common.is_non_overlapping_and_dense(shadow)
+            _forms_of_gradients[known] = form(known.shape, known.strides, known.dtype, known.device) if dense else None
+        return _forms_of_gradients[known]
 
     def differentiated(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
         """Return the tensors that a backward pass starts from, its ``inputs``, and whether it makes no graph."""
@@ -404,6 +417,29 @@ def _has_dense_gradients(given: Any, shadows: Any, result: Any) -> bool:
     return all(gradient is None or gradient.layout is torch.strided for gradient in found)
 
 
+class MetaDevice:
+    """Torch's meta device, which is ready only after torch has imported some eight hundred modules."""
+
+    def __init__(self) -> None:
+        self.is_ready = False
+        self._thread: threading.Thread | None = None
+
+    def prepare(self) -> threading.Thread:
+        """Let a thread make the device ready, and return that thread."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._use, name="prepare the meta device")
+            self._thread.start()
+        return self._thread
+
+    def _use(self) -> None:
+        shadow = torch.empty(1, device="meta")
+        shadow.add(shadow)
+        self.is_ready = True
+
+
+_meta_device = MetaDevice()
+
+
 def _is_dtype(thing: object) -> bool:
     return isinstance(thing, torch.dtype)
 
@@ -422,6 +458,7 @@ def _set_modes(grad: bool, inference: bool, autocast: Any) -> Iterator[None]:
                 yield
 
 
+_forms_of_gradients: dict[Form, Form | None] = {}
 _BACKWARD = ("tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
 _BACKWARD_METHOD = ("tensors", "gradient", "retain_graph", "create_graph", "inputs")
 """The arguments of ``torch.autograd.backward`` and of ``Tensor.backward``, in their order."""

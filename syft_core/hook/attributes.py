@@ -310,6 +310,9 @@ class FrameworkAttributes:
         """Return the form that a copy has which another worker keeps, or None where that is not certain."""
         return None
 
+    def warm_up(self) -> None:
+        """Prepare whatever ``infer`` needs, and wait for it."""
+
     def state(self) -> Any:
         """Return what besides the arguments decides the form of a result, or None when that cannot be said."""
         return None

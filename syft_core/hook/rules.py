@@ -99,7 +99,7 @@ def is_flat(cls: type) -> bool:
 def map_leaves(f: Callable[[Any], Any], obj: Any) -> Any:
     """Apply ``f`` to everything in ``obj`` that is not itself a list, tuple, dict or slice."""
     cls = type(obj)
-    if is_flat(cls):
+    if _flatness.get(cls) or (cls not in _flatness and is_flat(cls)):
         return f(obj)
     if cls is dict:
         return {key: map_leaves(f, value) for key, value in obj.items()}
@@ -109,7 +109,7 @@ def map_leaves(f: Callable[[Any], Any], obj: Any) -> Any:
         twin = copy.copy(obj)
         twin.update({key: map_leaves(f, value) for key, value in obj.items()})
         return twin
-    return rebuild(cls, [map_leaves(f, item) for item in obj])
+    return rebuild(cls, [f(item) if _flatness.get(type(item)) else map_leaves(f, item) for item in obj])
 
 
 def leaves(obj: Any) -> list[Any]:
@@ -121,26 +121,29 @@ def leaves(obj: Any) -> list[Any]:
 
 def _collect(obj: Any, found: list[Any]) -> None:
     cls = type(obj)
-    if is_flat(cls):
+    if _flatness.get(cls) or (cls not in _flatness and is_flat(cls)):
         found.append(obj)
     elif cls is slice:
         found += (obj.start, obj.stop, obj.step)
     else:
         for item in obj.values() if issubclass(cls, dict) else obj:
-            _collect(item, found)
+            if _flatness.get(type(item)):  # most often, and known
+                found.append(item)
+            else:
+                _collect(item, found)
 
 
 def signature(obj: Any) -> Any:
     """Describe nesting, arity and the type of every slot, hashable."""
     cls = type(obj)
-    if is_flat(cls):
+    if _flatness.get(cls) or (cls not in _flatness and is_flat(cls)):
         return cls
     if cls is slice:
         return (slice, type(obj.start), type(obj.stop), type(obj.step))
     if issubclass(cls, dict):
         return (cls, *[(key, signature(value)) for key, value in obj.items()])
     types = tuple(map(type, obj))
-    return (cls, types if all(map(is_flat, types)) else tuple([signature(item) for item in obj]))
+    return (cls, types if all(map(_flatness.get, types)) else tuple([signature(item) for item in obj]))
 
 
 type_rule.update({list: _list_rule, tuple: _tuple_rule, slice: _slice_rule, dict: one, type(None): zero})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 from syft_core.exceptions import AlreadyRetrievedError
@@ -171,14 +172,11 @@ class ObjectPointer(Identified):
         return f"[{type(self).__name__} | {owner}:{self.id} -> {place}]"
 
 
-class Here:
+class Here(SimpleNamespace):
     """Stands in a received message for a pointer to an object of the worker that received it."""
 
-    __slots__ = ("_id_at_location", "point_to_attr")
-
-    def __init__(self, id: Id, attr: str | None) -> None:
-        self._id_at_location = id
-        self.point_to_attr = attr
+    _id_at_location: Id
+    point_to_attr: str | None
 
 
 def id_here(leaf: object, worker: Id) -> Id | None:

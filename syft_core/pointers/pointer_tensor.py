@@ -44,6 +44,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     """What the object was computed from, if it is inside a graph; see ``pointers/prediction.py``."""
     _origin: tuple[Any, ...] | None = None
     """For a copy that gives its gradient back, the history of what it was copied from."""
+    whole: PointerTensor | None = None
     _together: Sequence[weakref.ref[PointerTensor]] = ()
     """The pointers to tensors that were sent with this one, as parts of a module."""
 
@@ -77,7 +78,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         if special and (answer := _answer_here(op, pointer, args, kwargs)) is not _ELSEWHERE:
             return answer
         sent, sent_kwargs = (args, kwargs) if not plain else with_copies(op, pointer, args, kwargs)
-        message = Run(framework.ALIAS, op.name, sent, sent_kwargs, new_id())
+        message = Run(framework.ALIAS, op.name, sent, sent_kwargs or None, new_id())
         if location.predicts:
             result, plain = prediction.run(cls, op, pointer, message, args, kwargs)
             if result is None:
@@ -179,23 +180,25 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     @property
     def known_form(self) -> Form | None:
         """The form of the object, if it says all that matters and nobody has to be asked for it."""
-        location = self._location
+        location, whole = self._location, self.whole
         if not location.predicts:
-            if (plain := location.peek(self._id_at_location, self.point_to_attr)) is not None:
-                return self.framework.form_of(plain)
-            try:
-                (found,) = location.describe((self._id_at_location,), self.point_to_attr)
-            except ObjectNotFoundError:
-                return None
-            return found if found is not None and found.strides is not None else None
-        whole: Any = self.whole
+            return self._look()
         if whole is None:
             return self._known if self._seen == location.form_epoch else None
         if self.point_to_attr == "data":
             return prediction.data_form(whole.known_form)
-        if whole._gradient_seen != location.gradient_epoch:
+        known = whole._gradient if whole._gradient_seen == location.gradient_epoch else None
+        return known if type(known) is Form else None
+
+    def _look(self) -> Form | None:
+        """Return the form of an object in this process, if it says all that matters."""
+        if (plain := self._location.peek(self._id_at_location, self.point_to_attr)) is not None:
+            return self.framework.form_of(plain)
+        try:
+            (found,) = self._location.describe((self._id_at_location,), self.point_to_attr)
+        except ObjectNotFoundError:
             return None
-        return whole._gradient if type(whole._gradient) is Form else None
+        return found if found is not None and found.strides is not None else None
 
     def _form(self, name: str) -> Any:
         if (plain := self._location.peek(self._id_at_location, self.point_to_attr)) is not None and self.gone is None:
@@ -211,7 +214,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
             if self.whole is None:
                 self.know(found)
             elif self.point_to_attr == "grad":
-                self.whole.know_gradient(found)  # type: ignore[attr-defined]  # a tensor, as this is
+                self.whole.know_gradient(found)
         return found
 
     def know(self, form: Form | None) -> None:

@@ -207,7 +207,7 @@ def _signature(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict[st
     for arg in (*args, *kwargs.values()) if kwargs else args:
         cls = type(arg)
         if cls is pointer_type:
-            known = arg.known_form
+            known = arg._known if arg.whole is None and arg._seen == arg._location.form_epoch else arg.known_form
             if known is None:
                 return None
             signature.append(known)

@@ -26,6 +26,8 @@ def frames(obj: Any, context: Context | None = None) -> list[Frame]:
         limits.check_header(len(buffers), len(structure))
     if chosen.compression != "none" and (method := compression.choose(chosen.compression)) is not None:
         return _compressed(structure, buffers, method, sample=chosen.compression == "auto")
+    if not buffers:
+        return [pack_header(structure, ())]
     return [pack_header(structure, [len(buffer) for buffer in buffers]), *buffers]
 
 
@@ -50,12 +52,14 @@ def from_frames(received: Sequence[Frame], context: Context | None = None, *, wr
         raise SerdeError("cannot read a message without frames: the header is missing; send it again")
     data = as_bytes(received[0])
     structure, lengths, packings, size = unpack_header(data, chosen.limits)
-    buffers = [as_bytes(frame) for frame in received[1:]]
+    buffers = [as_bytes(frame) for frame in received[1:]] if len(received) > 1 else []
     if len(data) != size or tuple(map(len, buffers)) != lengths:
         raise SerdeError(
             f"cannot read a message of {len(buffers)} buffers: it declares {len(lengths)}, or other lengths; "
             f"pass all frames in their order"
         )
+    if not buffers and packings is None:
+        return read_structure(structure, buffers, chosen, codecs)
     return _decode(structure, buffers, packings, chosen)
 
 

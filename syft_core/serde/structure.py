@@ -116,7 +116,10 @@ class _Writer:
         payload = codec.simplify(obj, self._context)
         if type(payload) is not tuple and type(payload) is not list:
             raise _no_sequence(payload, codec)
-        node = [x if type(x) in NATIVE else self.write(x, depth) for x in payload]
+        if NATIVE.issuperset(map(type, payload)):
+            node = [*payload]
+        else:
+            node = [x if type(x) in NATIVE else self.write(x, depth) for x in payload]
         if codec.shared:
             self._shared[id(obj)] = len(self._shared), obj
         if len(node) > PART:
@@ -165,8 +168,11 @@ class _Reader:
                 return self._read_long(node, depth)
             return self._resolve(node)
         codec = self._find(code) or self._table.coded(code)
-        payload = [self.read(x, depth) if type(x) is list else x for x in node]
-        del payload[0]
+        if list in map(type, node):
+            payload = [self.read(x, depth) if type(x) is list else x for x in node]
+            del payload[0]
+        else:
+            payload = node[1:]
         try:
             value = codec.detail(payload, self._context)
         except (SerdeError, RecursionError):

@@ -19,7 +19,6 @@ from syft_core.location import Location, Party
 from syft_core.messages import Batch, Describe, Failure, Fetch, Message, Release, Reply, Run, Search
 from syft_core.peer import Id, Peer
 from syft_core.pictures import worker_html
-from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.travel import found, sent
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.handlers import HANDLERS
@@ -126,12 +125,16 @@ class BaseWorker(Worker):
 
     def deliver(self, received: Sequence[Any], sender: Peer) -> list[bytes]:
         """Answer a message that came as frames, with frames; never raise, whatever came."""
-        answer: list[bytes] = drive(self.serve(received, sender))
-        return answer
+        process = self.serve(received, sender)
+        try:
+            request = next(process)
+        except StopIteration as end:  # most messages need nobody else
+            return end.value  # type: ignore[no-any-return]  # what `serve` returns
+        return drive(process, request)  # type: ignore[no-any-return]  # the same
 
     def serve(self, received: Sequence[Any], sender: Peer) -> Generator[Request, Any, list[bytes]]:
         """Do what ``deliver`` does without waiting for anybody: yield what is needed from other parties."""
-        session = self.session_of(sender)
+        session = self.sessions.get(sender.id) or self.session_of(sender)
         number, asks, value, failure = -1, True, None, session.failed
         try:
             self.stats.bytes_in += sum(map(len, received))

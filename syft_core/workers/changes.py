@@ -75,7 +75,7 @@ def note_changes(execution: Execution, lineage: Lineage) -> None:
 
 def run_marking(execution: Execution, lineage: Lineage, compute: Compute) -> Any:
     """Run an operation in the place of one that failed, and let all that it changes, or was to change, show it."""
-    worker, op, message, parents = execution.worker, execution.op, execution.message, execution.parents
+    worker, op, parents = execution.worker, execution.op, execution.parents
     before = [_version(parent.value) for parent in parents]
     result = compute()
     changed = [parent for parent, old in zip(parents, before, strict=True) if _version(parent.value) != old]

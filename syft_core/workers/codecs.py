@@ -31,7 +31,7 @@ def _detail_pointer(payload: list[Any], context: Context) -> PointerTensor | Her
         id, attr = payload
         if type(id) not in _IDS or (attr is not None and type(attr) is not str):
             raise SerdeError("cannot rebuild a pointer: one of its parts has a wrong type (malformed message)")
-        return Here(id, attr)
+        return Here(_id_at_location=id, point_to_attr=attr)
     location, id, attr, framework, leased = payload
     if type(leased) is not bool or not isinstance(attr, str | None) or type(id) not in _IDS:
         raise SerdeError("cannot rebuild a pointer: one of its parts has a wrong type (malformed message)")

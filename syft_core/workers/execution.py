@@ -14,7 +14,7 @@ from syft_core.hook.rules import is_flat, leaves
 from syft_core.messages import Run
 from syft_core.peer import Peer
 from syft_core.workers.permissions import may_leave
-from syft_core.workers.store import Lineage, Stored, lineage_of
+from syft_core.workers.store import Lineage, Stored
 from syft_core.workers.worker import Worker
 
 
@@ -30,16 +30,13 @@ class Execution:
     kwargs: dict[str, Any]
     parents: list[Stored]
     """The objects that the operation is about, in the order in which they stand."""
+    lineage: Lineage
+    """Who may have what is computed, and what it is computed from."""
 
     @property
     def framework(self) -> FrameworkAttributes:
         """The framework that runs the operation."""
         return self.worker.attributes_of(self.message.framework)
-
-    @cached_property
-    def lineage(self) -> Lineage:
-        """Who may have what is computed, and what it is computed from."""
-        return lineage_of(self.parents)
 
     @cached_property
     def is_readable(self) -> bool:

@@ -42,10 +42,11 @@ Process: TypeAlias = Generator[Request, Any, Any]
 """A handler at work: it yields requests, is resumed with answers, and returns its reply."""
 
 
-def drive(process: Process) -> Any:
-    """Run a process to its end, waiting for every answer that it needs."""
+def drive(process: Process, request: Request | None = None) -> Any:
+    """Run a process to its end, waiting for every answer that it needs; ``request`` is the first, if it was made."""
     try:
-        request = next(process)
+        if request is None:
+            request = next(process)
         while True:
             try:
                 answer = request.perform()

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 from syft_core.exceptions import ValueRefusedError
-from syft_core.hook.attributes import words
+from syft_core.hook.attributes import Op, words
 from syft_core.hook.chain import end_of, plain_below
 from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.forms import Form, form, is_constant
-from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.hook import FrameworkHook
+from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.ranks import framework_types
 from syft_core.hook.rules import build_rule, is_flat, leaves, map_leaves
 from syft_core.messages import Placed, Run
@@ -52,6 +52,29 @@ WATCHED = (
 
 def run(worker: Worker, message: Run, sender: Peer) -> Any:
     """Run an operation on stored objects, and keep the tensors of its result."""
+    op = _operation(worker, message)
+    parents: list[Stored] = []
+    args, kwargs = resolve(worker, message.args, parents), message.kwargs or {}
+    if kwargs:
+        kwargs = dict(zip(kwargs, resolve(worker, tuple(kwargs.values()), parents), strict=True))
+    worker.stats.operations += 1
+    lineage = lineage_of(parents)
+    plain = worker.policy is unless_private and lineage[0] is None
+    for parent in parents:
+        plain = plain and parent.is_plain
+    if plain and not (kwargs or message.modes or op.inplace or op.operation in WATCHED):
+        result = dispatch(op, args, kwargs)  # the common operation: it only makes results, of nothing private
+        if framework_types.get(type(result)):
+            return keep(worker, result, message.result, sender, lineage)
+        return keep_results(worker, op.name, result, message.result, sender, lineage)
+    execution = Execution(worker, op, message, sender, args, kwargs, parents, lineage)
+    if any(not parent.is_plain and isinstance(end_of(parent.value), ObjectPointer) for parent in parents):
+        return _run_elsewhere(execution)
+    return _run_here(execution)
+
+
+def _operation(worker: Worker, message: Run) -> Op:
+    """Return the operation that a message names, if it may run on objects of a worker."""
     attached = FrameworkHook._attached.get(message.framework)
     op = None if attached is None else attached.first.attributes.ops.by_name.get(message.op)
     if op is None:
@@ -60,23 +83,9 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
         raise ValueRefusedError.of(op.name, str(worker.id))
     if op.local or (op.spelling == "getter" and op.attr in READABLE):
         raise ValueRefusedError.only_local(op.name, str(worker.id))
-    parents: list[Stored] = []
-    args, kwargs = resolve(worker, message.args, parents), message.kwargs or {}
-    if kwargs:
-        kwargs = dict(zip(kwargs, resolve(worker, tuple(kwargs.values()), parents), strict=True))
-    worker.stats.operations += 1
-    if message.modes is None and not kwargs and not op.inplace and op.operation not in WATCHED:
-        lineage = lineage_of(parents)
-        if lineage[0] is None and worker.policy is unless_private and all([parent.is_plain for parent in parents]):
-            result = dispatch(op, args, kwargs)  # the common operation: it only makes results, of nothing private
-            if framework_types.get(type(result)):
-                return keep(worker, result, message.result, sender, lineage)
-            return keep_results(worker, op.name, result, message.result, sender, lineage)
-    execution = Execution(worker, op, message, sender, args, kwargs, parents)
-    for parent in parents:
-        if not parent.is_plain and isinstance(end_of(parent.value), ObjectPointer):
-            return _run_elsewhere(execution)
-    return _run_here(execution)
+    if message.modes is not None and attached is not None and attached.first.attributes.modes() == message.modes:
+        message.modes = None
+    return op
 
 
 def _run_here(execution: Execution) -> Any:

@@ -32,7 +32,7 @@ from syft_core.messages import (
     Tag,
 )
 from syft_core.pictures import Arrow, Step, end_of, fold, form_of, html_table, sequence_svg, text_table
-from syft_core.pointers.object_pointer import ObjectPointer
+from syft_core.pointers.object_pointer import Here, ObjectPointer
 
 traces: list[Trace] = []
 """The traces that are on; empty most of the time, and a worker looks no further then."""
@@ -316,7 +316,8 @@ _ABOUT: dict[type[Message], Callable[[Any], _About]] = {
 
 
 def _pointed_to(args: Any) -> list[Any]:
-    return [_place(leaf.id_at_location, leaf.point_to_attr) for leaf in leaves(args) if isinstance(leaf, ObjectPointer)]
+    found = [leaf for leaf in leaves(args) if isinstance(leaf, ObjectPointer | Here)]
+    return [_place(leaf._id_at_location, leaf.point_to_attr) for leaf in found]
 
 
 def _place(id: int | str, attr: str | None) -> int | str:

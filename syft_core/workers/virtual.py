@@ -14,6 +14,7 @@ from syft_core.peer import Id
 from syft_core.workers import codecs as _codecs  # noqa: F401  # registers what may travel
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.local import LocalLocation
+from syft_core.workers.trace import record, traces
 from syft_core.workers.wire import WireLocation, raise_error
 
 BY_WIRE = os.environ.get("SYFT_SERIALIZE", "0") not in ("", "0")
@@ -40,6 +41,12 @@ class LoopbackLocation(WireLocation):
         """Note that a pointer is gone."""
         self.worker.dropped.append((id, self.client.id))
 
+    def ask(self, message: Message) -> Any:
+        """Execute a message and return the answer."""
+        return record(self, message, self._ask) if traces else self._ask(message)
+
+    tell = ask
+
     def _ask(self, message: Message) -> Any:
         self._prepare(message)
         return self._exchange((message,))
@@ -50,9 +57,6 @@ class LoopbackLocation(WireLocation):
         if self._errors:
             raise_error(self._errors.pop())
         return value
-
-    def _tell(self, message: Message) -> None:
-        self._ask(message)
 
     def send_frames(self, sent: Sequence[Any]) -> None:
         """Do nothing: there are no batches on their way."""

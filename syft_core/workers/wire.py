@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from syft_core.exceptions import WorkerError
 from syft_core.hook.forms import Form
-from syft_core.hook.hook import attached_hooks
+from syft_core.hook.hook import FrameworkHook, attached_hooks
 from syft_core.location import Location, Party
 from syft_core.messages import Batch, Describe, Failure, Message, Release, Reply, Run
 from syft_core.peer import Id
@@ -131,7 +131,7 @@ class WireLocation(Location):
         if message.gives:
             setattr(message, message.gives, with_leases(getattr(message, message.gives), self.id))
         elif type(message) is Run:
-            message.modes = self.client.attributes_of(message.framework).modes()
+            message.modes = FrameworkHook._attached[message.framework].first.attributes.modes()
 
     def _put(self, message: Message) -> None:
         self._told.append(message)

@@ -40,6 +40,7 @@ def hook() -> Any:
     from syft_torch.hook import TorchHook  # noqa: PLC0415
 
     with TorchHook(torch) as hook:
+        hook.attributes.warm_up()
         yield hook
 
 

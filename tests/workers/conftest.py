@@ -19,6 +19,7 @@ def hook() -> Iterator[Any]:
     from syft_torch.hook import TorchHook  # noqa: PLC0415  # torch may be missing
 
     with TorchHook(torch) as hook:
+        hook.attributes.warm_up()
         hook.local_worker.user = "me"
         yield hook
 
