@@ -34,7 +34,7 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── SendNotPermittedError         (also a PermissionError) an object may not be sent
     │   ├── OperationFailedError          (also a RuntimeError) an operation failed on the way to an object
     │   ├── InvalidTensorForRemoteGetError (also a TypeError) a worker was asked to fetch what it has itself
-    │   └── ValueRefusedError             (also a TypeError) a remote value was asked for in passing
+    │   └── ValueRefusedError             (also a TypeError, RuntimeError) it would reveal a remote value implicitly
     └── SerdeError                        (also a ValueError) bytes that cannot be read, values that cannot be written
 """
 
@@ -408,7 +408,7 @@ class SendNotPermittedError(WorkerError, PermissionError):
         )
 
 
-class ValueRefusedError(WorkerError, TypeError):
+class ValueRefusedError(WorkerError, TypeError, RuntimeError):
     """A remote value was asked for in passing."""
 
     @classmethod

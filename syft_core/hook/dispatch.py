@@ -8,7 +8,7 @@ layer back on the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
@@ -28,14 +28,6 @@ from syft_core.registry import Registry
 __all__ = ["HEAD", "MEANING", "TRANSPARENT", "dispatch", "forget_answers", "forward", "framework_of", "frameworks"]
 
 Answer = Callable[[Op, Plan, tuple[Any, ...], dict[str, Any]], Any]
-
-
-class Call(NamedTuple):
-    """One operation with its arguments, as a layer's ``handle`` sees it."""
-
-    op: Op
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
 
 
 def dispatch(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -73,14 +65,6 @@ def _look_up_nested(op: Op, _plan: Plan, args: tuple[Any, ...], kwargs: dict[str
     plan = nested_plan_for(op.name, args, kwargs)
     answer = _answer_of(plan.layer, op)
     return op.run(*args, **kwargs) if answer is None else answer(op, plan, args, kwargs)
-
-
-def proceed(call: Call) -> Any:
-    """Answer ``call`` without the layer that is asking: on its children, wrapped again."""
-    plan = plan_for(call.op.name, call.args, call.kwargs)
-    if plan.layer is None:
-        return call.op.run(*call.args, **call.kwargs)
-    return forward(call.op, plan, call.args, call.kwargs)
 
 
 def forward(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -198,20 +182,11 @@ def _answer_of(layer: Any, op: Op) -> Answer | None:
     if answer is None:
         answer = _forward_below_head
         if layer.rank != HEAD:
-            answer = _announced(layer, op, _rule_answer(layer, op) or _handle_answer(layer) or forward)
+            answer = _announced(layer, op, _rule_answer(layer, op) or layer.respond or forward)
         if len(_answers) >= PLAN_LIMIT:
             _answers.clear()
         _answers[layer, op] = answer
     return answer
-
-
-def _handle_answer(layer: Any) -> Answer | None:
-    if layer.respond is not None:
-        return layer.respond  # type: ignore[no-any-return]  # an Answer by contract
-    handle = layer.handle
-    if handle is None:
-        return None
-    return lambda op, _plan, args, kwargs: handle(Call(op, args, kwargs), proceed)
 
 
 def _rule_answer(layer: Any, op: Op) -> Answer | None:

@@ -29,10 +29,9 @@ class AbstractTensor(Identified, Forwarding):
     """Whether the child encodes the values, so that the chain gets the framework's numeric wrapper."""
     rules: ClassVar[Mapping[str, Answer]] = {}
     """The operations that the type answers itself."""
-    handle: ClassVar[Callable[..., Any] | None] = None
-    """``handle(call, proceed)`` answers every operation without a rule, where a type defines it as a class method."""
     respond: ClassVar[Callable[..., Any] | None] = None
-    """The same with bare arguments, ``respond(op, plan, args, kwargs)``, for types where each call must be quick."""
+    """``respond(op, plan, args, kwargs)`` answers every operation without a rule, where a type defines it as a class
+    method."""
     on_function_call: ClassVar[Callable[..., Any] | None] = None
     """Called with ``(name, None, args, kwargs)`` before each function, where a type defines it as a class method."""
     on_method_call: ClassVar[Callable[..., Any] | None] = None

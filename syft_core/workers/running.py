@@ -10,7 +10,7 @@ from typing import Any
 
 from syft_core.exceptions import ValueRefusedError
 from syft_core.hook.attributes import Op, words
-from syft_core.hook.chain import end_of, plain_below
+from syft_core.hook.chain import plain_below
 from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.forms import Form, form, is_constant
 from syft_core.hook.hook import FrameworkHook
@@ -20,7 +20,7 @@ from syft_core.hook.rules import build_rule, is_flat, leaves, map_leaves
 from syft_core.messages import Placed, Run
 from syft_core.peer import Id, Peer
 from syft_core.pointers.meeting import CHANGES_FIRST
-from syft_core.pointers.object_pointer import Here, ObjectPointer, id_here
+from syft_core.pointers.object_pointer import Here, id_here
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import allowed_users_of
 from syft_core.workers.changes import CHANGES_SOME, note_changes, run_noting
@@ -32,6 +32,7 @@ from syft_core.workers.memory import BEYOND, UNSET, within, zeroed
 from syft_core.workers.permissions import unless_private
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.store import Lineage, Stored, lineage_of
+from syft_core.workers.transfer import ends_elsewhere
 from syft_core.workers.worker import Worker
 
 CAME_ALONG = frozenset({"what came along"})
@@ -68,8 +69,9 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
             return keep(worker, result, message.result, sender, lineage)
         return keep_results(worker, op.name, result, message.result, sender, lineage)
     execution = Execution(worker, op, message, sender, args, kwargs, parents, lineage)
-    if any(not parent.is_plain and isinstance(end_of(parent.value), ObjectPointer) for parent in parents):
-        return _run_elsewhere(execution)
+    for parent in parents:
+        if not parent.is_plain and ends_elsewhere(parent.value):
+            return _run_elsewhere(execution)
     return _run_here(execution)
 
 

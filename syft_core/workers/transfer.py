@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from syft_core.hook.chain import end_of, is_chain
@@ -13,6 +14,7 @@ from syft_core.hook.rules import is_flat, map_leaves
 from syft_core.location import Party
 from syft_core.messages import Lease
 from syft_core.peer import Id
+from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import deserialize, serialize
@@ -90,9 +92,7 @@ def _lent(pointer: ObjectPointer) -> ObjectPointer:
 
 def with_leases(value: Any, receiver: Id) -> Any:
     """Return ``value``, a chain perhaps, whose pointers take leases along to the receiver of the message."""
-    if isinstance(value, ObjectPointer):
-        return lend(value, receiver)
-    return rebuilt(value, lambda pointer: lend(pointer, receiver)) if ends_elsewhere(value) else value
+    return _with_pointers(lambda pointer: lend(pointer, receiver), value) if ends_elsewhere(value) else value
 
 
 def lend_all(value: Any, receiver: Id) -> Process:
@@ -101,19 +101,23 @@ def lend_all(value: Any, receiver: Id) -> Process:
         for place, item in enumerate(value):
             value[place] = yield from lend_all(item, receiver)
         return value
-    pointer = end_of(value)
-    if not isinstance(pointer, ObjectPointer):
+    if not ends_elsewhere(value):
         return value
-    if (message := _lease_for(pointer, receiver)) is not None:
-        yield Ask(pointer._location, message)
-    return _lent(pointer) if value is pointer else rebuilt(value, _lent)
+    end = end_of(value)
+    for pointer in end.child.values() if isinstance(end, MultiPointerTensor) else [end]:
+        if (message := _lease_for(pointer, receiver)) is not None:
+            yield Ask(pointer._location, message)
+    return _with_pointers(_lent, value)
+
+
+def _with_pointers(replace: Callable[[Any], Any], value: Any) -> Any:
+    """Return a chain with other pointers at its end, one or several; ``replace`` makes each."""
+    return replace(value) if isinstance(value, ObjectPointer) else rebuilt(value, partial(map_leaves, replace))
 
 
 def copy_of(value: Any) -> Any:
     """Return a chain that may be given away while ``value`` stays; only what it points to elsewhere is copied."""
-    if isinstance(value, PointerTensor):
-        return value.copy()
-    return rebuilt(value, lambda pointer: pointer.copy()) if ends_elsewhere(value) else value
+    return _with_pointers(PointerTensor.copy, value) if ends_elsewhere(value) else value
 
 
 def is_tensor(value: Any) -> bool:
@@ -123,7 +127,7 @@ def is_tensor(value: Any) -> bool:
 
 def ends_elsewhere(value: Any) -> bool:
     """Return whether ``value`` is, or ends in, a pointer."""
-    return not is_framework_tensor(type(value)) and isinstance(end_of(value), ObjectPointer)
+    return not is_framework_tensor(type(value)) and isinstance(end_of(value), ObjectPointer | MultiPointerTensor)
 
 
 def rebuilt(chain: Any, of_end: Callable[[Any], Any]) -> Any:

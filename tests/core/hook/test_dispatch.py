@@ -12,7 +12,7 @@ from syft_core.exceptions import MixedLayersError, NotRegisteredError, Operation
 from syft_core.hook import dispatch as dispatching
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import describe_op
-from syft_core.hook.dispatch import HEAD, MEANING, TRANSPARENT, Call, dispatch, framework_of, proceed
+from syft_core.hook.dispatch import HEAD, MEANING, TRANSPARENT, dispatch, forward, framework_of
 from syft_core.hook.overload import overloaded
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.plus_is_minus import PlusIsMinusTensor
@@ -21,14 +21,16 @@ pytestmark = pytest.mark.usefixtures("hook")
 
 
 class Catchall(AbstractTensor):
-    """Answers everything itself, and lets additions proceed."""
+    """Answers everything itself, and forwards additions."""
 
-    seen: ClassVar[list[Call]] = []
+    seen: ClassVar[list[Any]] = []
 
     @classmethod
-    def handle(cls, call: Call, proceed: Any) -> Any:
-        cls.seen.append(call)
-        return proceed(call) if call.op.operation in ("add", "cat") else f"{call.op.name} is not answered"
+    def respond(cls, op: Any, plan: Any, args: Any, kwargs: Any) -> Any:
+        cls.seen.append((op, args, kwargs))
+        if op.operation in ("add", "cat"):
+            return forward(op, plan, args, kwargs)
+        return f"{op.name} is not answered"
 
     @overloaded.method
     def mul(self, _self: Any, other: Any) -> Any:
@@ -296,43 +298,37 @@ def test_an_output_in_a_tuple_of_one_comes_back_as_the_callers_own_object(hook: 
     assert values(target) == [7.0]
 
 
-# --- handle, listeners, lineage
+# --- respond, listeners, lineage
 
 
-def test_a_layer_that_handles_everything_is_asked_where_it_has_no_rule() -> None:
+def test_a_layer_that_responds_to_everything_is_asked_where_it_has_no_rule() -> None:
     x = Catchall().on(toy.Vector([2.0]))
 
     assert x.child.sum() == "toy.Vector.sum is not answered"
     assert toy.tanh(x.child) == "toy.tanh is not answered"
-    assert [call.op.name for call in Catchall.seen] == ["toy.Vector.sum", "toy.tanh"]
+    assert [op.name for op, _args, _kwargs in Catchall.seen] == ["toy.Vector.sum", "toy.tanh"]
 
 
-def test_what_proceeds_runs_on_the_children_and_comes_back_under_the_layer() -> None:
+def test_what_is_forwarded_runs_on_the_children_and_comes_back_under_the_layer() -> None:
     x = Catchall().on(toy.Vector([2.0]))
 
     assert str(x + 1) == "(Wrapper)>Catchall>Vector([3.0])"
     assert str(toy.cat([x, x])) == "(Wrapper)>Catchall>Vector([2.0, 2.0])"
 
 
-def test_a_handler_sees_the_layers_and_the_keywords() -> None:
+def test_a_response_sees_the_layers_and_the_keywords() -> None:
     layer = under(Catchall(), 2.0)
 
     toy.add(layer, 1, out=layer)
 
-    (call,) = Catchall.seen
-    assert call.args == (layer, 1)
-    assert call.kwargs == {"out": layer}
+    ((_op, args, kwargs),) = Catchall.seen
+    assert args == (layer, 1)
+    assert kwargs == {"out": layer}
 
 
-def test_a_rule_goes_before_the_handler() -> None:
+def test_a_rule_goes_before_the_response() -> None:
     assert values(under(Catchall(), 2.0) * 3) == [6.0]
     assert Catchall.seen == []
-
-
-def test_proceeding_with_a_plain_call_runs_it(hook: ToyHook) -> None:
-    call = Call(hook.attributes.ops.named("toy.mul"), (toy.Vector([2.0]), 3), {})
-
-    assert proceed(call).tolist() == [6.0]
 
 
 def test_a_listener_hears_of_functions_and_methods_before_they_run() -> None:

@@ -1,0 +1,177 @@
+"""``deliver``: whatever arrives, a reply goes back; and a worker that needs another party waits for nobody."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from syft_core.exceptions import SerdeError  # noqa: E402
+from syft_core.messages import Batch, Fetch, Forward, Placed, Release, Reply, Run, Store  # noqa: E402
+from syft_core.peer import Peer  # noqa: E402
+from syft_core.serde import Context, frames, from_frames  # noqa: E402
+from syft_core.workers.requests import Ask  # noqa: E402
+from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.wire import WireLocation  # noqa: E402
+
+STRANGER = Peer("stranger")
+
+
+@pytest.fixture
+def bob(hook: Any) -> Any:
+    return VirtualWorker(hook, id="bob")
+
+
+def say(worker: Any, *commands: Any, number: int = 1, asks: bool = True, sender: Peer = STRANGER) -> Reply:
+    sent = frames(Batch(number, commands, asks), Context(worker=worker))
+    reply = from_frames(worker.deliver(sent, sender), Context(worker=worker))
+    assert type(reply) is Reply
+    return reply
+
+
+# --- a failure is a reply
+
+
+@pytest.mark.parametrize(
+    "received",
+    [
+        [],
+        [b""],
+        [b"hello"],
+        None,
+        7,
+        [None],
+        ["text"],
+        [b"", b""],
+        [[1]],
+        frames(5),
+        frames(Fetch(1)),
+        frames(Placed(1)),
+    ],
+)
+def test_whatever_arrives_a_reply_goes_back(bob: Any, received: Any) -> None:
+    answer = bob.deliver(received, STRANGER)
+
+    reply = from_frames(answer, Context(worker=bob))
+    assert isinstance(reply.failure.error, Exception)
+    assert (reply.number, reply.value) == (-1, None)
+
+
+@pytest.mark.parametrize("command", [5, None, "Fetch", Placed(1), Batch(1, (), True), [Fetch(1)]])
+def test_what_is_not_a_command_is_refused(bob: Any, command: Any) -> None:
+    reply = say(bob, command)
+
+    assert isinstance(reply.failure.error, SerdeError)
+    assert "it is not a command" in str(reply.failure.error)
+
+
+def test_mutilated_messages_are_answered(bob: Any) -> None:
+    rng = random.Random(1)
+    sent = bytes(frames(Batch(1, (Store(1, torch.ones(3)), Fetch(1)), True), Context(worker=bob))[0])
+    for _ in range(500):
+        mutant = bytearray(sent)
+        for _ in range(rng.randint(1, 8)):
+            mutant[rng.randrange(len(mutant))] = rng.randrange(256)
+
+        reply = from_frames(bob.deliver([mutant[: rng.randint(0, len(mutant))]], STRANGER), Context(worker=bob))
+
+        assert type(reply) is Reply
+
+
+def test_an_answer_that_cannot_be_written_is_a_failure(bob: Any) -> None:
+    bob.load_data([lambda: None])
+    (id,) = bob.object_store
+
+    reply = say(bob, Fetch(id))
+
+    assert isinstance(reply.failure.error, SerdeError)
+
+
+def test_commands_run_in_order_and_the_last_is_answered(bob: Any) -> None:
+    add = Run("torch", "torch.Tensor.add_", (), {}, 9)
+    add.args = (torch.ones(2), 1)
+
+    reply = say(bob, Store(1, torch.ones(2)), Store(2, torch.zeros(1)), Release((2,)), Fetch(1), number=7)
+
+    assert (reply.number, reply.failure) == (7, None)
+    assert reply.value.tolist() == [1.0, 1.0]
+    assert bob.objects_count == 0
+
+
+def test_the_trace_of_a_failure_names_lines_and_no_values(bob: Any) -> None:
+    failure = say(bob, Store(1, torch.tensor([86753.0])), Fetch(404)).failure
+
+    assert "handlers.py" in failure.trace
+    assert "86753" not in failure.trace
+    assert (failure.number, failure.place) == (1, 1)
+
+
+# --- bytes of its own
+
+
+def test_a_reply_does_not_change_with_what_is_stored(bob: Any) -> None:
+    kept = torch.zeros(10_000)
+    bob.register_obj(kept, "kept")
+
+    answer = bob.deliver(frames(Batch(1, (Fetch("kept", None, True),), True), Context(worker=bob)), STRANGER)
+    kept.fill_(86753.0)
+
+    assert all(type(frame) is bytes for frame in answer)
+    assert from_frames(answer, Context(worker=bob)).value.sum() == 0
+
+
+# --- other parties
+
+
+class Somewhere(WireLocation):
+    """An address that a driver answers for."""
+
+    def send_frames(self, sent: Any) -> None: ...
+
+    def receive_frames(self, wait: bool) -> Any: ...
+
+
+def test_two_workers_that_forward_to_each_other_on_one_thread_both_go_on(hook: Any) -> None:
+    workers = {name: VirtualWorker(hook, id=name, auto_add=False) for name in ("bob", "alice")}
+    for one, other in (("bob", "alice"), ("alice", "bob")):
+        workers[one].add_worker(Somewhere(workers[one], other))
+        say(workers[one], Store(1, torch.full((2,), float(len(one)))))
+    loop: deque[Any] = deque()
+    for one, other in (("bob", "alice"), ("alice", "bob")):
+        sent = frames(Batch(2, (Forward(1, None, other, 5),), True), Context(worker=workers[one]))
+        loop.append((workers[one].serve(sent, STRANGER), None, []))
+
+    answers = []
+    while loop:  # Both have begun before one of them is answered.
+        process, answer, waiting = loop.popleft()
+        try:
+            request = process.send(answer)
+        except StopIteration as end:
+            if waiting:
+                loop.append((*waiting, from_frames(end.value, Context(worker=workers["bob"])).value, []))
+            else:
+                answers.append(from_frames(end.value, Context(worker=workers["bob"])))
+            continue
+        assert type(request) is Ask
+        peer = Peer("bob" if request.location.id == "alice" else "alice")
+        asked = frames(Batch(1, (request.message,), True), Context(worker=workers["bob"]))
+        loop.append((workers[request.location.id].serve(asked, peer), None, [process]))
+
+    assert [reply.failure for reply in answers] == [None, None]
+    assert workers["alice"].get_obj(5).tolist() == [3.0, 3.0]
+    assert workers["bob"].get_obj(5).tolist() == [5.0, 5.0]
+
+
+def test_who_sent_a_message_is_not_in_the_message(hook: Any, bob: Any) -> None:
+    bob.load_data([torch.ones(2).private_tensor(["board"]).tag("#minutes")])
+    (id,) = bob.object_store
+
+    as_worker = say(bob, Fetch(id), sender=Peer("board"))
+    as_user = say(bob, Fetch(id, None, True), sender=Peer("laptop", "board"))
+
+    assert "you are not among its allowed users" in str(as_worker.failure.error)
+    assert as_user.failure is None
