@@ -73,6 +73,7 @@ class TransportConformance:
     @classmethod
     def world(cls) -> Iterator[World]:
         with cls.hook_class(cls.framework) as hook:
+            hook.attributes.warm_up()
             near, eve = (VirtualWorker(hook, id=name, serialize=False) for name in ("near", "eve"))
             eve.user = "eve"
             with cls.started(hook, near, eve) as (far, far_of_eve):
