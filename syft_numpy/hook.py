@@ -11,6 +11,7 @@ from syft_core.hook.dispatch import dispatch, frameworks
 from syft_core.hook.hook import FrameworkHook, Patches
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.values import Args, Kwargs
 from syft_core.workers.virtual import VirtualWorker
 from syft_numpy import hook_args, serde  # noqa: F401  # hook_args registers numpy's types
 from syft_numpy.attributes import NumpyAttributes
@@ -120,6 +121,6 @@ def _layer_array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwarg
     return array_ufunc(ufunc, method, inputs, kwargs)
 
 
-def _layer_array_function(self: Any, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _layer_array_function(self: Any, func: Any, types: Any, args: Args, kwargs: Kwargs) -> Any:
     """Answer functions for layers that are used without a wrapper."""
     return dispatch(Wrapper.ops.of(func), args, kwargs)

@@ -15,10 +15,11 @@ from syft_core.hook.hook_args import (
     register_forward_func,
     register_type_rule,
 )
+from syft_core.values import Tensor
 from syft_numpy.wrapper import Wrapper
 
 
-def wrap_plain(child: Any, **_attributes: Any) -> Wrapper:
+def wrap_plain(child: Tensor, **_attributes: Any) -> Wrapper:
     """Put a wrapper on ``child``."""
     return Wrapper(child)
 

@@ -10,6 +10,7 @@ from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
 from syft_core.hook.dispatch import HEAD, dispatch
 from syft_core.tensors.identity import show_head
+from syft_core.values import Args, Kwargs, Tensor
 from syft_numpy.native import NumpyTensor
 
 
@@ -27,7 +28,7 @@ class Wrapper(NumpyTensor):
     framework: FrameworkAttributes
     """What that hook knows of numpy."""
 
-    def __init__(self, child: Any) -> None:
+    def __init__(self, child: Tensor) -> None:
         self.child = child
 
     @classmethod
@@ -42,7 +43,7 @@ class Wrapper(NumpyTensor):
         """Send a ufunc, or one of its methods, down the chain."""
         return array_ufunc(ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __array_function__(self, func: Any, types: Any, args: Args, kwargs: Kwargs) -> Any:
         """Send a function down the chain."""
         return dispatch(self.ops.of(func), args, kwargs)
 
@@ -80,7 +81,7 @@ def _refuse_to_set(name: str, _wrapper: Wrapper, _value: Any) -> NoReturn:
     )
 
 
-def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def array_ufunc(ufunc: Any, method: str, inputs: Args, kwargs: Kwargs) -> Any:
     """Find the operation that numpy's ufunc protocol names, and send it down the chain."""
     func = ufunc if method == "__call__" else getattr(ufunc, method)
     return dispatch(Wrapper.ops.of(func), inputs, kwargs)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import torch
 
 from syft_core.hook.attributes import SYNONYMS, Op, OpTable, words
+from syft_core.values import Function
 
 REVEALS = words("_local_scalar_dense item equal is_nonzero")
 """Kernels that return a value instead of a tensor."""
@@ -36,7 +36,7 @@ class AtenTable(OpTable):
     It allows nothing by itself: a numeric layer refuses every operation for which it has no rule.
     """
 
-    def of(self, func: Callable[..., Any]) -> AtenOp:
+    def of(self, func: Function) -> AtenOp:
         """Return the entry for an overload."""
         op = self.by_func.get(func)
         if op is None:

@@ -11,13 +11,15 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as loss_of
 
 from syft_core.demo.scene import open_hospital, show_departures, show_hospitals, show_refusals
+from syft_core.demo.stage import Stage
+from syft_core.hook.hook import FrameworkHook
 from syft_core.workers.trace import trace
 
 ROUNDS, PATIENTS = 12, 400
 BATCHES = [slice(start, start + 50) for start in range(0, PATIENTS, 50)]
 
 
-def tell(stage: Any, hook: Any) -> None:
+def tell(stage: Stage, hook: FrameworkHook) -> None:
     """Train on the patients of two hospitals, compare with training in one place, and show what left."""
     chance = torch.Generator().manual_seed(1)
     young, old = _people(PATIENTS, -1, chance), _people(PATIENTS, 1, chance)
@@ -41,7 +43,7 @@ def tell(stage: Any, hook: Any) -> None:
     show_departures(stage, hospitals)
 
 
-def learn(model: Any, optimizer: Any, patients: Any, ill: Any) -> None:
+def learn(model: nn.Module, optimizer: torch.optim.Optimizer, patients: Any, ill: Any) -> None:
     """Train on all patients of one place; remote or local, the code is the same."""
     for rows in BATCHES:
         optimizer.zero_grad()
@@ -50,7 +52,7 @@ def learn(model: Any, optimizer: Any, patients: Any, ill: Any) -> None:
         optimizer.step()
 
 
-def learn_everywhere(model: Any, optimizer: Any, data: Any) -> None:
+def learn_everywhere(model: nn.Module, optimizer: torch.optim.Optimizer, data: Any) -> None:
     """Let the model visit every hospital once."""
     for patients, ill in data:  # pointers
         model.send(patients.location)  # the model goes to the data
@@ -58,7 +60,7 @@ def learn_everywhere(model: Any, optimizer: Any, data: Any) -> None:
         model.get(reason="training")  # and comes back; the patients stay
 
 
-def _show_training(stage: Any, hospitals: Sequence[Any], test: list[torch.Tensor]) -> nn.Module:
+def _show_training(stage: Stage, hospitals: Sequence[Any], test: list[torch.Tensor]) -> nn.Module:
     stage.title("3. Train where the data is")
     stage.say("The model is torch's own, and so are the optimizer and the loop in which it learns:")
     stage.source(_source(learn))
@@ -82,7 +84,7 @@ def _show_training(stage: Any, hospitals: Sequence[Any], test: list[torch.Tensor
     return model
 
 
-def _show_comparison(stage: Any, model: nn.Module, people: Sequence[Any], test: list[torch.Tensor]) -> None:
+def _show_comparison(stage: Stage, model: nn.Module, people: Sequence[Any], test: list[torch.Tensor]) -> None:
     stage.title("4. Compared with all data in one place")
     stage.say("Only a demo can do this: train the same model on data that lies here, from one hospital and from both.")
     places = {"north alone": people[:1], "south alone": people[1:], "both, all data in one place": people}
@@ -125,7 +127,7 @@ def _people(number: int, generation: int, chance: torch.Generator) -> tuple[torc
     return people, ill.float().unsqueeze(1)
 
 
-def _hospital(hook: Any, name: str, people: Any, ill: Any, chance: torch.Generator) -> Any:
+def _hospital(hook: FrameworkHook, name: str, people: Any, ill: Any, chance: torch.Generator) -> Any:
     codes: Any = torch.randint(10_000, (len(people),), generator=chance)
     data = [
         people.clone().tag("#patients").describe("age, pressure, sugar, weight"),

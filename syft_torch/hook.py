@@ -7,7 +7,6 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable
 from typing import Any
 
 import torch as _torch
@@ -21,6 +20,7 @@ from syft_core.pointers.travel import Travelling
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.identity import Identified
+from syft_core.values import Args, Function, Nested
 from syft_core.workers.virtual import VirtualWorker
 from syft_torch import hook_args, serde  # noqa: F401  # hook_args registers torch's types
 from syft_torch.attributes import TorchAttributes
@@ -214,11 +214,11 @@ class TorchHook(FrameworkHook):
     def _hook_worker_methods(self) -> None:
         """Do nothing: ``worker.remote.torch`` finds the functions of ``TorchAttributes.worker_methods`` by itself."""
 
-    def _get_hooked_base_worker_method(self, attr: str) -> Callable[..., Any]:
+    def _get_hooked_base_worker_method(self, attr: str) -> Function:
         """Return a function that makes a tensor on the worker given first: ``f(bob, 2, 3)``."""
         return lambda worker, *args, **kwargs: getattr(worker.remote.torch, attr)(*args, **kwargs)
 
-    def _get_hooked_func(self, public_module_name: str, func_api_name: str, attr: Any = None) -> Callable[..., Any]:
+    def _get_hooked_func(self, public_module_name: str, func_api_name: str, attr: Any = None) -> Function:
         """Return the function under its public name."""
         return self.get_hooked_func(f"{public_module_name}.{func_api_name}")
 
@@ -246,7 +246,7 @@ def _attributes() -> TorchAttributes:
     return attributes
 
 
-def _torch_function(cls: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+def _torch_function(cls: Any, func: Any, types: Any, args: Args = (), kwargs: Nested = None) -> Any:
     """Answer torch's functions for layers that are used without a wrapper."""
     return dispatch(Wrapper.ops.of(func), args, dict(kwargs) if kwargs else {})
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from syft_core.pointers.travel import Travelling
 from syft_core.tensors.identity import Identified
+from syft_core.values import Tensor
 
 
 class TorchTensor(Travelling, Identified):
@@ -31,7 +32,7 @@ class TorchTensor(Travelling, Identified):
         """Return the name of the tensor type, e.g. "torch.FloatTensor", of what the chain stands for."""
         return self.type()  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
-    def set_grad(self, grad: Any) -> Any:
+    def set_grad(self, grad: Tensor) -> Any:
         """Set the gradient, where the data is, and return this very tensor."""
         self.grad = grad
         return self

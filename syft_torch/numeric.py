@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, NoReturn
 
 import torch
@@ -14,6 +14,7 @@ from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS,
 from syft_core.hook.dispatch import HEAD, dispatch
 from syft_core.tensors.identity import show_head
 from syft_core.tensors.numeric import NumericTensor
+from syft_core.values import Args, Function, Tensor
 from syft_torch.aten import ATEN
 from syft_torch.native import TorchTensor
 
@@ -45,7 +46,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
-    def __new__(cls: type[NumericWrapper], child: Any) -> NumericWrapper:
+    def __new__(cls: type[NumericWrapper], child: Tensor) -> NumericWrapper:
         """Make a tensor with the form of the outermost numeric layer."""
         layer = child
         while not isinstance(layer, NumericTensor):
@@ -59,9 +60,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
         return wrapper
 
     @classmethod
-    def __torch_dispatch__(
-        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Args = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Send a kernel down the chain."""
         if func is _DEVICE:
             return args[0]._syft_device
@@ -104,12 +103,12 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
         return NumericWrapper(self.child)
 
 
-def wrap_numeric(child: Any, **_attributes: Any) -> Any:
+def wrap_numeric(child: Tensor, **_attributes: Any) -> Any:
     """Put a numeric wrapper on ``child``; a rule may also return a plain tensor, which stays as it is."""
     return child if isinstance(child, torch.Tensor) else NumericWrapper(child)
 
 
-def _operator(name: str, method: str) -> Callable[..., Any]:
+def _operator(name: str, method: str) -> Function:
     """Return an operator that lets our errors pass; torch's own turn every TypeError into "unsupported operand"."""
     native = getattr(torch.Tensor, name)
     function = inspect.unwrap(native)

@@ -8,13 +8,14 @@ each of them is torch's own.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
 import torch
 
 from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.values import Function, Tensor
 from syft_torch.parameter import location_of
 from syft_torch.wrapper import Wrapper
 
@@ -48,7 +49,7 @@ class _Key(tuple[Any, Any]):
     __hash__ = object.__hash__
 
 
-def _keeping_workers_apart(group: Callable[..., Any]) -> Callable[..., Any]:
+def _keeping_workers_apart(group: Function) -> Function:
     """Group tensors by their worker, too, and by the device and dtype that they have there."""
 
     @functools.wraps(group)
@@ -69,11 +70,11 @@ def _keeping_workers_apart(group: Callable[..., Any]) -> Callable[..., Any]:
     return grouped
 
 
-def _made_beside_its_values(make: Callable[..., Any]) -> Callable[..., Any]:
+def _made_beside_its_values(make: Function) -> Function:
     """Make a sparse tensor like ``grad`` where its values are; ``torch.sparse_coo_tensor`` does not ask a head."""
 
     @functools.wraps(make)
-    def made(grad: Any, grad_indices: Any, values: Any) -> Any:
+    def made(grad: Tensor, grad_indices: Any, values: Any) -> Any:
         if isinstance(values, Wrapper):
             return grad.new(grad_indices, values, grad.size())
         return make(grad, grad_indices, values)
@@ -81,7 +82,7 @@ def _made_beside_its_values(make: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def _using_lists_for_remote_parameters(step: Callable[..., Any]) -> Callable[..., Any]:
+def _using_lists_for_remote_parameters(step: Function) -> Function:
     """Run a step on remote parameters in its list form, one command for all of them, unless the user chose a form."""
 
     @functools.wraps(step)
@@ -106,7 +107,7 @@ def _may_use_lists(options: dict[str, Any]) -> bool:
     return bool(not options.get("nesterov") or options["weight_decay"] or options["maximize"])
 
 
-def _is_exact_in_lists(tensor: Any) -> bool:
+def _is_exact_in_lists(tensor: Tensor) -> bool:
     """Return whether a tensor is remote, and operations on lists give the bits of operations on single tensors.
 
     Only plain, dense tensors have a known form; a layer on the worker may have rules that lists would go around.

@@ -15,6 +15,7 @@ from syft_core.hook.plans import NO_PLAN
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.forwarding import Operators
 from syft_core.tensors.identity import show_head
+from syft_core.values import Args, Tensor
 from syft_torch.native import TorchTensor
 
 _make = torch.Tensor._make_wrapper_subclass
@@ -44,7 +45,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
     child: Any
 
     @staticmethod
-    def __new__(cls: type[Wrapper], child: Any) -> Wrapper:
+    def __new__(cls: type[Wrapper], child: Tensor) -> Wrapper:
         """Make a tensor with the form of what the chain under ``child`` ends in.
 
         What a pointer points to has a form too, but asking for it here would cost a message.
@@ -94,9 +95,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
         return bool(dispatch(self.framework.methods["is_sparse"], (self,), {}))
 
     @classmethod
-    def __torch_function__(
-        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+    def __torch_function__(cls, func: Any, types: Any, args: Args = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Send a call down the chain."""
         op = cls.ops.by_func.get(func)
         if op is None:
@@ -105,7 +104,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     @classmethod
     def __torch_dispatch__(
-        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+        cls, func: Any, types: Any, args: Args = (), kwargs: Mapping[str, Any] | None = None
     ) -> NoReturn:
         """Refuse: a wrapper must never reach a kernel, because there is nothing to compute with."""
         raise WrapperLeakError.at(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from syft_core.demo.scene import open_hospital, show_departures, show_hospitals, show_refusals
 from syft_core.demo.stage import Stage
+from syft_core.hook.hook import FrameworkHook
 from syft_core.serde import codecs
 from syft_core.tensors.private import PrivateTensor
 from syft_core.workers.trace import trace
@@ -23,7 +24,7 @@ class Line(NamedTuple):
     start: float
 
 
-def tell(stage: Stage, hook: Any) -> None:
+def tell(stage: Stage, hook: FrameworkHook) -> None:
     """Fit a line on the patients of two hospitals by gradient descent, and show what left them."""
     people = [_patients(seed, low) for seed, low in ((1, 0.0), (2, 0.5))]
     hospitals = [_hospital(hook, name, *data) for name, data in zip(("north", "south"), people, strict=True)]
@@ -49,7 +50,7 @@ def _patients(seed: int, low: float) -> tuple[list[float], list[float]]:
     return ages, [0.9 + 0.7 * age + 0.05 * chance.gauss(0.0, 1.0) for age in ages]
 
 
-def _hospital(hook: Any, name: str, ages: list[float], pressures: list[float]) -> Any:
+def _hospital(hook: FrameworkHook, name: str, ages: list[float], pressures: list[float]) -> Any:
     def column(tag: str, words: str, values: list[float], private: bool = False) -> Any:
         value = hook.create_tensor(values)
         held = PrivateTensor().on(value) if private else hook.attributes.wrapper(value)

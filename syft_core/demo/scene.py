@@ -7,6 +7,7 @@ from typing import Any
 
 from syft_core.demo.stage import Stage
 from syft_core.exceptions import SyftError
+from syft_core.hook.hook import FrameworkHook
 from syft_core.workers.permissions import unless_private
 from syft_core.workers.store import Stored
 from syft_core.workers.virtual import VirtualWorker
@@ -22,7 +23,7 @@ def raw_data_stays(stored: Stored, user: str) -> str | None:
     return unless_private(stored, user)
 
 
-def open_hospital(hook: Any, name: str, data: Sequence[Any], serialize: bool) -> VirtualWorker:
+def open_hospital(hook: FrameworkHook, name: str, data: Sequence[Any], serialize: bool) -> VirtualWorker:
     """Return a worker that has loaded data of its own; the visitor sends none."""
     hospital = VirtualWorker(hook, id=name, policy=raw_data_stays, serialize=serialize)
     hospital.load_data(data)

@@ -24,21 +24,22 @@ from syft_core.hook.plans import NO_PLAN, Plan
 from syft_core.hook.ranks import HEAD, MEANING, TRANSPARENT
 from syft_core.hook.rules import is_flat, leaves, map_leaves, resolve
 from syft_core.registry import Registry
+from syft_core.values import Args, Kwargs, LayerType, Nested, Tensor
 
 __all__ = ["HEAD", "MEANING", "TRANSPARENT", "dispatch", "forget_answers", "forward", "framework_of", "frameworks"]
 
-Answer = Callable[[Op, Plan, tuple[Any, ...], dict[str, Any]], Any]
+Answer = Callable[[Op, Plan, Args, Kwargs], Any]
 
 
 class Call(NamedTuple):
     """One operation with its arguments, as a layer's ``handle`` sees it."""
 
     op: Op
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    args: Args
+    kwargs: Kwargs
 
 
-def dispatch(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def dispatch(op: Op, args: Args, kwargs: Kwargs) -> Any:
     """Answer a call with the outermost layer in it, or natively when none is left."""
     if kwargs:
         key = (op, tuple(map(type, args)), *kwargs, *map(type, kwargs.values()))
@@ -55,9 +56,7 @@ _roads: dict[tuple[Any, ...], tuple[Answer | None, Plan]] = {}
 """Who answers a call, and the plan for it, by operation and types."""
 
 
-def _find_road(
-    key: tuple[Any, ...], op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Answer | None, Plan]:
+def _find_road(key: tuple[Any, ...], op: Op, args: Args, kwargs: Kwargs) -> tuple[Answer | None, Plan]:
     if all(is_flat(type(arg)) for arg in (*args, *kwargs.values())):
         plan = plan_for(op.name, args, kwargs)
         road: tuple[Answer | None, Plan] = (_answer_of(plan.layer, op), plan)
@@ -69,7 +68,7 @@ def _find_road(
     return road
 
 
-def _look_up_nested(op: Op, _plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _look_up_nested(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Any:
     plan = nested_plan_for(op.name, args, kwargs)
     answer = _answer_of(plan.layer, op)
     return op.run(*args, **kwargs) if answer is None else answer(op, plan, args, kwargs)
@@ -83,7 +82,7 @@ def proceed(call: Call) -> Any:
     return forward(call.op, plan, call.args, call.kwargs)
 
 
-def forward(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def forward(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
     """Answer a call on a layer that has no rule for it: run it on the children, and put the layer on the result.
 
     A result, or a part of one, that *is* an argument is the caller's own object again: operations in place, ``out=``
@@ -105,7 +104,7 @@ def forward(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return _with_aliases(wrapped, result, (args, kwargs), (new_args, new_kwargs))
 
 
-def _forward_below_head(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _forward_below_head(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
     """Do what ``forward`` does for the common call on wrappers, which has neither keywords nor attributes."""
     if kwargs or op.reveals:
         return forward(op, plan, args, kwargs)
@@ -122,7 +121,7 @@ def _forward_below_head(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[
 _NO_ATTRIBUTES: Mapping[str, Any] = {}
 
 
-def attributes_of(name: str, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mapping[str, Any]:
+def attributes_of(name: str, plan: Plan, args: Args, kwargs: Kwargs) -> Mapping[str, Any]:
     """Return what the results of this call take over; refuse layers of one type that differ in it."""
     if plan.layer.rank == HEAD:
         return _NO_ATTRIBUTES
@@ -132,7 +131,7 @@ def attributes_of(name: str, plan: Plan, args: tuple[Any, ...], kwargs: dict[str
     return attributes
 
 
-def rewrap(name: str, result: Any, plan: Plan, attributes: Mapping[str, Any], call_args: Any) -> Any:
+def rewrap(name: str, result: Nested, plan: Plan, attributes: Mapping[str, Any], call_args: Nested) -> Any:
     """Put the layer that came off back on every tensor of ``result``."""
     wrapped = wrap_response(name, result, plan.layer, attributes)
     if plan.layer.records_lineage:
@@ -140,7 +139,7 @@ def rewrap(name: str, result: Any, plan: Plan, attributes: Mapping[str, Any], ca
     return wrapped
 
 
-def _alias_in(result: Any, kwargs: dict[str, Any], new_kwargs: dict[str, Any]) -> Any:
+def _alias_in(result: Nested, kwargs: Kwargs, new_kwargs: Kwargs) -> Any:
     """Return the caller's own keyword argument when the result is what it stands for."""
     for key, new in new_kwargs.items():
         if result is new:
@@ -150,7 +149,7 @@ def _alias_in(result: Any, kwargs: dict[str, Any], new_kwargs: dict[str, Any]) -
     return None
 
 
-def _with_aliases(wrapped: Any, result: Any, old_args: Any, new_args: Any) -> Any:
+def _with_aliases(wrapped: Nested, result: Nested, old_args: Nested, new_args: Nested) -> Any:
     """Return ``wrapped`` with the caller's own objects where a part of the result is what they stand for."""
     own = {id(new): old for old, new in zip(leaves(old_args), leaves(new_args), strict=True) if new is not old}
     parts = leaves(result)
@@ -160,14 +159,14 @@ def _with_aliases(wrapped: Any, result: Any, old_args: Any, new_args: Any) -> An
     return map_leaves(lambda leaf: own.get(id(next(following)), leaf), wrapped)
 
 
-def _require_same_attributes(name: str, layer: Any, attributes: Mapping[str, Any], call_args: Any) -> None:
+def _require_same_attributes(name: str, layer: LayerType, attributes: Mapping[str, Any], call_args: Nested) -> None:
     for leaf in leaves(call_args):
         if type(leaf) is layer and (other := leaf.get_class_attributes()) != attributes:
             differing = [key for key in {*attributes, *other} if attributes.get(key) != other.get(key)]
             raise MixedLayersError.attributes(name, layer.__name__, differing)
 
 
-def _record_lineage(name: str, wrapped: Any, layer: Any, call_args: Any) -> None:
+def _record_lineage(name: str, wrapped: Nested, layer: LayerType, call_args: Nested) -> None:
     parents = tuple(leaf for leaf in leaves(call_args) if type(leaf) is layer)
     for leaf in leaves(wrapped):
         if type(leaf) is layer:
@@ -186,7 +185,7 @@ def forget_answers() -> None:
 when_forgetting(_roads.clear)
 
 
-def _answer_of(layer: Any, op: Op) -> Answer | None:
+def _answer_of(layer: LayerType, op: Op) -> Answer | None:
     """Return who answers ``op`` for ``layer``; None when there is no layer, and the framework answers."""
     if layer is None:
         return None
@@ -201,7 +200,7 @@ def _answer_of(layer: Any, op: Op) -> Answer | None:
     return answer
 
 
-def _handle_answer(layer: Any) -> Answer | None:
+def _handle_answer(layer: LayerType) -> Answer | None:
     if layer.respond is not None:
         return layer.respond  # type: ignore[no-any-return]  # an Answer by contract
     handle = layer.handle
@@ -210,7 +209,7 @@ def _handle_answer(layer: Any) -> Answer | None:
     return lambda op, _plan, args, kwargs: handle(Call(op, args, kwargs), proceed)
 
 
-def _rule_answer(layer: Any, op: Op) -> Answer | None:
+def _rule_answer(layer: LayerType, op: Op) -> Answer | None:
     """Find the layer's rule for ``op``: by full name, by attribute name, or for the operation in any spelling."""
     rules: Mapping[str, Answer] = layer.rules
     rule = rules.get(op.name) or rules.get(op.attr)
@@ -226,7 +225,7 @@ def _rule_answer(layer: Any, op: Op) -> Answer | None:
     return _reflected(rule) if op.reflected else rule
 
 
-def _refuse_each(op: Op, plan: Plan, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> NoReturn:
+def _refuse_each(op: Op, plan: Plan, _args: Args, _kwargs: Kwargs) -> NoReturn:
     """Refuse an operation on lists that would go around the layer's rule for single tensors."""
     raise OperationNotAllowedError.refused_by(
         plan.layer.__name__,
@@ -239,7 +238,7 @@ def _refuse_each(op: Op, plan: Plan, _args: tuple[Any, ...], _kwargs: dict[str, 
 def _inplace(rule: Answer) -> Answer:
     """Turn a rule for an operation into one for its in-place spelling: the tensor keeps its identity."""
 
-    def answer(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def answer(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
         target = args[0]
         if type(target) is not plan.layer:
             raise OperationNotAllowedError.refused_by(
@@ -256,20 +255,20 @@ def _inplace(rule: Answer) -> Answer:
 def _reflected(rule: Answer) -> Answer:
     """Turn a rule for ``x - y`` into one for ``y.__rsub__(x)``."""
 
-    def answer(op: Op, _plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def answer(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Any:
         swapped = (args[1], args[0], *args[2:])
         return rule(op, plan_for(op.name, swapped, kwargs), swapped, kwargs)
 
     return answer
 
 
-def _announced(layer: Any, op: Op, answer: Answer) -> Answer:
+def _announced(layer: LayerType, op: Op, answer: Answer) -> Answer:
     """Tell a layer that listens of every call before it is answered."""
     listener = {"function": layer.on_function_call, "method": layer.on_method_call}.get(op.spelling)
     if listener is None:
         return answer
 
-    def announce(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def announce(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
         listener((op.name, None, args, kwargs))
         return answer(op, plan, args, kwargs)
 
@@ -282,7 +281,7 @@ frameworks: Registry[type, FrameworkAttributes] = Registry(
 """Which framework a plain tensor belongs to, by its type."""
 
 
-def framework_of(tensor: Any) -> FrameworkAttributes:
+def framework_of(tensor: Tensor) -> FrameworkAttributes:
     """Return the framework in which the chain under ``tensor`` ends."""
     plain = _frameworks_of_types.get(type(tensor))
     if plain is not None:

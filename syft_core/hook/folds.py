@@ -10,17 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from syft_core.exceptions import PlanMismatchError
+from syft_core.values import Args, Function, Nested
 
-Slot = Callable[..., Any]
+Slot = Function
 Getter = Callable[[Any], Any]
 
 
-def one(_args: Any) -> int:
+def one(_args: Nested) -> int:
     """Answer 1: the rule of a slot that holds a tensor."""
     return 1
 
 
-def zero(_args: Any) -> int:
+def zero(_args: Nested) -> int:
     """Answer 0: the rule of a slot that holds anything else."""
     return 0
 
@@ -56,7 +57,7 @@ def zero_fold(*_a: Any, **_k: Any) -> tuple[()]:
     return ()
 
 
-def one_fold(return_tuple: bool, **_k: Any) -> Callable[..., Any]:
+def one_fold(return_tuple: bool, **_k: Any) -> Function:
     """Return a fold of one slot, whose result is a 1-tuple or the value itself."""
     return _one_fold_to_tuple if return_tuple else _one_fold_to_value
 
@@ -85,7 +86,7 @@ def three_fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> t
     return lambdas[0](args[0], **kwargs), lambdas[1](args[1], **kwargs), lambdas[2](args[2], **kwargs)
 
 
-def _exact_fold(n: int) -> Callable[..., tuple[Any, ...]]:
+def _exact_fold(n: int) -> Callable[..., Args]:
     def fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
         if len(args) > n:
             raise PlanMismatchError.arity(n, len(args))
@@ -109,7 +110,7 @@ def many_fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tu
     return tuple([f(args[i], **kwargs) for i, f in enumerate(lambdas)])
 
 
-_FOLDS: dict[int, Callable[..., Any]] = {
+_FOLDS: dict[int, Function] = {
     0: zero_fold,
     1: one_fold(return_tuple=True),
     2: two_fold,
@@ -122,7 +123,7 @@ _FOLDS: dict[int, Callable[..., Any]] = {
 }
 
 
-def fold_of(n: int) -> Callable[..., Any]:
+def fold_of(n: int) -> Function:
     """Return the fold that applies ``n`` functions and gives a tuple."""
     return _FOLDS.get(n, many_fold)
 
@@ -143,7 +144,7 @@ def trusted(_expected: type, f: Slot) -> Slot:
     return f
 
 
-def fold_exactly(fold: Callable[..., Any], slots: list[Slot], args: Any, **kwargs: Any) -> Any:
+def fold_exactly(fold: Function, slots: list[Slot], args: Nested, **kwargs: Any) -> Any:
     """Apply ``fold``, and refuse another number of arguments than it has slots."""
     if len(args) != len(slots):
         raise PlanMismatchError.arity(len(slots), len(args))

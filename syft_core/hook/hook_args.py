@@ -70,6 +70,7 @@ from syft_core.hook.rules import (
     signature,
     type_rule,
 )
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 
 __all__ = [
     "ambiguous_functions",
@@ -132,9 +133,9 @@ PLAN_LIMIT = 8192
 
 # The caches. Assigning a new dict to any of them at any time is safe: they are only ever looked up here.
 hook_method_args_functions: dict[Any, Plan] = {}
-hook_method_response_functions: dict[Any, Callable[..., Any]] = {}
+hook_method_response_functions: dict[Any, Function] = {}
 get_tensor_type_functions: dict[Any, Getter] = {}
-register_response_functions: dict[Any, Callable[..., Any]] = {}
+register_response_functions: dict[Any, Function] = {}
 
 # --- The registries
 
@@ -151,7 +152,7 @@ def register_forward_func(new_forward_rules: Mapping[type, Slot]) -> None:
     _forget()
 
 
-def register_backward_func(new_backward_rules: Mapping[type, Callable[..., Any]]) -> None:
+def register_backward_func(new_backward_rules: Mapping[type, Function]) -> None:
     """Say for each type how to put it on a result: ``f(result, **class_attributes)``."""
     backward_func.update(new_backward_rules)
     _forget()
@@ -169,10 +170,10 @@ def register_ambiguous_function(*function: str) -> None:
     _forget()
 
 
-def default_backward_func(tensorcls: type) -> Callable[..., Any]:
+def default_backward_func(tensorcls: type) -> Function:
     """Return the function that puts a ``tensorcls`` with the given attributes on a result."""
 
-    def put_on(child: Any, **attributes: Any) -> Any:
+    def put_on(child: Tensor, **attributes: Any) -> Any:
         layer = tensorcls(**attributes)
         layer.child = child
         return layer
@@ -187,7 +188,7 @@ def default_register_tensor(*tensorcls: type) -> None:
     register_backward_func({cls: default_backward_func(cls) for cls in tensorcls})
 
 
-def pointer_found(pointer: Any, **_kwargs: Any) -> Any:
+def pointer_found(pointer: Tensor, **_kwargs: Any) -> Any:
     """Stand as ``forward_func`` of a pointer, whose object lives elsewhere."""
     raise RemoteObjectFoundError(pointer)
 
@@ -222,7 +223,7 @@ def when_forgetting(action: Callable[[], None]) -> None:
 _NESTED = NO_PLAN._replace()
 
 
-def plan_for(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+def plan_for(name: str, args: Args, kwargs: Kwargs) -> Plan:
     """Return the plan for this call, building it when the signature is new."""
     key: Any = (name, tuple(map(type, args)))
     if kwargs:
@@ -233,7 +234,7 @@ def plan_for(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
     return plan if plan is not _NESTED else nested_plan_for(name, args, kwargs)
 
 
-def _first_plan(name: str, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+def _first_plan(name: str, key: Any, args: Args, kwargs: Kwargs) -> Plan:
     types = [type(a) for a in (*args, *kwargs.values())]
     if not all(is_flat(cls) for cls in types):
         _remember(hook_method_args_functions, key, _NESTED)
@@ -243,7 +244,7 @@ def _first_plan(name: str, key: Any, args: tuple[Any, ...], kwargs: dict[str, An
     return plan
 
 
-def nested_plan_for(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+def nested_plan_for(name: str, args: Args, kwargs: Kwargs) -> Plan:
     """Return the plan for a call that is known to have lists, tuples, dicts or slices among its arguments."""
     if _is_ambiguous(name):
         return build_structural_plan(name, args, kwargs)
@@ -267,7 +268,7 @@ def _remember(cache: dict[Any, Any], key: Any, value: Any) -> None:
 
 
 def unwrap_args_from_method(
-    attr: str, method_self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    attr: str, method_self: Any, args: Args, kwargs: Kwargs
 ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """Return ``(new_self, new_args, new_kwargs)`` with the outermost layer taken off."""
     plan = _require_layer(attr, (method_self, *args), kwargs)
@@ -275,9 +276,7 @@ def unwrap_args_from_method(
     return new_self, tuple(new_args), new_kwargs
 
 
-def unwrap_args_from_function(
-    attr: str, args: tuple[Any, ...], kwargs: dict[str, Any], return_args_type: bool = False
-) -> tuple[Any, ...]:
+def unwrap_args_from_function(attr: str, args: Args, kwargs: Kwargs, return_args_type: bool = False) -> tuple[Any, ...]:
     """Return ``(new_args, new_kwargs, new_type)``, and the type before, with the outermost layer taken off."""
     args = tuple(args)
     plan = _require_layer(attr, args, kwargs)
@@ -286,14 +285,14 @@ def unwrap_args_from_function(
     return (new_args, new_kwargs, new_type, plan.layer) if return_args_type else (new_args, new_kwargs, new_type)
 
 
-def _require_layer(attr: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+def _require_layer(attr: str, args: Args, kwargs: Kwargs) -> Plan:
     plan = plan_for(attr, args, kwargs)
     if plan.layer is None:
         raise PureFrameworkTensorFoundError.in_call(attr)
     return plan
 
 
-def _type_getter(attr: str, args: Any) -> Getter:
+def _type_getter(attr: str, args: Nested) -> Getter:
     key = (attr, signature(args))
     getter = get_tensor_type_functions.get(key)
     if getter is None:
@@ -307,7 +306,7 @@ def _type_getter(attr: str, args: Any) -> Getter:
 
 def hook_response(
     attr: str,
-    response: Any,
+    response: Nested,
     wrap_type: type,
     wrap_args: Mapping[str, Any] | None = None,
     new_self: Any = None,
@@ -318,7 +317,7 @@ def hook_response(
     return wrap_response(attr, response, wrap_type, wrap_args or {})
 
 
-def wrap_response(name: str, response: Any, wrap_type: type, attributes: Mapping[str, Any]) -> Any:
+def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapping[str, Any]) -> Any:
     """Put ``wrap_type(**attributes)`` on every tensor of ``response``."""
     cls = type(response)
     plan = hook_method_response_functions.get((name, wrap_type, cls))
@@ -333,7 +332,7 @@ def wrap_response(name: str, response: Any, wrap_type: type, attributes: Mapping
     return plan(response, **attributes) if attributes else plan(response)
 
 
-def register_response(attr: str, response: Any, response_ids: list[int], owner: Any) -> Any:
+def register_response(attr: str, response: Nested, response_ids: list[int], owner: Any) -> Any:
     """Store every tensor of ``response`` on ``owner`` under the next of ``response_ids``; return the same structure."""
     tensors = sum(1 for leaf in leaves(response) if build_rule(leaf))
     if tensors > len(response_ids):

@@ -13,6 +13,7 @@ from typing import Any
 
 from syft_core.exceptions import MixedLayersError, PureFrameworkTensorFoundError
 from syft_core.hook.rules import forward_func, is_mapped, leaves, resolve
+from syft_core.values import Tensor
 
 HEAD = 2
 """The rank of the wrapper that a user holds."""
@@ -68,7 +69,7 @@ def is_framework_tensor(cls: type) -> bool:
     return known
 
 
-def framework_tensor(tensor: Any, **_kwargs: Any) -> Any:
+def framework_tensor(tensor: Tensor, **_kwargs: Any) -> Any:
     """Stand as ``forward_func`` of a framework's own tensors, which end a chain: they have no child."""
     raise PureFrameworkTensorFoundError.in_call(type(tensor).__name__)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from syft_core.hook.folds import Slot, one, zero
 from syft_core.registry import Registry
+from syft_core.values import Function, Nested
 
 base_types: frozenset[type] = frozenset({int, float, str, bool, bytes, bytearray, complex})
 
@@ -15,12 +16,12 @@ _ADVICE = "make it known with `syft_core.hook.hook_args.default_register_tensor(
 
 type_rule: Registry[type, Callable[[Any], Any]] = Registry("type_rule", advice=_ADVICE)
 forward_func: Registry[Any, Slot] = Registry("forward_func", advice=_ADVICE)
-backward_func: Registry[Any, Callable[..., Any]] = Registry("backward_func", advice=_ADVICE)
+backward_func: Registry[Any, Function] = Registry("backward_func", advice=_ADVICE)
 ambiguous_methods: set[str] = set()
 ambiguous_functions: set[str] = set()
 
 
-def build_rule(args: Any) -> Any:
+def build_rule(args: Nested) -> Any:
     """Return the skeleton of ``args``: 1 where there is a tensor, 0 where not, lists and tuples as they are.
 
     >>> build_rule((1, ["a", None], {}))
@@ -64,11 +65,11 @@ def is_mapped(cls: type) -> bool:
     return cls is slice or issubclass(cls, dict)
 
 
-def _list_rule(args: Any) -> list[Any]:
+def _list_rule(args: Nested) -> list[Any]:
     return [build_rule(a) for a in args]
 
 
-def _tuple_rule(args: Any) -> tuple[Any, ...]:
+def _tuple_rule(args: Nested) -> tuple[Any, ...]:
     return tuple([build_rule(a) for a in args])
 
 

@@ -15,6 +15,7 @@ from syft_core.plugins import hookspecs
 from syft_core.plugins.backend import Backend
 from syft_core.registry import Registry
 from syft_core.serde import register_codec
+from syft_core.values import Args, Kwargs
 
 
 class PluginManager:
@@ -116,7 +117,7 @@ class _Offer:
     def __init__(self) -> None:
         self.backends: Registry[str, Backend] = _new_backends()
         self.types: list[type] = []
-        self.codecs: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        self.codecs: list[tuple[Args, Kwargs]] = []
 
     def offer_types(self, *types: type) -> None:
         self.types.extend(types)

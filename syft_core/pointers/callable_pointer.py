@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from syft_core.hook.rules import is_flat, map_leaves
@@ -12,6 +12,7 @@ from syft_core.pointers.meeting import own_copy
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import pointer_at
 from syft_core.tensors.identity import Identified
+from syft_core.values import Function, Tensor
 
 
 class ObjectWrapper(Identified):
@@ -22,7 +23,7 @@ class ObjectWrapper(Identified):
 
     def __init__(
         self,
-        obj: Callable[..., Any],
+        obj: Function,
         id: Id | None = None,
         tags: Iterable[str] | None = None,
         description: str | None = None,
@@ -84,7 +85,7 @@ def create_callable_pointer(
     return pointer
 
 
-def _as_sent(leaf: Any) -> Any:
+def _as_sent(leaf: Tensor) -> Any:
     """Return the pointer under a wrapper, and of a plain tensor a copy, which the callable may keep."""
     child = getattr(leaf, "child", None)
     return child if isinstance(child, ObjectPointer) else own_copy(leaf)

@@ -14,6 +14,7 @@ from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.values import Args, Kwargs, Tensor
 
 
 class Children(dict[Any, PointerTensor]):
@@ -37,7 +38,7 @@ class MultiPointerTensor(AbstractTensor):
         self.child = Children((pointer.location_id, pointer) for pointer in pointers)
 
     @classmethod
-    def respond(cls, op: Op, _plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def respond(cls, op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Any:
         """Run an operation on every worker, and put the results together."""
         operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls]
         workers = list(operands[0].child)
@@ -110,7 +111,7 @@ def _require_one_shape(pointers: list[PointerTensor]) -> None:
             )
 
 
-def _at(worker: Any, leaf: Any) -> Any:
+def _at(worker: Any, leaf: Tensor) -> Any:
     return leaf.child[worker] if type(leaf) is MultiPointerTensor else leaf
 
 

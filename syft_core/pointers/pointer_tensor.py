@@ -20,6 +20,7 @@ from syft_core.pointers.meeting import meeting_point, with_copies
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.revealing import reveal
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.values import Args, Kwargs, Nested, Tensor
 
 ATTRIBUTES = frozenset({"grad", "data"})
 """Attributes that are tensors of their own on the worker: pointed to, with ids that stay the same."""
@@ -46,7 +47,13 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     _together: Sequence[weakref.ref[PointerTensor]] = ()
     """The pointers to tensors that were sent with this one, as parts of a module."""
 
-    def __init__(self, location: Any = None, id_at_location: Any = None, framework: Any = None, **options: Any) -> None:
+    def __init__(
+        self,
+        location: Any = None,
+        id_at_location: Any = None,
+        framework: FrameworkAttributes | None = None,
+        **options: Any,
+    ) -> None:
         ObjectPointer.__init__(self, location, id_at_location, **options)
         self.framework = framework
 
@@ -66,7 +73,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return False
 
     @classmethod
-    def respond(cls, op: Op, _plan: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def respond(cls, op: Op, _plan: Any, args: Args, kwargs: Kwargs) -> Any:
         """Send an operation to where its arguments are, and return pointers to its results."""
         pointer, plain = meeting_point(cls, op, args, kwargs)
         framework, location = pointer.framework, pointer._location
@@ -268,7 +275,7 @@ def _is_special(op: Op, framework: FrameworkAttributes) -> bool:
     return op.reveals or op.local or op.inplace or is_about_form or op.spelling in ("getter", "setter")
 
 
-def _answer_here(op: Op, pointer: PointerTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Any:
     """Answer, or refuse, what needs no command; return ``_ELSEWHERE`` for what the worker must answer."""
     if op.reveals:
         return reveal(op, pointer, args, kwargs)
@@ -281,7 +288,7 @@ def _answer_here(op: Op, pointer: PointerTensor, args: tuple[Any, ...], kwargs: 
     return _ELSEWHERE
 
 
-def _fact(op: Op, pointer: PointerTensor, args: tuple[Any, ...]) -> Any:
+def _fact(op: Op, pointer: PointerTensor, args: Args) -> Any:
     """Answer what a form tells; ask for the form if it is not known, and remember it."""
     form = (pointer.known_form if pointer._location.predicts else None) or pointer._ask_form()
     if form is None:
@@ -294,7 +301,7 @@ def _fact(op: Op, pointer: PointerTensor, args: tuple[Any, ...]) -> Any:
     return fact_of_form((op, form, *args[1:]), lambda: pointer.framework.read_off(op, form, args[1:]))
 
 
-def _changed_by(op: Op, pointer: PointerTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _changed_by(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Any:
     """Return what an operation without results has changed, if that is what it returns."""
     if op.inplace:
         return args[0]
@@ -325,11 +332,11 @@ def _answer_beside(op: Op, pointer: PointerTensor) -> Any:
     raise ValueRefusedError.only_local(op.name, str(pointer._location.id))
 
 
-def _predicted(result: Any, first: int, pointer: PointerTensor, history: tuple[Any, ...] | None, given: Any) -> Any:
+def _predicted(result: Nested, first: int, pointer: PointerTensor, history: tuple[Any, ...] | None, given: Any) -> Any:
     """Turn what a call gives into pointers: forms where the result was worked out, placeholders where it was told."""
     following = first
 
-    def point(leaf: Any) -> Any:
+    def point(leaf: Tensor) -> Any:
         nonlocal history, following
         if type(leaf) is Placed:
             id, form = leaf.id, leaf.form
@@ -352,7 +359,7 @@ def _predicted(result: Any, first: int, pointer: PointerTensor, history: tuple[A
     return point(result) if is_flat(type(result)) else map_leaves(point, result)
 
 
-def _pointer_for(leaf: Any, pointer: PointerTensor) -> Any:
+def _pointer_for(leaf: Tensor, pointer: PointerTensor) -> Any:
     if type(leaf) is not Placed:
         return leaf
     return pointer_at(pointer._location, leaf.id, pointer.framework, pointer._syft_owner)

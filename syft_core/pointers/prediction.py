@@ -18,6 +18,7 @@ from syft_core.hook.forms import Form, form, is_constant, predictions, remember_
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
 from syft_core.messages import Run
+from syft_core.values import Args, Kwargs, Nested, Tensor
 
 if TYPE_CHECKING:
     from syft_core.pointers.pointer_tensor import PointerTensor
@@ -41,7 +42,9 @@ UNCERTAIN: tuple[Any, ...] = ("uncertain",)
 """The history of what may depend on leaves that are not known here."""
 
 
-def predict(pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Any, kwargs: Any) -> Prediction | None:
+def predict(
+    pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
+) -> Prediction | None:
     """Return what a call will do, or None when only the worker can know."""
     state = framework.state()
     if state is None:
@@ -56,7 +59,9 @@ def predict(pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Any
     return known or None
 
 
-def _infer(pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Any, kwargs: Any) -> Prediction | bool:
+def _infer(
+    pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
+) -> Prediction | bool:
     """Return a prediction, or False when there is none."""
     before = [leaf.known_form for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
     with_forms = map_leaves(lambda leaf: leaf.known_form if type(leaf) is pointer_type else leaf, (args, kwargs))
@@ -78,7 +83,9 @@ def _infer(pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Any,
     return Prediction(result, count, changed, spreads, plain) if count or result is None else False
 
 
-def run(pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: Any, kwargs: Any) -> tuple[Any, bool]:
+def run(
+    pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
+) -> tuple[Any, bool]:
     """Send a command to where its arguments are, and return its result with forms or placeholders for tensors.
 
     It is told, if its results are known here; otherwise asked. Also return whether the gradients that go back through
@@ -100,7 +107,7 @@ def run(pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: A
     return prediction.result, prediction.plain
 
 
-def _note_changes(pointer_type: Any, prediction: Prediction, location: Any, args: Any, kwargs: Any) -> None:
+def _note_changes(pointer_type: Any, prediction: Prediction, location: Any, args: Nested, kwargs: Nested) -> None:
     """Remember the new forms of operands, and doubt what is known of others that the change may have reached."""
     operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
     targets = [(operands[place], new) for place, new in prediction.changed]
@@ -116,7 +123,7 @@ def _note_changes(pointer_type: Any, prediction: Prediction, location: Any, args
 # --- gradients
 
 
-def history_of(pointer_type: Any, args: Any, kwargs: Any) -> tuple[Any, ...]:
+def history_of(pointer_type: Any, args: Nested, kwargs: Nested) -> tuple[Any, ...]:
     """Return the history of what a call makes: that of all operands which are part of a graph."""
     found: list[Any] = []
     for arg in (*args, *kwargs.values()) if kwargs else args:
@@ -140,7 +147,9 @@ def _add_history(pointer: PointerTensor, found: list[Any]) -> None:
             found.append(pointer._history or UNCERTAIN)
 
 
-def _run_backward(pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: Any, kwargs: Any) -> None:
+def _run_backward(
+    pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
+) -> None:
     """Run a backward pass, and remember which leaves have gradients then.
 
     A pass that goes on at other workers is waited for: nothing else keeps the order of what follows there.
@@ -201,7 +210,7 @@ class _Graph:
 # --- signatures
 
 
-def _signature(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _signature(pointer_type: Any, op: Op, args: Args, kwargs: Kwargs) -> Any:
     """Return what decides the forms of the results: the forms of tensors, the types of numbers, all else as it is."""
     signature: list[Any] = [op, *kwargs]
     for arg in (*args, *kwargs.values()) if kwargs else args:
@@ -239,7 +248,7 @@ def _part(pointer_type: Any, op: Op, arg: Any) -> Any:
     return _UNKNOWN if _UNKNOWN in parts else (cls, *parts)
 
 
-def _leaf(pointer_type: Any, op: Op, leaf: Any) -> Any:
+def _leaf(pointer_type: Any, op: Op, leaf: Tensor) -> Any:
     cls = type(leaf)
     if cls is pointer_type:
         return leaf.known_form or _UNKNOWN

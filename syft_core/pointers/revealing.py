@@ -18,6 +18,7 @@ from syft_core.hook.dispatch import dispatch
 from syft_core.hook.hook import current_worker
 from syft_core.hook.rules import map_leaves
 from syft_core.pointers.object_pointer import ObjectPointer
+from syft_core.values import Args, Kwargs, Tensor
 
 
 class _Consent:
@@ -51,7 +52,7 @@ def revealing(reason: str) -> Iterator[None]:
         _consents.set(tuple(other for other in _consents.get() if other is not consent))
 
 
-def reveal(op: Op, pointer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def reveal(op: Op, pointer: Tensor, args: Args, kwargs: Kwargs) -> Any:
     """Run an operation that reads values here, on copies of what its pointers point to, if the user consents."""
     if op.local:
         raise ValueRefusedError.only_local(op.name, pointer.location.id)
@@ -59,7 +60,7 @@ def reveal(op: Op, pointer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if reason is None:
         raise ValueRefusedError.of(op.name, pointer.location.id)
 
-    def fetch(leaf: Any) -> Any:
+    def fetch(leaf: Tensor) -> Any:
         return leaf.get(reason=reason, deregister_ptr=False) if isinstance(leaf, ObjectPointer) else leaf
 
     copied_args, copied_kwargs = map_leaves(fetch, (args, kwargs))

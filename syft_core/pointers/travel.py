@@ -17,6 +17,7 @@ from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.identity import Identified
 from syft_core.tensors.private import PrivateTensor, require_sendable
+from syft_core.values import Tensor
 
 
 class Travelling:
@@ -213,7 +214,7 @@ class Travelling:
         return self
 
 
-def head_of(pointer: Any) -> Any:
+def head_of(pointer: Tensor) -> Any:
     """Return what a user holds of a pointer: the wrapper of its framework, with the pointer's words."""
     head = framework_of(pointer).wrapper(pointer)
     _share_words(head, pointer)
@@ -238,7 +239,7 @@ _POINTERS: dict[str, type[ObjectPointer]] = {CALLABLE: CallablePointer, OBJECT: 
 
 
 def sent(
-    tensor: Any,
+    tensor: Tensor,
     owner: Any,
     location: Location,
     user: str | None = None,
@@ -269,7 +270,7 @@ def sent(
     return pointer
 
 
-def _keep_origin(tensor: Any, owner: Any, location: Location) -> Id:
+def _keep_origin(tensor: Tensor, owner: Any, location: Location) -> Id:
     """Let ``owner`` keep a tensor for the gradient of its copy on ``location``, which holds a lease on it."""
     kept = new_id()
     owner.register_obj(tensor, kept)
@@ -278,20 +279,20 @@ def _keep_origin(tensor: Any, owner: Any, location: Location) -> Id:
     return kept
 
 
-def _require_gradients(tensor: Any) -> None:
+def _require_gradients(tensor: Tensor) -> None:
     framework = framework_of(tensor)
     if "backward" not in framework.methods:
         raise TypeError(f"cannot bring gradients back: {framework.ALIAS} computes none; leave the option out")
 
 
-def _start_with_zeros(tensor: Any, pointer: PointerTensor) -> None:
+def _start_with_zeros(tensor: Tensor, pointer: PointerTensor) -> None:
     """Give the copy of a tensor a gradient of zeros, if it needs one and none came along."""
     if getattr(tensor, "requires_grad", False) and tensor.grad is None:
         copy = head_of(pointer)
         copy.grad = copy.new_zeros(copy.shape)
 
 
-def _index_words(tensor: Any) -> None:
+def _index_words(tensor: Tensor) -> None:
     """Let a tensor be found on its worker under its words: a worker that serves others keeps what is tagged."""
     owner = tensor.owner
     if owner is None:
@@ -303,21 +304,21 @@ def _index_words(tensor: Any) -> None:
         store.tag(id, tensor.tags, tensor.description)
 
 
-def _share_words(head: Any, pointer: Any) -> None:
+def _share_words(head: Tensor, pointer: Tensor) -> None:
     if pointer._syft_tags is not None:
         head._syft_tags = pointer._syft_tags
     if pointer._syft_description is not None:
         head._syft_description = pointer._syft_description
 
 
-def _pointer_under(head: Any, verb: str) -> Any:
+def _pointer_under(head: Tensor, verb: str) -> Any:
     end = end_of(head)
     if not isinstance(end, ObjectPointer | MultiPointerTensor):
         raise TypeError(f"cannot {verb} what a tensor points to: it points to nothing, the data is here; send it first")
     return end
 
 
-def _on_another_end(head: Any, end: Any) -> Any:
+def _on_another_end(head: Tensor, end: Tensor) -> Any:
     """Return a chain of the layers of ``head`` on another end: a pointer, a plain tensor, or a chain of its own."""
     link = head.child
     if isinstance(link, ObjectPointer):
@@ -325,9 +326,9 @@ def _on_another_end(head: Any, end: Any) -> Any:
     return framework_of(end).wrapper(_layers_on(link, below_wrapper(end)))
 
 
-def _layers_on(link: Any, end: Any) -> Any:
+def _layers_on(link: Tensor, end: Tensor) -> Any:
     return end if isinstance(link, ObjectPointer) else link.twin_on(_layers_on(link.child, end))
 
 
-def _private_layers(head: Any) -> list[PrivateTensor]:
+def _private_layers(head: Tensor) -> list[PrivateTensor]:
     return [link for link in links_of(head) if isinstance(link, PrivateTensor)]

@@ -9,6 +9,7 @@ from syft_core.exceptions import SerdeError
 from syft_core.registry import Registry
 from syft_core.serde.codec import Codec, qualified
 from syft_core.serde.context import Context
+from syft_core.values import Payload
 
 PLAIN = (str, int, float, bool, type(None))
 
@@ -65,7 +66,7 @@ def _simplify(error: BaseException, _: Context) -> tuple[Any, ...]:
     return qualified(listed), qualified(type(error)), _text(error), plain
 
 
-def _detail(payload: list[Any], _: Context) -> Exception:
+def _detail(payload: Payload, _: Context) -> Exception:
     listed, raised, text, attributes = payload
     kind = failures.get(listed) if type(listed) is str else None
     if kind is None or type(raised) is not str or type(text) is not str or type(attributes) is not dict:

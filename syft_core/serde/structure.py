@@ -23,6 +23,7 @@ import msgpack
 from syft_core.exceptions import SerdeError
 from syft_core.serde.codec import BUFFER, FIRST_USER_CODE, LONG, REFERENCE, Codec, CodecTable, qualified
 from syft_core.serde.context import Context
+from syft_core.values import Payload
 
 NATIVE = frozenset({int, float, str, bool, type(None)})
 INLINE = 1024  # bytes; a shorter buffer is cheaper inside the structure (benchmarks/serde.py --threshold)
@@ -171,7 +172,7 @@ class _Reader:
         if left:
             raise SerdeError(f"cannot read a message: {left} of its buffers are not part of any object; send it again")
 
-    def _detail(self, codec: Codec, payload: list[Any]) -> Any:
+    def _detail(self, codec: Codec, payload: Payload) -> Any:
         try:
             value = codec.detail(payload, self._context)
         except (SerdeError, RecursionError):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from syft_core.exceptions import NotRegisteredError
 from syft_core.hook.dispatch import HEAD, MEANING, Answer, framework_of
+from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.hook_args import backward_func, type_rule
 from syft_core.hook.overload import rules_of
 from syft_core.hook.rules import resolve
 from syft_core.tensors.forwarding import Forwarding, childless
 from syft_core.tensors.identity import Identified
+from syft_core.values import Function, Tensor
 
 
 class AbstractTensor(Identified, Forwarding):
@@ -29,13 +31,13 @@ class AbstractTensor(Identified, Forwarding):
     """Whether the child encodes the values, so that the chain gets the framework's numeric wrapper."""
     rules: ClassVar[Mapping[str, Answer]] = {}
     """The operations that the type answers itself."""
-    handle: ClassVar[Callable[..., Any] | None] = None
+    handle: ClassVar[Function | None] = None
     """``handle(call, proceed)`` answers every operation without a rule, where a type defines it as a class method."""
-    respond: ClassVar[Callable[..., Any] | None] = None
+    respond: ClassVar[Function | None] = None
     """The same with bare arguments, ``respond(op, plan, args, kwargs)``, for types where each call must be quick."""
-    on_function_call: ClassVar[Callable[..., Any] | None] = None
+    on_function_call: ClassVar[Function | None] = None
     """Called with ``(name, None, args, kwargs)`` before each function, where a type defines it as a class method."""
-    on_method_call: ClassVar[Callable[..., Any] | None] = None
+    on_method_call: ClassVar[Function | None] = None
     """The same for methods."""
 
     def __init__(
@@ -44,7 +46,7 @@ class AbstractTensor(Identified, Forwarding):
         owner: Any = None,
         tags: Iterable[str] | None = None,
         description: str | None = None,
-        child: Any = None,
+        child: Tensor = None,
     ) -> None:
         if id is not None:
             self._syft_id = id
@@ -67,7 +69,7 @@ class AbstractTensor(Identified, Forwarding):
         return {}
 
     @classmethod
-    def lift(cls, plain: Any, **_kwargs: Any) -> Any:
+    def lift(cls, plain: Tensor, **_kwargs: Any) -> Any:
         """Return the child that a plain tensor would have under this layer, when both meet in one call.
 
         Right for layers that leave values as they are; a layer that encodes them must encode, or refuse, here.
@@ -76,7 +78,7 @@ class AbstractTensor(Identified, Forwarding):
 
     # --- the chain
 
-    def on(self, tensor: Any, wrap: bool = True) -> Any:
+    def on(self, tensor: Tensor, wrap: bool = True) -> Any:
         """Put this layer on ``tensor`` and return the wrapper, or with ``wrap=False`` the layer itself.
 
         On a wrapper, the layer goes between it and the rest of its chain; a plain tensor gets a new wrapper, which
@@ -103,11 +105,11 @@ class AbstractTensor(Identified, Forwarding):
             wrapper.id = known
         return wrapper
 
-    def assign(self, child: Any) -> None:
+    def assign(self, child: Tensor) -> None:
         """Take the result of an operation that was called in place."""
         self.child = child
 
-    def twin_on(self, child: Any) -> Any:
+    def twin_on(self, child: Tensor) -> Any:
         """Return a layer with the attributes of this one, on ``child``."""
         twin = type(self)(**self.get_class_attributes())
         twin.child = child
@@ -154,7 +156,7 @@ class AbstractTensor(Identified, Forwarding):
     __repr__ = __str__
 
 
-def initialize_tensor(hook: Any, obj: Any, owner: Any = None, id: int | str | None = None) -> Any:
+def initialize_tensor(hook: FrameworkHook, obj: Any, owner: Any = None, id: int | str | None = None) -> Any:
     """Give a tensor its owner, the local worker of ``hook`` unless it is named, and an id; return the tensor."""
     obj.owner = owner if owner is not None else hook.local_worker
     if id is not None:
@@ -166,7 +168,7 @@ def _rules(base: type) -> Mapping[str, Answer]:
     return getattr(base, "rules", {})
 
 
-def _copy_of(child: Any) -> Any:
+def _copy_of(child: Tensor) -> Any:
     if isinstance(child, AbstractTensor):
         return child.copy()
     return framework_of(child).copy(child)

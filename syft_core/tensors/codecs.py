@@ -7,6 +7,7 @@ from typing import Any
 from syft_core.exceptions import SerdeError
 from syft_core.hook.rules import build_rule
 from syft_core.serde import Codec, Context, codecs
+from syft_core.values import Payload, Tensor
 
 _IDENTITY = {"id": "_syft_id", "tags": "_syft_tags", "description": "_syft_description"}
 _TYPES: dict[str, tuple[type, ...]] = {"id": (int, str), "tags": (set,), "description": (str,)}
@@ -40,10 +41,10 @@ def layer_codec(cls: Any, code: int) -> Codec:
     """Return the codec of a layer type whose class attributes can travel themselves."""
     expected = cls().get_class_attributes().keys()
 
-    def simplify(layer: Any, _context: Context) -> tuple[Any, ...]:
+    def simplify(layer: Tensor, _context: Context) -> tuple[Any, ...]:
         return layer.get_class_attributes(), identity_of(layer), layer.child
 
-    def detail(payload: list[Any], _context: Context) -> Any:
+    def detail(payload: Payload, _context: Context) -> Any:
         attributes, identity, child = payload
         if type(attributes) is not dict or attributes.keys() != expected:
             raise SerdeError(f"cannot rebuild a {cls.__name__}: its attributes are others; install the same release")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS, UNARY_OPERATORS
 from syft_core.hook.dispatch import dispatch, framework_of
+from syft_core.values import Function, Tensor
 
 
 class Operators:
@@ -59,14 +59,14 @@ class Forwarding(Operators):
         return object.__hash__(self)
 
 
-def childless(layer: Any, name: str) -> AttributeError:
+def childless(layer: Tensor, name: str) -> AttributeError:
     """Return the error for a layer that was asked for something before it was put on a tensor."""
     return AttributeError(
         f"cannot read {name!r} of a {type(layer).__name__}: it has no child; put it on a tensor with `.on(x)`"
     )
 
 
-def _operator(name: str) -> Callable[..., Any]:
+def _operator(name: str) -> Function:
     def operator(self: Operators, *args: Any) -> Any:
         framework = self.framework or framework_of(self)
         return dispatch(framework.methods.get(name) or framework.method(name), (self, *args), {})

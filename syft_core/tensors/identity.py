@@ -9,6 +9,7 @@ from syft_core.hook.hook import current_worker
 from syft_core.ids import IdProvider
 from syft_core.pictures import chain_html
 from syft_core.serde import serialize
+from syft_core.values import Tensor
 
 ID_PROVIDER = IdProvider()
 
@@ -108,7 +109,7 @@ class Identified:
         return self
 
 
-def show_head(head: Any) -> str:
+def show_head(head: Tensor) -> str:
     """Return the chain under a wrapper as text, with its tags and the first line of its description."""
     lines = [f"(Wrapper)>{head.child!r}"]
     if head._syft_tags:

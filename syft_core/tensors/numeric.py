@@ -11,6 +11,7 @@ from syft_core.hook.forms import Form, form
 from syft_core.hook.overload import OverloadedMethod, overloaded
 from syft_core.hook.plans import Plan
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.values import Args, Kwargs, Tensor
 
 
 class NumericTensor(AbstractTensor):
@@ -42,21 +43,21 @@ class NumericTensor(AbstractTensor):
         """The device of the values."""
         return self.form.device
 
-    def encode(self, plain: Any) -> Any:
+    def encode(self, plain: Tensor) -> Any:
         """Return the child that a plain tensor has under this layer; by default plain operands are refused."""
         raise MixedLayersError.plain(type(self).__name__)
 
     @classmethod
-    def lift(cls, plain: Any, **_kwargs: Any) -> NoReturn:  # noqa: ARG003  # by contract
+    def lift(cls, plain: Tensor, **_kwargs: Any) -> NoReturn:  # noqa: ARG003  # by contract
         """Refuse: the encoding of a plain tensor depends on the other operands, see ``encode``."""
         raise MixedLayersError.plain(cls.__name__)
 
-    def assign(self, child: Any) -> None:
+    def assign(self, child: Tensor) -> None:
         """Overwrite the encoding in place, so that views of it see the change."""
         dispatch(framework_of(self.child).method("copy_"), (self.child, child), {})
 
     @classmethod
-    def respond(cls, op: Op, _plan: Plan, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> NoReturn:
+    def respond(cls, op: Op, _plan: Plan, _args: Args, _kwargs: Kwargs) -> NoReturn:
         """Refuse an operation for which the layer has no rule."""
         raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
 

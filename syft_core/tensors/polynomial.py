@@ -18,6 +18,7 @@ from syft_core.hook.overload import overloaded
 from syft_core.serde import Codec, Context, codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import register_layer_codec
+from syft_core.values import Payload
 
 Scalar = Callable[[float], float]
 DEFAULT_DEGREE = 10
@@ -198,7 +199,7 @@ def _simplify_piece(piece: Piece, _context: Context) -> tuple[Any, ...]:
     return piece.low, piece.high, *piece.coefficients
 
 
-def _detail_piece(payload: list[Any], _context: Context) -> Piece:
+def _detail_piece(payload: Payload, _context: Context) -> Piece:
     low, high, *coefficients = payload
     if type(low) is not float or type(high) is not float or not coefficients:
         raise SerdeError("cannot rebuild a piece of a polynomial: it has no interval; send it again")

@@ -16,6 +16,7 @@ from syft_core.hook.rules import leaves, map_leaves
 from syft_core.peer import Peer
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import register_layer_codec
+from syft_core.values import Args, Kwargs
 
 
 class PrivateTensor(AbstractTensor):
@@ -49,7 +50,7 @@ class PrivateTensor(AbstractTensor):
         return self
 
     @classmethod
-    def respond(cls, op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
         """Run an operation below the layer; its results are for users whom every operand allows."""
         _require_private_target(op, args, kwargs)
         operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls]
@@ -96,14 +97,14 @@ def _with_users(layer: PrivateTensor, users: frozenset[str]) -> PrivateTensor:
     return twin
 
 
-def _target(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _target(op: Op, args: Args, kwargs: Kwargs) -> Any:
     """Return what an operation changes: the ``out`` of its keywords, or its first argument."""
     if kwargs.get("out") is not None:
         return kwargs["out"]
     return args[0] if op.inplace or op.spelling == "setter" or op.attr == "__setitem__" else None
 
 
-def _as_target(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], users: frozenset[str]) -> Any:
+def _as_target(op: Op, args: Args, kwargs: Kwargs, users: frozenset[str]) -> Any:
     """Restrict what an operation has changed, and return it."""
     target = _target(op, args, kwargs)
     for leaf in leaves(target):
@@ -112,7 +113,7 @@ def _as_target(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], users: fro
     return target
 
 
-def _require_private_target(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _require_private_target(op: Op, args: Args, kwargs: Kwargs) -> None:
     """Refuse to change a plain tensor with what is private: it could not say so afterwards."""
     target = _target(op, args, kwargs)
     if target is not None and any(is_framework_tensor(type(leaf)) for leaf in leaves(target)):

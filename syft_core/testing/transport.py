@@ -25,6 +25,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
@@ -290,7 +291,7 @@ def _fail_and_go_on(x: Any, bad: Any, total: Any, far: Location) -> None:
     far.flush()
 
 
-def _trained(framework: Any, model: Any, optimizer: str, data: Any, target: Any) -> Any:
+def _trained(framework: ModuleType, model: Any, optimizer: str, data: Any, target: Any) -> Any:
     """Train a model for three steps, as anybody does, and return the last loss."""
     chosen = getattr(framework.optim, optimizer)(model.parameters(), lr=0.1)
     for _ in range(3):

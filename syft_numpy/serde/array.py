@@ -12,6 +12,7 @@ import numpy.typing as npt
 from syft_core.serde import Codec, Context, SerdeError
 from syft_core.serde.shape import element_count
 from syft_core.serde.structure import INLINE
+from syft_core.values import Payload
 from syft_numpy.serde.dtypes import (
     LONG_DOUBLE_BYTES,
     detail_dtype,
@@ -42,7 +43,7 @@ def simplify_array(array: npt.NDArray[Any], _: Context) -> tuple[Any, ...]:
     return (COLUMNS if columns else ROWS), name or dtype, own_bytes(ordered), *array.shape
 
 
-def detail_array(payload: list[Any], context: Context) -> npt.NDArray[Any]:
+def detail_array(payload: Payload, context: Context) -> npt.NDArray[Any]:
     """Rebuild an array; its declared shape must fit the bytes that arrived."""
     layout, described, data, *shape = payload
     dtype = _received_dtype(described)
@@ -67,7 +68,7 @@ def simplify_scalar(scalar: np.generic, _: Context) -> tuple[Any, ...]:
     return _FAST.get(dtype, dtype), bytes(own_bytes(np.asarray(scalar)))
 
 
-def detail_scalar(payload: list[Any], _: Context) -> Any:
+def detail_scalar(payload: Payload, _: Context) -> Any:
     """Rebuild an array scalar."""
     described, data = payload
     dtype = _received_dtype(described)

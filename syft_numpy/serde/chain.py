@@ -6,6 +6,7 @@ from typing import Any
 
 from syft_core.serde import Codec, Context
 from syft_core.tensors.codecs import child_from, give_identity, identity_of
+from syft_core.values import Payload
 from syft_numpy.wrapper import Wrapper
 
 
@@ -13,7 +14,7 @@ def _simplify(wrapper: Wrapper, _context: Context) -> tuple[Any, ...]:
     return identity_of(wrapper), wrapper.child
 
 
-def _detail(payload: list[Any], _context: Context) -> Any:
+def _detail(payload: Payload, _context: Context) -> Any:
     identity, child = payload
     return give_identity(Wrapper(child_from(child)), identity)
 

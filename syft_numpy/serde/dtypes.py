@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from syft_core.serde import Codec, Context, SerdeError
+from syft_core.values import Payload
 
 _ORDERS = {"<": "<", ">": ">", "|": "|"}
 _SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
@@ -65,7 +66,7 @@ def simplify_dtype(dtype: np.dtype[Any], _: Context) -> tuple[Any, ...]:
     return (dtype.str,)
 
 
-def detail_dtype(payload: list[Any], _: Context) -> np.dtype[Any]:
+def detail_dtype(payload: Payload, _: Context) -> np.dtype[Any]:
     """Rebuild a dtype from its description."""
     form, *rest = payload
     if type(form) is str and not rest:

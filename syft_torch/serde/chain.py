@@ -8,6 +8,7 @@ from syft_core.exceptions import SerdeError
 from syft_core.hook.ranks import is_numeric
 from syft_core.serde import Codec, Context
 from syft_core.tensors.codecs import child_from, give_identity, identity_of
+from syft_core.values import Payload
 from syft_torch.numeric import NumericWrapper
 from syft_torch.wrapper import Wrapper
 
@@ -16,7 +17,7 @@ def _simplify(wrapper: Wrapper, _context: Context) -> tuple[Any, ...]:
     return wrapper.__dict__.get("_is_param", False), identity_of(wrapper), wrapper.child
 
 
-def _detail(payload: list[Any], _context: Context) -> Wrapper:
+def _detail(payload: Payload, _context: Context) -> Wrapper:
     is_parameter, identity, child = payload
     wrapper: Wrapper = _wrap(Wrapper, is_parameter, identity, child)
     return wrapper
@@ -27,7 +28,7 @@ def _simplify_numeric(wrapper: NumericWrapper, context: Context) -> tuple[Any, .
     return *_simplify(wrapper, context), wrapper.requires_grad, gradient
 
 
-def _detail_numeric(payload: list[Any], _context: Context) -> NumericWrapper:
+def _detail_numeric(payload: Payload, _context: Context) -> NumericWrapper:
     is_parameter, identity, child, requires_grad, gradient = payload
     wrapper: NumericWrapper = _wrap(NumericWrapper, is_parameter, identity, child)
     if type(requires_grad) is not bool or type(gradient) not in (NumericWrapper, type(None)):

@@ -9,6 +9,7 @@ import torch
 
 from syft_core.serde import Context, SerdeError
 from syft_core.serde.shape import element_count
+from syft_core.values import Payload
 from syft_torch.serde.names import DTYPES, LAYOUT_NUMBERS, LAYOUTS, QUANTIZED, dtype_number, find
 
 COMPRESSED_ROWS = frozenset({torch.sparse_csr, torch.sparse_bsr})
@@ -21,7 +22,7 @@ def coo_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
     return tensor.shape, tensor.is_coalesced(), tensor._indices(), tensor._values()
 
 
-def coo_tensor(payload: list[Any], _: Context) -> torch.Tensor:
+def coo_tensor(payload: Payload, _: Context) -> torch.Tensor:
     """Rebuild a COO tensor; every index is checked against the shape."""
     shape, coalesced, indices, values = payload
     _check_sparse(shape, (indices,), values)
@@ -46,7 +47,7 @@ def compressed_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
     return LAYOUT_NUMBERS[tensor.layout], tensor.shape, *indices, tensor.values()
 
 
-def compressed_tensor(payload: list[Any], _: Context) -> torch.Tensor:
+def compressed_tensor(payload: Payload, _: Context) -> torch.Tensor:
     """Rebuild a CSR, CSC, BSR or BSC tensor; every index is checked."""
     number, shape, compressed, plain, values = payload
     layout = find(LAYOUTS, number, "layout")
@@ -74,7 +75,7 @@ def quantized_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
     return dtype_number(tensor.dtype), integers, scales, zero_points, tensor.q_per_channel_axis()
 
 
-def quantized_tensor(payload: list[Any], _: Context) -> torch.Tensor:
+def quantized_tensor(payload: Payload, _: Context) -> torch.Tensor:
     """Rebuild a quantized tensor from its integers."""
     number, integers, scale, zero_point, *axis = payload
     dtype = find(DTYPES, number, "dtype")
@@ -98,7 +99,7 @@ def meta_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
     return dtype_number(tensor.dtype), *tensor.shape
 
 
-def meta_tensor(payload: list[Any], _: Context) -> torch.Tensor:
+def meta_tensor(payload: Payload, _: Context) -> torch.Tensor:
     """Rebuild a tensor without data."""
     number, *shape = payload
     dtype = find(DTYPES, number, "dtype")

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import torch
 
 from syft_core.serde import Codec, Context, SerdeError
+from syft_core.values import Payload
 
 Worker: TypeAlias = Any
 
@@ -98,7 +99,7 @@ def _constant(kind: type, code: int, table: dict[int, Any], what: str) -> Codec:
             raise SerdeError(f"cannot serialize the {what} {obj}: it has no wire number yet")
         return (numbers[obj],)
 
-    def detail(payload: list[Any], _: Context) -> Any:
+    def detail(payload: Payload, _: Context) -> Any:
         (number,) = payload
         return find(table, number, what)
 
@@ -110,7 +111,7 @@ def simplify_device(device: torch.device, _: Context) -> tuple[Any, ...]:
     return (device.type, device.index)
 
 
-def detail_device(payload: list[Any], _: Context) -> torch.device:
+def detail_device(payload: Payload, _: Context) -> torch.device:
     """Rebuild a device, which need not exist here: only tensors fall back."""
     kind, index = payload
     if kind not in DEVICE_TYPES or not (index is None or (type(index) is int and 0 <= index < 128)):
@@ -123,7 +124,7 @@ def simplify_size(size: torch.Size, _: Context) -> tuple[int, ...]:
     return tuple(size)
 
 
-def detail_size(payload: list[Any], _: Context) -> torch.Size:
+def detail_size(payload: Payload, _: Context) -> torch.Size:
     """Rebuild a size from its lengths."""
     if not all(type(length) is int and 0 <= length < 2**63 for length in payload):
         raise SerdeError("cannot rebuild a torch.Size: its lengths are no natural numbers; send it again")
@@ -134,7 +135,7 @@ def _simplify_generator(generator: torch.Generator, _: Context) -> tuple[Any, ..
     return generator.device, generator.get_state()
 
 
-def _detail_generator(payload: list[Any], context: Context) -> torch.Generator:
+def _detail_generator(payload: Payload, context: Context) -> torch.Generator:
     device, state = payload
     generator = torch.Generator(place(device, context))
     generator.set_state(state)

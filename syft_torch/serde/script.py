@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from syft_core.serde import Codec, Context, SerdeError
+from syft_core.values import Payload
 
 
 @contextlib.contextmanager
@@ -34,7 +35,7 @@ def simplify_script(script: Any, _: Context) -> tuple[memoryview]:
     return (archive.getbuffer(),)
 
 
-def detail_script(payload: list[Any], context: Context) -> torch.jit.ScriptModule:
+def detail_script(payload: Payload, context: Context) -> torch.jit.ScriptModule:
     """Load a script, if the receiver allows it."""
     (data,) = payload
     if not context.allow_scripts:
@@ -53,7 +54,7 @@ def _refuse_export(program: Any, _: Context) -> tuple[Any, ...]:
     )
 
 
-def _refuse_exported(_payload: list[Any], _: Context) -> Any:
+def _refuse_exported(_payload: Payload, _: Context) -> Any:
     raise SerdeError(
         "cannot load a program of torch.export: that unpickles, which runs code; ask for the module itself"
     )

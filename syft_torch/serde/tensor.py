@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from syft_core.serde import Codec, Context, SerdeError
+from syft_core.values import Payload
 from syft_torch.serde import kinds
 from syft_torch.serde.names import place
 from syft_torch.serde.raw import dense_payload, dense_tensor, from_order, physical_order, plain_payload
@@ -35,7 +36,7 @@ def simplify_tensor(tensor: torch.Tensor, context: Context) -> tuple[Any, ...]:
     return (FULL, extras, *inner) if extras else inner
 
 
-def detail_tensor(payload: list[Any], context: Context) -> torch.Tensor:
+def detail_tensor(payload: Payload, context: Context) -> torch.Tensor:
     """Rebuild a tensor."""
     if payload[0] == DENSE:
         return dense_tensor(payload[1], payload[2], payload[3:], context)
@@ -53,7 +54,7 @@ def simplify_parameter(parameter: torch.nn.Parameter, context: Context) -> tuple
     return (parameter.requires_grad, FULL, extras, *inner) if extras else (parameter.requires_grad, *inner)
 
 
-def detail_parameter(payload: list[Any], context: Context) -> torch.nn.Parameter:
+def detail_parameter(payload: Payload, context: Context) -> torch.nn.Parameter:
     """Rebuild a parameter."""
     requires_grad, *rest = payload
     if type(requires_grad) is not bool:
@@ -108,7 +109,7 @@ def _simplify_elements(tensor: torch.Tensor, extras: dict[str, Any], context: Co
     return DENSE, *dense_payload(tensor)
 
 
-def _detail_elements(payload: list[Any], context: Context) -> torch.Tensor:
+def _detail_elements(payload: Payload, context: Context) -> torch.Tensor:
     form = payload[0]
     if form == DENSE:
         return dense_tensor(payload[1], payload[2], payload[3:], context)
@@ -118,12 +119,12 @@ def _detail_elements(payload: list[Any], context: Context) -> torch.Tensor:
     return detail(payload[1:], context)
 
 
-def _detail_strategy(payload: list[Any], _: Context) -> torch.Tensor:
+def _detail_strategy(payload: Payload, _: Context) -> torch.Tensor:
     name, data = payload
     return deserialize_with(name, data)
 
 
-_DETAILS: dict[int, Callable[[list[Any], Context], torch.Tensor]] = {
+_DETAILS: dict[int, Callable[[Payload, Context], torch.Tensor]] = {
     COO: kinds.coo_tensor,
     COMPRESSED: kinds.compressed_tensor,
     QUANTIZED: kinds.quantized_tensor,
@@ -132,7 +133,7 @@ _DETAILS: dict[int, Callable[[list[Any], Context], torch.Tensor]] = {
 }
 
 
-def _detail_full(payload: list[Any], context: Context) -> tuple[torch.Tensor, dict[str, Any]]:
+def _detail_full(payload: Payload, context: Context) -> tuple[torch.Tensor, dict[str, Any]]:
     """Rebuild the elements, in their order and on their device; return them with the rest of the extras."""
     extras = payload[1]
     if type(extras) is not dict or not _EXTRAS.issuperset(extras):
