@@ -21,7 +21,7 @@ Args: TypeAlias = tuple[Any, ...]
 """The positional arguments of an operation."""
 
 Kwargs: TypeAlias = dict[str, Any]
-"""The keyword arguments of an operation."""
+"""The keyword arguments of an operation, or of the constructor of a layer."""
 
 Function: TypeAlias = Callable[..., Any]
 """A function of a framework, or one that is called like it."""

@@ -42,8 +42,8 @@ class NumpyHook(FrameworkHook):
 
     def __init__(
         self,
-        numpy: Any,
-        local_worker: Any = None,
+        numpy: object,
+        local_worker: object = None,
         is_client: bool = True,
         verbose: bool = True,
     ) -> None:
@@ -72,7 +72,7 @@ class NumpyHook(FrameworkHook):
         return tuple(shape_dims)
 
     @classmethod
-    def create_wrapper(cls, wrapper_type: Any = None) -> Any:
+    def create_wrapper(cls, wrapper_type: object = None) -> Any:
         """Return an empty array of the given dtype; None and ``numpy.ndarray`` mean the default one."""
         if wrapper_type is None or wrapper_type is np.ndarray:
             return np.empty(0)
@@ -84,12 +84,12 @@ class NumpyHook(FrameworkHook):
             ) from error
 
     @classmethod
-    def create_tensor(cls, data: Any) -> Any:
+    def create_tensor(cls, data: object) -> Any:
         """Return a plain array with the numbers of a nested list."""
         return np.array(data)
 
     @classmethod
-    def create_zeros(cls, *shape: int, dtype: Any = None, **kwargs: Any) -> Any:
+    def create_zeros(cls, *shape: int, dtype: object = None, **kwargs: Any) -> Any:
         """Return an array of zeros."""
         return np.zeros(shape, dtype=dtype, **kwargs)
 
@@ -116,11 +116,11 @@ def _attributes() -> NumpyAttributes:
     return attributes
 
 
-def _layer_array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+def _layer_array_ufunc(self: object, ufunc: object, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Answer ufuncs for layers that are used without a wrapper."""
     return array_ufunc(ufunc, method, inputs, kwargs)
 
 
-def _layer_array_function(self: Any, func: Any, types: Any, args: Args, kwargs: Kwargs) -> Any:
+def _layer_array_function(self: object, func: Any, types: object, args: Args, kwargs: Kwargs) -> Any:
     """Answer functions for layers that are used without a wrapper."""
     return dispatch(Wrapper.ops.of(func), args, kwargs)

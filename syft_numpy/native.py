@@ -7,6 +7,7 @@ from typing import Any
 from syft_core.pointers.travel import Travelling
 from syft_core.tensors.forwarding import Forwarding
 from syft_core.tensors.identity import Identified
+from syft_core.values import Kwargs
 
 
 class NumpyTensor(Travelling, Identified, Forwarding):
@@ -16,12 +17,12 @@ class NumpyTensor(Travelling, Identified, Forwarding):
         """Return an array with the same data and an id of its own."""
         return self._call("copy")
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: object) -> Any:
         return self._call("__divmod__", other)
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: object) -> Any:
         return self._call("__rdivmod__", other)
 
-    def get_class_attributes(self) -> dict[str, Any]:
+    def get_class_attributes(self) -> Kwargs:
         """Return what a wrapper of the same kind would need."""
         return {"type": self.dtype}

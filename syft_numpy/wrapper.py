@@ -39,15 +39,15 @@ class Wrapper(NumpyTensor):
             if op.spelling == "getter":
                 setattr(cls, name, property(partial(_get, op), partial(_refuse_to_set, name)))
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: object, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Send a ufunc, or one of its methods, down the chain."""
         return array_ufunc(ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, func: Any, types: Any, args: Args, kwargs: Kwargs) -> Any:
+    def __array_function__(self, func: Any, types: object, args: Args, kwargs: Kwargs) -> Any:
         """Send a function down the chain."""
         return dispatch(self.ops.of(func), args, kwargs)
 
-    def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+    def __array__(self, *_args: object, **_kwargs: object) -> NoReturn:
         raise WrapperLeakError.at(
             "numpy.asarray",
             "call the function on the wrapper itself, or take the data out of the chain first",
@@ -67,7 +67,7 @@ class Wrapper(NumpyTensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> Wrapper:
         return Wrapper(copy.deepcopy(self.child, memo))
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")
 
 
@@ -75,7 +75,7 @@ def _get(op: Op, wrapper: Wrapper) -> Any:
     return dispatch(op, (wrapper,), {})
 
 
-def _refuse_to_set(name: str, _wrapper: Wrapper, _value: Any) -> NoReturn:
+def _refuse_to_set(name: str, _wrapper: Wrapper, _value: object) -> NoReturn:
     raise AttributeError(
         f"cannot set {name!r} of a wrapper: it belongs to the data; make a new array, e.g. `x.reshape(n)`"
     )

@@ -55,8 +55,8 @@ class TorchHook(FrameworkHook):
 
     def __init__(
         self,
-        torch: Any,
-        local_worker: Any = None,
+        torch: object,
+        local_worker: object = None,
         is_client: bool = True,
         verbose: bool = True,
         queue_size: int = 0,
@@ -83,12 +83,12 @@ class TorchHook(FrameworkHook):
         self._hook_optim()
 
     @classmethod
-    def create_shape(cls, shape_dims: Any) -> Any:
+    def create_shape(cls, shape_dims: object) -> Any:
         """Return ``shape_dims`` as a ``torch.Size``."""
         return _torch.Size(shape_dims)
 
     @classmethod
-    def create_wrapper(cls, wrapper_type: Any = None) -> Any:
+    def create_wrapper(cls, wrapper_type: object = None) -> Any:
         """Return an empty tensor of the given dtype; None and ``torch.Tensor`` mean the default one."""
         if wrapper_type is None or wrapper_type is _torch.Tensor:
             return _torch.empty(0)
@@ -97,12 +97,12 @@ class TorchHook(FrameworkHook):
         raise ValueError(f"cannot create a wrapper of type {wrapper_type!r}: give a torch.dtype, torch.Tensor or None")
 
     @classmethod
-    def create_tensor(cls, data: Any) -> Any:
+    def create_tensor(cls, data: object) -> Any:
         """Return a plain tensor with the numbers of a nested list."""
         return _torch.tensor(data)
 
     @classmethod
-    def create_zeros(cls, *shape: int, dtype: Any = None, **kwargs: Any) -> Any:
+    def create_zeros(cls, *shape: int, dtype: object = None, **kwargs: Any) -> Any:
         """Return a tensor of zeros."""
         return _torch.zeros(*shape, dtype=dtype, **kwargs)
 
@@ -218,7 +218,7 @@ class TorchHook(FrameworkHook):
         """Return a function that makes a tensor on the worker given first: ``f(bob, 2, 3)``."""
         return lambda worker, *args, **kwargs: getattr(worker.remote.torch, attr)(*args, **kwargs)
 
-    def _get_hooked_func(self, public_module_name: str, func_api_name: str, attr: Any = None) -> Function:
+    def _get_hooked_func(self, public_module_name: str, func_api_name: str, attr: object = None) -> Function:
         """Return the function under its public name."""
         return self.get_hooked_func(f"{public_module_name}.{func_api_name}")
 
@@ -246,7 +246,7 @@ def _attributes() -> TorchAttributes:
     return attributes
 
 
-def _torch_function(cls: Any, func: Any, types: Any, args: Args = (), kwargs: Nested = None) -> Any:
+def _torch_function(cls: object, func: Any, types: object, args: Args = (), kwargs: Nested = None) -> Any:
     """Answer torch's functions for layers that are used without a wrapper."""
     return dispatch(Wrapper.ops.of(func), args, dict(kwargs) if kwargs else {})
 
@@ -258,7 +258,7 @@ def _forget_what_dynamo_knows() -> None:
         rules.get_torch_obj_rule_map.cache_clear()
 
 
-def _is_public_function(name: str, function: Any) -> bool:
+def _is_public_function(name: str, function: object) -> bool:
     return (
         isinstance(function, types.FunctionType | types.BuiltinFunctionType)
         and not name.startswith(("_", "native_"))

@@ -38,18 +38,18 @@ build_response_hook = build_wrap_response_with_rules
 
 
 def register_tensor(  # type: ignore[no-redef]  # the order of 0.1 is the point
-    tensor: Tensor, response_ids: list[int] | None = None, owner: Any = None
+    tensor: Tensor, response_ids: list[int] | None = None, owner: object = None
 ) -> Any:
     """Store ``tensor`` on ``owner``: the engine's ``register_tensor`` with the argument order of 0.1."""
     return _register_tensor(tensor, owner if owner is not None else tensor.owner, response_ids)
 
 
-def wrap_plain(child: Tensor, **_attributes: Any) -> Wrapper:
+def wrap_plain(child: Tensor, **_attributes: object) -> Wrapper:
     """Put a wrapper on ``child``; its dtype is always the child's own."""
     return Wrapper(child)
 
 
-def wrap_as_parameter(child: Tensor, **_attributes: Any) -> Any:
+def wrap_as_parameter(child: Tensor, **_attributes: object) -> Any:
     """Put a wrapper on ``child`` that counts as a Parameter."""
     return torch.nn.Parameter(Wrapper(child), requires_grad=child.requires_grad)
 

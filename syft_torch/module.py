@@ -236,7 +236,7 @@ def _remove_helpers(layer: nn.Module) -> None:
             layer._forward_pre_hooks_with_kwargs.pop(key, None)
 
 
-def _send_what_is_loaded(layer: nn.Module, state_dict: dict[str, Any], prefix: str, *_rest: Any) -> None:
+def _send_what_is_loaded(layer: nn.Module, state_dict: dict[str, object], prefix: str, *_rest: object) -> None:
     """Send the local values of a state dict to the parameters and buffers that they are loaded into."""
     for name, tensor in itertools.chain(layer._parameters.items(), layer._buffers.items()):
         value = state_dict.get(prefix + name)

@@ -6,7 +6,7 @@ from typing import Any
 
 from syft_core.pointers.travel import Travelling
 from syft_core.tensors.identity import Identified
-from syft_core.values import Tensor
+from syft_core.values import Kwargs, Tensor
 
 
 class TorchTensor(Travelling, Identified):
@@ -24,7 +24,7 @@ class TorchTensor(Travelling, Identified):
         """Return a tensor with the same data and an id of its own."""
         return self.clone()  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
-    def get_class_attributes(self) -> dict[str, Any]:
+    def get_class_attributes(self) -> Kwargs:
         """Return what a wrapper of the same kind would need."""
         return {"type": self.dtype}  # type: ignore[attr-defined]  # mixed into torch.Tensor
 

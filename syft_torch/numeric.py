@@ -60,7 +60,9 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
         return wrapper
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Args = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+    def __torch_dispatch__(
+        cls, func: Any, types: object, args: Args = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
         """Send a kernel down the chain."""
         if func is _DEVICE:
             return args[0]._syft_device
@@ -75,7 +77,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
         return self.detach()
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: object) -> None:
         if type(value) is not NumericWrapper:
             raise OperationNotAllowedError.refused_by(
                 "NumericWrapper",
@@ -85,13 +87,13 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
         _DATA.__set__(self, value)
         self.child, self._syft_device = value.child, value._syft_device
 
-    def _refuse_memory(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+    def _refuse_memory(self, *_args: object, **_kwargs: object) -> NoReturn:
         """Refuse what reads memory or writes a file: the wrapper has no memory."""
         raise WrapperLeakError.at("a function that reads memory (pickle, storage, DLPack)", "decode the tensor first")
 
     __reduce_ex__ = __dlpack__ = __dlpack_device__ = untyped_storage = _refuse_memory
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: object = None) -> str:
         return show_head(self)
 
     __str__ = __repr__
@@ -103,7 +105,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
         return NumericWrapper(self.child)
 
 
-def wrap_numeric(child: Tensor, **_attributes: Any) -> Any:
+def wrap_numeric(child: Tensor, **_attributes: object) -> Any:
     """Put a numeric wrapper on ``child``; a rule may also return a plain tensor, which stays as it is."""
     return child if isinstance(child, torch.Tensor) else NumericWrapper(child)
 
@@ -116,7 +118,7 @@ def _operator(name: str, method: str) -> Function:
         function = getattr(torch.Tensor, method)
 
     @functools.wraps(native)
-    def operator(self: NumericWrapper, other: Any) -> Any:
+    def operator(self: NumericWrapper, other: object) -> Any:
         return (function if isinstance(other, torch.Tensor | int | float | complex) else native)(self, other)
 
     return operator

@@ -28,7 +28,7 @@ def collocate(optimizer: torch.optim.Optimizer) -> None:
             state.update({name: _beside(parameter, value) for name, value in state.items() if name not in NUMBERS})
 
 
-def _beside(parameter: Tensor, value: Any) -> Any:
+def _beside(parameter: Tensor, value: object) -> Any:
     """Return what an optimizer keeps for a parameter, every tensor of it where the parameter is."""
     where = location_of(parameter)
 

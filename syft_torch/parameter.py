@@ -151,7 +151,7 @@ def _require_movable(tensor: Tensor) -> None:
         )
 
 
-def exchange(tensor: Tensor, content: Any) -> None:
+def exchange(tensor: Tensor, content: object) -> None:
     """Give ``tensor`` the data of ``content``, which has that of ``tensor`` then, and nothing else.
 
     The id, tags and further attributes of ``tensor`` stay, and optimizers are told.

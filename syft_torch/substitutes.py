@@ -74,7 +74,7 @@ def _made_beside_its_values(make: Function) -> Function:
     """Make a sparse tensor like ``grad`` where its values are; ``torch.sparse_coo_tensor`` does not ask a head."""
 
     @functools.wraps(make)
-    def made(grad: Tensor, grad_indices: Any, values: Any) -> Any:
+    def made(grad: Tensor, grad_indices: object, values: object) -> Any:
         if isinstance(values, Wrapper):
             return grad.new(grad_indices, values, grad.size())
         return make(grad, grad_indices, values)
@@ -94,7 +94,7 @@ def _using_lists_for_remote_parameters(step: Function) -> Function:
     return stepped
 
 
-def _may_use_lists(options: dict[str, Any]) -> bool:
+def _may_use_lists(options: dict[str, object]) -> bool:
     """Return whether the user chose no form, and the list form does what the single form would do."""
     if options.get("foreach", True) is not None or options.get("fused") is not None:
         return False

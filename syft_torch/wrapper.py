@@ -74,7 +74,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
         return known
 
     @grad.setter
-    def grad(self, value: Any) -> None:
+    def grad(self, value: object) -> None:
         op = self.ops.by_func[_SET_GRAD]
         pointer = self.child
         if value is None and type(pointer) is PointerTensor:  # Optimizers do this to all parameters before each step.
@@ -95,7 +95,9 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
         return bool(dispatch(self.framework.methods["is_sparse"], (self,), {}))
 
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Args = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+    def __torch_function__(
+        cls, func: Any, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
+    ) -> Any:
         """Send a call down the chain."""
         op = cls.ops.by_func.get(func)
         if op is None:
@@ -104,7 +106,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     @classmethod
     def __torch_dispatch__(
-        cls, func: Any, types: Any, args: Args = (), kwargs: Mapping[str, Any] | None = None
+        cls, func: object, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
     ) -> NoReturn:
         """Refuse: a wrapper must never reach a kernel, because there is nothing to compute with."""
         raise WrapperLeakError.at(
@@ -113,7 +115,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
             "Tensor.set_ do); call the operation on the tensor itself, or take the data out of the chain first",
         )
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: object = None) -> str:
         return show_head(self)
 
     __str__ = __repr__
@@ -135,5 +137,5 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     __hash__ = torch.Tensor.__hash__
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")

@@ -56,7 +56,7 @@ _roads: dict[tuple[Any, ...], tuple[Answer | None, Plan]] = {}
 """Who answers a call, and the plan for it, by operation and types."""
 
 
-def _find_road(key: tuple[Any, ...], op: Op, args: Args, kwargs: Kwargs) -> tuple[Answer | None, Plan]:
+def _find_road(key: tuple[object, ...], op: Op, args: Args, kwargs: Kwargs) -> tuple[Answer | None, Plan]:
     if all(is_flat(type(arg)) for arg in (*args, *kwargs.values())):
         plan = plan_for(op.name, args, kwargs)
         road: tuple[Answer | None, Plan] = (_answer_of(plan.layer, op), plan)
@@ -121,7 +121,7 @@ def _forward_below_head(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
 _NO_ATTRIBUTES: Mapping[str, Any] = {}
 
 
-def attributes_of(name: str, plan: Plan, args: Args, kwargs: Kwargs) -> Mapping[str, Any]:
+def attributes_of(name: str, plan: Plan, args: Args, kwargs: Kwargs) -> Mapping[str, object]:
     """Return what the results of this call take over; refuse layers of one type that differ in it."""
     if plan.layer.rank == HEAD:
         return _NO_ATTRIBUTES
@@ -131,7 +131,7 @@ def attributes_of(name: str, plan: Plan, args: Args, kwargs: Kwargs) -> Mapping[
     return attributes
 
 
-def rewrap(name: str, result: Nested, plan: Plan, attributes: Mapping[str, Any], call_args: Nested) -> Any:
+def rewrap(name: str, result: Nested, plan: Plan, attributes: Mapping[str, object], call_args: Nested) -> Any:
     """Put the layer that came off back on every tensor of ``result``."""
     wrapped = wrap_response(name, result, plan.layer, attributes)
     if plan.layer.records_lineage:
@@ -159,7 +159,7 @@ def _with_aliases(wrapped: Nested, result: Nested, old_args: Nested, new_args: N
     return map_leaves(lambda leaf: own.get(id(next(following)), leaf), wrapped)
 
 
-def _require_same_attributes(name: str, layer: LayerType, attributes: Mapping[str, Any], call_args: Nested) -> None:
+def _require_same_attributes(name: str, layer: LayerType, attributes: Mapping[str, object], call_args: Nested) -> None:
     for leaf in leaves(call_args):
         if type(leaf) is layer and (other := leaf.get_class_attributes()) != attributes:
             differing = [key for key in {*attributes, *other} if attributes.get(key) != other.get(key)]

@@ -26,12 +26,12 @@ def zero(_args: Nested) -> int:
     return 0
 
 
-def get_child(tensor: Any, **_kwargs: Any) -> Any:
+def get_child(tensor: Any, **_kwargs: object) -> Any:
     """Return what ``tensor`` is a layer on."""
     return tensor.child
 
 
-def typed_identity(a: Any) -> Slot:
+def typed_identity(a: object) -> Slot:
     """Return an identity that refuses anything but the type of ``a``.
 
     >>> typed_identity(1)(2)
@@ -44,7 +44,7 @@ build one for this signature
     """
     expected = type(a)
 
-    def identity(x: Any, **_kwargs: Any) -> Any:
+    def identity(x: object, **_kwargs: object) -> Any:
         if isinstance(x, expected):
             return x
         raise PlanMismatchError.slot(expected.__name__, type(x).__name__)
@@ -52,34 +52,34 @@ build one for this signature
     return identity
 
 
-def zero_fold(*_a: Any, **_k: Any) -> tuple[()]:
+def zero_fold(*_a: object, **_k: object) -> tuple[()]:
     """Return the empty tuple."""
     return ()
 
 
-def one_fold(return_tuple: bool, **_k: Any) -> Function:
+def one_fold(return_tuple: bool, **_k: object) -> Function:
     """Return a fold of one slot, whose result is a 1-tuple or the value itself."""
     return _one_fold_to_tuple if return_tuple else _one_fold_to_value
 
 
-def _one_fold_to_tuple(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any]:
+def _one_fold_to_tuple(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> tuple[Any]:
     if len(args) > 1:
         raise PlanMismatchError.arity(1, len(args))
     return (lambdas[0](args[0], **kwargs),)
 
 
-def _one_fold_to_value(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> Any:
+def _one_fold_to_value(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> Any:
     return _one_fold_to_tuple(lambdas, args, **kwargs)[0]
 
 
-def two_fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
+def two_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> tuple[object, ...]:
     """Apply two functions to two arguments."""
     if len(args) > 2:
         raise PlanMismatchError.arity(2, len(args))
     return lambdas[0](args[0], **kwargs), lambdas[1](args[1], **kwargs)
 
 
-def three_fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
+def three_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> tuple[object, ...]:
     """Apply three functions to three arguments."""
     if len(args) > 3:
         raise PlanMismatchError.arity(3, len(args))
@@ -87,7 +87,7 @@ def three_fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> t
 
 
 def _exact_fold(n: int) -> Callable[..., Args]:
-    def fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
+    def fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> tuple[object, ...]:
         if len(args) > n:
             raise PlanMismatchError.arity(n, len(args))
         return tuple([lambdas[i](args[i], **kwargs) for i in range(n)])
@@ -103,7 +103,7 @@ seven_fold = _exact_fold(7)
 eight_fold = _exact_fold(8)
 
 
-def many_fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
+def many_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> tuple[object, ...]:
     """Apply as many functions as there are, to as many arguments."""
     if len(args) > len(lambdas):
         raise PlanMismatchError.arity(len(lambdas), len(args))
@@ -131,7 +131,7 @@ def fold_of(n: int) -> Function:
 def checked(expected: type, f: Slot) -> Slot:
     """Let ``f`` see nothing but instances of exactly ``expected``."""
 
-    def slot(x: Any, **kwargs: Any) -> Any:
+    def slot(x: object, **kwargs: Any) -> Any:
         if type(x) is expected:
             return f(x, **kwargs)
         raise PlanMismatchError.slot(expected.__name__, type(x).__name__)
@@ -151,7 +151,7 @@ def fold_exactly(fold: Function, slots: list[Slot], args: Nested, **kwargs: Any)
     return fold(slots, args, **kwargs)
 
 
-def fold_into(container: Callable[[Any], Any], slots: list[Slot], items: Any, **kwargs: Any) -> Any:
+def fold_into(container: Callable[[Any], Any], slots: list[Slot], items: object, **kwargs: Any) -> Any:
     """Apply the fold of ``slots`` exactly, and make a ``container`` of what they give."""
     return container(fold_exactly(fold_of(len(slots)), slots, items, **kwargs))
 

@@ -55,7 +55,7 @@ predictions: dict[Any, Any] = {}
 _facts: dict[Any, Any] = {}
 
 
-def remember_prediction(key: Any, prediction: Any) -> Any:
+def remember_prediction(key: object, prediction: object) -> Any:
     """Remember what a call will do, and return it."""
     if len(predictions) >= LIMIT:
         predictions.clear()
@@ -63,7 +63,7 @@ def remember_prediction(key: Any, prediction: Any) -> Any:
     return prediction
 
 
-def fact_of_form(key: Any, read: Callable[[], Any]) -> Any:
+def fact_of_form(key: object, read: Callable[[], object]) -> Any:
     """Return what a form tells, by operation and form; read it off when it is asked for the first time."""
     found = _facts.get(key)
     if found is None:
@@ -78,7 +78,7 @@ _CONSTANT_NAMES = frozenset({"dtype", "Size", "device", "layout", "memory_format
 _known_types: dict[type, bool] = {}
 
 
-def is_constant(part: Any) -> bool:
+def is_constant(part: object) -> bool:
     """Return whether a part of a call or of an answer can only be about the form of tensors, or says yes or no.
 
     Numbers with a fraction, bytes and objects of the process are none; the constants of a framework are:

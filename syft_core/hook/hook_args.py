@@ -188,7 +188,7 @@ def default_register_tensor(*tensorcls: type) -> None:
     register_backward_func({cls: default_backward_func(cls) for cls in tensorcls})
 
 
-def pointer_found(pointer: Tensor, **_kwargs: Any) -> Any:
+def pointer_found(pointer: Tensor, **_kwargs: object) -> Any:
     """Stand as ``forward_func`` of a pointer, whose object lives elsewhere."""
     raise RemoteObjectFoundError(pointer)
 
@@ -234,7 +234,7 @@ def plan_for(name: str, args: Args, kwargs: Kwargs) -> Plan:
     return plan if plan is not _NESTED else nested_plan_for(name, args, kwargs)
 
 
-def _first_plan(name: str, key: Any, args: Args, kwargs: Kwargs) -> Plan:
+def _first_plan(name: str, key: object, args: Args, kwargs: Kwargs) -> Plan:
     types = [type(a) for a in (*args, *kwargs.values())]
     if not all(is_flat(cls) for cls in types):
         _remember(hook_method_args_functions, key, _NESTED)
@@ -261,14 +261,14 @@ def _is_ambiguous(name: str) -> bool:
     return name in ambiguous_functions or name.rsplit(".", 1)[-1] in ambiguous_methods
 
 
-def _remember(cache: dict[Any, Any], key: Any, value: Any) -> None:
+def _remember(cache: dict[Any, Any], key: object, value: object) -> None:
     if len(cache) >= PLAN_LIMIT:
         cache.clear()
     cache[key] = value
 
 
 def unwrap_args_from_method(
-    attr: str, method_self: Any, args: Args, kwargs: Kwargs
+    attr: str, method_self: object, args: Args, kwargs: Kwargs
 ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """Return ``(new_self, new_args, new_kwargs)`` with the outermost layer taken off."""
     plan = _require_layer(attr, (method_self, *args), kwargs)
@@ -276,7 +276,9 @@ def unwrap_args_from_method(
     return new_self, tuple(new_args), new_kwargs
 
 
-def unwrap_args_from_function(attr: str, args: Args, kwargs: Kwargs, return_args_type: bool = False) -> tuple[Any, ...]:
+def unwrap_args_from_function(
+    attr: str, args: Args, kwargs: Kwargs, return_args_type: bool = False
+) -> tuple[object, ...]:
     """Return ``(new_args, new_kwargs, new_type)``, and the type before, with the outermost layer taken off."""
     args = tuple(args)
     plan = _require_layer(attr, args, kwargs)
@@ -308,8 +310,8 @@ def hook_response(
     attr: str,
     response: Nested,
     wrap_type: type,
-    wrap_args: Mapping[str, Any] | None = None,
-    new_self: Any = None,
+    wrap_args: Mapping[str, object] | None = None,
+    new_self: object = None,
 ) -> Any:
     """Put ``wrap_type(**wrap_args)`` on every tensor of ``response``; an in-place operator returns ``new_self``."""
     if new_self is not None and attr in INPLACE_OPERATORS:
@@ -317,7 +319,7 @@ def hook_response(
     return wrap_response(attr, response, wrap_type, wrap_args or {})
 
 
-def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapping[str, Any]) -> Any:
+def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapping[str, object]) -> Any:
     """Put ``wrap_type(**attributes)`` on every tensor of ``response``."""
     cls = type(response)
     plan = hook_method_response_functions.get((name, wrap_type, cls))
@@ -332,7 +334,7 @@ def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapp
     return plan(response, **attributes) if attributes else plan(response)
 
 
-def register_response(attr: str, response: Nested, response_ids: list[int], owner: Any) -> Any:
+def register_response(attr: str, response: Nested, response_ids: list[int], owner: object) -> Any:
     """Store every tensor of ``response`` on ``owner`` under the next of ``response_ids``; return the same structure."""
     tensors = sum(1 for leaf in leaves(response) if build_rule(leaf))
     if tensors > len(response_ids):

@@ -83,7 +83,7 @@ class OverloadedMethod(_Overloaded):
         """Call ``f(layer, *children)``."""
         return self.function(layer, *args, **kwargs)
 
-    def __get__(self, instance: Any, owner: type) -> Any:
+    def __get__(self, instance: object, owner: type) -> Any:
         return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
 
 

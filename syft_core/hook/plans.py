@@ -112,7 +112,7 @@ def build_unwrap_args_with_rules(args: Nested, rules: Any, return_tuple: bool = 
     return _unwrap_slots(args, rules, peel, container=list if isinstance(args, list) else None)
 
 
-def build_get_tensor_type(rules: Any, layer: list[int] | None = None) -> Getter:
+def build_get_tensor_type(rules: object, layer: list[int] | None = None) -> Getter:
     """Build a function that returns the type of the first tensor, found depth first where ``rules`` has a 1.
 
     >>> build_get_tensor_type((0, [1, (0, 0)], 0))((7, [2.5, ("a", "b")], 8))
@@ -167,7 +167,7 @@ def _unwrap_leaf(peel: type) -> Slot:
     forward = resolve(forward_func, peel)
     lift = getattr(peel, "lift", None)
 
-    def unwrap(x: Any) -> Any:
+    def unwrap(x: object) -> Any:
         if type(x) is peel:
             return forward(x)
         return lift(x) if lift is not None and is_framework_tensor(type(x)) else x
@@ -175,13 +175,13 @@ def _unwrap_leaf(peel: type) -> Slot:
     return unwrap
 
 
-def _unwrap_inside(x: Any, peel: type | None = None) -> Any:
+def _unwrap_inside(x: object, peel: type | None = None) -> Any:
     """Unwrap the tensors inside a dict or a slice."""
     peel = peel or outermost_type(type(x).__name__, x)
     return x if peel is None else map_leaves(_unwrap_leaf(peel), x)
 
 
-def _unwrap_slot(arg: Any, rule: Any, peel: type | None, check: Callable[[type, Slot], Slot] = checked) -> Slot:
+def _unwrap_slot(arg: object, rule: object, peel: type | None, check: Callable[[type, Slot], Slot] = checked) -> Slot:
     """Return the function for one slot of a plan."""
     cls = type(arg)
     if isinstance(rule, list | tuple):
@@ -214,7 +214,7 @@ def _unwrap_slots(
     return plan if container is None else lambda items: container(plan(items))
 
 
-def _apply_to_dict(slots: dict[str, Slot], kwargs: Kwargs) -> dict[str, Any]:
+def _apply_to_dict(slots: dict[str, Slot], kwargs: Kwargs) -> dict[str, object]:
     return {key: slots[key](value) for key, value in kwargs.items()}
 
 

@@ -23,12 +23,12 @@ MEANING = 0
 """The rank of layers that change what a value means: two different ones never meet."""
 
 
-def outermost_type(name: str, obj: Any) -> Any:
+def outermost_type(name: str, obj: object) -> Any:
     """Return the type of the layer in ``obj`` that comes off first, or None; see Note [Ranks]."""
     return outermost_of(name, leaves(obj))
 
 
-def outermost_of(name: str, slots: list[Any]) -> Any:
+def outermost_of(name: str, slots: list[object]) -> Any:
     """Return the type of the layer among ``slots`` that comes off first, or None."""
     outermost: Any = None
     highest = -1
@@ -69,12 +69,12 @@ def is_framework_tensor(cls: type) -> bool:
     return known
 
 
-def framework_tensor(tensor: Tensor, **_kwargs: Any) -> Any:
+def framework_tensor(tensor: Tensor, **_kwargs: object) -> Any:
     """Stand as ``forward_func`` of a framework's own tensors, which end a chain: they have no child."""
     raise PureFrameworkTensorFoundError.in_call(type(tensor).__name__)
 
 
-def is_numeric(value: Any) -> bool:
+def is_numeric(value: object) -> bool:
     """Return whether a layer of the chain under ``value`` encodes the values."""
     while value is not None:
         if getattr(type(value), "numeric", False):

@@ -20,7 +20,7 @@ def build_wrap_response(response: Nested, wrap_type: type, check: Callable[[type
 
 
 def build_wrap_response_from_function(
-    response: Nested, wrap_type: type, wrap_args: Mapping[str, Any]
+    response: Nested, wrap_type: type, wrap_args: Mapping[str, object]
 ) -> Callable[[Any], Any]:
     """Build the function that wraps responses like ``response``: ``f(pointer)`` is ``(Wrapper)>Pointer``."""
     return partial(build_wrap_response(response, wrap_type), **wrap_args)
@@ -32,9 +32,9 @@ build_wrap_reponse_from_function = build_wrap_response_from_function
 
 def build_wrap_response_with_rules(
     response: Nested,
-    rules: Any,
+    rules: object,
     wrap_type: type,
-    wrap_args: Mapping[str, Any],
+    wrap_args: Mapping[str, object],
     return_tuple: bool = False,
     return_list: bool = False,
 ) -> Callable[[Any], Any]:
@@ -62,7 +62,7 @@ def build_register_response_function(response: Nested) -> Function:
     return _slot(response, build_rule(response), _register)
 
 
-def build_register_response(response: Nested, rules: Any, return_tuple: bool = False) -> Function:
+def build_register_response(response: Nested, rules: object, return_tuple: bool = False) -> Function:
     """Build the function that stores the tensors of sequences like ``response``, as ``rules`` say."""
     slots = _slots(response, rules, _register)
     return _sequence_plan(slots, isinstance(response, list), return_tuple, {})
@@ -87,7 +87,7 @@ def register_tensor(tensor: Tensor, owner: Any, response_ids: list[int] | None =
 
 
 def _slot(
-    response: Nested, rule: Any, action: Callable[[], Slot], check: Callable[[type, Slot], Slot] = checked
+    response: Nested, rule: object, action: Callable[[], Slot], check: Callable[[type, Slot], Slot] = checked
 ) -> Slot:
     """Return the function that does to every tensor of responses like ``response`` what ``action()`` does to one.
 
@@ -105,7 +105,7 @@ def _slots(response: Nested, rules: Any, action: Callable[[], Slot]) -> list[Slo
     return [_slot(item, rule, action) for item, rule in zip(response, rules, strict=True)]
 
 
-def _act_inside(action: Callable[[], Slot], obj: Any, **kwargs: Any) -> Any:
+def _act_inside(action: Callable[[], Slot], obj: object, **kwargs: Any) -> Any:
     """Do to the tensors inside a dict or a slice what ``action()`` does to one."""
     return map_leaves(lambda leaf: _slot(leaf, build_rule(leaf), action)(leaf, **kwargs), obj)
 

@@ -69,7 +69,7 @@ def _list_rule(args: Nested) -> list[Any]:
     return [build_rule(a) for a in args]
 
 
-def _tuple_rule(args: Nested) -> tuple[Any, ...]:
+def _tuple_rule(args: Nested) -> tuple[object, ...]:
     return tuple([build_rule(a) for a in args])
 
 
@@ -113,7 +113,7 @@ def map_leaves(f: Callable[[Any], Any], obj: Any) -> Any:
     return rebuild(cls, [map_leaves(f, item) for item in obj])
 
 
-def leaves(obj: Any) -> list[Any]:
+def leaves(obj: object) -> list[Any]:
     """Return what ``map_leaves`` would visit, in the same order."""
     found: list[Any] = []
     _collect(obj, found)

@@ -7,7 +7,7 @@ from typing import Any
 from syft_core.values import Tensor
 
 
-def form_of(value: Any) -> str:
+def form_of(value: object) -> str:
     """Return the types along a chain and the shape of its end; for a pointer, where it points.
 
     >>> form_of(memoryview(b"abc"))

@@ -11,7 +11,7 @@ FARTHEST = 2_000
 """How many items are looked at for repetitions: pictures show the beginning."""
 
 
-def fold(items: Sequence[Any], likeness: Callable[[Any], Any]) -> list[tuple[list[Any], int]]:
+def fold(items: Sequence[object], likeness: Callable[[Any], Any]) -> list[tuple[list[Any], int]]:
     """Fold runs of alike sequences: each comes once, with the number of times it stood there.
 
     >>> fold("xababab!", str)
@@ -31,7 +31,7 @@ def fold(items: Sequence[Any], likeness: Callable[[Any], Any]) -> list[tuple[lis
     return folded
 
 
-def _best_loop(keys: list[Any], start: int) -> tuple[int, int]:
+def _best_loop(keys: list[object], start: int) -> tuple[int, int]:
     """Return length and number of the repetitions from ``start`` on that save the most lines."""
     best, saved = (1, 1), 0
     rest = len(keys) - start

@@ -45,7 +45,7 @@ class PluginManager:
         for entry_point in entry_points(group=hookspecs.PROJECT):
             self._load(entry_point)
 
-    def register(self, plugin: Any, name: str) -> None:
+    def register(self, plugin: object, name: str) -> None:
         """Register one plugin, or raise what is wrong with it and leave everything as it was."""
         if self._pluggy.has_plugin(name):
             raise PluginError.broken(name, "another plugin has the same name")
@@ -90,7 +90,7 @@ class PluginManager:
             reason = f"it cannot be imported ({type(error).__name__}: {error})"
             self.failures[entry_point.name] = PluginError.broken(entry_point.name, reason)
 
-    def _require_known_hooks(self, plugin: Any, name: str) -> None:
+    def _require_known_hooks(self, plugin: object, name: str) -> None:
         unknown = [caller.name for caller in self._pluggy.get_hookcallers(plugin) or () if not caller.has_spec()]
         if unknown:
             known = ", ".join(sorted(n for n in vars(hookspecs) if n.startswith("register_")))

@@ -51,7 +51,7 @@ class CallablePointer(ObjectPointer):
         reply = self._location.ask(Call(self._id_at_location, args, kwargs, new_id()))
         return self._results(reply)
 
-    def _results(self, reply: Any) -> Any:
+    def _results(self, reply: object) -> Any:
         if not is_flat(type(reply)):
             return map_leaves(self._results, reply)
         if type(reply) is not Placed:
@@ -61,7 +61,7 @@ class CallablePointer(ObjectPointer):
 
 
 def create_callable_pointer(
-    location: Any,
+    location: object,
     id_at_location: Id,
     id: Id | None = None,
     owner: Any = None,

@@ -24,7 +24,7 @@ CHANGES_ALL = frozenset({"_amp_foreach_non_finite_check_and_unscale"})
 """Operations that change more than their first argument."""
 
 
-def meeting_point(pointer_type: Any, op: Op, args: Args, kwargs: Kwargs) -> tuple[Any, bool]:
+def meeting_point(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> tuple[Any, bool]:
     """Return the first pointer of a call, and whether single numbers are here.
 
     All tensors of a call must be on one worker; a plain tensor without dimensions is a number, and travels with the
@@ -58,7 +58,7 @@ def own_copy(leaf: Tensor) -> Any:
     return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
 
 
-def _meeting_point_of(pointer_type: Any, op: Op, args: Args, kwargs: Kwargs) -> tuple[Any, bool]:
+def _meeting_point_of(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> tuple[Any, bool]:
     """Look for pointers everywhere in the arguments."""
     found: Any = None
     plain = large = False

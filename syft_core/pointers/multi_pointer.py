@@ -111,11 +111,11 @@ def _require_one_shape(pointers: list[PointerTensor]) -> None:
             )
 
 
-def _at(worker: Any, leaf: Tensor) -> Any:
+def _at(worker: object, leaf: Tensor) -> Any:
     return leaf.child[worker] if type(leaf) is MultiPointerTensor else leaf
 
 
-def _together(results: list[Any]) -> Any:
+def _together(results: list[object]) -> Any:
     """Join results of the same structure: pointers to a multi-pointer, facts that agree to the fact itself."""
     parts = [leaves(result) for result in results]
     if any(len(part) != len(parts[0]) for part in parts):
@@ -126,7 +126,7 @@ def _together(results: list[Any]) -> Any:
     return map_leaves(lambda _leaf: _joined(next(columns)), results[0])
 
 
-def _joined(column: tuple[Any, ...]) -> Any:
+def _joined(column: tuple[object, ...]) -> Any:
     if all(isinstance(part, PointerTensor) for part in column):
         return MultiPointerTensor(column)
     if any(part != column[0] for part in column):

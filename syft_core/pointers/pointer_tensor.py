@@ -51,7 +51,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         self,
         location: Any = None,
         id_at_location: Any = None,
-        framework: FrameworkAttributes | None = None,
+        framework: Any = None,
         **options: Any,
     ) -> None:
         ObjectPointer.__init__(self, location, id_at_location, **options)
@@ -73,7 +73,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return False
 
     @classmethod
-    def respond(cls, op: Op, _plan: Any, args: Args, kwargs: Kwargs) -> Any:
+    def respond(cls, op: Op, _plan: object, args: Args, kwargs: Kwargs) -> Any:
         """Send an operation to where its arguments are, and return pointers to its results."""
         pointer, plain = meeting_point(cls, op, args, kwargs)
         framework, location = pointer.framework, pointer._location
@@ -123,7 +123,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         """Return a second pointer to the same object."""
         return self.lease()
 
-    def remote_send(self, destination: Any) -> PointerTensor:
+    def remote_send(self, destination: object) -> PointerTensor:
         """Let the worker send the object on to another; what it holds then, and this points to, is a pointer."""
         self._require_whole("remote_send")
         self._location.ask(SendOn(self._id_at_location, self.owner.location_of(destination).id))
@@ -158,7 +158,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     def __copy__(self) -> PointerTensor:
         return self.lease()  # type: ignore[no-any-return]  # a sibling
 
-    def __deepcopy__(self, memo: Any) -> PointerTensor:
+    def __deepcopy__(self, memo: object) -> PointerTensor:
         return self.copy()
 
     # --- what form it has
@@ -225,7 +225,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         self._gradient = (form or True) if exists else False
         self._gradient_seen = self._location.gradient_epoch
 
-    def know_copy_of(self, value: Any) -> None:
+    def know_copy_of(self, value: object) -> None:
         """Remember the forms of what the object is a copy of, and of its gradient."""
         plain = plain_below(value) if self._location.predicts else None
         if plain is not None:

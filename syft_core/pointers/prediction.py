@@ -43,7 +43,7 @@ UNCERTAIN: tuple[Any, ...] = ("uncertain",)
 
 
 def predict(
-    pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
+    pointer_type: object, op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
 ) -> Prediction | None:
     """Return what a call will do, or None when only the worker can know."""
     state = framework.state()
@@ -60,7 +60,7 @@ def predict(
 
 
 def _infer(
-    pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
+    pointer_type: object, op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
 ) -> Prediction | bool:
     """Return a prediction, or False when there is none."""
     before = [leaf.known_form for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
@@ -84,7 +84,7 @@ def _infer(
 
 
 def run(
-    pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
+    pointer_type: object, op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
 ) -> tuple[Any, bool]:
     """Send a command to where its arguments are, and return its result with forms or placeholders for tensors.
 
@@ -107,7 +107,7 @@ def run(
     return prediction.result, prediction.plain
 
 
-def _note_changes(pointer_type: Any, prediction: Prediction, location: Any, args: Nested, kwargs: Nested) -> None:
+def _note_changes(pointer_type: object, prediction: Prediction, location: Any, args: Nested, kwargs: Nested) -> None:
     """Remember the new forms of operands, and doubt what is known of others that the change may have reached."""
     operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
     targets = [(operands[place], new) for place, new in prediction.changed]
@@ -123,7 +123,7 @@ def _note_changes(pointer_type: Any, prediction: Prediction, location: Any, args
 # --- gradients
 
 
-def history_of(pointer_type: Any, args: Nested, kwargs: Nested) -> tuple[Any, ...]:
+def history_of(pointer_type: object, args: Nested, kwargs: Nested) -> tuple[object, ...]:
     """Return the history of what a call makes: that of all operands which are part of a graph."""
     found: list[Any] = []
     for arg in (*args, *kwargs.values()) if kwargs else args:
@@ -136,7 +136,7 @@ def history_of(pointer_type: Any, args: Nested, kwargs: Nested) -> tuple[Any, ..
     return tuple(found)
 
 
-def _add_history(pointer: PointerTensor, found: list[Any]) -> None:
+def _add_history(pointer: PointerTensor, found: list[object]) -> None:
     known = pointer.known_form
     if known is None:
         found.append(UNCERTAIN)
@@ -148,7 +148,7 @@ def _add_history(pointer: PointerTensor, found: list[Any]) -> None:
 
 
 def _run_backward(
-    pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
+    pointer_type: object, op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
 ) -> None:
     """Run a backward pass, and remember which leaves have gradients then.
 
@@ -187,7 +187,7 @@ class _Graph:
         self.crosses = False
         """Whether the pass goes on at another worker, because a leaf is a copy that gives its gradient back."""
 
-    def follow(self, history: tuple[Any, ...]) -> None:
+    def follow(self, history: tuple[object, ...]) -> None:
         """Go back to the leaves."""
         seen: set[int] = set()
         waiting: list[Any] = [history]
@@ -210,7 +210,7 @@ class _Graph:
 # --- signatures
 
 
-def _signature(pointer_type: Any, op: Op, args: Args, kwargs: Kwargs) -> Any:
+def _signature(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> Any:
     """Return what decides the forms of the results: the forms of tensors, the types of numbers, all else as it is."""
     signature: list[Any] = [op, *kwargs]
     for arg in (*args, *kwargs.values()) if kwargs else args:
@@ -248,7 +248,7 @@ def _part(pointer_type: Any, op: Op, arg: Any) -> Any:
     return _UNKNOWN if _UNKNOWN in parts else (cls, *parts)
 
 
-def _leaf(pointer_type: Any, op: Op, leaf: Tensor) -> Any:
+def _leaf(pointer_type: object, op: Op, leaf: Tensor) -> Any:
     cls = type(leaf)
     if cls is pointer_type:
         return leaf.known_form or _UNKNOWN

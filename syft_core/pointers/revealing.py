@@ -67,7 +67,7 @@ def reveal(op: Op, pointer: Tensor, args: Args, kwargs: Kwargs) -> Any:
     return dispatch(op, copied_args, copied_kwargs)
 
 
-def _reason_of(owner: Any) -> str | None:
+def _reason_of(owner: object) -> str | None:
     """Return why ``owner`` may read values: the consent is the user's, not that of workers which compute for her."""
     if owner is None or owner is not current_worker():
         return None

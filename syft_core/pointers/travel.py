@@ -109,7 +109,7 @@ class Travelling:
         """Look at the tensors of workers in this process, which stay there; for tests and simulations only."""
         return _pointer_under(self, "virtual_get").virtual_get(sum_results)
 
-    def move(self, worker: Any, requires_grad: bool = False) -> Any:
+    def move(self, worker: object, requires_grad: bool = False) -> Any:
         """Send what the chain points to on to another worker; return a pointer to where it is then."""
         pointer = _pointer_under(self, "move")
         if requires_grad:
@@ -117,7 +117,7 @@ class Travelling:
         moved = pointer.move(worker, requires_grad)
         return self if moved is pointer else _on_another_end(self, moved)
 
-    def remote_send(self, worker: Any) -> Any:
+    def remote_send(self, worker: object) -> Any:
         """Let the worker of this pointer send the object on; what it keeps, and this points to, is a pointer."""
         _pointer_under(self, "remote_send").remote_send(worker)
         return self

@@ -31,11 +31,11 @@ def register_scalar_type(kind: type) -> None:
     scalar_types.register(qualified(kind), kind)
 
 
-def _itself(obj: Any, _: Context) -> Any:
+def _itself(obj: object, _: Context) -> Any:
     return obj
 
 
-def _values(obj: Iterable[Any], _: Context) -> tuple[Any, ...]:
+def _values(obj: Iterable[object], _: Context) -> tuple[object, ...]:
     return tuple(obj)
 
 
@@ -98,7 +98,7 @@ def _detail_slice(payload: Payload, _: Context) -> slice:
     return slice(start, stop, step)
 
 
-def _simplify_ellipsis(_obj: Any, _: Context) -> tuple[()]:
+def _simplify_ellipsis(_obj: object, _: Context) -> tuple[()]:
     return ()
 
 

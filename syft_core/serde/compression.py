@@ -105,12 +105,12 @@ def _zlib_decompress(data: Any, length: int) -> bytes:
     return plain
 
 
-def _lz4_compress(data: Any) -> bytes:
+def _lz4_compress(data: object) -> bytes:
     shorter: bytes = lz4_block.compress(data, store_size=False)
     return shorter
 
 
-def _lz4_decompress(data: Any, length: int) -> Any:
+def _lz4_decompress(data: object, length: int) -> Any:
     try:
         plain = lz4_block.decompress(data, uncompressed_size=length, return_bytearray=True)
     except (lz4_block.LZ4BlockError, ValueError, OverflowError, MemoryError):

@@ -14,7 +14,7 @@ from syft_core.hook.overload import rules_of
 from syft_core.hook.rules import resolve
 from syft_core.tensors.forwarding import Forwarding, childless
 from syft_core.tensors.identity import Identified
-from syft_core.values import Function, Tensor
+from syft_core.values import Function, Kwargs, Tensor
 
 
 class AbstractTensor(Identified, Forwarding):
@@ -43,7 +43,7 @@ class AbstractTensor(Identified, Forwarding):
     def __init__(
         self,
         id: int | str | None = None,
-        owner: Any = None,
+        owner: object = None,
         tags: Iterable[str] | None = None,
         description: str | None = None,
         child: Tensor = None,
@@ -64,12 +64,12 @@ class AbstractTensor(Identified, Forwarding):
         inherited = {name: rule for base in reversed(cls.__mro__[1:]) for name, rule in _rules(base).items()}
         cls.rules = {**inherited, **dict(rules_of(cls))}
 
-    def get_class_attributes(self) -> dict[str, Any]:
+    def get_class_attributes(self) -> Kwargs:
         """Return what the constructor needs to make a layer like this one; results take it over."""
         return {}
 
     @classmethod
-    def lift(cls, plain: Tensor, **_kwargs: Any) -> Any:
+    def lift(cls, plain: Tensor, **_kwargs: object) -> Any:
         """Return the child that a plain tensor would have under this layer, when both meet in one call.
 
         Right for layers that leave values as they are; a layer that encodes them must encode, or refuse, here.
@@ -115,7 +115,7 @@ class AbstractTensor(Identified, Forwarding):
         twin.child = child
         return twin
 
-    def wrap(self, register: bool = True, type: Any = None) -> Any:  # dtype is always the chain's own
+    def wrap(self, register: bool = True, type: object = None) -> Any:  # dtype is always the chain's own
         """Return the framework's wrapper on this layer, registered on its owner unless that is a client."""
         wrapper = framework_of(self).wrapper(self)
         owner = self.owner

@@ -13,13 +13,13 @@ _IDENTITY = {"id": "_syft_id", "tags": "_syft_tags", "description": "_syft_descr
 _TYPES: dict[str, tuple[type, ...]] = {"id": (int, str), "tags": (set,), "description": (str,)}
 
 
-def identity_of(obj: Any) -> dict[str, Any]:
+def identity_of(obj: object) -> dict[str, object]:
     """Return what is known of id, tags and description of anything in a chain."""
     known = {name: getattr(obj, attribute) for name, attribute in _IDENTITY.items()}
     return {name: value for name, value in known.items() if value is not None}
 
 
-def give_identity(obj: Any, identity: Any) -> Any:
+def give_identity(obj: object, identity: object) -> Any:
     """Put back what ``identity_of`` found, after looking at it."""
     if type(identity) is not dict or not _IDENTITY.keys() >= identity.keys():
         raise SerdeError("cannot rebuild a chain: its identity has unknown parts; send it again")
@@ -30,7 +30,7 @@ def give_identity(obj: Any, identity: Any) -> Any:
     return obj
 
 
-def child_from(payload: Any) -> Any:
+def child_from(payload: object) -> Any:
     """Return a received child, if it is a tensor or a layer."""
     if build_rule(payload) != 1:
         raise SerdeError(f"cannot rebuild a chain: its child is a {type(payload).__name__}; send it again")
@@ -41,7 +41,7 @@ def layer_codec(cls: Any, code: int) -> Codec:
     """Return the codec of a layer type whose class attributes can travel themselves."""
     expected = cls().get_class_attributes().keys()
 
-    def simplify(layer: Tensor, _context: Context) -> tuple[Any, ...]:
+    def simplify(layer: Tensor, _context: Context) -> tuple[object, ...]:
         return layer.get_class_attributes(), identity_of(layer), layer.child
 
     def detail(payload: Payload, _context: Context) -> Any:
@@ -56,6 +56,6 @@ def layer_codec(cls: Any, code: int) -> Codec:
     return Codec(cls, code, simplify, detail, shared=True)
 
 
-def register_layer_codec(cls: Any, code: int) -> None:
+def register_layer_codec(cls: object, code: int) -> None:
     """Let a layer type travel, under a wire code that both ends know."""
     codecs.register(layer_codec(cls, code))

@@ -46,10 +46,10 @@ class Forwarding(Operators):
     def __len__(self) -> int:
         return self._call("__len__")  # type: ignore[no-any-return]  # the framework's own length
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         return self._call("__getitem__", index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         self._call("__setitem__", index, value)
 
     def __iter__(self) -> Any:

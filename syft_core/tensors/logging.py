@@ -39,7 +39,7 @@ class LoggingTensor(AbstractTensor):
         if _log.isEnabledFor(logging.INFO):
             _log.info("Log method %s", command[0].rsplit(".", 1)[-1])
 
-    def manual_add(self, other: Any) -> LoggingTensor:
+    def manual_add(self, other: object) -> LoggingTensor:
         """Add without decorators, to show what they do: unwrap, compute, wrap."""
         _log.info("Log method manual_add")
         child, (other_child,), _ = hook_args.unwrap_args_from_method("manual_add", self, (other,), {})

@@ -48,7 +48,7 @@ class NumericTensor(AbstractTensor):
         raise MixedLayersError.plain(type(self).__name__)
 
     @classmethod
-    def lift(cls, plain: Tensor, **_kwargs: Any) -> NoReturn:  # noqa: ARG003  # by contract
+    def lift(cls, plain: Tensor, **_kwargs: object) -> NoReturn:  # noqa: ARG003  # by contract
         """Refuse: the encoding of a plain tensor depends on the other operands, see ``encode``."""
         raise MixedLayersError.plain(cls.__name__)
 
@@ -62,12 +62,12 @@ class NumericTensor(AbstractTensor):
         raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
 
     @overloaded.method
-    def detach(self, _self: Any) -> Any:
+    def detach(self, _self: object) -> Any:
         """Share the encoding; the wrapper above is what takes part in autograd."""
         return _self
 
     @overloaded.method
-    def alias(self, _self: Any) -> Any:
+    def alias(self, _self: object) -> Any:
         """Share the encoding."""
         return _self
 
@@ -79,7 +79,7 @@ class NumericTensor(AbstractTensor):
     __repr__ = __str__
 
 
-def _copy_(self: Any, _self: Any, source: Any, non_blocking: bool = False) -> Any:
+def _copy_(self: object, _self: object, source: object, non_blocking: bool = False) -> Any:
     """Answer ``x.copy_(y)``; like every in-place rule it returns the encoding that ``assign`` then writes."""
     return source
 

@@ -18,7 +18,7 @@ from syft_core.hook.overload import overloaded
 from syft_core.serde import Codec, Context, codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import register_layer_codec
-from syft_core.values import Payload
+from syft_core.values import Kwargs, Payload
 
 Scalar = Callable[[float], float]
 DEFAULT_DEGREE = 10
@@ -98,7 +98,7 @@ class PolynomialTensor(AbstractTensor):
         """The functions that were added; the four known ones are fitted when first asked for."""
         self._known: dict[str, tuple[Piece, ...]] = {}
 
-    def get_class_attributes(self) -> dict[str, Any]:
+    def get_class_attributes(self) -> Kwargs:
         """Return the options that results take over."""
         return {"function": self.function, "precision": self.precision, "functions": dict(self.function_attr)}
 
@@ -170,22 +170,22 @@ class PolynomialTensor(AbstractTensor):
         return self._known[name]
 
     @overloaded.method
-    def exp(self, _self: Any) -> Any:
+    def exp(self, _self: object) -> Any:
         """Approximate the exponential on [-10, 10]."""
         return self.get_val("exp", _self)
 
     @overloaded.method
-    def log(self, _self: Any) -> Any:
+    def log(self, _self: object) -> Any:
         """Approximate the natural logarithm on [0.1, 10]."""
         return self.get_val("log", _self)
 
     @overloaded.method
-    def sigmoid(self, _self: Any) -> Any:
+    def sigmoid(self, _self: object) -> Any:
         """Approximate the logistic function on [-10, 10]."""
         return self.get_val("sigmoid", _self)
 
     @overloaded.method
-    def tanh(self, _self: Any) -> Any:
+    def tanh(self, _self: object) -> Any:
         """Approximate the hyperbolic tangent on [-10, 10]."""
         return self.get_val("tanh", _self)
 
@@ -195,7 +195,7 @@ class PolynomialTensor(AbstractTensor):
     defaultfunctions = default_functions
 
 
-def _simplify_piece(piece: Piece, _context: Context) -> tuple[Any, ...]:
+def _simplify_piece(piece: Piece, _context: Context) -> tuple[object, ...]:
     return piece.low, piece.high, *piece.coefficients
 
 

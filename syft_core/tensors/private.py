@@ -36,7 +36,7 @@ class PrivateTensor(AbstractTensor):
         super().__init__(**identity)
         self.allowed_users = frozenset(allowed_users)
 
-    def get_class_attributes(self) -> dict[str, Any]:
+    def get_class_attributes(self) -> Kwargs:
         """Return the allowed users."""
         return {"allowed_users": self.allowed_users}
 
@@ -68,7 +68,7 @@ class PrivateTensor(AbstractTensor):
     __repr__ = __str__
 
 
-def allowed_users_of(value: Any) -> frozenset[str] | None:
+def allowed_users_of(value: object) -> frozenset[str] | None:
     """Return the users to whom a chain restricts itself, or None."""
     allowed: frozenset[str] | None = None
     for link in links_of(value):
@@ -77,14 +77,14 @@ def allowed_users_of(value: Any) -> frozenset[str] | None:
     return allowed
 
 
-def restricted(value: Any, users: frozenset[str] | None) -> Any:
+def restricted(value: object, users: frozenset[str] | None) -> Any:
     """Return ``value`` as a chain that says itself that it is for ``users`` only."""
     if users is None or allowed_users_of(value) == users:
         return value
     return framework_of(value).wrapper(PrivateTensor(users, child=below_wrapper(value)))
 
 
-def require_sendable(value: Any, sender: Peer) -> None:
+def require_sendable(value: object, sender: Peer) -> None:
     """Raise unless ``sender`` may send the chain ``value``."""
     allowed = allowed_users_of(value)
     if allowed is not None and sender.user not in allowed:

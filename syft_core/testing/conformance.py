@@ -34,7 +34,7 @@ from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.logging import LoggingTensor
 from syft_core.tensors.plus_is_minus import PlusIsMinusTensor
 from syft_core.tensors.polynomial import PolynomialTensor
-from syft_core.values import Tensor
+from syft_core.values import Kwargs, Tensor
 
 VALUES = [1.0, 2.0, 4.0]
 OTHERS = [3.0, 5.0, 2.0]
@@ -48,7 +48,7 @@ class ScaledTensor(AbstractTensor):
         super().__init__(**kwargs)
         self.scale = scale
 
-    def get_class_attributes(self) -> dict[str, Any]:
+    def get_class_attributes(self) -> Kwargs:
         """Results keep the scale."""
         return {"scale": self.scale}
 
@@ -105,7 +105,7 @@ class BackendConformance:
         """Return another plain tensor of the same shape."""
         return hook.create_tensor(OTHERS)
 
-    def same(self, chain: Tensor, expected: Any, *layers: Any) -> None:
+    def same(self, chain: Tensor, expected: object, *layers: Any) -> None:
         """Assert that ``chain`` is a wrapper on exactly ``layers`` with the numbers of ``expected``."""
         assert chain.is_wrapper
         below: Any = chain.child
@@ -200,7 +200,9 @@ class BackendConformance:
         assert len(x) == len(plain)
 
     @pytest.mark.parametrize("name", _ARITHMETIC)
-    def test_operators_compute_on_chains_plain_tensors_and_numbers(self, plain: Tensor, other: Any, name: str) -> None:
+    def test_operators_compute_on_chains_plain_tensors_and_numbers(
+        self, plain: Tensor, other: object, name: str
+    ) -> None:
         compute = getattr(operator, name)
         x, y = LoggingTensor().on(plain), LoggingTensor().on(other)
         self.same(compute(x, y), compute(plain, other), LoggingTensor)
@@ -210,7 +212,7 @@ class BackendConformance:
         self.same(compute(2, x), compute(2, plain), LoggingTensor)
 
     @pytest.mark.parametrize("name", sorted(COMPARATORS))
-    def test_every_comparator_is_routed(self, plain: Tensor, other: Any, name: str) -> None:
+    def test_every_comparator_is_routed(self, plain: Tensor, other: object, name: str) -> None:
         compute = getattr(operator, name)
         x, y = LoggingTensor().on(plain), LoggingTensor().on(other)
         self.same(compute(x, y), compute(plain, other), LoggingTensor)
@@ -234,11 +236,11 @@ class BackendConformance:
         LoggingTensor().on(data)[0] = 9.0
         assert self.numbers(data) == [9.0, *VALUES[1:]]
 
-    def test_functions_take_lists_of_chains(self, plain: Tensor, other: Any) -> None:
+    def test_functions_take_lists_of_chains(self, plain: Tensor, other: object) -> None:
         joined = self.concatenate([LoggingTensor().on(plain), other, LoggingTensor().on(plain)])
         self.same(joined, self.concatenate([plain, other, plain]), LoggingTensor)
 
-    def test_the_number_of_arguments_may_change_from_call_to_call(self, plain: Tensor, other: Any) -> None:
+    def test_the_number_of_arguments_may_change_from_call_to_call(self, plain: Tensor, other: object) -> None:
         x = LoggingTensor().on(plain)
         for tensors in ([x, other], [x], [x, other, x, other], [x, x]):
             bare = [plain if t is x else t for t in tensors]
@@ -246,7 +248,7 @@ class BackendConformance:
 
     # --- layers
 
-    def test_a_layer_without_a_wrapper_computes_too(self, plain: Tensor, other: Any) -> None:
+    def test_a_layer_without_a_wrapper_computes_too(self, plain: Tensor, other: object) -> None:
         layer = LoggingTensor().on(plain, wrap=False)
         result = layer + other
         assert type(result) is LoggingTensor
@@ -254,7 +256,7 @@ class BackendConformance:
         joined = self.concatenate([layer, layer])
         assert type(joined) is LoggingTensor
 
-    def test_a_rule_holds_in_every_spelling(self, plain: Tensor, other: Any) -> None:
+    def test_a_rule_holds_in_every_spelling(self, plain: Tensor, other: object) -> None:
         x = PlusIsMinusTensor().on(plain)
         y = PlusIsMinusTensor().on(other)
         self.same(x + y, plain - other, PlusIsMinusTensor)
@@ -269,17 +271,17 @@ class BackendConformance:
         assert x is same
         assert self.numbers(x.child.child) == [v - 1 for v in VALUES]
 
-    def test_layers_stack(self, plain: Tensor, other: Any) -> None:
+    def test_layers_stack(self, plain: Tensor, other: object) -> None:
         inner = PlusIsMinusTensor().on(plain)
         x = LoggingTensor().on(inner)
         assert x is inner
         self.same(x + other, plain - other, LoggingTensor, PlusIsMinusTensor)
 
-    def test_a_watching_layer_goes_with_any_other(self, plain: Tensor, other: Any) -> None:
+    def test_a_watching_layer_goes_with_any_other(self, plain: Tensor, other: object) -> None:
         result = LoggingTensor().on(plain) + PlusIsMinusTensor().on(other)
         self.same(result, plain - other, LoggingTensor, PlusIsMinusTensor)
 
-    def test_layers_of_two_meanings_are_refused(self, plain: Tensor, other: Any) -> None:
+    def test_layers_of_two_meanings_are_refused(self, plain: Tensor, other: object) -> None:
         with pytest.raises(MixedLayersError, match="mixes a PlusIsMinusTensor with a PolynomialTensor"):
             PlusIsMinusTensor().on(plain) * PolynomialTensor().on(other)
 
@@ -289,7 +291,7 @@ class BackendConformance:
         self.same(result, (plain + 1) * 2 * 3, ScaledTensor)
         assert result.child.scale == 3
 
-    def test_layers_with_different_attributes_are_refused(self, plain: Tensor, other: Any) -> None:
+    def test_layers_with_different_attributes_are_refused(self, plain: Tensor, other: object) -> None:
         with pytest.raises(MixedLayersError, match="two ScaledTensors that differ in scale"):
             ScaledTensor(scale=2).on(plain) + ScaledTensor(scale=3).on(other)
 

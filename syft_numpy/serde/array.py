@@ -29,7 +29,7 @@ _FAST = {dtype: dtype.str for dtype in map(np.dtype, "bBhHiIqQefdFD?")}
 _NAMED = {name: np.dtype(name) for name in _FAST.values()}
 
 
-def simplify_array(array: npt.NDArray[Any], _: Context) -> tuple[Any, ...]:
+def simplify_array(array: npt.NDArray[Any], _: Context) -> tuple[object, ...]:
     """Take an array apart; row-major and column-major memory are kept, anything else becomes row-major."""
     name = _FAST.get(array.dtype)
     if name is not None and array.flags.c_contiguous:
@@ -61,7 +61,7 @@ def detail_array(payload: Payload, context: Context) -> npt.NDArray[Any]:
     return array
 
 
-def simplify_scalar(scalar: np.generic, _: Context) -> tuple[Any, ...]:
+def simplify_scalar(scalar: np.generic, _: Context) -> tuple[object, ...]:
     """Take an array scalar apart."""
     dtype = scalar.dtype
     refuse_objects(dtype)
@@ -99,7 +99,7 @@ def _view(array: Any) -> memoryview:
     return memoryview(array)
 
 
-def _received_dtype(described: Any) -> np.dtype[Any]:
+def _received_dtype(described: object) -> np.dtype[Any]:
     if isinstance(described, np.dtype):
         return described
     found = _NAMED.get(described) if type(described) is str else None
@@ -108,7 +108,7 @@ def _received_dtype(described: Any) -> np.dtype[Any]:
     return found
 
 
-def _texts(dtype: np.dtype[Any], data: Any, count: int, shape: Sequence[int]) -> npt.NDArray[Any]:
+def _texts(dtype: np.dtype[Any], data: object, count: int, shape: Sequence[int]) -> npt.NDArray[Any]:
     if not is_strings(dtype) or type(data) is not list or len(data) != count or not all(type(x) is str for x in data):
         raise SerdeError("cannot rebuild an array of strings: its texts do not fit its shape; send it again")
     return np.array(data, dtype).reshape(shape)

@@ -10,7 +10,7 @@ from syft_core.values import Payload
 from syft_numpy.wrapper import Wrapper
 
 
-def _simplify(wrapper: Wrapper, _context: Context) -> tuple[Any, ...]:
+def _simplify(wrapper: Wrapper, _context: Context) -> tuple[object, ...]:
     return identity_of(wrapper), wrapper.child
 
 

@@ -49,7 +49,7 @@ def is_long_double(dtype: np.dtype[Any]) -> bool:
     return dtype.char in "gG" and dtype.str not in ("<f8", "<c16", ">f8", ">c16")
 
 
-def simplify_dtype(dtype: np.dtype[Any], _: Context) -> tuple[Any, ...]:
+def simplify_dtype(dtype: np.dtype[Any], _: Context) -> tuple[object, ...]:
     """Describe a dtype."""
     refuse_objects(dtype)
     if is_strings(dtype):
@@ -124,7 +124,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Callable[..., np.dtype[Any]]], ...] = (
 )
 
 
-def _describe(dtype: np.dtype[Any], name: str) -> tuple[Any, ...]:
+def _describe(dtype: np.dtype[Any], name: str) -> tuple[object, ...]:
     fields: Any = dtype.fields
     field, offset, *title = fields[name]
     if title and not isinstance(title[0], str):
@@ -150,7 +150,7 @@ def _fields_dtype(rest: list[Any]) -> np.dtype[Any]:
     return rebuilt
 
 
-def _is_field(field: Any, itemsize: int) -> bool:
+def _is_field(field: object, itemsize: int) -> bool:
     if type(field) is not tuple or not 3 <= len(field) <= 4 or not all(type(x) is str for x in (field[0], *field[3:])):
         return False
     dtype, offset = field[1], field[2]
@@ -159,14 +159,14 @@ def _is_field(field: Any, itemsize: int) -> bool:
     return 0 <= offset <= itemsize - dtype.itemsize
 
 
-def _subarray_dtype(rest: list[Any]) -> np.dtype[Any]:
+def _subarray_dtype(rest: list[object]) -> np.dtype[Any]:
     base, *shape = rest
     if not isinstance(base, np.dtype) or base.hasobject or not all(type(n) is int and 0 <= n < 2**31 for n in shape):
         raise SerdeError("cannot rebuild a subarray dtype: its base or shape has a wrong type; send it again")
     return np.dtype((base, tuple(shape)))
 
 
-def _simplify_strings(dtype: Any) -> tuple[int]:
+def _simplify_strings(dtype: object) -> tuple[int]:
     if hasattr(dtype, "na_object"):
         raise SerdeError("cannot serialize strings with a missing-value object: fill the missing values first")
     return (STRINGS,)

@@ -13,7 +13,7 @@ from syft_torch.numeric import NumericWrapper
 from syft_torch.wrapper import Wrapper
 
 
-def _simplify(wrapper: Wrapper, _context: Context) -> tuple[Any, ...]:
+def _simplify(wrapper: Wrapper, _context: Context) -> tuple[object, ...]:
     return wrapper.__dict__.get("_is_param", False), identity_of(wrapper), wrapper.child
 
 
@@ -23,7 +23,7 @@ def _detail(payload: Payload, _context: Context) -> Wrapper:
     return wrapper
 
 
-def _simplify_numeric(wrapper: NumericWrapper, context: Context) -> tuple[Any, ...]:
+def _simplify_numeric(wrapper: NumericWrapper, context: Context) -> tuple[object, ...]:
     gradient = wrapper.grad if wrapper.is_leaf else None
     return *_simplify(wrapper, context), wrapper.requires_grad, gradient
 
@@ -38,7 +38,7 @@ def _detail_numeric(payload: Payload, _context: Context) -> NumericWrapper:
     return wrapper
 
 
-def _wrap(wrapper_type: Any, is_parameter: Any, identity: Any, child: Any) -> Any:
+def _wrap(wrapper_type: Any, is_parameter: object, identity: Any, child: Any) -> Any:
     if type(is_parameter) is not bool:
         raise SerdeError("cannot rebuild a wrapper: it does not say whether it is a Parameter; send it again")
     if is_numeric(child_from(child)) != (wrapper_type is NumericWrapper):

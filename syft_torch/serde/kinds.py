@@ -17,7 +17,7 @@ COMPRESSED_COLUMNS = frozenset({torch.sparse_csc, torch.sparse_bsc})
 _INDEX_DTYPES = frozenset({torch.int32, torch.int64})
 
 
-def coo_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
+def coo_payload(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (shape, coalesced, indices, values)."""
     return tensor.shape, tensor.is_coalesced(), tensor._indices(), tensor._values()
 
@@ -38,7 +38,7 @@ def coo_tensor(payload: Payload, _: Context) -> torch.Tensor:
     return tensor._coalesced_(coalesced)
 
 
-def compressed_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
+def compressed_payload(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (layout number, shape, compressed indices, plain indices, values)."""
     if tensor.layout in COMPRESSED_ROWS:
         indices = tensor.crow_indices(), tensor.col_indices()
@@ -64,7 +64,7 @@ def compressed_tensor(payload: Payload, _: Context) -> torch.Tensor:
             raise _inconsistent() from None
 
 
-def quantized_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
+def quantized_payload(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (dtype number, integers, scale, zero point) with an axis behind when they differ by channel."""
     if tensor.dtype not in (torch.qint8, torch.quint8, torch.qint32):
         raise SerdeError(f"cannot serialize a {tensor.dtype} tensor: torch does not show its integers; dequantize it")
@@ -92,7 +92,7 @@ def quantized_tensor(payload: Payload, _: Context) -> torch.Tensor:
         return torch._make_per_tensor_quantized_tensor(integers, scale, zero_point)
 
 
-def meta_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
+def meta_payload(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (dtype number, *shape): a meta tensor has nothing else."""
     if tensor.is_quantized:
         raise SerdeError("cannot serialize a quantized tensor without data: its scale is lost; dequantize it")
@@ -114,7 +114,7 @@ def _check_tensors(*tensors: Any) -> None:
         raise SerdeError("cannot rebuild a tensor: one of its parts is no dense tensor; send it again")
 
 
-def _check_sparse(shape: Any, indices: tuple[Any, ...], values: Any) -> None:
+def _check_sparse(shape: Any, indices: tuple[Any, ...], values: object) -> None:
     _check_tensors(*indices, values)
     if type(shape) is not torch.Size or not all(index.dtype in _INDEX_DTYPES for index in indices):
         raise SerdeError("cannot rebuild a sparse tensor: its shape or indices have a wrong type; send it again")

@@ -58,7 +58,7 @@ def register_module(cls: type[nn.Module], name: str) -> None:
     _reserved[cls] = frozenset(attribute for attribute, value in _class_attributes(cls) if callable(value)) | _EMPTY
 
 
-def simplify_module(module: nn.Module, _: Context) -> tuple[Any, ...]:
+def simplify_module(module: nn.Module, _: Context) -> tuple[object, ...]:
     """Take a module apart."""
     name = _names.get(type(module))
     if name is None:
@@ -109,7 +109,7 @@ def detail_module(payload: Payload, _: Context) -> nn.Module:
     return module
 
 
-def _check_entries(cls: type[nn.Module], entries: Any, kind: type) -> None:
+def _check_entries(cls: type[nn.Module], entries: object, kind: type) -> None:
     reserved = _reserved[cls]
     if type(entries) is not dict or not all(
         type(key) is str and not key.startswith("__") and key not in reserved and key not in _STATE for key in entries
@@ -123,7 +123,7 @@ def _class_attributes(cls: type) -> list[tuple[str, Any]]:
     return [item for base in cls.__mro__ for item in vars(base).items()]
 
 
-def _listed_function(value: Any, cls: type) -> Any:
+def _listed_function(value: object, cls: type) -> Any:
     if not isinstance(value, FunctionType | BuiltinFunctionType):
         return value
     key = _FUNCTION_KEYS.get(id(value))
@@ -135,7 +135,7 @@ def _listed_function(value: Any, cls: type) -> Any:
     return ListedFunction(key)
 
 
-def _function(value: Any) -> Any:
+def _function(value: object) -> Any:
     return FUNCTIONS[value.key] if type(value) is ListedFunction else value
 
 

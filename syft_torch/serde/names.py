@@ -49,7 +49,7 @@ DEVICE_TYPES = frozenset(_DEVICES.split())
 DTYPES_BY_NAME = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 
 
-def find(table: dict[Any, Any], key: Any, what: str) -> Any:
+def find(table: dict[Any, Any], key: object, what: str) -> Any:
     """Return the entry of ``key``, which comes from a message."""
     found = table.get(key) if type(key) in (int, str) else None
     if found is None:
@@ -94,7 +94,7 @@ def place(device: torch.device, context: Context) -> torch.device:
 def _constant(kind: type, code: int, table: dict[int, Any], what: str) -> Codec:
     numbers = {value: number for number, value in table.items()}
 
-    def simplify(obj: Any, _: Context) -> tuple[int]:
+    def simplify(obj: object, _: Context) -> tuple[int]:
         if obj not in numbers:
             raise SerdeError(f"cannot serialize the {what} {obj}: it has no wire number yet")
         return (numbers[obj],)
@@ -106,7 +106,7 @@ def _constant(kind: type, code: int, table: dict[int, Any], what: str) -> Codec:
     return Codec(kind, code, simplify, detail)
 
 
-def simplify_device(device: torch.device, _: Context) -> tuple[Any, ...]:
+def simplify_device(device: torch.device, _: Context) -> tuple[object, ...]:
     """Give type and index; the index is part of a device's identity."""
     return (device.type, device.index)
 
@@ -131,7 +131,7 @@ def detail_size(payload: Payload, _: Context) -> torch.Size:
     return torch.Size(payload)
 
 
-def _simplify_generator(generator: torch.Generator, _: Context) -> tuple[Any, ...]:
+def _simplify_generator(generator: torch.Generator, _: Context) -> tuple[object, ...]:
     return generator.device, generator.get_state()
 
 

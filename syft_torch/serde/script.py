@@ -27,7 +27,7 @@ def _deprecated_as_a_whole() -> Iterator[None]:
         yield
 
 
-def simplify_script(script: Any, _: Context) -> tuple[memoryview]:
+def simplify_script(script: object, _: Context) -> tuple[memoryview]:
     """Write a script module or function as the bytes of torch's own archive."""
     archive = io.BytesIO()
     with _deprecated_as_a_whole():
@@ -47,7 +47,7 @@ def detail_script(payload: Payload, context: Context) -> torch.jit.ScriptModule:
         return torch.jit.load(io.BytesIO(data), map_location=context.device_fallback)
 
 
-def _refuse_export(program: Any, _: Context) -> tuple[Any, ...]:
+def _refuse_export(program: object, _: Context) -> tuple[object, ...]:
     raise SerdeError(
         f"cannot serialize a {type(program).__name__}: loading one unpickles, which runs code; send the module "
         f"itself, or its `state_dict()`"

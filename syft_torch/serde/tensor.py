@@ -24,7 +24,7 @@ DENSE, FULL, COO, COMPRESSED, QUANTIZED, META, STRATEGY = range(7)
 _STRIDED = torch.strided
 
 
-def simplify_tensor(tensor: torch.Tensor, context: Context) -> tuple[Any, ...]:
+def simplify_tensor(tensor: torch.Tensor, context: Context) -> tuple[object, ...]:
     """Take a tensor apart; a plain one, the common case, as quickly as possible."""
     if not (tensor.__dict__ or tensor.requires_grad or not tensor.is_cpu or tensor.grad is not None):
         worker = context.worker
@@ -46,7 +46,7 @@ def detail_tensor(payload: Payload, context: Context) -> torch.Tensor:
     return _attach(tensor, extras)
 
 
-def simplify_parameter(parameter: torch.nn.Parameter, context: Context) -> tuple[Any, ...]:
+def simplify_parameter(parameter: torch.nn.Parameter, context: Context) -> tuple[object, ...]:
     """Take a parameter apart: requires_grad, and the tensor that it is."""
     extras = _extras(parameter)
     extras.pop("requires_grad", None)
@@ -65,7 +65,7 @@ def detail_parameter(payload: Payload, context: Context) -> torch.nn.Parameter:
     return _attach(torch.nn.Parameter(tensor, requires_grad), extras)
 
 
-def _extras(tensor: torch.Tensor) -> dict[str, Any]:
+def _extras(tensor: torch.Tensor) -> dict[str, object]:
     extras: dict[str, Any] = {}
     if tensor.requires_grad:
         extras["requires_grad"] = True
@@ -82,7 +82,7 @@ def _extras(tensor: torch.Tensor) -> dict[str, Any]:
     return extras
 
 
-def _simplify_elements(tensor: torch.Tensor, extras: dict[str, Any], context: Context) -> tuple[Any, ...]:
+def _simplify_elements(tensor: torch.Tensor, extras: dict[str, object], context: Context) -> tuple[object, ...]:
     """Encode what ``tensor``, which is detached, holds; note in ``extras`` how it lies in memory."""
     if tensor.is_nested:
         raise SerdeError("cannot serialize a nested tensor: torch has no stable form of it; send `x.unbind()`")
@@ -149,7 +149,7 @@ def _detail_full(payload: Payload, context: Context) -> tuple[torch.Tensor, dict
     return tensor, extras
 
 
-def _attach(tensor: torch.Tensor, extras: dict[str, Any]) -> torch.Tensor:
+def _attach(tensor: torch.Tensor, extras: dict[str, object]) -> torch.Tensor:
     own = tensor.__dict__
     for name, (key, is_right) in _ATTRIBUTES.items():
         if name in extras:
@@ -167,15 +167,15 @@ def _attach(tensor: torch.Tensor, extras: dict[str, Any]) -> torch.Tensor:
     return tensor
 
 
-def _is_id(value: Any) -> bool:
+def _is_id(value: object) -> bool:
     return type(value) is int or type(value) is str
 
 
-def _is_tags(value: Any) -> bool:
+def _is_tags(value: object) -> bool:
     return type(value) is set and bool(value) and all(type(tag) is str for tag in value)
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return type(value) is str
 
 
