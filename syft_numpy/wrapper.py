@@ -6,11 +6,13 @@ import copy
 from functools import partial
 from typing import Any, ClassVar, NoReturn
 
+import numpy as np
+
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
 from syft_core.hook.dispatch import HEAD, dispatch
 from syft_core.tensors.identity import show_head
-from syft_core.values import Args, Kwargs, Tensor
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_numpy.native import NumpyTensor
 
 
@@ -39,11 +41,11 @@ class Wrapper(NumpyTensor):
             if op.spelling == "getter":
                 setattr(cls, name, property(partial(_get, op), partial(_refuse_to_set, name)))
 
-    def __array_ufunc__(self, ufunc: object, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Nested:
         """Send a ufunc, or one of its methods, down the chain."""
         return array_ufunc(ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, func: Any, types: object, args: Args, kwargs: Kwargs) -> Any:
+    def __array_function__(self, func: Function, types: object, args: Args, kwargs: Kwargs) -> Nested:
         """Send a function down the chain."""
         return dispatch(self.ops.of(func), args, kwargs)
 
@@ -61,7 +63,7 @@ class Wrapper(NumpyTensor):
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
 
-    def __copy__(self) -> Any:
+    def __copy__(self) -> Tensor:
         return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Wrapper:
@@ -81,7 +83,7 @@ def _refuse_to_set(name: str, _wrapper: Wrapper, _value: object) -> NoReturn:
     )
 
 
-def array_ufunc(ufunc: Any, method: str, inputs: Args, kwargs: Kwargs) -> Any:
+def array_ufunc(ufunc: np.ufunc, method: str, inputs: Args, kwargs: Kwargs) -> Nested:
     """Find the operation that numpy's ufunc protocol names, and send it down the chain."""
     func = ufunc if method == "__call__" else getattr(ufunc, method)
     return dispatch(Wrapper.ops.of(func), inputs, kwargs)

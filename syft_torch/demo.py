@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import nn
@@ -13,7 +12,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits as loss_of
 from syft_core.demo.scene import open_hospital, show_departures, show_hospitals, show_refusals
 from syft_core.demo.stage import Stage
 from syft_core.hook.hook import FrameworkHook
+from syft_core.values import Function
 from syft_core.workers.trace import trace
+from syft_core.workers.virtual import VirtualWorker
 
 ROUNDS, PATIENTS = 12, 400
 BATCHES = [slice(start, start + 50) for start in range(0, PATIENTS, 50)]
@@ -43,7 +44,7 @@ def tell(stage: Stage, hook: FrameworkHook) -> None:
     show_departures(stage, hospitals)
 
 
-def learn(model: nn.Module, optimizer: torch.optim.Optimizer, patients: Any, ill: Any) -> None:
+def learn(model: nn.Module, optimizer: torch.optim.Optimizer, patients: torch.Tensor, ill: torch.Tensor) -> None:
     """Train on all patients of one place; remote or local, the code is the same."""
     for rows in BATCHES:
         optimizer.zero_grad()
@@ -52,7 +53,7 @@ def learn(model: nn.Module, optimizer: torch.optim.Optimizer, patients: Any, ill
         optimizer.step()
 
 
-def learn_everywhere(model: nn.Module, optimizer: torch.optim.Optimizer, data: Any) -> None:
+def learn_everywhere(model: nn.Module, optimizer: torch.optim.Optimizer, data: torch.Tensor) -> None:
     """Let the model visit every hospital once."""
     for patients, ill in data:  # pointers
         model.send(patients.location)  # the model goes to the data
@@ -60,7 +61,7 @@ def learn_everywhere(model: nn.Module, optimizer: torch.optim.Optimizer, data: A
         model.get(reason="training")  # and comes back; the patients stay
 
 
-def _show_training(stage: Stage, hospitals: Sequence[Any], test: list[torch.Tensor]) -> nn.Module:
+def _show_training(stage: Stage, hospitals: Sequence[VirtualWorker], test: list[torch.Tensor]) -> nn.Module:
     stage.title("3. Train where the data is")
     stage.say("The model is torch's own, and so are the optimizer and the loop in which it learns:")
     stage.source(_source(learn))
@@ -84,7 +85,7 @@ def _show_training(stage: Stage, hospitals: Sequence[Any], test: list[torch.Tens
     return model
 
 
-def _show_comparison(stage: Stage, model: nn.Module, people: Sequence[Any], test: list[torch.Tensor]) -> None:
+def _show_comparison(stage: Stage, model: nn.Module, people: Sequence[torch.Tensor], test: list[torch.Tensor]) -> None:
     stage.title("4. Compared with all data in one place")
     stage.say("Only a demo can do this: train the same model on data that lies here, from one hospital and from both.")
     places = {"north alone": people[:1], "south alone": people[1:], "both, all data in one place": people}
@@ -101,7 +102,7 @@ def _show_comparison(stage: Stage, model: nn.Module, people: Sequence[Any], test
     stage.say(f"The same weights as with all data in one place, bit for bit: {'yes' if same else 'no'}.")
 
 
-def _source(function: Any) -> str:
+def _source(function: Function) -> str:
     """Return the code of a function as it runs, without its docstring."""
     return inspect.getsource(function).replace(f'    """{function.__doc__}"""\n', "")
 
@@ -127,8 +128,10 @@ def _people(number: int, generation: int, chance: torch.Generator) -> tuple[torc
     return people, ill.float().unsqueeze(1)
 
 
-def _hospital(hook: FrameworkHook, name: str, people: Any, ill: Any, chance: torch.Generator) -> Any:
-    codes: Any = torch.randint(10_000, (len(people),), generator=chance)
+def _hospital(
+    hook: FrameworkHook, name: str, people: torch.Tensor, ill: torch.Tensor, chance: torch.Generator
+) -> VirtualWorker:
+    codes: torch.Tensor = torch.randint(10_000, (len(people),), generator=chance)
     data = [
         people.clone().tag("#patients").describe("age, pressure, sugar, weight"),
         ill.clone().tag("#ill").describe("1 for the ill"),

@@ -7,6 +7,7 @@ import functools
 import inspect
 import sys
 import types
+from types import ModuleType
 from typing import Any
 
 import torch as _torch
@@ -55,7 +56,7 @@ class TorchHook(FrameworkHook):
 
     def __init__(
         self,
-        torch: object,
+        torch: ModuleType,
         local_worker: object = None,
         is_client: bool = True,
         verbose: bool = True,
@@ -83,12 +84,12 @@ class TorchHook(FrameworkHook):
         self._hook_optim()
 
     @classmethod
-    def create_shape(cls, shape_dims: object) -> Any:
+    def create_shape(cls, shape_dims: object) -> _torch.Size:
         """Return ``shape_dims`` as a ``torch.Size``."""
         return _torch.Size(shape_dims)
 
     @classmethod
-    def create_wrapper(cls, wrapper_type: object = None) -> Any:
+    def create_wrapper(cls, wrapper_type: object = None) -> _torch.Tensor:
         """Return an empty tensor of the given dtype; None and ``torch.Tensor`` mean the default one."""
         if wrapper_type is None or wrapper_type is _torch.Tensor:
             return _torch.empty(0)
@@ -97,12 +98,12 @@ class TorchHook(FrameworkHook):
         raise ValueError(f"cannot create a wrapper of type {wrapper_type!r}: give a torch.dtype, torch.Tensor or None")
 
     @classmethod
-    def create_tensor(cls, data: object) -> Any:
+    def create_tensor(cls, data: object) -> _torch.Tensor:
         """Return a plain tensor with the numbers of a nested list."""
         return _torch.tensor(data)
 
     @classmethod
-    def create_zeros(cls, *shape: int, dtype: object = None, **kwargs: Any) -> Any:
+    def create_zeros(cls, *shape: int, dtype: object = None, **kwargs: Any) -> _torch.Tensor:
         """Return a tensor of zeros."""
         return _torch.zeros(*shape, dtype=dtype, **kwargs)
 
@@ -172,7 +173,9 @@ class TorchHook(FrameworkHook):
         native, local_worker = _torch.tensor, self.local_worker
 
         @functools.wraps(native)
-        def tensor(*args: Any, owner: Any = None, id: Any = None, register: bool = True, **kwargs: Any) -> Any:
+        def tensor(
+            *args: Any, owner: Any = None, id: Any = None, register: bool = True, **kwargs: Any
+        ) -> _torch.Tensor:
             made = native(*args, **kwargs)
             if id is not None:
                 made.id = id
@@ -246,7 +249,7 @@ def _attributes() -> TorchAttributes:
     return attributes
 
 
-def _torch_function(cls: object, func: Any, types: object, args: Args = (), kwargs: Nested = None) -> Any:
+def _torch_function(cls: object, func: Function, types: object, args: Args = (), kwargs: Nested = None) -> Nested:
     """Answer torch's functions for layers that are used without a wrapper."""
     return dispatch(Wrapper.ops.of(func), args, dict(kwargs) if kwargs else {})
 

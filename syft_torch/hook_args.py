@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from syft_core.hook.folds import zero
@@ -39,7 +37,7 @@ build_response_hook = build_wrap_response_with_rules
 
 def register_tensor(  # type: ignore[no-redef]  # the order of 0.1 is the point
     tensor: Tensor, response_ids: list[int] | None = None, owner: object = None
-) -> Any:
+) -> torch.Tensor:
     """Store ``tensor`` on ``owner``: the engine's ``register_tensor`` with the argument order of 0.1."""
     return _register_tensor(tensor, owner if owner is not None else tensor.owner, response_ids)
 
@@ -49,7 +47,7 @@ def wrap_plain(child: Tensor, **_attributes: object) -> Wrapper:
     return Wrapper(child)
 
 
-def wrap_as_parameter(child: Tensor, **_attributes: object) -> Any:
+def wrap_as_parameter(child: Tensor, **_attributes: object) -> torch.Tensor:
     """Put a wrapper on ``child`` that counts as a Parameter."""
     return torch.nn.Parameter(Wrapper(child), requires_grad=child.requires_grad)
 

@@ -28,11 +28,11 @@ from torch.nn.utils.rnn import PackedSequence
 
 from syft_core.exceptions import InvalidTensorForRemoteGetError, WorkerError
 from syft_core.hook.hook import current_worker
-from syft_core.values import Args, Function, Kwargs, Tensor
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch.parameter import fetched, location_of, moved, relocate, send_in_place
 
 
-def send(module: nn.Module, *workers: Any, force_send: bool = False, preinitialize_grad: bool = False) -> Any:
+def send(module: nn.Module, *workers: Any, force_send: bool = False, preinitialize_grad: bool = False) -> nn.Module:
     """Send parameters and buffers to a worker, in place, and return the module itself.
 
     With ``preinitialize_grad`` parameters that need a gradient and have none get one of zeros first.
@@ -58,14 +58,14 @@ def send(module: nn.Module, *workers: Any, force_send: bool = False, preinitiali
     return module
 
 
-def get(module: nn.Module, user: str | None = None, reason: str = "") -> Any:
+def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Module:
     """Fetch parameters and buffers from their worker, in place, and return the module itself."""
     layers = _layers(module)
     _travel(layers, partial(relocate, _elsewhere(module, layers, "get"), fetched(user, reason)))
     return module
 
 
-def move(module: nn.Module, destination: Any) -> Any:
+def move(module: nn.Module, destination: Any) -> nn.Module:
     """Let parameters and buffers go from their worker to another, in place, and return the module itself."""
     layers = _layers(module)
     away = _elsewhere(module, layers, "move")
@@ -78,7 +78,7 @@ def move(module: nn.Module, destination: Any) -> Any:
     return module
 
 
-def end_get(module: nn.Module) -> Any:
+def end_get(module: nn.Module) -> nn.Module:
     """Let the module's worker fetch what it holds pointers to, after ``remote_send``; return the module itself."""
     for tensor in _elsewhere(module, _layers(module), "end_get"):
         with suppress(InvalidTensorForRemoteGetError):  # The worker has the data already.
@@ -156,7 +156,7 @@ for _word, _added in ADDED_TO_MODULES.items():
 # --- the journey of a module
 
 
-def _layers(module: nn.Module) -> list[Any]:
+def _layers(module: nn.Module) -> list[nn.Module]:
     """Return the module and everything in it; refuse TorchScript, which hands out its tensors by copied reference."""
     layers = list(module.modules())
     if any(isinstance(layer, torch.jit.ScriptModule) for layer in layers):
@@ -167,13 +167,13 @@ def _layers(module: nn.Module) -> list[Any]:
     return layers
 
 
-def _tensors(layers: list[nn.Module]) -> list[Any]:
+def _tensors(layers: list[nn.Module]) -> list[torch.Tensor]:
     """Return parameters and buffers, each once, however many names it has."""
     own = (tensor for layer in layers for tensor in _own_tensors(layer))
     return list({id(tensor): tensor for tensor in own}.values())
 
 
-def _own_tensors(layer: nn.Module) -> list[Any]:
+def _own_tensors(layer: nn.Module) -> list[torch.Tensor]:
     return [tensor for tensor in (*layer._parameters.values(), *layer._buffers.values()) if tensor is not None]
 
 
@@ -181,7 +181,7 @@ def _owner_of(tensors: list[Tensor]) -> Any:
     return tensors[0].owner if tensors else current_worker()
 
 
-def _elsewhere(module: nn.Module, layers: list[nn.Module], verb: str) -> list[Any]:
+def _elsewhere(module: nn.Module, layers: list[nn.Module], verb: str) -> list[nn.Module]:
     """Return the tensors that are on a worker; refuse a module that is here altogether."""
     tensors = _tensors(layers)
     away = [tensor for tensor in tensors if location_of(tensor) is not None]
@@ -245,7 +245,7 @@ def _send_what_is_loaded(layer: nn.Module, state_dict: dict[str, object], prefix
             state_dict[prefix + name] = value.detach().send(where)
 
 
-def _start_from_zeros(layer: nn.Module, args: Args, kwargs: Kwargs) -> Any:
+def _start_from_zeros(layer: nn.Module, args: Args, kwargs: Kwargs) -> Nested:
     """Give a recurrent layer its initial zeros beside its input."""
     given = args[1] if len(args) > 1 else kwargs.get("hx")
     data = args[0] if args else kwargs["input"]
@@ -256,12 +256,12 @@ def _start_from_zeros(layer: nn.Module, args: Args, kwargs: Kwargs) -> Any:
     return args[:1], {**kwargs, "hx": zeros}
 
 
-def _cell_zeros(cell: nn.Module, data: Any) -> Any:
+def _cell_zeros(cell: nn.Module, data: Any) -> Nested:
     zeros = data.new_zeros(*data.shape[:-1], cell.hidden_size)
     return (zeros, zeros) if isinstance(cell, nn.LSTMCell) else zeros
 
 
-def _layer_zeros(layer: nn.Module, data: Any) -> Any:
+def _layer_zeros(layer: nn.Module, data: Any) -> Nested:
     if isinstance(data, PackedSequence):
         data, sizes, *_order = data
         batch: tuple[Any, ...] = (sizes[0],)

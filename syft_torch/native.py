@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from syft_core.pointers.travel import Travelling
 from syft_core.tensors.identity import Identified
 from syft_core.values import Kwargs, Tensor
@@ -16,11 +18,11 @@ class TorchTensor(Travelling, Identified):
     """
 
     @property
-    def native_shape(self) -> Any:
+    def native_shape(self) -> torch.Size:
         """The shape, as torch has it."""
         return self.shape  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
-    def copy(self) -> Any:
+    def copy(self) -> torch.Tensor:
         """Return a tensor with the same data and an id of its own."""
         return self.clone()  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
@@ -28,11 +30,12 @@ class TorchTensor(Travelling, Identified):
         """Return what a wrapper of the same kind would need."""
         return {"type": self.dtype}  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
-    def torch_type(self) -> Any:
+    def torch_type(self) -> str:
         """Return the name of the tensor type, e.g. "torch.FloatTensor", of what the chain stands for."""
-        return self.type()  # type: ignore[attr-defined]  # mixed into torch.Tensor
+        name: str = self.type()  # type: ignore[attr-defined]  # mixed into torch.Tensor
+        return name
 
-    def set_grad(self, grad: Tensor) -> Any:
+    def set_grad(self, grad: Tensor) -> torch.Tensor:
         """Set the gradient, where the data is, and return this very tensor."""
         self.grad = grad
         return self

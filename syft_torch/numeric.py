@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Mapping
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 import torch
 
@@ -14,7 +14,7 @@ from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS,
 from syft_core.hook.dispatch import HEAD, dispatch
 from syft_core.tensors.identity import show_head
 from syft_core.tensors.numeric import NumericTensor
-from syft_core.values import Args, Function, Tensor
+from syft_core.values import Args, Function, Nested, Tensor
 from syft_torch.aten import ATEN
 from syft_torch.native import TorchTensor
 
@@ -40,7 +40,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
     rank: ClassVar[int] = HEAD
     numeric: ClassVar[bool] = True
     is_wrapper = True
-    child: Any
+    child: torch.Tensor
     _syft_device: torch.device
     """The device of the encoding."""
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -61,8 +61,8 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
 
     @classmethod
     def __torch_dispatch__(
-        cls, func: Any, types: object, args: Args = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+        cls, func: torch._ops.OpOverload, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
+    ) -> Nested:
         """Send a kernel down the chain."""
         if func is _DEVICE:
             return args[0]._syft_device
@@ -72,7 +72,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
         return dispatch(op, args, dict(kwargs) if kwargs else {})
 
     @property
-    def data(self) -> Any:
+    def data(self) -> torch.Tensor:
         """The same encoding outside of autograd."""
         return self.detach()
 
@@ -105,7 +105,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
         return NumericWrapper(self.child)
 
 
-def wrap_numeric(child: Tensor, **_attributes: object) -> Any:
+def wrap_numeric(child: Tensor, **_attributes: object) -> torch.Tensor:
     """Put a numeric wrapper on ``child``; a rule may also return a plain tensor, which stays as it is."""
     return child if isinstance(child, torch.Tensor) else NumericWrapper(child)
 
@@ -118,7 +118,7 @@ def _operator(name: str, method: str) -> Function:
         function = getattr(torch.Tensor, method)
 
     @functools.wraps(native)
-    def operator(self: NumericWrapper, other: object) -> Any:
+    def operator(self: NumericWrapper, other: object) -> Nested:
         return (function if isinstance(other, torch.Tensor | int | float | complex) else native)(self, other)
 
     return operator

@@ -8,7 +8,6 @@ that goes to and fro between steps, as in federated training, does not drag its 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -28,11 +27,11 @@ def collocate(optimizer: torch.optim.Optimizer) -> None:
             state.update({name: _beside(parameter, value) for name, value in state.items() if name not in NUMBERS})
 
 
-def _beside(parameter: Tensor, value: object) -> Any:
+def _beside(parameter: Tensor, value: object) -> Nested:
     """Return what an optimizer keeps for a parameter, every tensor of it where the parameter is."""
     where = location_of(parameter)
 
-    def bring(leaf: Tensor) -> Any:
+    def bring(leaf: Tensor) -> Nested:
         if not isinstance(leaf, torch.Tensor):
             return leaf
         here = location_of(leaf)
@@ -45,7 +44,7 @@ def _beside(parameter: Tensor, value: object) -> Any:
     return map_leaves(bring, value)
 
 
-def _has_form_of(value: Any, parameter: Tensor) -> bool:
+def _has_form_of(value: Tensor, parameter: Tensor) -> bool:
     """Tell state from a number in a tensor, which goes along with a command as it is."""
     return bool(value.dim() > 0 or parameter.dim() == 0)
 
@@ -55,9 +54,9 @@ class OptimizerState:
 
     def __init__(self) -> None:
         self._moves = 0
-        self._followed: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._followed: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
         """After how many moves the state of an optimizer was last brought to its parameters."""
-        self._watched: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+        self._watched: WeakKeyDictionary[torch.optim.Optimizer, list[torch.Tensor]] = WeakKeyDictionary()
         """The hooks on optimizers that have had remote parameters."""
 
     def note_move(self) -> None:
@@ -95,7 +94,7 @@ class OptimizerState:
         self._followed.pop(optimizer, None)
 
 
-def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[Any]:
+def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[torch.nn.Parameter]:
     return (parameter for group in optimizer.param_groups for parameter in group["params"])
 
 

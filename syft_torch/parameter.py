@@ -25,7 +25,7 @@ from syft_core.values import Tensor
 
 PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
 """The types of tensors that are all that they seem: subclasses may mean more."""
-Journey = Callable[[Sequence[Any]], list[Any]]
+Journey = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 """Takes tensors and returns their likes at another place, leaving the tensors themselves as they are."""
 
 
@@ -44,7 +44,7 @@ def location_of(tensor: Tensor) -> Any:
 def send_in_place(tensors: Sequence[Tensor], location: Location) -> None:
     """Send the data of every tensor object to ``location``: all of them, or none when one cannot go."""
     _require_all_movable(tensors)
-    away: list[Any] = []
+    away: list[torch.Tensor] = []
     try:
         for tensor in tensors:
             _send_in_place(tensor, location)
@@ -84,7 +84,7 @@ def fetched(user: str | None, reason: str) -> Journey:
     Copies are fetched where there are several workers, or layers above the pointers: one of them may refuse.
     """
 
-    def fetch(tensors: Sequence[Tensor]) -> list[Any]:
+    def fetch(tensors: Sequence[Tensor]) -> list[torch.Tensor]:
         if not tensors:
             return []
         pointers = [tensor.child for tensor in tensors]
@@ -94,7 +94,7 @@ def fetched(user: str | None, reason: str) -> Journey:
         for pointer in pointers:
             pointer.require_alive()
         ids = tuple([pointer.id_at_location for pointer in pointers])
-        arrived: list[Any] = location.ask(FetchAll(ids, user, reason))
+        arrived: list[torch.Tensor] = location.ask(FetchAll(ids, user, reason))
         for pointer in pointers:
             pointer.gone = f"it was fetched by {pointer.owner.id!r}"
         return arrived
@@ -107,7 +107,7 @@ def moved(destination: Location) -> Journey:
     return lambda tensors: [_moved(tensor, destination) for tensor in tensors]
 
 
-def _moved(tensor: Tensor, destination: Location) -> Any:
+def _moved(tensor: Tensor, destination: Location) -> torch.Tensor:
     pointer = _pointer_of(tensor)
     id = new_id()
     message = Forward(pointer.id_at_location, pointer.point_to_attr, destination.id, id, keep=True)
@@ -172,7 +172,7 @@ def exchange(tensor: Tensor, content: object) -> None:
 _OF_THE_CONTENT = frozenset({"child", "_is_param", "_syft_grad", "_syft_device"})
 
 
-def _swap(tensor: Tensor, content: Any) -> None:
+def _swap(tensor: Tensor, content: torch.Tensor) -> None:
     """Swap two tensors; the general way of torch is slow, because it also deals with those in a graph."""
     if tensor._use_count() > 1 or content._use_count() > 1 or weakref.getweakrefs(tensor):
         swap_tensors(tensor, content)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.values import Function, Tensor
+from syft_core.values import Function, Nested, Tensor
 from syft_torch.parameter import location_of
 from syft_torch.wrapper import Wrapper
 
@@ -53,7 +53,7 @@ def _keeping_workers_apart(group: Function) -> Function:
     """Group tensors by their worker, too, and by the device and dtype that they have there."""
 
     @functools.wraps(group)
-    def grouped(tensorlists: Any, with_indices: bool = False) -> Any:
+    def grouped(tensorlists: Any, with_indices: bool = False) -> Nested:
         leaders = tensorlists[0]
         if not any(isinstance(leader, Wrapper) for leader in leaders):
             return group(tensorlists, with_indices)
@@ -74,7 +74,7 @@ def _made_beside_its_values(make: Function) -> Function:
     """Make a sparse tensor like ``grad`` where its values are; ``torch.sparse_coo_tensor`` does not ask a head."""
 
     @functools.wraps(make)
-    def made(grad: Tensor, grad_indices: object, values: object) -> Any:
+    def made(grad: Tensor, grad_indices: object, values: object) -> Nested:
         if isinstance(values, Wrapper):
             return grad.new(grad_indices, values, grad.size())
         return make(grad, grad_indices, values)
@@ -86,7 +86,7 @@ def _using_lists_for_remote_parameters(step: Function) -> Function:
     """Run a step on remote parameters in its list form, one command for all of them, unless the user chose a form."""
 
     @functools.wraps(step)
-    def stepped(params: Any, grads: Any, *args: Any, **options: Any) -> Any:
+    def stepped(params: list[torch.Tensor], grads: list[torch.Tensor], *args: Any, **options: Any) -> Nested:
         if params and _may_use_lists(options) and all(map(_is_exact_in_lists, (*params, *grads))):
             options["foreach"] = True
         return step(params, grads, *args, **options)

@@ -15,7 +15,7 @@ from syft_core.hook.plans import NO_PLAN
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.forwarding import Operators
 from syft_core.tensors.identity import show_head
-from syft_core.values import Args, Tensor
+from syft_core.values import Args, Function, Nested, Tensor
 from syft_torch.native import TorchTensor
 
 _make = torch.Tensor._make_wrapper_subclass
@@ -42,7 +42,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
     """The op table of the hook that is on; set when torch is hooked."""
     framework: FrameworkAttributes
     """What that hook knows of torch."""
-    child: Any
+    child: torch.Tensor
 
     @staticmethod
     def __new__(cls: type[Wrapper], child: Tensor) -> Wrapper:
@@ -61,7 +61,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
         return wrapper
 
     @property
-    def grad(self) -> Any:
+    def grad(self) -> torch.Tensor:
         """The gradient, a chain like this one; while there is one behind a pointer, it is the same object each time."""
         pointer = self.child
         if type(pointer) is not PointerTensor or pointer.whole is not None:
@@ -96,8 +96,8 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     @classmethod
     def __torch_function__(
-        cls, func: Any, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
-    ) -> Any:
+        cls, func: Function, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
+    ) -> Nested:
         """Send a call down the chain."""
         op = cls.ops.by_func.get(func)
         if op is None:
@@ -126,7 +126,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
     def __copy__(self) -> Wrapper:
         return Wrapper(self.child)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
         """Copy what a pointer points to where it is; other chains are copied here, layer by layer."""
         if not isinstance(self.child, PointerTensor):
             return super().__deepcopy__(memo)

@@ -12,7 +12,7 @@ from syft_core.workers.permissions import unless_private
 from syft_core.workers.store import Stored
 from syft_core.workers.virtual import VirtualWorker
 
-Attempt = tuple[str, Callable[[], Any]]
+Attempt = tuple[str, Callable[[], object]]
 """A line of code as the reader sees it, and what runs."""
 
 

@@ -8,7 +8,7 @@ layer back on the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
@@ -28,7 +28,7 @@ from syft_core.values import Args, Kwargs, LayerType, Nested, Tensor
 
 __all__ = ["HEAD", "MEANING", "TRANSPARENT", "dispatch", "forget_answers", "forward", "framework_of", "frameworks"]
 
-Answer = Callable[[Op, Plan, Args, Kwargs], Any]
+Answer = Callable[[Op, Plan, Args, Kwargs], Nested]
 
 
 class Call(NamedTuple):
@@ -39,7 +39,7 @@ class Call(NamedTuple):
     kwargs: Kwargs
 
 
-def dispatch(op: Op, args: Args, kwargs: Kwargs) -> Any:
+def dispatch(op: Op, args: Args, kwargs: Kwargs) -> Nested:
     """Answer a call with the outermost layer in it, or natively when none is left."""
     if kwargs:
         key = (op, tuple(map(type, args)), *kwargs, *map(type, kwargs.values()))
@@ -52,7 +52,7 @@ def dispatch(op: Op, args: Args, kwargs: Kwargs) -> Any:
     return op.run(*args) if answer is None else answer(op, plan, args, kwargs)
 
 
-_roads: dict[tuple[Any, ...], tuple[Answer | None, Plan]] = {}
+_roads: dict[tuple[object, ...], tuple[Answer | None, Plan]] = {}
 """Who answers a call, and the plan for it, by operation and types."""
 
 
@@ -68,13 +68,13 @@ def _find_road(key: tuple[object, ...], op: Op, args: Args, kwargs: Kwargs) -> t
     return road
 
 
-def _look_up_nested(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Any:
+def _look_up_nested(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
     plan = nested_plan_for(op.name, args, kwargs)
     answer = _answer_of(plan.layer, op)
     return op.run(*args, **kwargs) if answer is None else answer(op, plan, args, kwargs)
 
 
-def proceed(call: Call) -> Any:
+def proceed(call: Call) -> Nested:
     """Answer ``call`` without the layer that is asking: on its children, wrapped again."""
     plan = plan_for(call.op.name, call.args, call.kwargs)
     if plan.layer is None:
@@ -82,7 +82,7 @@ def proceed(call: Call) -> Any:
     return forward(call.op, plan, call.args, call.kwargs)
 
 
-def forward(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
+def forward(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
     """Answer a call on a layer that has no rule for it: run it on the children, and put the layer on the result.
 
     A result, or a part of one, that *is* an argument is the caller's own object again: operations in place, ``out=``
@@ -104,7 +104,7 @@ def forward(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
     return _with_aliases(wrapped, result, (args, kwargs), (new_args, new_kwargs))
 
 
-def _forward_below_head(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
+def _forward_below_head(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
     """Do what ``forward`` does for the common call on wrappers, which has neither keywords nor attributes."""
     if kwargs or op.reveals:
         return forward(op, plan, args, kwargs)
@@ -118,20 +118,20 @@ def _forward_below_head(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
     return _with_aliases(wrapped, result, (args, kwargs), (new_args, kwargs))
 
 
-_NO_ATTRIBUTES: Mapping[str, Any] = {}
+_NO_ATTRIBUTES: Mapping[str, object] = {}
 
 
 def attributes_of(name: str, plan: Plan, args: Args, kwargs: Kwargs) -> Mapping[str, object]:
     """Return what the results of this call take over; refuse layers of one type that differ in it."""
     if plan.layer.rank == HEAD:
         return _NO_ATTRIBUTES
-    attributes: Mapping[str, Any] = plan.leader(args, kwargs).get_class_attributes()
+    attributes: Mapping[str, object] = plan.leader(args, kwargs).get_class_attributes()
     if attributes:
         _require_same_attributes(name, plan.layer, attributes, (args, kwargs))
     return attributes
 
 
-def rewrap(name: str, result: Nested, plan: Plan, attributes: Mapping[str, object], call_args: Nested) -> Any:
+def rewrap(name: str, result: Nested, plan: Plan, attributes: Mapping[str, object], call_args: Nested) -> Nested:
     """Put the layer that came off back on every tensor of ``result``."""
     wrapped = wrap_response(name, result, plan.layer, attributes)
     if plan.layer.records_lineage:
@@ -139,7 +139,7 @@ def rewrap(name: str, result: Nested, plan: Plan, attributes: Mapping[str, objec
     return wrapped
 
 
-def _alias_in(result: Nested, kwargs: Kwargs, new_kwargs: Kwargs) -> Any:
+def _alias_in(result: Nested, kwargs: Kwargs, new_kwargs: Kwargs) -> Nested:
     """Return the caller's own keyword argument when the result is what it stands for."""
     for key, new in new_kwargs.items():
         if result is new:
@@ -149,7 +149,7 @@ def _alias_in(result: Nested, kwargs: Kwargs, new_kwargs: Kwargs) -> Any:
     return None
 
 
-def _with_aliases(wrapped: Nested, result: Nested, old_args: Nested, new_args: Nested) -> Any:
+def _with_aliases(wrapped: Nested, result: Nested, old_args: Nested, new_args: Nested) -> Nested:
     """Return ``wrapped`` with the caller's own objects where a part of the result is what they stand for."""
     own = {id(new): old for old, new in zip(leaves(old_args), leaves(new_args), strict=True) if new is not old}
     parts = leaves(result)
@@ -173,7 +173,7 @@ def _record_lineage(name: str, wrapped: Nested, layer: LayerType, call_args: Nes
             leaf.parents, leaf.command = parents, name
 
 
-_answers: dict[tuple[Any, Op], Answer] = {}
+_answers: dict[tuple[LayerType, Op], Answer] = {}
 
 
 def forget_answers() -> None:
@@ -238,7 +238,7 @@ def _refuse_each(op: Op, plan: Plan, _args: Args, _kwargs: Kwargs) -> NoReturn:
 def _inplace(rule: Answer) -> Answer:
     """Turn a rule for an operation into one for its in-place spelling: the tensor keeps its identity."""
 
-    def answer(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
+    def answer(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         target = args[0]
         if type(target) is not plan.layer:
             raise OperationNotAllowedError.refused_by(
@@ -255,7 +255,7 @@ def _inplace(rule: Answer) -> Answer:
 def _reflected(rule: Answer) -> Answer:
     """Turn a rule for ``x - y`` into one for ``y.__rsub__(x)``."""
 
-    def answer(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Any:
+    def answer(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         swapped = (args[1], args[0], *args[2:])
         return rule(op, plan_for(op.name, swapped, kwargs), swapped, kwargs)
 
@@ -268,7 +268,7 @@ def _announced(layer: LayerType, op: Op, answer: Answer) -> Answer:
     if listener is None:
         return answer
 
-    def announce(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
+    def announce(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         listener((op.name, None, args, kwargs))
         return answer(op, plan, args, kwargs)
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from syft_core.exceptions import PlanMismatchError
-from syft_core.values import Args, Function, Nested
+from syft_core.values import Args, Function, Nested, Tensor
 
 Slot = Function
-Getter = Callable[[Any], Any]
+Getter = Callable[[Nested], Nested]
 
 
 def one(_args: Nested) -> int:
@@ -26,7 +26,7 @@ def zero(_args: Nested) -> int:
     return 0
 
 
-def get_child(tensor: Any, **_kwargs: object) -> Any:
+def get_child(tensor: Tensor, **_kwargs: object) -> Tensor:
     """Return what ``tensor`` is a layer on."""
     return tensor.child
 
@@ -44,7 +44,7 @@ build one for this signature
     """
     expected = type(a)
 
-    def identity(x: object, **_kwargs: object) -> Any:
+    def identity(x: object, **_kwargs: object) -> Nested:
         if isinstance(x, expected):
             return x
         raise PlanMismatchError.slot(expected.__name__, type(x).__name__)
@@ -62,13 +62,13 @@ def one_fold(return_tuple: bool, **_k: object) -> Function:
     return _one_fold_to_tuple if return_tuple else _one_fold_to_value
 
 
-def _one_fold_to_tuple(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> tuple[Any]:
+def _one_fold_to_tuple(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> tuple[Nested]:
     if len(args) > 1:
         raise PlanMismatchError.arity(1, len(args))
     return (lambdas[0](args[0], **kwargs),)
 
 
-def _one_fold_to_value(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> Any:
+def _one_fold_to_value(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> Nested:
     return _one_fold_to_tuple(lambdas, args, **kwargs)[0]
 
 
@@ -131,7 +131,7 @@ def fold_of(n: int) -> Function:
 def checked(expected: type, f: Slot) -> Slot:
     """Let ``f`` see nothing but instances of exactly ``expected``."""
 
-    def slot(x: object, **kwargs: Any) -> Any:
+    def slot(x: object, **kwargs: Any) -> Nested:
         if type(x) is expected:
             return f(x, **kwargs)
         raise PlanMismatchError.slot(expected.__name__, type(x).__name__)
@@ -144,14 +144,14 @@ def trusted(_expected: type, f: Slot) -> Slot:
     return f
 
 
-def fold_exactly(fold: Function, slots: list[Slot], args: Nested, **kwargs: Any) -> Any:
+def fold_exactly(fold: Function, slots: list[Slot], args: Nested, **kwargs: Any) -> Nested:
     """Apply ``fold``, and refuse another number of arguments than it has slots."""
     if len(args) != len(slots):
         raise PlanMismatchError.arity(len(slots), len(args))
     return fold(slots, args, **kwargs)
 
 
-def fold_into(container: Callable[[Any], Any], slots: list[Slot], items: object, **kwargs: Any) -> Any:
+def fold_into(container: Callable[[Nested], Nested], slots: list[Slot], items: object, **kwargs: Any) -> Nested:
     """Apply the fold of ``slots`` exactly, and make a ``container`` of what they give."""
     return container(fold_exactly(fold_of(len(slots)), slots, items, **kwargs))
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from syft_core.values import Nested
+
 LIMIT = 8192
 """How many forms and signatures are remembered before the cache starts anew."""
 
@@ -30,7 +32,7 @@ class Form:
         return f"Form({list(self.shape)}, {self.dtype}, {self.device})"
 
 
-_forms: dict[Any, Form] = {}
+_forms: dict[object, Form] = {}
 
 
 def form(
@@ -46,13 +48,13 @@ def form(
     return found
 
 
-Inferred = tuple[Any, "Sequence[Form]", bool]
+Inferred = tuple[Nested, "Sequence[Form]", bool]
 """What a call gives, with forms for tensors, the forms that its operands have afterwards, and whether the gradients
 that go back through it are of the common kind."""
 
-predictions: dict[Any, Any] = {}
+predictions: dict[object, Any] = {}
 """What calls will do, by signature; False where that depends on values."""
-_facts: dict[Any, Any] = {}
+_facts: dict[object, Any] = {}
 
 
 def remember_prediction(key: object, prediction: object) -> Any:

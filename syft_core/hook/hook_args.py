@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from syft_core.exceptions import PureFrameworkTensorFoundError, RemoteObjectFoundError, ResponseSignatureError
 from syft_core.hook.attributes import INPLACE_OPERATORS
@@ -132,15 +132,15 @@ PLAN_LIMIT = 8192
 """How many plans a cache holds before it starts anew; a program has a few hundred signatures."""
 
 # The caches. Assigning a new dict to any of them at any time is safe: they are only ever looked up here.
-hook_method_args_functions: dict[Any, Plan] = {}
-hook_method_response_functions: dict[Any, Function] = {}
-get_tensor_type_functions: dict[Any, Getter] = {}
-register_response_functions: dict[Any, Function] = {}
+hook_method_args_functions: dict[object, Plan] = {}
+hook_method_response_functions: dict[object, Function] = {}
+get_tensor_type_functions: dict[object, Getter] = {}
+register_response_functions: dict[object, Function] = {}
 
 # --- The registries
 
 
-def register_type_rule(new_type_rules: Mapping[type, Callable[[Any], Any]]) -> None:
+def register_type_rule(new_type_rules: Mapping[type, Callable[[Nested], Nested]]) -> None:
     """Say for each type whether a slot that holds it is a tensor (``one``) or not."""
     type_rule.update(new_type_rules)
     _forget()
@@ -173,7 +173,7 @@ def register_ambiguous_function(*function: str) -> None:
 def default_backward_func(tensorcls: type) -> Function:
     """Return the function that puts a ``tensorcls`` with the given attributes on a result."""
 
-    def put_on(child: Tensor, **attributes: Any) -> Any:
+    def put_on(child: Tensor, **attributes: Any) -> Tensor:
         layer = tensorcls(**attributes)
         layer.child = child
         return layer
@@ -188,7 +188,7 @@ def default_register_tensor(*tensorcls: type) -> None:
     register_backward_func({cls: default_backward_func(cls) for cls in tensorcls})
 
 
-def pointer_found(pointer: Tensor, **_kwargs: object) -> Any:
+def pointer_found(pointer: Tensor, **_kwargs: object) -> NoReturn:
     """Stand as ``forward_func`` of a pointer, whose object lives elsewhere."""
     raise RemoteObjectFoundError(pointer)
 
@@ -225,7 +225,7 @@ _NESTED = NO_PLAN._replace()
 
 def plan_for(name: str, args: Args, kwargs: Kwargs) -> Plan:
     """Return the plan for this call, building it when the signature is new."""
-    key: Any = (name, tuple(map(type, args)))
+    key: tuple[object, ...] = (name, tuple(map(type, args)))
     if kwargs:
         key = (*key, tuple(kwargs), tuple(map(type, kwargs.values())))
     plan = hook_method_args_functions.get(key)
@@ -261,15 +261,13 @@ def _is_ambiguous(name: str) -> bool:
     return name in ambiguous_functions or name.rsplit(".", 1)[-1] in ambiguous_methods
 
 
-def _remember(cache: dict[Any, Any], key: object, value: object) -> None:
+def _remember(cache: dict[object, Any], key: object, value: object) -> None:
     if len(cache) >= PLAN_LIMIT:
         cache.clear()
     cache[key] = value
 
 
-def unwrap_args_from_method(
-    attr: str, method_self: object, args: Args, kwargs: Kwargs
-) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+def unwrap_args_from_method(attr: str, method_self: Tensor, args: Args, kwargs: Kwargs) -> tuple[Nested, Args, Kwargs]:
     """Return ``(new_self, new_args, new_kwargs)`` with the outermost layer taken off."""
     plan = _require_layer(attr, (method_self, *args), kwargs)
     (new_self, *new_args), new_kwargs = plan.unwrap((method_self, *args), kwargs)
@@ -278,7 +276,7 @@ def unwrap_args_from_method(
 
 def unwrap_args_from_function(
     attr: str, args: Args, kwargs: Kwargs, return_args_type: bool = False
-) -> tuple[object, ...]:
+) -> tuple[Nested, ...]:
     """Return ``(new_args, new_kwargs, new_type)``, and the type before, with the outermost layer taken off."""
     args = tuple(args)
     plan = _require_layer(attr, args, kwargs)
@@ -311,20 +309,20 @@ def hook_response(
     response: Nested,
     wrap_type: type,
     wrap_args: Mapping[str, object] | None = None,
-    new_self: object = None,
-) -> Any:
+    new_self: Tensor = None,
+) -> Nested:
     """Put ``wrap_type(**wrap_args)`` on every tensor of ``response``; an in-place operator returns ``new_self``."""
     if new_self is not None and attr in INPLACE_OPERATORS:
         return new_self
     return wrap_response(attr, response, wrap_type, wrap_args or {})
 
 
-def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapping[str, object]) -> Any:
+def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapping[str, object]) -> Nested:
     """Put ``wrap_type(**attributes)`` on every tensor of ``response``."""
     cls = type(response)
     plan = hook_method_response_functions.get((name, wrap_type, cls))
     if plan is None:
-        key: Any = (name, wrap_type, cls)
+        key: tuple[object, ...] = (name, wrap_type, cls)
         if not is_flat(cls):
             key = (name, wrap_type, signature(response))
             plan = hook_method_response_functions.get(key)
@@ -334,7 +332,7 @@ def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapp
     return plan(response, **attributes) if attributes else plan(response)
 
 
-def register_response(attr: str, response: Nested, response_ids: list[int], owner: object) -> Any:
+def register_response(attr: str, response: Nested, response_ids: list[int], owner: object) -> Nested:
     """Store every tensor of ``response`` on ``owner`` under the next of ``response_ids``; return the same structure."""
     tensors = sum(1 for leaf in leaves(response) if build_rule(leaf))
     if tensors > len(response_ids):

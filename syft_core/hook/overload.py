@@ -16,7 +16,7 @@ from syft_core.hook.dispatch import Answer, attributes_of, rewrap
 from syft_core.hook.hook_args import is_framework_tensor, plan_for
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
-from syft_core.values import Args, Function, Kwargs, Tensor
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 
 
 class Module:
@@ -33,7 +33,7 @@ class _Overloaded:
         self.owner: type = object
         """The tensor type whose rule this is."""
 
-    def answer(self, _op: Op | None, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
+    def answer(self, _op: Op | None, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         """Unwrap, call, wrap; a numeric layer first encodes the plain tensors among its operands."""
         if plan.layer.numeric and any(is_framework_tensor(type(leaf)) for leaf in leaves((args, kwargs))):
             args, kwargs = _encode_plain(plan.leader(args, kwargs), args, kwargs)
@@ -43,11 +43,11 @@ class _Overloaded:
         result = self.call(plan.leader(args, kwargs), new_args, new_kwargs)
         return rewrap(self.name, result, plan, attributes, (args, kwargs))
 
-    def call(self, layer: Tensor, args: Args, kwargs: Kwargs) -> Any:
+    def call(self, layer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
         """Call the decorated function with children."""
         raise NotImplementedError
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Nested:
         plan = plan_for(self.name, args, kwargs)
         if plan.layer is None:
             raise PureFrameworkTensorFoundError.in_call(self.name)
@@ -62,7 +62,7 @@ class _Overloaded:
 def _encode_plain(layer: Tensor, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
     """Return the arguments with plain tensors encoded as under ``layer``."""
 
-    def encode(leaf: Tensor) -> Any:
+    def encode(leaf: Tensor) -> Tensor:
         return layer.twin_on(layer.encode(leaf)) if is_framework_tensor(type(leaf)) else leaf
 
     return map_leaves(encode, args), map_leaves(encode, kwargs)
@@ -71,7 +71,7 @@ def _encode_plain(layer: Tensor, args: Args, kwargs: Kwargs) -> tuple[Args, Kwar
 class OverloadedFunction(_Overloaded):
     """A function ``f(*children)``."""
 
-    def call(self, layer: Tensor, args: Args, kwargs: Kwargs) -> Any:  # by contract
+    def call(self, layer: Tensor, args: Args, kwargs: Kwargs) -> Nested:  # by contract
         """Call ``f(*children)``."""
         return self.function(*args, **kwargs)
 
@@ -79,11 +79,11 @@ class OverloadedFunction(_Overloaded):
 class OverloadedMethod(_Overloaded):
     """A method ``f(self, child_of_self, *children)``."""
 
-    def call(self, layer: Tensor, args: Args, kwargs: Kwargs) -> Any:
+    def call(self, layer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
         """Call ``f(layer, *children)``."""
         return self.function(layer, *args, **kwargs)
 
-    def __get__(self, instance: object, owner: type) -> Any:
+    def __get__(self, instance: object, owner: type) -> Function:
         return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
 
 
@@ -101,7 +101,7 @@ class Overloaded:
         return OverloadedFunction(attr)
 
     @staticmethod
-    def overload_module(attr: Callable[[Module], Any]) -> Module:
+    def overload_module(attr: Callable[[Module], object]) -> Module:
         """Let ``attr`` fill an empty module with functions and further modules, and return it."""
         module = Module()
         attr(module)

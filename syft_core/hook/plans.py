@@ -33,17 +33,17 @@ from syft_core.hook.rules import (
     rebuild,
     resolve,
 )
-from syft_core.values import Args, Kwargs, LayerType, Nested
+from syft_core.values import Args, Kwargs, LayerType, Nested, Tensor
 
 
 class Plan(NamedTuple):
     """How to take one layer type off the arguments of one signature."""
 
-    layer: Any
+    layer: LayerType
     """The type that comes off, or None when nothing in the call has a child."""
     args: Callable[[Args], Args]
     kwargs: Callable[[Kwargs], Kwargs] | None
-    leader: Callable[[Args, Kwargs], Any]
+    leader: Callable[[Args, Kwargs], Tensor]
     """Finds the first instance of ``layer``, whose attributes the result takes over."""
 
     def unwrap(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
@@ -51,7 +51,7 @@ class Plan(NamedTuple):
         return self.args(args), self.kwargs(kwargs) if self.kwargs is not None else kwargs
 
 
-def _same(args: Nested) -> Any:
+def _same(args: Args) -> Args:
     return args
 
 
@@ -93,13 +93,15 @@ def build_structural_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
     return Plan(peel, unwrap, unwrap, lambda _args, _kwargs: leader)
 
 
-def build_unwrap_args_from_function(args: Nested, return_tuple: bool = False) -> tuple[Callable[[Any], Any], Getter]:
+def build_unwrap_args_from_function(
+    args: Nested, return_tuple: bool = False
+) -> tuple[Callable[[Nested], Nested], Getter]:
     """Build the plan for ``args`` and the function that finds the type of the first tensor in its result."""
     rule = build_rule(args)
     return build_unwrap_args_with_rules(args, rule, return_tuple), build_get_tensor_type(rule)
 
 
-def build_unwrap_args_with_rules(args: Nested, rules: Any, return_tuple: bool = False) -> Callable[[Any], Any]:
+def build_unwrap_args_with_rules(args: Nested, rules: Any, return_tuple: bool = False) -> Callable[[Nested], Nested]:
     """Build a function that replaces the layers in ``args`` by their children and leaves all else.
 
     Plain tensors beside a layer are lifted by it; with no layer at all they raise ``PureFrameworkTensorFoundError``,
@@ -139,7 +141,7 @@ def _children_in(peel: LayerType) -> Callable[[Args], Args]:
     return lambda args: tuple([arg.child if type(arg) is peel else arg for arg in args])
 
 
-def _leader(peel: type, args: Args) -> Callable[[Any, Any], Any]:
+def _leader(peel: type, args: Args) -> Callable[[Args, Kwargs], Tensor]:
     path = _path_to_type(peel, args)
     if path is not None:
         element_at = get_element_at.get(len(path), deep_layers)(*path)
@@ -158,7 +160,7 @@ def _path_to_type(peel: type, args: Nested) -> list[int] | None:
     return None
 
 
-def _find_leader(peel: type, args: Nested, kwargs: Nested) -> Any:
+def _find_leader(peel: type, args: Nested, kwargs: Nested) -> Tensor:
     return next(leaf for leaf in leaves((args, kwargs)) if type(leaf) is peel)
 
 
@@ -167,7 +169,7 @@ def _unwrap_leaf(peel: type) -> Slot:
     forward = resolve(forward_func, peel)
     lift = getattr(peel, "lift", None)
 
-    def unwrap(x: object) -> Any:
+    def unwrap(x: object) -> Nested:
         if type(x) is peel:
             return forward(x)
         return lift(x) if lift is not None and is_framework_tensor(type(x)) else x
@@ -175,7 +177,7 @@ def _unwrap_leaf(peel: type) -> Slot:
     return unwrap
 
 
-def _unwrap_inside(x: object, peel: type | None = None) -> Any:
+def _unwrap_inside(x: object, peel: type | None = None) -> Nested:
     """Unwrap the tensors inside a dict or a slice."""
     peel = peel or outermost_type(type(x).__name__, x)
     return x if peel is None else map_leaves(_unwrap_leaf(peel), x)
@@ -205,9 +207,9 @@ def _unwrap_slots(
     args: Nested,
     rules: Any,
     peel: type | None,
-    container: Callable[[Any], Any] | None = None,
+    container: Callable[[Nested], Nested] | None = None,
     check: Callable[[type, Slot], Slot] = checked,
-) -> Callable[[Any], Any]:
+) -> Callable[[Nested], Nested]:
     slots = [_unwrap_slot(a, rule, peel, check) for a, rule in zip(args, rules, strict=True)]
     fold = fold_of(len(slots))
     plan = partial(fold, slots) if check is trusted else partial(fold_exactly, fold, slots)

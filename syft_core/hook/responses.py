@@ -21,7 +21,7 @@ def build_wrap_response(response: Nested, wrap_type: type, check: Callable[[type
 
 def build_wrap_response_from_function(
     response: Nested, wrap_type: type, wrap_args: Mapping[str, object]
-) -> Callable[[Any], Any]:
+) -> Callable[[Nested], Nested]:
     """Build the function that wraps responses like ``response``: ``f(pointer)`` is ``(Wrapper)>Pointer``."""
     return partial(build_wrap_response(response, wrap_type), **wrap_args)
 
@@ -37,7 +37,7 @@ def build_wrap_response_with_rules(
     wrap_args: Mapping[str, object],
     return_tuple: bool = False,
     return_list: bool = False,
-) -> Callable[[Any], Any]:
+) -> Callable[[Nested], Nested]:
     """Build the function that wraps the tensors of sequences like ``response``, as ``rules`` say.
 
     One element gives the element itself unless a tuple or a list is asked for; a list stays a list.
@@ -72,7 +72,7 @@ def _register() -> Slot:
     return register_tensor
 
 
-def register_tensor(tensor: Tensor, owner: Any, response_ids: list[int] | None = None) -> Any:
+def register_tensor(tensor: Tensor, owner: Any, response_ids: list[int] | None = None) -> Tensor:
     """Store ``tensor`` on ``owner``, under the next of ``response_ids`` when ids are given; return the tensor."""
     if response_ids is None:
         owner.register_obj(tensor)
@@ -105,7 +105,7 @@ def _slots(response: Nested, rules: Any, action: Callable[[], Slot]) -> list[Slo
     return [_slot(item, rule, action) for item, rule in zip(response, rules, strict=True)]
 
 
-def _act_inside(action: Callable[[], Slot], obj: object, **kwargs: Any) -> Any:
+def _act_inside(action: Callable[[], Slot], obj: object, **kwargs: Any) -> Nested:
     """Do to the tensors inside a dict or a slice what ``action()`` does to one."""
     return map_leaves(lambda leaf: _slot(leaf, build_rule(leaf), action)(leaf, **kwargs), obj)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from syft_core.values import Tensor
 
 
@@ -21,14 +19,14 @@ def form_of(value: object) -> str:
     return ">".join([*names, _form_of_end(value)])
 
 
-def end_of(link: Tensor) -> Any:
+def end_of(link: Tensor) -> Tensor:
     """Return what a chain ends in: data, a pointer, or a layer that branches."""
     while (child := child_of(link)) is not None and not isinstance(child, dict):
         link = child
     return link
 
 
-def child_of(link: Tensor) -> Any:
+def child_of(link: Tensor) -> Tensor:
     """Return what hangs under a link of a chain, or None; a pointer is an end."""
     has_child = getattr(type(link), "has_child", None)
     return link.child if has_child is not None and has_child(link) else None

@@ -12,7 +12,7 @@ from syft_core.pointers.meeting import own_copy
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import pointer_at
 from syft_core.tensors.identity import Identified
-from syft_core.values import Function, Tensor
+from syft_core.values import Function, Nested, Tensor
 
 
 class ObjectWrapper(Identified):
@@ -33,7 +33,7 @@ class ObjectWrapper(Identified):
         self._syft_tags = set(tags) if tags else None
         self._syft_description = description
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Nested:
         """Call what is wrapped."""
         return self.obj(*args, **kwargs)
 
@@ -44,14 +44,14 @@ class ObjectWrapper(Identified):
 class CallablePointer(ObjectPointer):
     """Stands for a callable on another worker: calling it runs it there."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Nested:
         """Run the callable where it is; its tensors stay there, its other results come if the worker lets them."""
         self.require_alive()
         args, kwargs = map_leaves(_as_sent, (args, kwargs))
         reply = self._location.ask(Call(self._id_at_location, args, kwargs, new_id()))
         return self._results(reply)
 
-    def _results(self, reply: object) -> Any:
+    def _results(self, reply: object) -> Nested:
         if not is_flat(type(reply)):
             return map_leaves(self._results, reply)
         if type(reply) is not Placed:
@@ -85,7 +85,7 @@ def create_callable_pointer(
     return pointer
 
 
-def _as_sent(leaf: Tensor) -> Any:
+def _as_sent(leaf: Tensor) -> Nested:
     """Return the pointer under a wrapper, and of a plain tensor a copy, which the callable may keep."""
     child = getattr(leaf, "child", None)
     return child if isinstance(child, ObjectPointer) else own_copy(leaf)

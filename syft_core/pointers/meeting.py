@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from syft_core.exceptions import NotCollocatedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import framework_of
@@ -24,13 +22,13 @@ CHANGES_ALL = frozenset({"_amp_foreach_non_finite_check_and_unscale"})
 """Operations that change more than their first argument."""
 
 
-def meeting_point(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> tuple[Any, bool]:
+def meeting_point(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
     """Return the first pointer of a call, and whether single numbers are here.
 
     All tensors of a call must be on one worker; a plain tensor without dimensions is a number, and travels with the
     command.
     """
-    found: Any = None
+    found: Tensor = None
     for arg in (*args, *kwargs.values()) if kwargs else args:
         cls = type(arg)
         if cls is pointer_type and arg.gone is None and arg.whole is None:
@@ -46,21 +44,21 @@ def meeting_point(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> t
 _PLAIN = frozenset({int, float, bool, str, type(None)})
 
 
-def with_copies(op: Op, pointer: Tensor, args: Nested, kwargs: Nested) -> tuple[Any, Any]:
+def with_copies(op: Op, pointer: Tensor, args: Nested, kwargs: Nested) -> tuple[Nested, Nested]:
     """Return the arguments with copies of the numbers among them, which a worker may keep."""
     _require_pointer_target(op, pointer._location, args, kwargs)
     copied = map_leaves(own_copy, (args, kwargs))
     return copied[0], copied[1]
 
 
-def own_copy(leaf: Tensor) -> Any:
+def own_copy(leaf: Tensor) -> Tensor:
     """Return a copy of a plain tensor, which a worker may keep, and all else as it is."""
     return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
 
 
-def _meeting_point_of(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> tuple[Any, bool]:
+def _meeting_point_of(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
     """Look for pointers everywhere in the arguments."""
-    found: Any = None
+    found: Tensor = None
     plain = large = False
     for arg in leaves((args, kwargs)):
         if type(arg) is pointer_type:

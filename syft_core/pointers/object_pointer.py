@@ -11,6 +11,7 @@ from syft_core.location import Location, Party
 from syft_core.messages import Fetch, Lease, Tag
 from syft_core.peer import Id
 from syft_core.tensors.identity import ID_PROVIDER, Identified
+from syft_core.values import Kwargs
 
 
 class ObjectPointer(Identified):
@@ -107,7 +108,7 @@ class ObjectPointer(Identified):
 
     def sibling(self, **changes: Any) -> Any:
         """Return a pointer like this one but for ``changes``."""
-        options: dict[str, Any] = {
+        options: Kwargs = {
             "location": self._location,
             "id_at_location": self._id_at_location,
             "owner": self._syft_owner,

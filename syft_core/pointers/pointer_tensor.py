@@ -40,9 +40,9 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     _gradient: Form | bool = False
     """The form of the gradient of the object; True when there is one of unknown form, False when there is none."""
     _gradient_seen: int = -1
-    _history: tuple[Any, ...] | None = None
+    _history: tuple[object, ...] | None = None
     """What the object was computed from, if it is inside a graph; see ``pointers/prediction.py``."""
-    _origin: tuple[Any, ...] | None = None
+    _origin: tuple[object, ...] | None = None
     """For a copy that gives its gradient back, the history of what it was copied from."""
     _together: Sequence[weakref.ref[PointerTensor]] = ()
     """The pointers to tensors that were sent with this one, as parts of a module."""
@@ -73,7 +73,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return False
 
     @classmethod
-    def respond(cls, op: Op, _plan: object, args: Args, kwargs: Kwargs) -> Any:
+    def respond(cls, op: Op, _plan: object, args: Args, kwargs: Kwargs) -> Nested:
         """Send an operation to where its arguments are, and return pointers to its results."""
         pointer, plain = meeting_point(cls, op, args, kwargs)
         framework, location = pointer.framework, pointer._location
@@ -98,7 +98,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     # --- where it is
 
-    def move(self, destination: Any, requires_grad: bool = False) -> Any:
+    def move(self, destination: Any, requires_grad: bool = False) -> Tensor:
         """Send the object from worker to worker, without passing here; return a pointer to where it is now.
 
         With ``requires_grad`` the object also stays where it was, and the gradient that it gets at the destination
@@ -119,7 +119,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         """Return a pointer to a copy of the object, on the same worker."""
         return self._forward(self._location, keep=True)
 
-    def clone(self) -> Any:
+    def clone(self) -> Tensor:
         """Return a second pointer to the same object."""
         return self.lease()
 
@@ -192,7 +192,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
             except ObjectNotFoundError:
                 return None
             return found if found is not None and found.strides is not None else None
-        whole: Any = self.whole
+        whole: Tensor = self.whole
         if whole is None:
             return self._known if self._seen == location.form_epoch else None
         if self.point_to_attr == "data":
@@ -275,7 +275,7 @@ def _is_special(op: Op, framework: FrameworkAttributes) -> bool:
     return op.reveals or op.local or op.inplace or is_about_form or op.spelling in ("getter", "setter")
 
 
-def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Any:
+def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Nested:
     """Answer, or refuse, what needs no command; return ``_ELSEWHERE`` for what the worker must answer."""
     if op.reveals:
         return reveal(op, pointer, args, kwargs)
@@ -301,7 +301,7 @@ def _fact(op: Op, pointer: PointerTensor, args: Args) -> Any:
     return fact_of_form((op, form, *args[1:]), lambda: pointer.framework.read_off(op, form, args[1:]))
 
 
-def _changed_by(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Any:
+def _changed_by(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Nested:
     """Return what an operation without results has changed, if that is what it returns."""
     if op.inplace:
         return args[0]
@@ -315,7 +315,7 @@ def _changed_by(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> A
     return out[0] if type(out) is tuple and len(out) == 1 else out
 
 
-def _attribute(pointer: PointerTensor, name: str) -> Any:
+def _attribute(pointer: PointerTensor, name: str) -> Tensor:
     if pointer.point_to_attr is not None:  # p.grad.data is p.grad; its own gradient is nothing that can be named.
         return pointer if name == "data" else None
     if name == "grad" and not pointer.has_gradient():
@@ -323,7 +323,7 @@ def _attribute(pointer: PointerTensor, name: str) -> Any:
     return pointer.attr(name)
 
 
-def _answer_beside(op: Op, pointer: PointerTensor) -> Any:
+def _answer_beside(op: Op, pointer: PointerTensor) -> Nested:
     """Answer what wants to be beside the data: a deep copy is made there, a leaf has no history; refuse the rest."""
     if op.attr == "__deepcopy__":
         return pointer.copy()
@@ -332,11 +332,13 @@ def _answer_beside(op: Op, pointer: PointerTensor) -> Any:
     raise ValueRefusedError.only_local(op.name, str(pointer._location.id))
 
 
-def _predicted(result: Nested, first: int, pointer: PointerTensor, history: tuple[Any, ...] | None, given: Any) -> Any:
+def _predicted(
+    result: Nested, first: int, pointer: PointerTensor, history: tuple[object, ...] | None, given: Any
+) -> Nested:
     """Turn what a call gives into pointers: forms where the result was worked out, placeholders where it was told."""
     following = first
 
-    def point(leaf: Tensor) -> Any:
+    def point(leaf: Tensor) -> Nested:
         nonlocal history, following
         if type(leaf) is Placed:
             id, form = leaf.id, leaf.form
@@ -359,7 +361,7 @@ def _predicted(result: Nested, first: int, pointer: PointerTensor, history: tupl
     return point(result) if is_flat(type(result)) else map_leaves(point, result)
 
 
-def _pointer_for(leaf: Tensor, pointer: PointerTensor) -> Any:
+def _pointer_for(leaf: Tensor, pointer: PointerTensor) -> Tensor:
     if type(leaf) is not Placed:
         return leaf
     return pointer_at(pointer._location, leaf.id, pointer.framework, pointer._syft_owner)

@@ -11,6 +11,7 @@ nested tuples of the histories of its operands, with a weak reference to the poi
 from __future__ import annotations
 
 import weakref
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class Prediction(NamedTuple):
     """What a call will do: the structure of its result with forms for tensors, and the operands whose form changes."""
 
-    result: Any
+    result: Tensor
     tensors: int
     """How many tensors there are in the result."""
     changed: tuple[tuple[int, Form], ...] = ()
@@ -38,7 +39,7 @@ class Prediction(NamedTuple):
     """Whether the gradients that go back through it are of the common kind."""
 
 
-UNCERTAIN: tuple[Any, ...] = ("uncertain",)
+UNCERTAIN: tuple[object, ...] = ("uncertain",)
 """The history of what may depend on leaves that are not known here."""
 
 
@@ -85,7 +86,7 @@ def _infer(
 
 def run(
     pointer_type: object, op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
-) -> tuple[Any, bool]:
+) -> tuple[Tensor, bool]:
     """Send a command to where its arguments are, and return its result with forms or placeholders for tensors.
 
     It is told, if its results are known here; otherwise asked. Also return whether the gradients that go back through
@@ -125,7 +126,7 @@ def _note_changes(pointer_type: object, prediction: Prediction, location: Any, a
 
 def history_of(pointer_type: object, args: Nested, kwargs: Nested) -> tuple[object, ...]:
     """Return the history of what a call makes: that of all operands which are part of a graph."""
-    found: list[Any] = []
+    found: list[object] = []
     for arg in (*args, *kwargs.values()) if kwargs else args:
         if type(arg) is pointer_type:
             _add_history(arg, found)
@@ -210,9 +211,9 @@ class _Graph:
 # --- signatures
 
 
-def _signature(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> Any:
+def _signature(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> Hashable:
     """Return what decides the forms of the results: the forms of tensors, the types of numbers, all else as it is."""
-    signature: list[Any] = [op, *kwargs]
+    signature: list[object] = [op, *kwargs]
     for arg in (*args, *kwargs.values()) if kwargs else args:
         cls = type(arg)
         if cls is pointer_type:
@@ -237,7 +238,7 @@ def _signature(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> Any:
 _UNKNOWN = object()
 
 
-def _part(pointer_type: Any, op: Op, arg: Any) -> Any:
+def _part(pointer_type: Any, op: Op, arg: Any) -> object:
     cls = type(arg)
     if is_flat(cls):
         return _leaf(pointer_type, op, arg)
@@ -248,7 +249,7 @@ def _part(pointer_type: Any, op: Op, arg: Any) -> Any:
     return _UNKNOWN if _UNKNOWN in parts else (cls, *parts)
 
 
-def _leaf(pointer_type: object, op: Op, leaf: Tensor) -> Any:
+def _leaf(pointer_type: object, op: Op, leaf: Tensor) -> object:
     cls = type(leaf)
     if cls is pointer_type:
         return leaf.known_form or _UNKNOWN

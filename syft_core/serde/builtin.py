@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TypeVar
 
 from syft_core.exceptions import SerdeError
 from syft_core.registry import Registry
-from syft_core.serde.codec import Codec, CodecTable, qualified
+from syft_core.serde.codec import Codec, CodecTable, Detail, qualified
 from syft_core.serde.context import Context
 from syft_core.serde.failures import FAILURE
 from syft_core.serde.structure import BIG_INT
@@ -31,7 +31,10 @@ def register_scalar_type(kind: type) -> None:
     scalar_types.register(qualified(kind), kind)
 
 
-def _itself(obj: object, _: Context) -> Any:
+T = TypeVar("T")
+
+
+def _itself(obj: T, _: Context) -> T:
     return obj
 
 
@@ -39,12 +42,12 @@ def _values(obj: Iterable[object], _: Context) -> tuple[object, ...]:
     return tuple(obj)
 
 
-def _rebuild(kind: Callable[[list[Any]], Any]) -> Callable[[Payload, Context], Any]:
+def _rebuild(kind: Callable[[Payload], object]) -> Detail:
     return lambda payload, _: kind(payload)
 
 
-def _unique(kind: Callable[[list[Any]], Any]) -> Callable[[Payload, Context], Any]:
-    def detail(payload: Payload, _: Context) -> Any:
+def _unique(kind: type[set[object]] | type[frozenset[object]]) -> Detail:
+    def detail(payload: Payload, _: Context) -> object:
         value = kind(payload)
         if len(value) != len(payload):
             raise SerdeError(f"cannot rebuild a {kind.__name__}: an element occurs twice; send it again")
@@ -53,11 +56,11 @@ def _unique(kind: Callable[[list[Any]], Any]) -> Callable[[Payload, Context], An
     return detail
 
 
-def _simplify_dict(obj: dict[Any, Any], _: Context) -> list[Any]:
+def _simplify_dict(obj: dict[object, object], _: Context) -> list[object]:
     return [x for pair in obj.items() for x in pair]
 
 
-def _detail_dict(payload: Payload, _: Context) -> dict[Any, Any]:
+def _detail_dict(payload: Payload, _: Context) -> dict[object, object]:
     keys = payload[::2]
     found = dict(zip(keys, payload[1::2], strict=True))
     if len(found) != len(keys):
@@ -65,12 +68,12 @@ def _detail_dict(payload: Payload, _: Context) -> dict[Any, Any]:
     return found
 
 
-def _simplify_ordered_dict(obj: OrderedDict[Any, Any], context: Context) -> list[Any]:
+def _simplify_ordered_dict(obj: OrderedDict[object, object], context: Context) -> list[object]:
     # Frameworks hang notes on their state dicts as attributes; they belong to the value.
     return [vars(obj) or None, *_simplify_dict(obj, context)]
 
 
-def _detail_ordered_dict(payload: Payload, context: Context) -> OrderedDict[Any, Any]:
+def _detail_ordered_dict(payload: Payload, context: Context) -> OrderedDict[object, object]:
     found = OrderedDict(_detail_dict(payload[1:], context))
     notes = payload[0]
     if notes is not None:
@@ -89,7 +92,7 @@ def _detail_range(payload: Payload, _: Context) -> range:
     return range(start, stop, step)
 
 
-def _simplify_slice(obj: slice, _: Context) -> tuple[Any, Any, Any]:
+def _simplify_slice(obj: slice, _: Context) -> tuple[object, object, object]:
     return obj.start, obj.stop, obj.step
 
 
@@ -102,7 +105,7 @@ def _simplify_ellipsis(_obj: object, _: Context) -> tuple[()]:
     return ()
 
 
-def _detail_ellipsis(payload: Payload, _: Context) -> Any:
+def _detail_ellipsis(payload: Payload, _: Context) -> object:
     if payload:
         raise SerdeError("cannot rebuild an Ellipsis: it has no payload; send it again")
     return ...

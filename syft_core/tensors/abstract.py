@@ -69,7 +69,7 @@ class AbstractTensor(Identified, Forwarding):
         return {}
 
     @classmethod
-    def lift(cls, plain: Tensor, **_kwargs: object) -> Any:
+    def lift(cls, plain: Tensor, **_kwargs: object) -> Tensor:
         """Return the child that a plain tensor would have under this layer, when both meet in one call.
 
         Right for layers that leave values as they are; a layer that encodes them must encode, or refuse, here.
@@ -78,7 +78,7 @@ class AbstractTensor(Identified, Forwarding):
 
     # --- the chain
 
-    def on(self, tensor: Tensor, wrap: bool = True) -> Any:
+    def on(self, tensor: Tensor, wrap: bool = True) -> Tensor:
         """Put this layer on ``tensor`` and return the wrapper, or with ``wrap=False`` the layer itself.
 
         On a wrapper, the layer goes between it and the rest of its chain; a plain tensor gets a new wrapper, which
@@ -109,13 +109,13 @@ class AbstractTensor(Identified, Forwarding):
         """Take the result of an operation that was called in place."""
         self.child = child
 
-    def twin_on(self, child: Tensor) -> Any:
+    def twin_on(self, child: Tensor) -> Tensor:
         """Return a layer with the attributes of this one, on ``child``."""
         twin = type(self)(**self.get_class_attributes())
         twin.child = child
         return twin
 
-    def wrap(self, register: bool = True, type: object = None) -> Any:  # dtype is always the chain's own
+    def wrap(self, register: bool = True, type: object = None) -> Tensor:  # dtype is always the chain's own
         """Return the framework's wrapper on this layer, registered on its owner unless that is a client."""
         wrapper = framework_of(self).wrapper(self)
         owner = self.owner
@@ -123,11 +123,11 @@ class AbstractTensor(Identified, Forwarding):
             owner.register_obj(wrapper)
         return wrapper
 
-    def copy(self) -> Any:
+    def copy(self) -> Tensor:
         """Return a chain of the same layers on a copy of the data, with an id of its own."""
         return self.twin_on(None if self.child is None else _copy_of(self.child))
 
-    def clone(self) -> Any:
+    def clone(self) -> Tensor:
         """Return a copy that keeps id, owner, tags and description."""
         twin = self.copy()
         for name in ("_syft_id", "_syft_owner", "_syft_tags", "_syft_description"):
@@ -135,14 +135,14 @@ class AbstractTensor(Identified, Forwarding):
                 setattr(twin, name, copy.copy(self.__dict__[name]) if name == "_syft_tags" else self.__dict__[name])
         return twin
 
-    def get(self, *args: Any, **options: Any) -> Any:
+    def get(self, *args: Any, **options: Any) -> Tensor:
         """Fetch what the chain points to, and return the same layers on it."""
         if self.child is None:
             raise childless(self, "get")
         fetched = self.child.get(*args, **options)
         return self.twin_on(fetched.child if getattr(type(fetched), "rank", None) == HEAD else fetched)
 
-    def mid_get(self) -> Any:
+    def mid_get(self) -> Tensor:
         """Let the worker that the chain points to fetch what the pointer that it holds points to."""
         if self.child is None:
             raise childless(self, "mid_get")
@@ -156,7 +156,7 @@ class AbstractTensor(Identified, Forwarding):
     __repr__ = __str__
 
 
-def initialize_tensor(hook: FrameworkHook, obj: Any, owner: Any = None, id: int | str | None = None) -> Any:
+def initialize_tensor(hook: FrameworkHook, obj: Tensor, owner: Any = None, id: int | str | None = None) -> Tensor:
     """Give a tensor its owner, the local worker of ``hook`` unless it is named, and an id; return the tensor."""
     obj.owner = owner if owner is not None else hook.local_worker
     if id is not None:
@@ -168,7 +168,7 @@ def _rules(base: type) -> Mapping[str, Answer]:
     return getattr(base, "rules", {})
 
 
-def _copy_of(child: Tensor) -> Any:
+def _copy_of(child: Tensor) -> Tensor:
     if isinstance(child, AbstractTensor):
         return child.copy()
     return framework_of(child).copy(child)

@@ -19,7 +19,7 @@ def identity_of(obj: object) -> dict[str, object]:
     return {name: value for name, value in known.items() if value is not None}
 
 
-def give_identity(obj: object, identity: object) -> Any:
+def give_identity(obj: object, identity: object) -> Tensor:
     """Put back what ``identity_of`` found, after looking at it."""
     if type(identity) is not dict or not _IDENTITY.keys() >= identity.keys():
         raise SerdeError("cannot rebuild a chain: its identity has unknown parts; send it again")
@@ -30,7 +30,7 @@ def give_identity(obj: object, identity: object) -> Any:
     return obj
 
 
-def child_from(payload: object) -> Any:
+def child_from(payload: object) -> Tensor:
     """Return a received child, if it is a tensor or a layer."""
     if build_rule(payload) != 1:
         raise SerdeError(f"cannot rebuild a chain: its child is a {type(payload).__name__}; send it again")
@@ -44,7 +44,7 @@ def layer_codec(cls: Any, code: int) -> Codec:
     def simplify(layer: Tensor, _context: Context) -> tuple[object, ...]:
         return layer.get_class_attributes(), identity_of(layer), layer.child
 
-    def detail(payload: Payload, _context: Context) -> Any:
+    def detail(payload: Payload, _context: Context) -> Tensor:
         attributes, identity, child = payload
         if type(attributes) is not dict or attributes.keys() != expected:
             raise SerdeError(f"cannot rebuild a {cls.__name__}: its attributes are others; install the same release")

@@ -43,7 +43,7 @@ class NumericTensor(AbstractTensor):
         """The device of the values."""
         return self.form.device
 
-    def encode(self, plain: Tensor) -> Any:
+    def encode(self, plain: Tensor) -> Tensor:
         """Return the child that a plain tensor has under this layer; by default plain operands are refused."""
         raise MixedLayersError.plain(type(self).__name__)
 
@@ -62,12 +62,12 @@ class NumericTensor(AbstractTensor):
         raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
 
     @overloaded.method
-    def detach(self, _self: object) -> Any:
+    def detach(self, _self: Tensor) -> Tensor:
         """Share the encoding; the wrapper above is what takes part in autograd."""
         return _self
 
     @overloaded.method
-    def alias(self, _self: object) -> Any:
+    def alias(self, _self: Tensor) -> Tensor:
         """Share the encoding."""
         return _self
 
@@ -79,7 +79,7 @@ class NumericTensor(AbstractTensor):
     __repr__ = __str__
 
 
-def _copy_(self: object, _self: object, source: object, non_blocking: bool = False) -> Any:
+def _copy_(self: Tensor, _self: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
     """Answer ``x.copy_(y)``; like every in-place rule it returns the encoding that ``assign`` then writes."""
     return source
 
@@ -88,7 +88,7 @@ def _copy_(self: object, _self: object, source: object, non_blocking: bool = Fal
 NumericTensor.rules = {**NumericTensor.rules, "copy_": OverloadedMethod(_copy_).answer}
 
 
-def _form_below(value: Any) -> Form:
+def _form_below(value: Tensor) -> Form:
     """Return the form of the encoding, looking through layers that do not encode."""
     while not isinstance(value, NumericTensor) and (child := getattr(value, "child", None)) is not None:
         value = child

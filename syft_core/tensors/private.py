@@ -16,7 +16,7 @@ from syft_core.hook.rules import leaves, map_leaves
 from syft_core.peer import Peer
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import register_layer_codec
-from syft_core.values import Args, Kwargs
+from syft_core.values import Args, Kwargs, Nested, Tensor
 
 
 class PrivateTensor(AbstractTensor):
@@ -27,7 +27,7 @@ class PrivateTensor(AbstractTensor):
     """
 
     rank = TRANSPARENT
-    parents: tuple[Any, ...] = ()
+    parents: tuple[Tensor, ...] = ()
     """The private tensors it was computed from, where a hook records that; it keeps all of them in memory."""
     command: str = ""
     """The operation that computed it."""
@@ -50,7 +50,7 @@ class PrivateTensor(AbstractTensor):
         return self
 
     @classmethod
-    def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
+    def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         """Run an operation below the layer; its results are for users whom every operand allows."""
         _require_private_target(op, args, kwargs)
         operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls]
@@ -77,7 +77,7 @@ def allowed_users_of(value: object) -> frozenset[str] | None:
     return allowed
 
 
-def restricted(value: object, users: frozenset[str] | None) -> Any:
+def restricted(value: object, users: frozenset[str] | None) -> Tensor:
     """Return ``value`` as a chain that says itself that it is for ``users`` only."""
     if users is None or allowed_users_of(value) == users:
         return value
@@ -97,14 +97,14 @@ def _with_users(layer: PrivateTensor, users: frozenset[str]) -> PrivateTensor:
     return twin
 
 
-def _target(op: Op, args: Args, kwargs: Kwargs) -> Any:
+def _target(op: Op, args: Args, kwargs: Kwargs) -> Nested:
     """Return what an operation changes: the ``out`` of its keywords, or its first argument."""
     if kwargs.get("out") is not None:
         return kwargs["out"]
     return args[0] if op.inplace or op.spelling == "setter" or op.attr == "__setitem__" else None
 
 
-def _as_target(op: Op, args: Args, kwargs: Kwargs, users: frozenset[str]) -> Any:
+def _as_target(op: Op, args: Args, kwargs: Kwargs, users: frozenset[str]) -> Nested:
     """Restrict what an operation has changed, and return it."""
     target = _target(op, args, kwargs)
     for leaf in leaves(target):

@@ -53,7 +53,7 @@ class ScaledTensor(AbstractTensor):
         return {"scale": self.scale}
 
     @overloaded.method
-    def mul(self, _self: Any, other: Any) -> Any:
+    def mul(self, _self: Tensor, other: Tensor) -> Tensor:
         """Multiply, and by the scale too."""
         return _self * other * self.scale
 
@@ -71,7 +71,7 @@ class BackendConformance:
 
     # --- what a backend may say differently
 
-    def concatenate(self, tensors: Sequence[Tensor]) -> Any:
+    def concatenate(self, tensors: Sequence[Tensor]) -> Tensor:
         """Join tensors with a function of the framework that takes a list."""
         raise NotImplementedError("override `concatenate` with your framework's function")
 
@@ -79,7 +79,7 @@ class BackendConformance:
         """Return a plain tensor's content as a number or a nested list."""
         return tensor.tolist()
 
-    def leaks(self, wrapper: Tensor) -> Sequence[Callable[[], Any]]:
+    def leaks(self, wrapper: Tensor) -> Sequence[Callable[[], object]]:
         """Return calls that go around the framework's protocol; each must raise ``WrapperLeakError``."""
         return [lambda: pickle.dumps(wrapper)]
 
@@ -96,16 +96,16 @@ class BackendConformance:
             yield hook
 
     @pytest.fixture
-    def plain(self, hook: FrameworkHook) -> Any:
+    def plain(self, hook: FrameworkHook) -> Tensor:
         """Return a plain tensor."""
         return hook.create_tensor(VALUES)
 
     @pytest.fixture
-    def other(self, hook: FrameworkHook) -> Any:
+    def other(self, hook: FrameworkHook) -> Tensor:
         """Return another plain tensor of the same shape."""
         return hook.create_tensor(OTHERS)
 
-    def same(self, chain: Tensor, expected: object, *layers: Any) -> None:
+    def same(self, chain: Tensor, expected: Tensor, *layers: Any) -> None:
         """Assert that ``chain`` is a wrapper on exactly ``layers`` with the numbers of ``expected``."""
         assert chain.is_wrapper
         below: Any = chain.child
@@ -201,7 +201,7 @@ class BackendConformance:
 
     @pytest.mark.parametrize("name", _ARITHMETIC)
     def test_operators_compute_on_chains_plain_tensors_and_numbers(
-        self, plain: Tensor, other: object, name: str
+        self, plain: Tensor, other: Tensor, name: str
     ) -> None:
         compute = getattr(operator, name)
         x, y = LoggingTensor().on(plain), LoggingTensor().on(other)
@@ -212,7 +212,7 @@ class BackendConformance:
         self.same(compute(2, x), compute(2, plain), LoggingTensor)
 
     @pytest.mark.parametrize("name", sorted(COMPARATORS))
-    def test_every_comparator_is_routed(self, plain: Tensor, other: object, name: str) -> None:
+    def test_every_comparator_is_routed(self, plain: Tensor, other: Tensor, name: str) -> None:
         compute = getattr(operator, name)
         x, y = LoggingTensor().on(plain), LoggingTensor().on(other)
         self.same(compute(x, y), compute(plain, other), LoggingTensor)
@@ -236,11 +236,11 @@ class BackendConformance:
         LoggingTensor().on(data)[0] = 9.0
         assert self.numbers(data) == [9.0, *VALUES[1:]]
 
-    def test_functions_take_lists_of_chains(self, plain: Tensor, other: object) -> None:
+    def test_functions_take_lists_of_chains(self, plain: Tensor, other: Tensor) -> None:
         joined = self.concatenate([LoggingTensor().on(plain), other, LoggingTensor().on(plain)])
         self.same(joined, self.concatenate([plain, other, plain]), LoggingTensor)
 
-    def test_the_number_of_arguments_may_change_from_call_to_call(self, plain: Tensor, other: object) -> None:
+    def test_the_number_of_arguments_may_change_from_call_to_call(self, plain: Tensor, other: Tensor) -> None:
         x = LoggingTensor().on(plain)
         for tensors in ([x, other], [x], [x, other, x, other], [x, x]):
             bare = [plain if t is x else t for t in tensors]
@@ -248,7 +248,7 @@ class BackendConformance:
 
     # --- layers
 
-    def test_a_layer_without_a_wrapper_computes_too(self, plain: Tensor, other: object) -> None:
+    def test_a_layer_without_a_wrapper_computes_too(self, plain: Tensor, other: Tensor) -> None:
         layer = LoggingTensor().on(plain, wrap=False)
         result = layer + other
         assert type(result) is LoggingTensor
@@ -256,7 +256,7 @@ class BackendConformance:
         joined = self.concatenate([layer, layer])
         assert type(joined) is LoggingTensor
 
-    def test_a_rule_holds_in_every_spelling(self, plain: Tensor, other: object) -> None:
+    def test_a_rule_holds_in_every_spelling(self, plain: Tensor, other: Tensor) -> None:
         x = PlusIsMinusTensor().on(plain)
         y = PlusIsMinusTensor().on(other)
         self.same(x + y, plain - other, PlusIsMinusTensor)
@@ -271,17 +271,17 @@ class BackendConformance:
         assert x is same
         assert self.numbers(x.child.child) == [v - 1 for v in VALUES]
 
-    def test_layers_stack(self, plain: Tensor, other: object) -> None:
+    def test_layers_stack(self, plain: Tensor, other: Tensor) -> None:
         inner = PlusIsMinusTensor().on(plain)
         x = LoggingTensor().on(inner)
         assert x is inner
         self.same(x + other, plain - other, LoggingTensor, PlusIsMinusTensor)
 
-    def test_a_watching_layer_goes_with_any_other(self, plain: Tensor, other: object) -> None:
+    def test_a_watching_layer_goes_with_any_other(self, plain: Tensor, other: Tensor) -> None:
         result = LoggingTensor().on(plain) + PlusIsMinusTensor().on(other)
         self.same(result, plain - other, LoggingTensor, PlusIsMinusTensor)
 
-    def test_layers_of_two_meanings_are_refused(self, plain: Tensor, other: object) -> None:
+    def test_layers_of_two_meanings_are_refused(self, plain: Tensor, other: Tensor) -> None:
         with pytest.raises(MixedLayersError, match="mixes a PlusIsMinusTensor with a PolynomialTensor"):
             PlusIsMinusTensor().on(plain) * PolynomialTensor().on(other)
 
@@ -291,7 +291,7 @@ class BackendConformance:
         self.same(result, (plain + 1) * 2 * 3, ScaledTensor)
         assert result.child.scale == 3
 
-    def test_layers_with_different_attributes_are_refused(self, plain: Tensor, other: object) -> None:
+    def test_layers_with_different_attributes_are_refused(self, plain: Tensor, other: Tensor) -> None:
         with pytest.raises(MixedLayersError, match="two ScaledTensors that differ in scale"):
             ScaledTensor(scale=2).on(plain) + ScaledTensor(scale=3).on(other)
 

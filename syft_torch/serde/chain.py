@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from syft_core.exceptions import SerdeError
 from syft_core.hook.ranks import is_numeric
 from syft_core.serde import Codec, Context
@@ -38,7 +40,7 @@ def _detail_numeric(payload: Payload, _context: Context) -> NumericWrapper:
     return wrapper
 
 
-def _wrap(wrapper_type: Any, is_parameter: object, identity: Any, child: Any) -> Any:
+def _wrap(wrapper_type: Any, is_parameter: object, identity: object, child: torch.Tensor) -> torch.Tensor:
     if type(is_parameter) is not bool:
         raise SerdeError("cannot rebuild a wrapper: it does not say whether it is a Parameter; send it again")
     if is_numeric(child_from(child)) != (wrapper_type is NumericWrapper):

@@ -9,7 +9,7 @@ import torch
 
 from syft_core.serde import Context, SerdeError
 from syft_core.serde.shape import element_count
-from syft_core.values import Payload
+from syft_core.values import Payload, Tensor
 from syft_torch.serde.names import DTYPES, LAYOUT_NUMBERS, LAYOUTS, QUANTIZED, dtype_number, find
 
 COMPRESSED_ROWS = frozenset({torch.sparse_csr, torch.sparse_bsr})
@@ -109,7 +109,7 @@ def meta_tensor(payload: Payload, _: Context) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device="meta")
 
 
-def _check_tensors(*tensors: Any) -> None:
+def _check_tensors(*tensors: Tensor) -> None:
     if not all(type(tensor) is torch.Tensor and tensor.layout is torch.strided for tensor in tensors):
         raise SerdeError("cannot rebuild a tensor: one of its parts is no dense tensor; send it again")
 
@@ -121,7 +121,7 @@ def _check_sparse(shape: Any, indices: tuple[Any, ...], values: object) -> None:
     element_count(shape)
 
 
-def _check_channels(integers: Any, scales: Any, zero_points: Any, axis: Any) -> None:
+def _check_channels(integers: torch.Tensor, scales: torch.Tensor, zero_points: torch.Tensor, axis: Any) -> None:
     _check_tensors(scales, zero_points)
     if type(axis) is not int or not 0 <= axis < integers.dim():
         raise SerdeError("cannot rebuild a quantized tensor: its channel axis does not exist; send it again")

@@ -123,7 +123,7 @@ def _class_attributes(cls: type) -> list[tuple[str, Any]]:
     return [item for base in cls.__mro__ for item in vars(base).items()]
 
 
-def _listed_function(value: object, cls: type) -> Any:
+def _listed_function(value: object, cls: type) -> object:
     if not isinstance(value, FunctionType | BuiltinFunctionType):
         return value
     key = _FUNCTION_KEYS.get(id(value))
@@ -135,7 +135,7 @@ def _listed_function(value: object, cls: type) -> Any:
     return ListedFunction(key)
 
 
-def _function(value: object) -> Any:
+def _function(value: object) -> object:
     return FUNCTIONS[value.key] if type(value) is ListedFunction else value
 
 

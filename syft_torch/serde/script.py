@@ -10,7 +10,7 @@ import contextlib
 import io
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import NoReturn
 
 import torch
 
@@ -54,7 +54,7 @@ def _refuse_export(program: object, _: Context) -> tuple[object, ...]:
     )
 
 
-def _refuse_exported(_payload: Payload, _: Context) -> Any:
+def _refuse_exported(_payload: Payload, _: Context) -> NoReturn:
     raise SerdeError(
         "cannot load a program of torch.export: that unpickles, which runs code; ask for the module itself"
     )

@@ -180,7 +180,7 @@ def _is_text(value: object) -> bool:
 
 
 # Where the hook keeps them on a tensor, and what they must be.
-_ATTRIBUTES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+_ATTRIBUTES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "id": ("_syft_id", _is_id),
     "tags": ("_syft_tags", _is_tags),
     "description": ("_syft_description", _is_text),
