@@ -32,7 +32,7 @@ from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch.parameter import fetched, location_of, moved, relocate, send_in_place
 
 
-def send(module: nn.Module, *workers: Any, force_send: bool = False, preinitialize_grad: bool = False) -> nn.Module:
+def send(module: nn.Module, *workers: object, force_send: bool = False, preinitialize_grad: bool = False) -> nn.Module:
     """Send parameters and buffers to a worker, in place, and return the module itself.
 
     With ``preinitialize_grad`` parameters that need a gradient and have none get one of zeros first.
@@ -256,15 +256,15 @@ def _start_from_zeros(layer: nn.Module, args: Args, kwargs: Kwargs) -> Nested:
     return args[:1], {**kwargs, "hx": zeros}
 
 
-def _cell_zeros(cell: nn.Module, data: Any) -> Nested:
+def _cell_zeros(cell: nn.Module, data: torch.Tensor) -> Nested:
     zeros = data.new_zeros(*data.shape[:-1], cell.hidden_size)
     return (zeros, zeros) if isinstance(cell, nn.LSTMCell) else zeros
 
 
-def _layer_zeros(layer: nn.Module, data: Any) -> Nested:
+def _layer_zeros(layer: nn.Module, data: torch.Tensor) -> Nested:
     if isinstance(data, PackedSequence):
         data, sizes, *_order = data
-        batch: tuple[Any, ...] = (sizes[0],)
+        batch: tuple[int, ...] = (sizes[0],)
     else:
         shape = data.shape
         batch = () if len(shape) == 2 else (shape[0 if layer.batch_first else 1],)

@@ -7,7 +7,6 @@ A fold of n takes n functions and exactly n arguments. Too few arguments raise `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from syft_core.exceptions import PlanMismatchError
 from syft_core.values import Args, Function, Nested, Tensor
@@ -62,24 +61,24 @@ def one_fold(return_tuple: bool, **_k: object) -> Function:
     return _one_fold_to_tuple if return_tuple else _one_fold_to_value
 
 
-def _one_fold_to_tuple(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> tuple[Nested]:
+def _one_fold_to_tuple(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[Nested]:
     if len(args) > 1:
         raise PlanMismatchError.arity(1, len(args))
     return (lambdas[0](args[0], **kwargs),)
 
 
-def _one_fold_to_value(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> Nested:
+def _one_fold_to_value(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> Nested:
     return _one_fold_to_tuple(lambdas, args, **kwargs)[0]
 
 
-def two_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> tuple[object, ...]:
+def two_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
     """Apply two functions to two arguments."""
     if len(args) > 2:
         raise PlanMismatchError.arity(2, len(args))
     return lambdas[0](args[0], **kwargs), lambdas[1](args[1], **kwargs)
 
 
-def three_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> tuple[object, ...]:
+def three_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
     """Apply three functions to three arguments."""
     if len(args) > 3:
         raise PlanMismatchError.arity(3, len(args))
@@ -87,7 +86,7 @@ def three_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -
 
 
 def _exact_fold(n: int) -> Callable[..., Args]:
-    def fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> tuple[object, ...]:
+    def fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
         if len(args) > n:
             raise PlanMismatchError.arity(n, len(args))
         return tuple([lambdas[i](args[i], **kwargs) for i in range(n)])
@@ -103,7 +102,7 @@ seven_fold = _exact_fold(7)
 eight_fold = _exact_fold(8)
 
 
-def many_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: Any) -> tuple[object, ...]:
+def many_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
     """Apply as many functions as there are, to as many arguments."""
     if len(args) > len(lambdas):
         raise PlanMismatchError.arity(len(lambdas), len(args))
@@ -131,7 +130,7 @@ def fold_of(n: int) -> Function:
 def checked(expected: type, f: Slot) -> Slot:
     """Let ``f`` see nothing but instances of exactly ``expected``."""
 
-    def slot(x: object, **kwargs: Any) -> Nested:
+    def slot(x: object, **kwargs: object) -> Nested:
         if type(x) is expected:
             return f(x, **kwargs)
         raise PlanMismatchError.slot(expected.__name__, type(x).__name__)
@@ -144,14 +143,14 @@ def trusted(_expected: type, f: Slot) -> Slot:
     return f
 
 
-def fold_exactly(fold: Function, slots: list[Slot], args: Nested, **kwargs: Any) -> Nested:
+def fold_exactly(fold: Function, slots: list[Slot], args: Nested, **kwargs: object) -> Nested:
     """Apply ``fold``, and refuse another number of arguments than it has slots."""
     if len(args) != len(slots):
         raise PlanMismatchError.arity(len(slots), len(args))
     return fold(slots, args, **kwargs)
 
 
-def fold_into(container: Callable[[Nested], Nested], slots: list[Slot], items: object, **kwargs: Any) -> Nested:
+def fold_into(container: Callable[[Nested], Nested], slots: list[Slot], items: object, **kwargs: object) -> Nested:
     """Apply the fold of ``slots`` exactly, and make a ``container`` of what they give."""
     return container(fold_exactly(fold_of(len(slots)), slots, items, **kwargs))
 

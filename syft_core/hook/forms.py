@@ -7,9 +7,11 @@ tensors of known forms gives tensors of known forms, and nobody has to be asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from syft_core.values import Nested
+
+T = TypeVar("T")
 
 LIMIT = 8192
 """How many forms and signatures are remembered before the cache starts anew."""
@@ -57,7 +59,7 @@ predictions: dict[object, Any] = {}
 _facts: dict[object, Any] = {}
 
 
-def remember_prediction(key: object, prediction: object) -> Any:
+def remember_prediction(key: object, prediction: T) -> T:
     """Remember what a call will do, and return it."""
     if len(predictions) >= LIMIT:
         predictions.clear()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from syft_core.exceptions import PureFrameworkTensorFoundError, RemoteObjectFoundError, ResponseSignatureError
 from syft_core.hook.attributes import INPLACE_OPERATORS
@@ -127,6 +127,8 @@ __all__ = [
     "unwrap_args_from_method",
     "zero_fold",
 ]
+
+T = TypeVar("T")
 
 PLAN_LIMIT = 8192
 """How many plans a cache holds before it starts anew; a program has a few hundred signatures."""
@@ -261,7 +263,7 @@ def _is_ambiguous(name: str) -> bool:
     return name in ambiguous_functions or name.rsplit(".", 1)[-1] in ambiguous_methods
 
 
-def _remember(cache: dict[object, Any], key: object, value: object) -> None:
+def _remember(cache: dict[object, T], key: object, value: T) -> None:
     if len(cache) >= PLAN_LIMIT:
         cache.clear()
     cache[key] = value

@@ -105,7 +105,7 @@ def _slots(response: Nested, rules: Any, action: Callable[[], Slot]) -> list[Slo
     return [_slot(item, rule, action) for item, rule in zip(response, rules, strict=True)]
 
 
-def _act_inside(action: Callable[[], Slot], obj: object, **kwargs: Any) -> Nested:
+def _act_inside(action: Callable[[], Slot], obj: object, **kwargs: object) -> Nested:
     """Do to the tensors inside a dict or a slice what ``action()`` does to one."""
     return map_leaves(lambda leaf: _slot(leaf, build_rule(leaf), action)(leaf, **kwargs), obj)
 

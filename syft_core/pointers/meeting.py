@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from syft_core.exceptions import NotCollocatedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import framework_of
@@ -12,6 +14,9 @@ from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Location
 from syft_core.values import Args, Kwargs, Nested, Tensor
+
+if TYPE_CHECKING:
+    from syft_core.pointers.pointer_tensor import PointerTensor
 
 CHANGES_FIRST = frozenset(
     {"__setitem__", "copyto", "place", "putmask", "put", "put_along_axis", "fill_diagonal", "at"}
@@ -22,7 +27,7 @@ CHANGES_ALL = frozenset({"_amp_foreach_non_finite_check_and_unscale"})
 """Operations that change more than their first argument."""
 
 
-def meeting_point(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
+def meeting_point(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
     """Return the first pointer of a call, and whether single numbers are here.
 
     All tensors of a call must be on one worker; a plain tensor without dimensions is a number, and travels with the
@@ -56,7 +61,7 @@ def own_copy(leaf: Tensor) -> Tensor:
     return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
 
 
-def _meeting_point_of(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
+def _meeting_point_of(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
     """Look for pointers everywhere in the arguments."""
     found: Tensor = None
     plain = large = False

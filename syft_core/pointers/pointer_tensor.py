@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from syft_core.exceptions import ObjectNotFoundError, ValueRefusedError
 from syft_core.hook import hook_args
@@ -24,6 +24,8 @@ from syft_core.values import Args, Kwargs, Nested, Tensor
 
 ATTRIBUTES = frozenset({"grad", "data"})
 """Attributes that are tensors of their own on the worker: pointed to, with ids that stay the same."""
+
+P = TypeVar("P", bound="PointerTensor")
 
 
 class PointerTensor(ObjectPointer, AbstractTensor):
@@ -57,7 +59,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         ObjectPointer.__init__(self, location, id_at_location, **options)
         self.framework = framework
 
-    def sibling(self, **changes: Any) -> Any:
+    def sibling(self: P, **changes: Any) -> P:
         """Return a pointer like this one but for ``changes``."""
         return super().sibling(**{"framework": self.framework, **changes})
 
@@ -66,7 +68,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         self.require_alive()
         attribute = pointer_at(self._location, self._id_at_location, self.framework, self._syft_owner)
         attribute.point_to_attr, attribute.garbage_collect_data = name, False
-        return self._beside(attribute)  # type: ignore[no-any-return]  # itself
+        return self._beside(attribute)
 
     def has_child(self) -> bool:
         """Say no: the chain ends here, and goes on elsewhere."""
@@ -156,7 +158,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return new
 
     def __copy__(self) -> PointerTensor:
-        return self.lease()  # type: ignore[no-any-return]  # a sibling
+        return self.lease()
 
     def __deepcopy__(self, memo: object) -> PointerTensor:
         return self.copy()

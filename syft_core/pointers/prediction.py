@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.forms import Form, form, is_constant, predictions, remember_prediction
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
+from syft_core.location import Location
 from syft_core.messages import Run
 from syft_core.values import Args, Kwargs, Nested, Tensor
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 class Prediction(NamedTuple):
     """What a call will do: the structure of its result with forms for tensors, and the operands whose form changes."""
 
-    result: Tensor
+    result: Nested
     tensors: int
     """How many tensors there are in the result."""
     changed: tuple[tuple[int, Form], ...] = ()
@@ -44,7 +45,7 @@ UNCERTAIN: tuple[object, ...] = ("uncertain",)
 
 
 def predict(
-    pointer_type: object, op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
+    pointer_type: type[PointerTensor], op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
 ) -> Prediction | None:
     """Return what a call will do, or None when only the worker can know."""
     state = framework.state()
@@ -61,8 +62,8 @@ def predict(
 
 
 def _infer(
-    pointer_type: object, op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
-) -> Prediction | bool:
+    pointer_type: type[PointerTensor], op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
+) -> Prediction | Literal[False]:
     """Return a prediction, or False when there is none."""
     before = [leaf.known_form for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
     with_forms = map_leaves(lambda leaf: leaf.known_form if type(leaf) is pointer_type else leaf, (args, kwargs))
@@ -85,7 +86,7 @@ def _infer(
 
 
 def run(
-    pointer_type: object, op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
+    pointer_type: type[PointerTensor], op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
 ) -> tuple[Tensor, bool]:
     """Send a command to where its arguments are, and return its result with forms or placeholders for tensors.
 
@@ -108,7 +109,9 @@ def run(
     return prediction.result, prediction.plain
 
 
-def _note_changes(pointer_type: object, prediction: Prediction, location: Any, args: Nested, kwargs: Nested) -> None:
+def _note_changes(
+    pointer_type: type[PointerTensor], prediction: Prediction, location: Location, args: Nested, kwargs: Nested
+) -> None:
     """Remember the new forms of operands, and doubt what is known of others that the change may have reached."""
     operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
     targets = [(operands[place], new) for place, new in prediction.changed]
@@ -124,7 +127,7 @@ def _note_changes(pointer_type: object, prediction: Prediction, location: Any, a
 # --- gradients
 
 
-def history_of(pointer_type: object, args: Nested, kwargs: Nested) -> tuple[object, ...]:
+def history_of(pointer_type: type[PointerTensor], args: Nested, kwargs: Nested) -> tuple[object, ...]:
     """Return the history of what a call makes: that of all operands which are part of a graph."""
     found: list[object] = []
     for arg in (*args, *kwargs.values()) if kwargs else args:
@@ -149,7 +152,7 @@ def _add_history(pointer: PointerTensor, found: list[object]) -> None:
 
 
 def _run_backward(
-    pointer_type: object, op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
+    pointer_type: type[PointerTensor], op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
 ) -> None:
     """Run a backward pass, and remember which leaves have gradients then.
 
@@ -211,7 +214,7 @@ class _Graph:
 # --- signatures
 
 
-def _signature(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> Hashable:
+def _signature(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> Hashable:
     """Return what decides the forms of the results: the forms of tensors, the types of numbers, all else as it is."""
     signature: list[object] = [op, *kwargs]
     for arg in (*args, *kwargs.values()) if kwargs else args:
@@ -238,7 +241,7 @@ def _signature(pointer_type: object, op: Op, args: Args, kwargs: Kwargs) -> Hash
 _UNKNOWN = object()
 
 
-def _part(pointer_type: Any, op: Op, arg: Any) -> object:
+def _part(pointer_type: type[PointerTensor], op: Op, arg: Nested) -> object:
     cls = type(arg)
     if is_flat(cls):
         return _leaf(pointer_type, op, arg)
@@ -249,7 +252,7 @@ def _part(pointer_type: Any, op: Op, arg: Any) -> object:
     return _UNKNOWN if _UNKNOWN in parts else (cls, *parts)
 
 
-def _leaf(pointer_type: object, op: Op, leaf: Tensor) -> object:
+def _leaf(pointer_type: type[PointerTensor], op: Op, leaf: Tensor) -> object:
     cls = type(leaf)
     if cls is pointer_type:
         return leaf.known_form or _UNKNOWN

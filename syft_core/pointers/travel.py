@@ -32,7 +32,7 @@ class Travelling:
 
     def send(
         self,
-        *workers: Any,
+        *workers: object,
         inplace: bool = False,
         user: str | None = None,
         local_autograd: bool = False,
@@ -70,7 +70,7 @@ class Travelling:
         return all_of_them if no_wrap else head_of(all_of_them)
 
     def send_(
-        self, *workers: Any, user: str | None = None, requires_grad: bool = False, preinitialize_grad: bool = False
+        self, *workers: object, user: str | None = None, requires_grad: bool = False, preinitialize_grad: bool = False
     ) -> Tensor:
         """Send the data away, and let this very object be the pointer to it."""
         if len(workers) != 1:
@@ -81,7 +81,7 @@ class Travelling:
         framework_of(self).become(self, self.send(*workers, user=user, **options))
         return self
 
-    def publish(self, *workers: Any) -> Tensor:
+    def publish(self, *workers: object) -> Tensor:
         """Send a copy to a worker, which keeps it for good; on a pointer, let its worker keep the object."""
         if workers:
             return self.send(*workers, publish=True)

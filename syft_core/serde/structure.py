@@ -23,7 +23,7 @@ import msgpack
 from syft_core.exceptions import SerdeError
 from syft_core.serde.codec import BUFFER, FIRST_USER_CODE, LONG, REFERENCE, Codec, CodecTable, qualified
 from syft_core.serde.context import Context
-from syft_core.values import Payload, Tensor
+from syft_core.values import Payload
 
 NATIVE = frozenset({int, float, str, bool, type(None)})
 INLINE = 1024  # bytes; a shorter buffer is cheaper inside the structure (benchmarks/serde.py --threshold)
@@ -97,7 +97,7 @@ class _Writer:
         self._max_depth = context.limits.max_depth
         self._nodes_left = context.limits.max_nodes
 
-    def write(self, obj: Tensor, depth: int) -> Any:
+    def write(self, obj: Any, depth: int) -> Any:
         kind = type(obj)
         if kind in NATIVE or (kind is bytes and len(obj) <= INLINE):
             return obj

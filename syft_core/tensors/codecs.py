@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from syft_core.exceptions import SerdeError
 from syft_core.hook.rules import build_rule
 from syft_core.serde import Codec, Context, codecs
-from syft_core.values import Payload, Tensor
+from syft_core.values import LayerType, Payload, Tensor
 
 _IDENTITY = {"id": "_syft_id", "tags": "_syft_tags", "description": "_syft_description"}
 _TYPES: dict[str, tuple[type, ...]] = {"id": (int, str), "tags": (set,), "description": (str,)}
@@ -37,7 +35,7 @@ def child_from(payload: object) -> Tensor:
     return payload
 
 
-def layer_codec(cls: Any, code: int) -> Codec:
+def layer_codec(cls: LayerType, code: int) -> Codec:
     """Return the codec of a layer type whose class attributes can travel themselves."""
     expected = cls().get_class_attributes().keys()
 
@@ -56,6 +54,6 @@ def layer_codec(cls: Any, code: int) -> Codec:
     return Codec(cls, code, simplify, detail, shared=True)
 
 
-def register_layer_codec(cls: object, code: int) -> None:
+def register_layer_codec(cls: LayerType, code: int) -> None:
     """Let a layer type travel, under a wire code that both ends know."""
     codecs.register(layer_codec(cls, code))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from syft_core.hook.hook import current_worker
 from syft_core.ids import IdProvider
@@ -12,6 +12,7 @@ from syft_core.serde import serialize
 from syft_core.values import Tensor
 
 ID_PROVIDER = IdProvider()
+T = TypeVar("T", bound="Identified")
 
 
 class Identified:
@@ -98,12 +99,12 @@ class Identified:
     def _repr_html_(self) -> str | None:
         return chain_html(self)
 
-    def tag(self, *tags: str) -> Any:
+    def tag(self: T, *tags: str) -> T:
         """Add ``tags`` and return the object itself."""
         self.tags.update(tags)
         return self
 
-    def describe(self, description: str) -> Any:
+    def describe(self: T, description: str) -> T:
         """Set the description and return the object itself."""
         self.description = description
         return self

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from syft_core.serde import CodecTable, Context, register_failure
-from syft_core.values import Args
 from syft_torch.serde import chain, module, names, script, strategy, tensor
 from syft_torch.serde.module import register_module
 from syft_torch.serde.names import Pair, Worker
@@ -98,7 +97,7 @@ def _simplify_torch_tensor(worker: Worker, tensor: torch.Tensor) -> tuple[object
     )
 
 
-def _detail_torch_tensor(worker: Worker, tensor_tuple: Args) -> torch.Tensor:
+def _detail_torch_tensor(worker: Worker, tensor_tuple: tuple[Any, ...]) -> torch.Tensor:
     """Rebuild what ``_simplify_torch_tensor`` took apart."""
     id_, data, chain, grad, tags, description, serializer = tensor_tuple
     found = _deserialize_tensor(worker, serializer, data)
@@ -121,7 +120,7 @@ def _simplify_torch_parameter(worker: Worker, param: torch.nn.Parameter) -> tupl
     )
 
 
-def _detail_torch_parameter(worker: Worker, param_tuple: Args) -> torch.nn.Parameter:
+def _detail_torch_parameter(worker: Worker, param_tuple: tuple[Any, ...]) -> torch.nn.Parameter:
     """Rebuild what ``_simplify_torch_parameter`` took apart."""
     id_, data, requires_grad, grad, serializer = param_tuple
     param = torch.nn.Parameter(_deserialize_tensor(worker, serializer, data), requires_grad)
