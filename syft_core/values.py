@@ -1,6 +1,6 @@
 """Names for what passes through: values of a framework, which the core cannot know more exactly.
 
-They are all ``Any`` to a type checker and say to a reader what to expect. Whatever can be written as a type has one.
+A type checker sees ``Any`` in them; they tell a reader what to expect. What has an exact type is annotated with that.
 """
 
 from __future__ import annotations

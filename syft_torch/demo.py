@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -44,7 +45,7 @@ def tell(stage: Stage, hook: FrameworkHook) -> None:
     show_departures(stage, hospitals)
 
 
-def learn(model: nn.Module, optimizer: torch.optim.Optimizer, patients: torch.Tensor, ill: torch.Tensor) -> None:
+def learn(model: Any, optimizer: Any, patients: Any, ill: Any) -> None:
     """Train on all patients of one place; remote or local, the code is the same."""
     for rows in BATCHES:
         optimizer.zero_grad()
@@ -53,7 +54,7 @@ def learn(model: nn.Module, optimizer: torch.optim.Optimizer, patients: torch.Te
         optimizer.step()
 
 
-def learn_everywhere(model: nn.Module, optimizer: torch.optim.Optimizer, data: torch.Tensor) -> None:
+def learn_everywhere(model: Any, optimizer: Any, data: Any) -> None:
     """Let the model visit every hospital once."""
     for patients, ill in data:  # pointers
         model.send(patients.location)  # the model goes to the data
@@ -85,7 +86,9 @@ def _show_training(stage: Stage, hospitals: Sequence[VirtualWorker], test: list[
     return model
 
 
-def _show_comparison(stage: Stage, model: nn.Module, people: Sequence[torch.Tensor], test: list[torch.Tensor]) -> None:
+def _show_comparison(
+    stage: Stage, model: nn.Module, people: Sequence[tuple[torch.Tensor, torch.Tensor]], test: list[torch.Tensor]
+) -> None:
     stage.title("4. Compared with all data in one place")
     stage.say("Only a demo can do this: train the same model on data that lies here, from one hospital and from both.")
     places = {"north alone": people[:1], "south alone": people[1:], "both, all data in one place": people}

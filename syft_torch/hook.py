@@ -21,7 +21,7 @@ from syft_core.pointers.travel import Travelling
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.identity import Identified
-from syft_core.values import Args, Function, Nested
+from syft_core.values import Args, Function, Kwargs, Nested
 from syft_core.workers.virtual import VirtualWorker
 from syft_torch import hook_args, serde  # noqa: F401  # hook_args registers torch's types
 from syft_torch.attributes import TorchAttributes
@@ -249,7 +249,9 @@ def _attributes() -> TorchAttributes:
     return attributes
 
 
-def _torch_function(cls: object, func: Function, types: object, args: Args = (), kwargs: Nested = None) -> Nested:
+def _torch_function(
+    cls: object, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
+) -> Nested:
     """Answer torch's functions for layers that are used without a wrapper."""
     return dispatch(Wrapper.ops.of(func), args, dict(kwargs) if kwargs else {})
 

@@ -28,7 +28,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from syft_core.exceptions import InvalidTensorForRemoteGetError, WorkerError
 from syft_core.hook.hook import current_worker
-from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+from syft_core.values import Args, Function, Kwargs, Nested
 from syft_torch.parameter import fetched, location_of, moved, relocate, send_in_place
 
 
@@ -177,7 +177,7 @@ def _own_tensors(layer: nn.Module) -> list[torch.Tensor]:
     return [tensor for tensor in (*layer._parameters.values(), *layer._buffers.values()) if tensor is not None]
 
 
-def _owner_of(tensors: list[Tensor]) -> Any:
+def _owner_of(tensors: list[torch.Tensor]) -> Any:
     return tensors[0].owner if tensors else current_worker()
 
 
@@ -261,7 +261,7 @@ def _cell_zeros(cell: nn.Module, data: torch.Tensor) -> Nested:
     return (zeros, zeros) if isinstance(cell, nn.LSTMCell) else zeros
 
 
-def _layer_zeros(layer: nn.Module, data: torch.Tensor) -> Nested:
+def _layer_zeros(layer: nn.Module, data: torch.Tensor | PackedSequence) -> Nested:
     if isinstance(data, PackedSequence):
         data, sizes, *_order = data
         batch: tuple[int, ...] = (sizes[0],)

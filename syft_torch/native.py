@@ -8,7 +8,7 @@ import torch
 
 from syft_core.pointers.travel import Travelling
 from syft_core.tensors.identity import Identified
-from syft_core.values import Kwargs, Tensor
+from syft_core.values import Kwargs
 
 
 class TorchTensor(Travelling, Identified):
@@ -35,7 +35,7 @@ class TorchTensor(Travelling, Identified):
         name: str = self.type()  # type: ignore[attr-defined]  # mixed into torch.Tensor
         return name
 
-    def set_grad(self, grad: Tensor) -> torch.Tensor:
+    def set_grad(self, grad: torch.Tensor | None) -> torch.Tensor:
         """Set the gradient, where the data is, and return this very tensor."""
         self.grad = grad
         return self

@@ -40,7 +40,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
     rank: ClassVar[int] = HEAD
     numeric: ClassVar[bool] = True
     is_wrapper = True
-    child: torch.Tensor
+    child: Tensor
     _syft_device: torch.device
     """The device of the encoding."""
     __torch_function__ = torch._C._disabled_torch_function_impl

@@ -27,7 +27,7 @@ def collocate(optimizer: torch.optim.Optimizer) -> None:
             state.update({name: _beside(parameter, value) for name, value in state.items() if name not in NUMBERS})
 
 
-def _beside(parameter: Tensor, value: object) -> Nested:
+def _beside(parameter: torch.nn.Parameter, value: object) -> Nested:
     """Return what an optimizer keeps for a parameter, every tensor of it where the parameter is."""
     where = location_of(parameter)
 
@@ -44,7 +44,7 @@ def _beside(parameter: Tensor, value: object) -> Nested:
     return map_leaves(bring, value)
 
 
-def _has_form_of(value: Tensor, parameter: Tensor) -> bool:
+def _has_form_of(value: Tensor, parameter: torch.nn.Parameter) -> bool:
     """Tell state from a number in a tensor, which goes along with a command as it is."""
     return bool(value.dim() > 0 or parameter.dim() == 0)
 
@@ -56,7 +56,9 @@ class OptimizerState:
         self._moves = 0
         self._followed: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
         """After how many moves the state of an optimizer was last brought to its parameters."""
-        self._watched: WeakKeyDictionary[torch.optim.Optimizer, list[torch.Tensor]] = WeakKeyDictionary()
+        self._watched: WeakKeyDictionary[torch.optim.Optimizer, list[torch.utils.hooks.RemovableHandle]] = (
+            WeakKeyDictionary()
+        )
         """The hooks on optimizers that have had remote parameters."""
 
     def note_move(self) -> None:

@@ -42,7 +42,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
     """The op table of the hook that is on; set when torch is hooked."""
     framework: FrameworkAttributes
     """What that hook knows of torch."""
-    child: torch.Tensor
+    child: Tensor
 
     @staticmethod
     def __new__(cls: type[Wrapper], child: Tensor) -> Wrapper:
@@ -61,7 +61,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
         return wrapper
 
     @property
-    def grad(self) -> torch.Tensor:
+    def grad(self) -> torch.Tensor | None:
         """The gradient, a chain like this one; while there is one behind a pointer, it is the same object each time."""
         pointer = self.child
         if type(pointer) is not PointerTensor or pointer.whole is not None:
@@ -106,7 +106,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     @classmethod
     def __torch_dispatch__(
-        cls, func: object, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
+        cls, func: torch._ops.OpOverload, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
     ) -> NoReturn:
         """Refuse: a wrapper must never reach a kernel, because there is nothing to compute with."""
         raise WrapperLeakError.at(

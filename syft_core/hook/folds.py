@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from syft_core.exceptions import PlanMismatchError
-from syft_core.values import Args, Function, Nested, Tensor
+from syft_core.values import Function, Nested, Tensor
 
 Slot = Function
 Getter = Callable[[Nested], Nested]
@@ -85,7 +85,7 @@ def three_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object
     return lambdas[0](args[0], **kwargs), lambdas[1](args[1], **kwargs), lambdas[2](args[2], **kwargs)
 
 
-def _exact_fold(n: int) -> Callable[..., Args]:
+def _exact_fold(n: int) -> Callable[..., tuple[object, ...]]:
     def fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
         if len(args) > n:
             raise PlanMismatchError.arity(n, len(args))

@@ -54,7 +54,7 @@ class MultiPointerTensor(AbstractTensor):
         return _together(results)
 
     @property
-    def location(self) -> list[object]:
+    def location(self) -> list[Any]:
         """The workers, in the order in which they were given."""
         return [pointer.location for pointer in self.child.values()]
 

@@ -87,7 +87,7 @@ def _infer(
 
 def run(
     pointer_type: type[PointerTensor], op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
-) -> tuple[Tensor, bool]:
+) -> tuple[Nested, bool]:
     """Send a command to where its arguments are, and return its result with forms or placeholders for tensors.
 
     It is told, if its results are known here; otherwise asked. Also return whether the gradients that go back through

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from syft_core.exceptions import SerdeError
@@ -40,7 +38,9 @@ def _detail_numeric(payload: Payload, _context: Context) -> NumericWrapper:
     return wrapper
 
 
-def _wrap(wrapper_type: Any, is_parameter: object, identity: object, child: torch.Tensor) -> torch.Tensor:
+def _wrap(
+    wrapper_type: type[Wrapper] | type[NumericWrapper], is_parameter: object, identity: object, child: object
+) -> torch.Tensor:
     if type(is_parameter) is not bool:
         raise SerdeError("cannot rebuild a wrapper: it does not say whether it is a Parameter; send it again")
     if is_numeric(child_from(child)) != (wrapper_type is NumericWrapper):

@@ -9,7 +9,7 @@ import torch
 
 from syft_core.serde import Context, SerdeError
 from syft_core.serde.shape import element_count
-from syft_core.values import Payload, Tensor
+from syft_core.values import Payload
 from syft_torch.serde.names import DTYPES, LAYOUT_NUMBERS, LAYOUTS, QUANTIZED, dtype_number, find
 
 COMPRESSED_ROWS = frozenset({torch.sparse_csr, torch.sparse_bsr})
@@ -109,7 +109,7 @@ def meta_tensor(payload: Payload, _: Context) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device="meta")
 
 
-def _check_tensors(*tensors: Tensor) -> None:
+def _check_tensors(*tensors: torch.Tensor) -> None:
     if not all(type(tensor) is torch.Tensor and tensor.layout is torch.strided for tensor in tensors):
         raise SerdeError("cannot rebuild a tensor: one of its parts is no dense tensor; send it again")
 
