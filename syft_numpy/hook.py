@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,9 +12,11 @@ from syft_core.hook.dispatch import dispatch, frameworks
 from syft_core.hook.hook import FrameworkHook, Patches
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_core.workers.virtual import VirtualWorker
 from syft_numpy import hook_args, serde  # noqa: F401  # hook_args registers numpy's types
 from syft_numpy.attributes import NumpyAttributes
+from syft_numpy.values import Array
 from syft_numpy.wrapper import Wrapper, array_ufunc
 
 
@@ -41,8 +44,8 @@ class NumpyHook(FrameworkHook):
 
     def __init__(
         self,
-        numpy: Any,
-        local_worker: Any = None,
+        numpy: ModuleType,
+        local_worker: object = None,
         is_client: bool = True,
         verbose: bool = True,
     ) -> None:
@@ -71,7 +74,7 @@ class NumpyHook(FrameworkHook):
         return tuple(shape_dims)
 
     @classmethod
-    def create_wrapper(cls, wrapper_type: Any = None) -> Any:
+    def create_wrapper(cls, wrapper_type: object = None) -> Tensor:
         """Return an empty array of the given dtype; None and ``numpy.ndarray`` mean the default one."""
         if wrapper_type is None or wrapper_type is np.ndarray:
             return np.empty(0)
@@ -83,17 +86,17 @@ class NumpyHook(FrameworkHook):
             ) from error
 
     @classmethod
-    def create_tensor(cls, data: Any) -> Any:
+    def create_tensor(cls, data: object) -> Array:
         """Return a plain array with the numbers of a nested list."""
         return np.array(data)
 
     @classmethod
-    def create_zeros(cls, *shape: int, dtype: Any = None, **kwargs: Any) -> Any:
+    def create_zeros(cls, *shape: int, dtype: Any = None, **kwargs: Any) -> Array:
         """Return an array of zeros."""
         return np.zeros(shape, dtype=dtype, **kwargs)
 
 
-def _create(function: Any, *args: Any, owner: Any = None, id: Any = None, **kwargs: Any) -> Wrapper:
+def _create(function: Function, *args: Any, owner: Any = None, id: Any = None, **kwargs: Any) -> Wrapper:
     """Make an array and put a wrapper on it, with an owner and an id if they are given."""
     wrapper = Wrapper(function(*args, **kwargs))
     if id is not None:
@@ -115,11 +118,11 @@ def _attributes() -> NumpyAttributes:
     return attributes
 
 
-def _layer_array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+def _layer_array_ufunc(self: object, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Nested:
     """Answer ufuncs for layers that are used without a wrapper."""
     return array_ufunc(ufunc, method, inputs, kwargs)
 
 
-def _layer_array_function(self: Any, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _layer_array_function(self: object, func: Function, types: object, args: Args, kwargs: Kwargs) -> Nested:
     """Answer functions for layers that are used without a wrapper."""
     return dispatch(Wrapper.ops.of(func), args, kwargs)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from syft_core.hook.folds import get_child, one
@@ -15,10 +13,11 @@ from syft_core.hook.hook_args import (
     register_forward_func,
     register_type_rule,
 )
+from syft_core.values import Tensor
 from syft_numpy.wrapper import Wrapper
 
 
-def wrap_plain(child: Any, **_attributes: Any) -> Wrapper:
+def wrap_plain(child: Tensor, **_attributes: object) -> Wrapper:
     """Put a wrapper on ``child``."""
     return Wrapper(child)
 

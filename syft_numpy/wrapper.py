@@ -6,10 +6,13 @@ import copy
 from functools import partial
 from typing import Any, ClassVar, NoReturn
 
+import numpy as np
+
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
 from syft_core.hook.dispatch import HEAD, dispatch
 from syft_core.tensors.identity import show_head
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_numpy.native import NumpyTensor
 
 
@@ -27,7 +30,7 @@ class Wrapper(NumpyTensor):
     framework: FrameworkAttributes
     """What that hook knows of numpy."""
 
-    def __init__(self, child: Any) -> None:
+    def __init__(self, child: Tensor) -> None:
         self.child = child
 
     @classmethod
@@ -38,15 +41,15 @@ class Wrapper(NumpyTensor):
             if op.spelling == "getter":
                 setattr(cls, name, property(partial(_get, op), partial(_refuse_to_set, name)))
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Nested:
         """Send a ufunc, or one of its methods, down the chain."""
         return array_ufunc(ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __array_function__(self, func: Function, types: object, args: Args, kwargs: Kwargs) -> Nested:
         """Send a function down the chain."""
         return dispatch(self.ops.of(func), args, kwargs)
 
-    def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+    def __array__(self, *_args: object, **_kwargs: object) -> NoReturn:
         raise WrapperLeakError.at(
             "numpy.asarray",
             "call the function on the wrapper itself, or take the data out of the chain first",
@@ -60,13 +63,13 @@ class Wrapper(NumpyTensor):
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
 
-    def __copy__(self) -> Any:
+    def __copy__(self) -> Tensor:
         return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Wrapper:
         return Wrapper(copy.deepcopy(self.child, memo))
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")
 
 
@@ -74,13 +77,13 @@ def _get(op: Op, wrapper: Wrapper) -> Any:
     return dispatch(op, (wrapper,), {})
 
 
-def _refuse_to_set(name: str, _wrapper: Wrapper, _value: Any) -> NoReturn:
+def _refuse_to_set(name: str, _wrapper: Wrapper, _value: object) -> NoReturn:
     raise AttributeError(
         f"cannot set {name!r} of a wrapper: it belongs to the data; make a new array, e.g. `x.reshape(n)`"
     )
 
 
-def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def array_ufunc(ufunc: np.ufunc, method: str, inputs: Args, kwargs: Kwargs) -> Nested:
     """Find the operation that numpy's ufunc protocol names, and send it down the chain."""
     func = ufunc if method == "__call__" else getattr(ufunc, method)
     return dispatch(Wrapper.ops.of(func), inputs, kwargs)

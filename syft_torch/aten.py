@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import torch
 
@@ -17,7 +15,7 @@ REVEALS = words("_local_scalar_dense item equal is_nonzero")
 class AtenOp(Op):
     """One overload of a kernel, such as ``aten.mul.Tensor``; its ``operation`` is ``mul``, as for ``torch.mul``."""
 
-    func: Any
+    func: torch._ops.OpOverload
 
     @cached_property
     def attr(self) -> str:
@@ -36,7 +34,7 @@ class AtenTable(OpTable):
     It allows nothing by itself: a numeric layer refuses every operation for which it has no rule.
     """
 
-    def of(self, func: Callable[..., Any]) -> AtenOp:
+    def of(self, func: torch._ops.OpOverload) -> AtenOp:
         """Return the entry for an overload."""
         op = self.by_func.get(func)
         if op is None:
@@ -54,7 +52,7 @@ class AtenTable(OpTable):
         return self.of(getattr(packet, overload))
 
 
-def _describe(func: Any) -> AtenOp:
+def _describe(func: torch._ops.OpOverload) -> AtenOp:
     attr = _attr(func)
     arguments = func._schema.arguments
     written = [argument.name for argument in arguments if argument.alias_info and argument.alias_info.is_write]
@@ -81,7 +79,7 @@ def _describe(func: Any) -> AtenOp:
     )
 
 
-def _attr(func: Any) -> str:
+def _attr(func: torch._ops.OpOverload) -> str:
     return str(func._schema.name).rpartition("::")[2]
 
 

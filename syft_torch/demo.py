@@ -11,13 +11,17 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as loss_of
 
 from syft_core.demo.scene import open_hospital, show_departures, show_hospitals, show_refusals
+from syft_core.demo.stage import Stage
+from syft_core.hook.hook import FrameworkHook
+from syft_core.values import Function
 from syft_core.workers.trace import trace
+from syft_core.workers.virtual import VirtualWorker
 
 ROUNDS, PATIENTS = 12, 400
 BATCHES = [slice(start, start + 50) for start in range(0, PATIENTS, 50)]
 
 
-def tell(stage: Any, hook: Any) -> None:
+def tell(stage: Stage, hook: FrameworkHook) -> None:
     """Train on the patients of two hospitals, compare with training in one place, and show what left."""
     chance = torch.Generator().manual_seed(1)
     young, old = _people(PATIENTS, -1, chance), _people(PATIENTS, 1, chance)
@@ -58,7 +62,7 @@ def learn_everywhere(model: Any, optimizer: Any, data: Any) -> None:
         model.get(reason="training")  # and comes back; the patients stay
 
 
-def _show_training(stage: Any, hospitals: Sequence[Any], test: list[torch.Tensor]) -> nn.Module:
+def _show_training(stage: Stage, hospitals: Sequence[VirtualWorker], test: list[torch.Tensor]) -> nn.Module:
     stage.title("3. Train where the data is")
     stage.say("The model is torch's own, and so are the optimizer and the loop in which it learns:")
     stage.source(_source(learn))
@@ -82,7 +86,9 @@ def _show_training(stage: Any, hospitals: Sequence[Any], test: list[torch.Tensor
     return model
 
 
-def _show_comparison(stage: Any, model: nn.Module, people: Sequence[Any], test: list[torch.Tensor]) -> None:
+def _show_comparison(
+    stage: Stage, model: nn.Module, people: Sequence[tuple[torch.Tensor, torch.Tensor]], test: list[torch.Tensor]
+) -> None:
     stage.title("4. Compared with all data in one place")
     stage.say("Only a demo can do this: train the same model on data that lies here, from one hospital and from both.")
     places = {"north alone": people[:1], "south alone": people[1:], "both, all data in one place": people}
@@ -99,7 +105,7 @@ def _show_comparison(stage: Any, model: nn.Module, people: Sequence[Any], test: 
     stage.say(f"The same weights as with all data in one place, bit for bit: {'yes' if same else 'no'}.")
 
 
-def _source(function: Any) -> str:
+def _source(function: Function) -> str:
     """Return the code of a function as it runs, without its docstring."""
     return inspect.getsource(function).replace(f'    """{function.__doc__}"""\n', "")
 
@@ -125,8 +131,10 @@ def _people(number: int, generation: int, chance: torch.Generator) -> tuple[torc
     return people, ill.float().unsqueeze(1)
 
 
-def _hospital(hook: Any, name: str, people: Any, ill: Any, chance: torch.Generator) -> Any:
-    codes: Any = torch.randint(10_000, (len(people),), generator=chance)
+def _hospital(
+    hook: FrameworkHook, name: str, people: torch.Tensor, ill: torch.Tensor, chance: torch.Generator
+) -> VirtualWorker:
+    codes: torch.Tensor = torch.randint(10_000, (len(people),), generator=chance)
     data = [
         people.clone().tag("#patients").describe("age, pressure, sugar, weight"),
         ill.clone().tag("#ill").describe("1 for the ill"),

@@ -7,7 +7,7 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import torch as _torch
@@ -21,6 +21,7 @@ from syft_core.pointers.travel import Travelling
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.identity import Identified
+from syft_core.values import Args, Function, Kwargs, Nested
 from syft_core.workers.virtual import VirtualWorker
 from syft_torch import hook_args, serde  # noqa: F401  # hook_args registers torch's types
 from syft_torch.attributes import TorchAttributes
@@ -55,8 +56,8 @@ class TorchHook(FrameworkHook):
 
     def __init__(
         self,
-        torch: Any,
-        local_worker: Any = None,
+        torch: ModuleType,
+        local_worker: object = None,
         is_client: bool = True,
         verbose: bool = True,
         queue_size: int = 0,
@@ -83,12 +84,12 @@ class TorchHook(FrameworkHook):
         self._hook_optim()
 
     @classmethod
-    def create_shape(cls, shape_dims: Any) -> Any:
+    def create_shape(cls, shape_dims: object) -> _torch.Size:
         """Return ``shape_dims`` as a ``torch.Size``."""
         return _torch.Size(shape_dims)
 
     @classmethod
-    def create_wrapper(cls, wrapper_type: Any = None) -> Any:
+    def create_wrapper(cls, wrapper_type: object = None) -> _torch.Tensor:
         """Return an empty tensor of the given dtype; None and ``torch.Tensor`` mean the default one."""
         if wrapper_type is None or wrapper_type is _torch.Tensor:
             return _torch.empty(0)
@@ -97,12 +98,12 @@ class TorchHook(FrameworkHook):
         raise ValueError(f"cannot create a wrapper of type {wrapper_type!r}: give a torch.dtype, torch.Tensor or None")
 
     @classmethod
-    def create_tensor(cls, data: Any) -> Any:
+    def create_tensor(cls, data: object) -> _torch.Tensor:
         """Return a plain tensor with the numbers of a nested list."""
         return _torch.tensor(data)
 
     @classmethod
-    def create_zeros(cls, *shape: int, dtype: Any = None, **kwargs: Any) -> Any:
+    def create_zeros(cls, *shape: int, dtype: object = None, **kwargs: Any) -> _torch.Tensor:
         """Return a tensor of zeros."""
         return _torch.zeros(*shape, dtype=dtype, **kwargs)
 
@@ -172,7 +173,9 @@ class TorchHook(FrameworkHook):
         native, local_worker = _torch.tensor, self.local_worker
 
         @functools.wraps(native)
-        def tensor(*args: Any, owner: Any = None, id: Any = None, register: bool = True, **kwargs: Any) -> Any:
+        def tensor(
+            *args: Any, owner: Any = None, id: Any = None, register: bool = True, **kwargs: Any
+        ) -> _torch.Tensor:
             made = native(*args, **kwargs)
             if id is not None:
                 made.id = id
@@ -214,11 +217,11 @@ class TorchHook(FrameworkHook):
     def _hook_worker_methods(self) -> None:
         """Do nothing: ``worker.remote.torch`` finds the functions of ``TorchAttributes.worker_methods`` by itself."""
 
-    def _get_hooked_base_worker_method(self, attr: str) -> Callable[..., Any]:
+    def _get_hooked_base_worker_method(self, attr: str) -> Function:
         """Return a function that makes a tensor on the worker given first: ``f(bob, 2, 3)``."""
         return lambda worker, *args, **kwargs: getattr(worker.remote.torch, attr)(*args, **kwargs)
 
-    def _get_hooked_func(self, public_module_name: str, func_api_name: str, attr: Any = None) -> Callable[..., Any]:
+    def _get_hooked_func(self, public_module_name: str, func_api_name: str, attr: object = None) -> Function:
         """Return the function under its public name."""
         return self.get_hooked_func(f"{public_module_name}.{func_api_name}")
 
@@ -246,7 +249,9 @@ def _attributes() -> TorchAttributes:
     return attributes
 
 
-def _torch_function(cls: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+def _torch_function(
+    cls: object, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
+) -> Nested:
     """Answer torch's functions for layers that are used without a wrapper."""
     return dispatch(Wrapper.ops.of(func), args, dict(kwargs) if kwargs else {})
 
@@ -258,7 +263,7 @@ def _forget_what_dynamo_knows() -> None:
         rules.get_torch_obj_rule_map.cache_clear()
 
 
-def _is_public_function(name: str, function: Any) -> bool:
+def _is_public_function(name: str, function: object) -> bool:
     return (
         isinstance(function, types.FunctionType | types.BuiltinFunctionType)
         and not name.startswith(("_", "native_"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from syft_core.hook.folds import zero
@@ -25,6 +23,7 @@ from syft_core.hook.hook_args import (
     unwrap_args_from_method,
 )
 from syft_core.hook.hook_args import register_tensor as _register_tensor
+from syft_core.values import Tensor
 from syft_torch.numeric import NumericWrapper, wrap_numeric
 from syft_torch.wrapper import Wrapper
 
@@ -37,18 +36,18 @@ build_response_hook = build_wrap_response_with_rules
 
 
 def register_tensor(  # type: ignore[no-redef]  # the order of 0.1 is the point
-    tensor: Any, response_ids: list[int] | None = None, owner: Any = None
-) -> Any:
+    tensor: Tensor, response_ids: list[int] | None = None, owner: object = None
+) -> torch.Tensor:
     """Store ``tensor`` on ``owner``: the engine's ``register_tensor`` with the argument order of 0.1."""
     return _register_tensor(tensor, owner if owner is not None else tensor.owner, response_ids)
 
 
-def wrap_plain(child: Any, **_attributes: Any) -> Wrapper:
+def wrap_plain(child: Tensor, **_attributes: object) -> Wrapper:
     """Put a wrapper on ``child``; its dtype is always the child's own."""
     return Wrapper(child)
 
 
-def wrap_as_parameter(child: Any, **_attributes: Any) -> Any:
+def wrap_as_parameter(child: Tensor, **_attributes: object) -> torch.Tensor:
     """Put a wrapper on ``child`` that counts as a Parameter."""
     return torch.nn.Parameter(Wrapper(child), requires_grad=child.requires_grad)
 

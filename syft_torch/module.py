@@ -28,10 +28,11 @@ from torch.nn.utils.rnn import PackedSequence
 
 from syft_core.exceptions import InvalidTensorForRemoteGetError, WorkerError
 from syft_core.hook.hook import current_worker
+from syft_core.values import Args, Function, Kwargs, Nested
 from syft_torch.parameter import fetched, location_of, moved, relocate, send_in_place
 
 
-def send(module: Any, *workers: Any, force_send: bool = False, preinitialize_grad: bool = False) -> Any:
+def send(module: nn.Module, *workers: object, force_send: bool = False, preinitialize_grad: bool = False) -> nn.Module:
     """Send parameters and buffers to a worker, in place, and return the module itself.
 
     With ``preinitialize_grad`` parameters that need a gradient and have none get one of zeros first.
@@ -57,14 +58,14 @@ def send(module: Any, *workers: Any, force_send: bool = False, preinitialize_gra
     return module
 
 
-def get(module: Any, user: str | None = None, reason: str = "") -> Any:
+def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Module:
     """Fetch parameters and buffers from their worker, in place, and return the module itself."""
     layers = _layers(module)
     _travel(layers, partial(relocate, _elsewhere(module, layers, "get"), fetched(user, reason)))
     return module
 
 
-def move(module: Any, destination: Any) -> Any:
+def move(module: nn.Module, destination: Any) -> nn.Module:
     """Let parameters and buffers go from their worker to another, in place, and return the module itself."""
     layers = _layers(module)
     away = _elsewhere(module, layers, "move")
@@ -77,7 +78,7 @@ def move(module: Any, destination: Any) -> Any:
     return module
 
 
-def end_get(module: Any) -> Any:
+def end_get(module: nn.Module) -> nn.Module:
     """Let the module's worker fetch what it holds pointers to, after ``remote_send``; return the module itself."""
     for tensor in _elsewhere(module, _layers(module), "end_get"):
         with suppress(InvalidTensorForRemoteGetError):  # The worker has the data already.
@@ -85,22 +86,22 @@ def end_get(module: Any) -> Any:
     return module
 
 
-def location(module: Any) -> Any:
+def location(module: nn.Module) -> Any:
     """Return the worker that holds the module's data, or None when it is here."""
     return location_of(next(itertools.chain(module.parameters(), module.buffers()), None))
 
 
-def owner(module: Any) -> Any:
+def owner(module: nn.Module) -> Any:
     """Return the worker that the module belongs to."""
     return _owner_of([*itertools.islice(itertools.chain(module.parameters(), module.buffers()), 1)])
 
 
-def module_is_missing_grad(module: Any) -> bool:
+def module_is_missing_grad(module: nn.Module) -> bool:
     """Say whether a parameter that needs a gradient has none."""
     return any(parameter.requires_grad and parameter.grad is None for parameter in module.parameters())
 
 
-def create_grad_objects(module: Any) -> None:
+def create_grad_objects(module: nn.Module) -> None:
     """Give every parameter that needs a gradient and has none one of zeros, where the parameter is.
 
     Nobody computed it: an optimizer with weight decay will change parameters that no loss depends on.
@@ -117,7 +118,7 @@ class AddedName:
     for ``nn.Module`` itself, which refuses to register a parameter under a name that a module seems to have already.
     """
 
-    def __init__(self, function: Callable[..., Any], is_attribute: bool = False) -> None:
+    def __init__(self, function: Function, is_attribute: bool = False) -> None:
         self.function = function
         self.is_attribute = is_attribute
         self.__doc__ = function.__doc__
@@ -125,7 +126,7 @@ class AddedName:
     def __set_name__(self, _owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, module: Any, _owner: type | None = None) -> Any:
+    def __get__(self, module: nn.Module, _owner: type | None = None) -> Any:
         if module is None:
             return self.function
         for own in ("_modules", "_parameters", "_buffers"):
@@ -155,7 +156,7 @@ for _word, _added in ADDED_TO_MODULES.items():
 # --- the journey of a module
 
 
-def _layers(module: Any) -> list[Any]:
+def _layers(module: nn.Module) -> list[nn.Module]:
     """Return the module and everything in it; refuse TorchScript, which hands out its tensors by copied reference."""
     layers = list(module.modules())
     if any(isinstance(layer, torch.jit.ScriptModule) for layer in layers):
@@ -166,21 +167,21 @@ def _layers(module: Any) -> list[Any]:
     return layers
 
 
-def _tensors(layers: list[Any]) -> list[Any]:
+def _tensors(layers: list[nn.Module]) -> list[torch.Tensor]:
     """Return parameters and buffers, each once, however many names it has."""
     own = (tensor for layer in layers for tensor in _own_tensors(layer))
     return list({id(tensor): tensor for tensor in own}.values())
 
 
-def _own_tensors(layer: Any) -> list[Any]:
+def _own_tensors(layer: nn.Module) -> list[torch.Tensor]:
     return [tensor for tensor in (*layer._parameters.values(), *layer._buffers.values()) if tensor is not None]
 
 
-def _owner_of(tensors: list[Any]) -> Any:
+def _owner_of(tensors: list[torch.Tensor]) -> Any:
     return tensors[0].owner if tensors else current_worker()
 
 
-def _elsewhere(module: Any, layers: list[Any], verb: str) -> list[Any]:
+def _elsewhere(module: nn.Module, layers: list[nn.Module], verb: str) -> list[nn.Module]:
     """Return the tensors that are on a worker; refuse a module that is here altogether."""
     tensors = _tensors(layers)
     away = [tensor for tensor in tensors if location_of(tensor) is not None]
@@ -189,7 +190,7 @@ def _elsewhere(module: Any, layers: list[Any], verb: str) -> list[Any]:
     return away
 
 
-def _travel(layers: list[Any], set_out: Callable[[], None]) -> None:
+def _travel(layers: list[nn.Module], set_out: Callable[[], None]) -> None:
     with _without_weak_references(layers):
         set_out()
     for layer in layers:
@@ -197,7 +198,7 @@ def _travel(layers: list[Any], set_out: Callable[[], None]) -> None:
 
 
 @contextmanager
-def _without_weak_references(layers: list[Any]) -> Iterator[None]:
+def _without_weak_references(layers: list[nn.Module]) -> Iterator[None]:
     """Let recurrent layers forget, for a moment, their weak references to weights, which swapping does not allow."""
     recurrent = [layer for layer in layers if isinstance(layer, nn.RNNBase)]
     for layer in recurrent:
@@ -209,14 +210,14 @@ def _without_weak_references(layers: list[Any]) -> Iterator[None]:
             layer._flat_weight_refs = [None if w is None else weakref.ref(w) for w in layer._flat_weights]
 
 
-def _name(module: Any) -> str:
+def _name(module: nn.Module) -> str:
     return type(module).__name__
 
 
 # --- helpers while a module is elsewhere; see Note [Helpers on a remote module]
 
 
-def _set_helpers(layer: Any) -> None:
+def _set_helpers(layer: nn.Module) -> None:
     """Put helpers on a layer that is elsewhere, and take them off one that is here."""
     _remove_helpers(layer)
     if any(location_of(tensor) is not None for tensor in _own_tensors(layer)):
@@ -225,7 +226,7 @@ def _set_helpers(layer: Any) -> None:
             layer.register_forward_pre_hook(_start_from_zeros, with_kwargs=True)
 
 
-def _remove_helpers(layer: Any) -> None:
+def _remove_helpers(layer: nn.Module) -> None:
     if loaders := layer._load_state_dict_pre_hooks:
         for key in [key for key, loader in loaders.items() if getattr(loader, "hook", None) is _send_what_is_loaded]:
             del loaders[key]
@@ -235,7 +236,7 @@ def _remove_helpers(layer: Any) -> None:
             layer._forward_pre_hooks_with_kwargs.pop(key, None)
 
 
-def _send_what_is_loaded(layer: Any, state_dict: dict[str, Any], prefix: str, *_rest: Any) -> None:
+def _send_what_is_loaded(layer: nn.Module, state_dict: dict[str, object], prefix: str, *_rest: object) -> None:
     """Send the local values of a state dict to the parameters and buffers that they are loaded into."""
     for name, tensor in itertools.chain(layer._parameters.items(), layer._buffers.items()):
         value = state_dict.get(prefix + name)
@@ -244,7 +245,7 @@ def _send_what_is_loaded(layer: Any, state_dict: dict[str, Any], prefix: str, *_
             state_dict[prefix + name] = value.detach().send(where)
 
 
-def _start_from_zeros(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _start_from_zeros(layer: nn.Module, args: Args, kwargs: Kwargs) -> Nested:
     """Give a recurrent layer its initial zeros beside its input."""
     given = args[1] if len(args) > 1 else kwargs.get("hx")
     data = args[0] if args else kwargs["input"]
@@ -255,15 +256,15 @@ def _start_from_zeros(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     return args[:1], {**kwargs, "hx": zeros}
 
 
-def _cell_zeros(cell: Any, data: Any) -> Any:
+def _cell_zeros(cell: nn.Module, data: torch.Tensor) -> Nested:
     zeros = data.new_zeros(*data.shape[:-1], cell.hidden_size)
     return (zeros, zeros) if isinstance(cell, nn.LSTMCell) else zeros
 
 
-def _layer_zeros(layer: Any, data: Any) -> Any:
+def _layer_zeros(layer: nn.Module, data: torch.Tensor | PackedSequence) -> Nested:
     if isinstance(data, PackedSequence):
         data, sizes, *_order = data
-        batch: tuple[Any, ...] = (sizes[0],)
+        batch: tuple[int, ...] = (sizes[0],)
     else:
         shape = data.shape
         batch = () if len(shape) == 2 else (shape[0 if layer.batch_first else 1],)

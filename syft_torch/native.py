@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from syft_core.pointers.travel import Travelling
 from syft_core.tensors.identity import Identified
+from syft_core.values import Kwargs
 
 
 class TorchTensor(Travelling, Identified):
@@ -15,23 +18,24 @@ class TorchTensor(Travelling, Identified):
     """
 
     @property
-    def native_shape(self) -> Any:
+    def native_shape(self) -> torch.Size:
         """The shape, as torch has it."""
         return self.shape  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
-    def copy(self) -> Any:
+    def copy(self) -> torch.Tensor:
         """Return a tensor with the same data and an id of its own."""
         return self.clone()  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
-    def get_class_attributes(self) -> dict[str, Any]:
+    def get_class_attributes(self) -> Kwargs:
         """Return what a wrapper of the same kind would need."""
         return {"type": self.dtype}  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
-    def torch_type(self) -> Any:
+    def torch_type(self) -> str:
         """Return the name of the tensor type, e.g. "torch.FloatTensor", of what the chain stands for."""
-        return self.type()  # type: ignore[attr-defined]  # mixed into torch.Tensor
+        name: str = self.type()  # type: ignore[attr-defined]  # mixed into torch.Tensor
+        return name
 
-    def set_grad(self, grad: Any) -> Any:
+    def set_grad(self, grad: torch.Tensor | None) -> torch.Tensor:
         """Set the gradient, where the data is, and return this very tensor."""
         self.grad = grad
         return self

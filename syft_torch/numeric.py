@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NoReturn
+from collections.abc import Mapping
+from typing import ClassVar, NoReturn
 
 import torch
 
@@ -14,6 +14,7 @@ from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS,
 from syft_core.hook.dispatch import HEAD, dispatch
 from syft_core.tensors.identity import show_head
 from syft_core.tensors.numeric import NumericTensor
+from syft_core.values import Args, Function, Nested, Tensor
 from syft_torch.aten import ATEN
 from syft_torch.native import TorchTensor
 
@@ -39,13 +40,13 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
     rank: ClassVar[int] = HEAD
     numeric: ClassVar[bool] = True
     is_wrapper = True
-    child: Any
+    child: Tensor
     _syft_device: torch.device
     """The device of the encoding."""
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
-    def __new__(cls: type[NumericWrapper], child: Any) -> NumericWrapper:
+    def __new__(cls: type[NumericWrapper], child: Tensor) -> NumericWrapper:
         """Make a tensor with the form of the outermost numeric layer."""
         layer = child
         while not isinstance(layer, NumericTensor):
@@ -60,8 +61,8 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
 
     @classmethod
     def __torch_dispatch__(
-        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+        cls, func: torch._ops.OpOverload, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
+    ) -> Nested:
         """Send a kernel down the chain."""
         if func is _DEVICE:
             return args[0]._syft_device
@@ -71,12 +72,12 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
         return dispatch(op, args, dict(kwargs) if kwargs else {})
 
     @property
-    def data(self) -> Any:
+    def data(self) -> torch.Tensor:
         """The same encoding outside of autograd."""
         return self.detach()
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: object) -> None:
         if type(value) is not NumericWrapper:
             raise OperationNotAllowedError.refused_by(
                 "NumericWrapper",
@@ -86,13 +87,13 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
         _DATA.__set__(self, value)
         self.child, self._syft_device = value.child, value._syft_device
 
-    def _refuse_memory(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+    def _refuse_memory(self, *_args: object, **_kwargs: object) -> NoReturn:
         """Refuse what reads memory or writes a file: the wrapper has no memory."""
         raise WrapperLeakError.at("a function that reads memory (pickle, storage, DLPack)", "decode the tensor first")
 
     __reduce_ex__ = __dlpack__ = __dlpack_device__ = untyped_storage = _refuse_memory
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: object = None) -> str:
         return show_head(self)
 
     __str__ = __repr__
@@ -104,12 +105,12 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
         return NumericWrapper(self.child)
 
 
-def wrap_numeric(child: Any, **_attributes: Any) -> Any:
+def wrap_numeric(child: Tensor, **_attributes: object) -> torch.Tensor:
     """Put a numeric wrapper on ``child``; a rule may also return a plain tensor, which stays as it is."""
     return child if isinstance(child, torch.Tensor) else NumericWrapper(child)
 
 
-def _operator(name: str, method: str) -> Callable[..., Any]:
+def _operator(name: str, method: str) -> Function:
     """Return an operator that lets our errors pass; torch's own turn every TypeError into "unsupported operand"."""
     native = getattr(torch.Tensor, name)
     function = inspect.unwrap(native)
@@ -117,7 +118,7 @@ def _operator(name: str, method: str) -> Callable[..., Any]:
         function = getattr(torch.Tensor, method)
 
     @functools.wraps(native)
-    def operator(self: NumericWrapper, other: Any) -> Any:
+    def operator(self: NumericWrapper, other: object) -> Nested:
         return (function if isinstance(other, torch.Tensor | int | float | complex) else native)(self, other)
 
     return operator

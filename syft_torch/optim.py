@@ -7,31 +7,31 @@ that goes to and fro between steps, as in federated training, does not drag its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 import torch
 
 from syft_core.hook.rules import map_leaves
+from syft_core.values import Function, Nested, Tensor
 from syft_torch.parameter import location_of
 
 NUMBERS = frozenset({"step", "eta", "mu", "mu_product"})
 """State that torch's optimizers read as numbers: it stays here, wherever the parameter is."""
 
 
-def collocate(optimizer: Any) -> None:
+def collocate(optimizer: torch.optim.Optimizer) -> None:
     """Bring the state of each parameter to where the parameter is; leave what is there already."""
     for parameter, state in optimizer.state.items():
         if isinstance(parameter, torch.Tensor):
             state.update({name: _beside(parameter, value) for name, value in state.items() if name not in NUMBERS})
 
 
-def _beside(parameter: Any, value: Any) -> Any:
+def _beside(parameter: torch.nn.Parameter, value: object) -> Nested:
     """Return what an optimizer keeps for a parameter, every tensor of it where the parameter is."""
     where = location_of(parameter)
 
-    def bring(leaf: Any) -> Any:
+    def bring(leaf: Tensor) -> Nested:
         if not isinstance(leaf, torch.Tensor):
             return leaf
         here = location_of(leaf)
@@ -44,7 +44,7 @@ def _beside(parameter: Any, value: Any) -> Any:
     return map_leaves(bring, value)
 
 
-def _has_form_of(value: Any, parameter: Any) -> bool:
+def _has_form_of(value: Tensor, parameter: torch.nn.Parameter) -> bool:
     """Tell state from a number in a tensor, which goes along with a command as it is."""
     return bool(value.dim() > 0 or parameter.dim() == 0)
 
@@ -54,16 +54,18 @@ class OptimizerState:
 
     def __init__(self) -> None:
         self._moves = 0
-        self._followed: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._followed: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
         """After how many moves the state of an optimizer was last brought to its parameters."""
-        self._watched: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+        self._watched: WeakKeyDictionary[torch.optim.Optimizer, list[torch.utils.hooks.RemovableHandle]] = (
+            WeakKeyDictionary()
+        )
         """The hooks on optimizers that have had remote parameters."""
 
     def note_move(self) -> None:
         """Remember that parameters are in another place now."""
         self._moves += 1
 
-    def before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+    def before_step(self, optimizer: torch.optim.Optimizer, _args: Nested, _kwargs: Nested) -> None:
         """Collocate an optimizer whose parameters may have travelled since its last step."""
         if self._moves:
             self._follow(optimizer)
@@ -74,7 +76,7 @@ class OptimizerState:
             for handle in handles:
                 handle.remove()
 
-    def _follow(self, optimizer: Any) -> None:
+    def _follow(self, optimizer: torch.optim.Optimizer) -> None:
         if self._followed.get(optimizer) == self._moves:
             return
         if any(location_of(parameter) is not None for parameter in _parameters(optimizer)):
@@ -82,7 +84,7 @@ class OptimizerState:
         collocate(optimizer)
         self._followed[optimizer] = self._moves
 
-    def _watch(self, optimizer: Any) -> None:
+    def _watch(self, optimizer: torch.optim.Optimizer) -> None:
         """Let a state dict, taken or loaded, count as an occasion too."""
         if optimizer not in self._watched:
             self._watched[optimizer] = [
@@ -90,13 +92,13 @@ class OptimizerState:
                 optimizer.register_load_state_dict_post_hook(self._forget),
             ]
 
-    def _forget(self, optimizer: Any) -> None:
+    def _forget(self, optimizer: torch.optim.Optimizer) -> None:
         self._followed.pop(optimizer, None)
 
 
-def _parameters(optimizer: Any) -> Iterator[Any]:
+def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[torch.nn.Parameter]:
     return (parameter for group in optimizer.param_groups for parameter in group["params"])
 
 
-ADDED_TO_OPTIMIZERS: dict[str, Callable[..., Any]] = {"collocate": collocate}
+ADDED_TO_OPTIMIZERS: dict[str, Function] = {"collocate": collocate}
 """What a hook sets on ``torch.optim.Optimizer``."""

@@ -24,26 +24,26 @@ from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 
 PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
 """The types of tensors that are all that they seem: subclasses may mean more."""
-Journey = Callable[[Sequence[Any]], list[Any]]
+Journey = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 """Takes tensors and returns their likes at another place, leaving the tensors themselves as they are."""
 
 
-def relocate(tensors: Sequence[Any], journey: Journey) -> None:
+def relocate(tensors: Sequence[torch.Tensor], journey: Journey) -> None:
     """Let every tensor object be what ``journey`` makes of it: all of them, or none when one cannot go."""
     _require_all_movable(tensors)
     for tensor, content in zip(tensors, journey(tensors), strict=True):
         exchange(tensor, content)
 
 
-def location_of(tensor: Any) -> Any:
+def location_of(tensor: torch.Tensor) -> Any:
     """Return where the data of ``tensor`` is, or None when it is here."""
     return getattr(getattr(tensor, "child", None), "location", None)
 
 
-def send_in_place(tensors: Sequence[Any], location: Location) -> None:
+def send_in_place(tensors: Sequence[torch.Tensor], location: Location) -> None:
     """Send the data of every tensor object to ``location``: all of them, or none when one cannot go."""
     _require_all_movable(tensors)
-    away: list[Any] = []
+    away: list[torch.Tensor] = []
     try:
         for tensor in tensors:
             _send_in_place(tensor, location)
@@ -57,7 +57,7 @@ def send_in_place(tensors: Sequence[Any], location: Location) -> None:
         pointer._together = together
 
 
-def _send_in_place(tensor: Any, location: Location) -> None:
+def _send_in_place(tensor: torch.Tensor, location: Location) -> None:
     """Give the data away; within one process it need not be copied, because nothing of it stays here."""
     if type(tensor) not in PLAIN_TYPES or tensor._syft_tags or tensor._syft_description:
         exchange(tensor, tensor.send(location))
@@ -83,7 +83,7 @@ def fetched(user: str | None, reason: str) -> Journey:
     Copies are fetched where there are several workers, or layers above the pointers: one of them may refuse.
     """
 
-    def fetch(tensors: Sequence[Any]) -> list[Any]:
+    def fetch(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         if not tensors:
             return []
         pointers = [tensor.child for tensor in tensors]
@@ -93,7 +93,7 @@ def fetched(user: str | None, reason: str) -> Journey:
         for pointer in pointers:
             pointer.require_alive()
         ids = tuple([pointer.id_at_location for pointer in pointers])
-        arrived: list[Any] = location.ask(FetchAll(ids, user, reason))
+        arrived: list[torch.Tensor] = location.ask(FetchAll(ids, user, reason))
         for pointer in pointers:
             pointer.gone = f"it was fetched by {pointer.owner.id!r}"
         return arrived
@@ -106,7 +106,7 @@ def moved(destination: Location) -> Journey:
     return lambda tensors: [_moved(tensor, destination) for tensor in tensors]
 
 
-def _moved(tensor: Any, destination: Location) -> Any:
+def _moved(tensor: torch.Tensor, destination: Location) -> torch.Tensor:
     pointer = _pointer_of(tensor)
     id = new_id()
     message = Forward(pointer.id_at_location, pointer.point_to_attr, destination.id, id, keep=True)
@@ -114,7 +114,7 @@ def _moved(tensor: Any, destination: Location) -> Any:
     return pointer.framework.wrapper(PointerTensor(destination, id, pointer.framework, owner=pointer.owner))
 
 
-def _pointer_of(tensor: Any) -> PointerTensor:
+def _pointer_of(tensor: torch.Tensor) -> PointerTensor:
     pointer = tensor.child
     if not isinstance(pointer, PointerTensor):
         raise WorkerError(
@@ -125,13 +125,13 @@ def _pointer_of(tensor: Any) -> PointerTensor:
     return pointer
 
 
-def _require_all_movable(tensors: Sequence[Any]) -> None:
+def _require_all_movable(tensors: Sequence[torch.Tensor]) -> None:
     with torch._C.DisableTorchFunctionSubclass():
         for tensor in tensors:
             _require_movable(tensor)
 
 
-def _require_movable(tensor: Any) -> None:
+def _require_movable(tensor: torch.Tensor) -> None:
     """Refuse, before anything is changed, what torch would refuse in the middle of a module."""
     if is_lazy(tensor):
         raise WorkerError(
@@ -150,7 +150,7 @@ def _require_movable(tensor: Any) -> None:
         )
 
 
-def exchange(tensor: Any, content: Any) -> None:
+def exchange(tensor: torch.Tensor, content: torch.Tensor) -> None:
     """Give ``tensor`` the data of ``content``, which has that of ``tensor`` then, and nothing else.
 
     The id, tags and further attributes of ``tensor`` stay, and optimizers are told.
@@ -171,7 +171,7 @@ def exchange(tensor: Any, content: Any) -> None:
 _OF_THE_CONTENT = frozenset({"child", "_is_param", "_syft_grad", "_syft_device"})
 
 
-def _swap(tensor: Any, content: Any) -> None:
+def _swap(tensor: torch.Tensor, content: torch.Tensor) -> None:
     """Swap two tensors; the general way of torch is slow, because it also deals with those in a graph."""
     if tensor._use_count() > 1 or content._use_count() > 1 or weakref.getweakrefs(tensor):
         swap_tensors(tensor, content)

@@ -8,13 +8,14 @@ each of them is torch's own.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
 import torch
 
 from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.values import Function, Nested, Tensor
 from syft_torch.parameter import location_of
 from syft_torch.wrapper import Wrapper
 
@@ -48,11 +49,11 @@ class _Key(tuple[Any, Any]):
     __hash__ = object.__hash__
 
 
-def _keeping_workers_apart(group: Callable[..., Any]) -> Callable[..., Any]:
+def _keeping_workers_apart(group: Function) -> Function:
     """Group tensors by their worker, too, and by the device and dtype that they have there."""
 
     @functools.wraps(group)
-    def grouped(tensorlists: Any, with_indices: bool = False) -> Any:
+    def grouped(tensorlists: Any, with_indices: bool = False) -> Nested:
         leaders = tensorlists[0]
         if not any(isinstance(leader, Wrapper) for leader in leaders):
             return group(tensorlists, with_indices)
@@ -69,11 +70,11 @@ def _keeping_workers_apart(group: Callable[..., Any]) -> Callable[..., Any]:
     return grouped
 
 
-def _made_beside_its_values(make: Callable[..., Any]) -> Callable[..., Any]:
+def _made_beside_its_values(make: Function) -> Function:
     """Make a sparse tensor like ``grad`` where its values are; ``torch.sparse_coo_tensor`` does not ask a head."""
 
     @functools.wraps(make)
-    def made(grad: Any, grad_indices: Any, values: Any) -> Any:
+    def made(grad: Tensor, grad_indices: object, values: object) -> Nested:
         if isinstance(values, Wrapper):
             return grad.new(grad_indices, values, grad.size())
         return make(grad, grad_indices, values)
@@ -81,11 +82,11 @@ def _made_beside_its_values(make: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def _using_lists_for_remote_parameters(step: Callable[..., Any]) -> Callable[..., Any]:
+def _using_lists_for_remote_parameters(step: Function) -> Function:
     """Run a step on remote parameters in its list form, one command for all of them, unless the user chose a form."""
 
     @functools.wraps(step)
-    def stepped(params: Any, grads: Any, *args: Any, **options: Any) -> Any:
+    def stepped(params: list[torch.Tensor], grads: list[torch.Tensor], *args: Any, **options: Any) -> Nested:
         if params and _may_use_lists(options) and all(map(_is_exact_in_lists, (*params, *grads))):
             options["foreach"] = True
         return step(params, grads, *args, **options)
@@ -93,7 +94,7 @@ def _using_lists_for_remote_parameters(step: Callable[..., Any]) -> Callable[...
     return stepped
 
 
-def _may_use_lists(options: dict[str, Any]) -> bool:
+def _may_use_lists(options: dict[str, object]) -> bool:
     """Return whether the user chose no form, and the list form does what the single form would do."""
     if options.get("foreach", True) is not None or options.get("fused") is not None:
         return False
@@ -106,7 +107,7 @@ def _may_use_lists(options: dict[str, Any]) -> bool:
     return bool(not options.get("nesterov") or options["weight_decay"] or options["maximize"])
 
 
-def _is_exact_in_lists(tensor: Any) -> bool:
+def _is_exact_in_lists(tensor: Tensor) -> bool:
     """Return whether a tensor is remote, and operations on lists give the bits of operations on single tensors.
 
     Only plain, dense tensors have a known form; a layer on the worker may have rules that lists would go around.

@@ -15,6 +15,7 @@ from syft_core.hook.plans import NO_PLAN
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.forwarding import Operators
 from syft_core.tensors.identity import show_head
+from syft_core.values import Args, Function, Nested, Tensor
 from syft_torch.native import TorchTensor
 
 _make = torch.Tensor._make_wrapper_subclass
@@ -41,10 +42,10 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
     """The op table of the hook that is on; set when torch is hooked."""
     framework: FrameworkAttributes
     """What that hook knows of torch."""
-    child: Any
+    child: Tensor
 
     @staticmethod
-    def __new__(cls: type[Wrapper], child: Any) -> Wrapper:
+    def __new__(cls: type[Wrapper], child: Tensor) -> Wrapper:
         """Make a tensor with the form of what the chain under ``child`` ends in.
 
         What a pointer points to has a form too, but asking for it here would cost a message.
@@ -60,7 +61,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
         return wrapper
 
     @property
-    def grad(self) -> Any:
+    def grad(self) -> torch.Tensor | None:
         """The gradient, a chain like this one; while there is one behind a pointer, it is the same object each time."""
         pointer = self.child
         if type(pointer) is not PointerTensor or pointer.whole is not None:
@@ -73,7 +74,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
         return known
 
     @grad.setter
-    def grad(self, value: Any) -> None:
+    def grad(self, value: object) -> None:
         op = self.ops.by_func[_SET_GRAD]
         pointer = self.child
         if value is None and type(pointer) is PointerTensor:  # Optimizers do this to all parameters before each step.
@@ -95,8 +96,8 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     @classmethod
     def __torch_function__(
-        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+        cls, func: Function, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
+    ) -> Nested:
         """Send a call down the chain."""
         op = cls.ops.by_func.get(func)
         if op is None:
@@ -105,7 +106,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     @classmethod
     def __torch_dispatch__(
-        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+        cls, func: torch._ops.OpOverload, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
     ) -> NoReturn:
         """Refuse: a wrapper must never reach a kernel, because there is nothing to compute with."""
         raise WrapperLeakError.at(
@@ -114,7 +115,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
             "Tensor.set_ do); call the operation on the tensor itself, or take the data out of the chain first",
         )
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: object = None) -> str:
         return show_head(self)
 
     __str__ = __repr__
@@ -125,7 +126,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
     def __copy__(self) -> Wrapper:
         return Wrapper(self.child)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
         """Copy what a pointer points to where it is; other chains are copied here, layer by layer."""
         if not isinstance(self.child, PointerTensor):
             return super().__deepcopy__(memo)
@@ -136,5 +137,5 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     __hash__ = torch.Tensor.__hash__
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from syft_core.demo.chains import show_chains
 from syft_core.demo.line import tell
 from syft_core.demo.stage import PAUSE, RichStage, Stage, make_stage
+from syft_core.hook.hook import FrameworkHook
 from syft_core.plugins.backend import Backend
 
 __all__ = ["PAUSE", "RichStage", "Stage", "farewell", "make_stage", "perform", "storytellers"]
@@ -23,7 +23,7 @@ def storytellers(backends: Sequence[Backend]) -> list[Backend]:
 def perform(stage: Stage, backend: Backend) -> None:
     """Tell the story on one framework, and leave the framework as it was."""
     framework = backend.import_framework()
-    story: Callable[[Stage, Any], None] = tell if backend.demo is None else backend.resolve(backend.demo)
+    story: Callable[[Stage, FrameworkHook], None] = tell if backend.demo is None else backend.resolve(backend.demo)
     stage.title(f"Data you never see, on {backend.name} {framework.__version__}")
     with backend.load()(framework, verbose=False) as hook:
         story(stage, hook)

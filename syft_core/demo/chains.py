@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from typing import Any
 
 from syft_core.demo.stage import Stage
+from syft_core.hook.hook import FrameworkHook
 from syft_core.tensors.logging import LoggingTensor
 from syft_core.tensors.plus_is_minus import PlusIsMinusTensor
 from syft_core.tensors.polynomial import PolynomialTensor
 
 
-def show_chains(stage: Stage, hook: Any, name: str) -> None:
+def show_chains(stage: Stage, hook: FrameworkHook, name: str) -> None:
     """Show how it works: a call goes down a chain of layers, and the answer comes back up."""
     stage.title("6. How it works: a chain")
     show_chain(stage, hook, name)
@@ -21,7 +21,7 @@ def show_chains(stage: Stage, hook: Any, name: str) -> None:
     show_polynomials(stage, hook)
 
 
-def show_chain(stage: Stage, hook: Any, name: str) -> None:
+def show_chain(stage: Stage, hook: FrameworkHook, name: str) -> None:
     """Send calls through a layer that only watches."""
     x = LoggingTensor().on(hook.create_tensor([1.0, -2.0, 3.0]))
     stage.say(
@@ -38,7 +38,7 @@ def show_chain(stage: Stage, hook: Any, name: str) -> None:
             stage.code(source, str(call()))
 
 
-def show_meaning(stage: Stage, hook: Any) -> None:
+def show_meaning(stage: Stage, hook: FrameworkHook) -> None:
     """Compute with a layer that changes what an operation means."""
     plain = hook.create_tensor([1.0, -2.0, 3.0])
     odd = PlusIsMinusTensor().on(hook.create_tensor([1.0, -2.0, 3.0]))
@@ -51,7 +51,7 @@ def show_meaning(stage: Stage, hook: Any) -> None:
     stage.table(("", "plain", "under PlusIsMinusTensor"), rows)
 
 
-def show_polynomials(stage: Stage, hook: Any) -> None:
+def show_polynomials(stage: Stage, hook: FrameworkHook) -> None:
     """Compare a polynomial with the function it stands for."""
     points = [-3.0, -1.5, 0.0, 1.5, 3.0]
     x = PolynomialTensor().on(hook.create_tensor(points))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from syft_core.demo.scene import open_hospital, show_departures, show_hospitals, show_refusals
 from syft_core.demo.stage import Stage
+from syft_core.hook.hook import FrameworkHook
 from syft_core.serde import codecs
 from syft_core.tensors.private import PrivateTensor
+from syft_core.values import Tensor
 from syft_core.workers.trace import trace
+from syft_core.workers.virtual import VirtualWorker
 
 ROUNDS, RATE = 40, 1.2
 PATIENTS = 200
@@ -23,7 +26,7 @@ class Line(NamedTuple):
     start: float
 
 
-def tell(stage: Stage, hook: Any) -> None:
+def tell(stage: Stage, hook: FrameworkHook) -> None:
     """Fit a line on the patients of two hospitals by gradient descent, and show what left them."""
     people = [_patients(seed, low) for seed, low in ((1, 0.0), (2, 0.5))]
     hospitals = [_hospital(hook, name, *data) for name, data in zip(("north", "south"), people, strict=True)]
@@ -49,8 +52,8 @@ def _patients(seed: int, low: float) -> tuple[list[float], list[float]]:
     return ages, [0.9 + 0.7 * age + 0.05 * chance.gauss(0.0, 1.0) for age in ages]
 
 
-def _hospital(hook: Any, name: str, ages: list[float], pressures: list[float]) -> Any:
-    def column(tag: str, words: str, values: list[float], private: bool = False) -> Any:
+def _hospital(hook: FrameworkHook, name: str, ages: list[float], pressures: list[float]) -> VirtualWorker:
+    def column(tag: str, words: str, values: list[float], private: bool = False) -> Tensor:
         value = hook.create_tensor(values)
         held = PrivateTensor().on(value) if private else hook.attributes.wrapper(value)
         return held.tag(tag).describe(words)
@@ -63,7 +66,7 @@ def _hospital(hook: Any, name: str, ages: list[float], pressures: list[float]) -
     return open_hospital(hook, name, data, serialize=type(hook.create_tensor([0.0])) in codecs)
 
 
-def _train(stage: Stage, hospitals: Sequence[Any], people: Sequence[tuple[list[float], list[float]]]) -> None:
+def _train(stage: Stage, hospitals: Sequence[VirtualWorker], people: Sequence[tuple[list[float], list[float]]]) -> None:
     stage.title("3. Train where the data is")
     stage.say(
         "A line, pressure = slope * age + start. In each round both hospitals compute two sums; only those leave."
@@ -95,7 +98,7 @@ def _train(stage: Stage, hospitals: Sequence[Any], people: Sequence[tuple[list[f
     stage.page.put_up("Who computed what where", "All rounds of the training; what repeats is drawn once.", seen.svg())
 
 
-def _sums(model: Line, ages: Any, pressures: Any) -> tuple[float, float]:
+def _sums(model: Line, ages: Tensor, pressures: Tensor) -> tuple[float, float]:
     """Let a hospital say in which direction the line should go: two numbers about all of its patients."""
     error = ages * model.slope + model.start - pressures
     return float((error * ages).sum().get(reason="gradient")), float(error.sum().get(reason="gradient"))

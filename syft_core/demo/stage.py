@@ -104,7 +104,7 @@ class RichStage(Stage):
     def chain(self, links: Sequence[str]) -> None:
         """Draw a chain, the outermost link first."""
         colours = ("yellow", "magenta", "green")
-        boxes: list[Any] = []
+        boxes: list[object] = []
         for number, link in enumerate(links):
             last = number == len(links) - 1
             boxes.append(

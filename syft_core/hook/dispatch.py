@@ -8,7 +8,7 @@ layer back on the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
@@ -24,13 +24,14 @@ from syft_core.hook.plans import NO_PLAN, Plan
 from syft_core.hook.ranks import HEAD, MEANING, TRANSPARENT
 from syft_core.hook.rules import is_flat, leaves, map_leaves, resolve
 from syft_core.registry import Registry
+from syft_core.values import Args, Kwargs, LayerType, Nested, Tensor
 
 __all__ = ["HEAD", "MEANING", "TRANSPARENT", "dispatch", "forget_answers", "forward", "framework_of", "frameworks"]
 
-Answer = Callable[[Op, Plan, tuple[Any, ...], dict[str, Any]], Any]
+Answer = Callable[[Op, Plan, Args, Kwargs], Nested]
 
 
-def dispatch(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def dispatch(op: Op, args: Args, kwargs: Kwargs) -> Nested:
     """Answer a call with the outermost layer in it, or natively when none is left."""
     if kwargs:
         key = (op, tuple(map(type, args)), *kwargs, *map(type, kwargs.values()))
@@ -43,13 +44,11 @@ def dispatch(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return op.run(*args) if answer is None else answer(op, plan, args, kwargs)
 
 
-_roads: dict[tuple[Any, ...], tuple[Answer | None, Plan]] = {}
+_roads: dict[tuple[object, ...], tuple[Answer | None, Plan]] = {}
 """Who answers a call, and the plan for it, by operation and types."""
 
 
-def _find_road(
-    key: tuple[Any, ...], op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Answer | None, Plan]:
+def _find_road(key: tuple[object, ...], op: Op, args: Args, kwargs: Kwargs) -> tuple[Answer | None, Plan]:
     if all(is_flat(type(arg)) for arg in (*args, *kwargs.values())):
         plan = plan_for(op.name, args, kwargs)
         road: tuple[Answer | None, Plan] = (_answer_of(plan.layer, op), plan)
@@ -61,13 +60,13 @@ def _find_road(
     return road
 
 
-def _look_up_nested(op: Op, _plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _look_up_nested(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
     plan = nested_plan_for(op.name, args, kwargs)
     answer = _answer_of(plan.layer, op)
     return op.run(*args, **kwargs) if answer is None else answer(op, plan, args, kwargs)
 
 
-def forward(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def forward(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
     """Answer a call on a layer that has no rule for it: run it on the children, and put the layer on the result.
 
     A result, or a part of one, that *is* an argument is the caller's own object again: operations in place, ``out=``
@@ -89,7 +88,7 @@ def forward(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return _with_aliases(wrapped, result, (args, kwargs), (new_args, new_kwargs))
 
 
-def _forward_below_head(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _forward_below_head(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
     """Do what ``forward`` does for the common call on wrappers, which has neither keywords nor attributes."""
     if kwargs or op.reveals:
         return forward(op, plan, args, kwargs)
@@ -107,20 +106,20 @@ def _forward_below_head(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[
 
 wrapped_directly: set[type] = set()
 """Types of results that a wrapper goes on without a plan, because each call must be quick."""
-_NO_ATTRIBUTES: Mapping[str, Any] = {}
+_NO_ATTRIBUTES: Mapping[str, object] = {}
 
 
-def attributes_of(name: str, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mapping[str, Any]:
+def attributes_of(name: str, plan: Plan, args: Args, kwargs: Kwargs) -> Mapping[str, object]:
     """Return what the results of this call take over; refuse layers of one type that differ in it."""
     if plan.layer.rank == HEAD:
         return _NO_ATTRIBUTES
-    attributes: Mapping[str, Any] = plan.leader(args, kwargs).get_class_attributes()
+    attributes: Mapping[str, object] = plan.leader(args, kwargs).get_class_attributes()
     if attributes:
         _require_same_attributes(name, plan.layer, attributes, (args, kwargs))
     return attributes
 
 
-def rewrap(name: str, result: Any, plan: Plan, attributes: Mapping[str, Any], call_args: Any) -> Any:
+def rewrap(name: str, result: Nested, plan: Plan, attributes: Mapping[str, object], call_args: Nested) -> Nested:
     """Put the layer that came off back on every tensor of ``result``."""
     wrapped = wrap_response(name, result, plan.layer, attributes)
     if plan.layer.records_lineage:
@@ -128,7 +127,7 @@ def rewrap(name: str, result: Any, plan: Plan, attributes: Mapping[str, Any], ca
     return wrapped
 
 
-def _alias_in(result: Any, kwargs: dict[str, Any], new_kwargs: dict[str, Any]) -> Any:
+def _alias_in(result: Nested, kwargs: Kwargs, new_kwargs: Kwargs) -> Nested:
     """Return the caller's own keyword argument when the result is what it stands for."""
     for key, new in new_kwargs.items():
         if result is new:
@@ -138,7 +137,7 @@ def _alias_in(result: Any, kwargs: dict[str, Any], new_kwargs: dict[str, Any]) -
     return None
 
 
-def _with_aliases(wrapped: Any, result: Any, old_args: Any, new_args: Any) -> Any:
+def _with_aliases(wrapped: Nested, result: Nested, old_args: Nested, new_args: Nested) -> Nested:
     """Return ``wrapped`` with the caller's own objects where a part of the result is what they stand for."""
     own = {id(new): old for old, new in zip(leaves(old_args), leaves(new_args), strict=True) if new is not old}
     parts = leaves(result)
@@ -148,21 +147,21 @@ def _with_aliases(wrapped: Any, result: Any, old_args: Any, new_args: Any) -> An
     return map_leaves(lambda leaf: own.get(id(next(following)), leaf), wrapped)
 
 
-def _require_same_attributes(name: str, layer: Any, attributes: Mapping[str, Any], call_args: Any) -> None:
+def _require_same_attributes(name: str, layer: LayerType, attributes: Mapping[str, object], call_args: Nested) -> None:
     for leaf in leaves(call_args):
         if type(leaf) is layer and (other := leaf.get_class_attributes()) != attributes:
             differing = [key for key in {*attributes, *other} if attributes.get(key) != other.get(key)]
             raise MixedLayersError.attributes(name, layer.__name__, differing)
 
 
-def _record_lineage(name: str, wrapped: Any, layer: Any, call_args: Any) -> None:
+def _record_lineage(name: str, wrapped: Nested, layer: LayerType, call_args: Nested) -> None:
     parents = tuple(leaf for leaf in leaves(call_args) if type(leaf) is layer)
     for leaf in leaves(wrapped):
         if type(leaf) is layer:
             leaf.parents, leaf.command = parents, name
 
 
-_answers: dict[tuple[Any, Op], Answer] = {}
+_answers: dict[tuple[LayerType, Op], Answer] = {}
 
 
 def forget_answers() -> None:
@@ -174,7 +173,7 @@ def forget_answers() -> None:
 when_forgetting(_roads.clear)
 
 
-def _answer_of(layer: Any, op: Op) -> Answer | None:
+def _answer_of(layer: LayerType, op: Op) -> Answer | None:
     """Return who answers ``op`` for ``layer``; None when there is no layer, and the framework answers."""
     if layer is None:
         return None
@@ -189,7 +188,7 @@ def _answer_of(layer: Any, op: Op) -> Answer | None:
     return answer
 
 
-def _rule_answer(layer: Any, op: Op) -> Answer | None:
+def _rule_answer(layer: LayerType, op: Op) -> Answer | None:
     """Find the layer's rule for ``op``: by full name, by attribute name, or for the operation in any spelling."""
     rules: Mapping[str, Answer] = layer.rules
     rule = rules.get(op.name) or rules.get(op.attr)
@@ -205,7 +204,7 @@ def _rule_answer(layer: Any, op: Op) -> Answer | None:
     return _reflected(rule) if op.reflected else rule
 
 
-def _refuse_each(op: Op, plan: Plan, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> NoReturn:
+def _refuse_each(op: Op, plan: Plan, _args: Args, _kwargs: Kwargs) -> NoReturn:
     """Refuse an operation on lists that would go around the layer's rule for single tensors."""
     raise OperationNotAllowedError.refused_by(
         plan.layer.__name__,
@@ -218,7 +217,7 @@ def _refuse_each(op: Op, plan: Plan, _args: tuple[Any, ...], _kwargs: dict[str, 
 def _inplace(rule: Answer) -> Answer:
     """Turn a rule for an operation into one for its in-place spelling: the tensor keeps its identity."""
 
-    def answer(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def answer(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         target = args[0]
         if type(target) is not plan.layer:
             raise OperationNotAllowedError.refused_by(
@@ -235,20 +234,20 @@ def _inplace(rule: Answer) -> Answer:
 def _reflected(rule: Answer) -> Answer:
     """Turn a rule for ``x - y`` into one for ``y.__rsub__(x)``."""
 
-    def answer(op: Op, _plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def answer(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         swapped = (args[1], args[0], *args[2:])
         return rule(op, plan_for(op.name, swapped, kwargs), swapped, kwargs)
 
     return answer
 
 
-def _announced(layer: Any, op: Op, answer: Answer) -> Answer:
+def _announced(layer: LayerType, op: Op, answer: Answer) -> Answer:
     """Tell a layer that listens of every call before it is answered."""
     listener = {"function": layer.on_function_call, "method": layer.on_method_call}.get(op.spelling)
     if listener is None:
         return answer
 
-    def announce(op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def announce(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         listener((op.name, None, args, kwargs))
         return answer(op, plan, args, kwargs)
 
@@ -261,7 +260,7 @@ frameworks: Registry[type, FrameworkAttributes] = Registry(
 """Which framework a plain tensor belongs to, by its type."""
 
 
-def framework_of(tensor: Any) -> FrameworkAttributes:
+def framework_of(tensor: Tensor) -> FrameworkAttributes:
     """Return the framework in which the chain under ``tensor`` ends."""
     plain = _frameworks_of_types.get(type(tensor))
     if plain is not None:

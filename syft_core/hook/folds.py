@@ -7,30 +7,30 @@ A fold of n takes n functions and exactly n arguments. Too few arguments raise `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from syft_core.exceptions import PlanMismatchError
+from syft_core.values import Function, Nested, Tensor
 
-Slot = Callable[..., Any]
-Getter = Callable[[Any], Any]
+Slot = Function
+Getter = Callable[[Nested], Nested]
 
 
-def one(_args: Any) -> int:
+def one(_args: Nested) -> int:
     """Answer 1: the rule of a slot that holds a tensor."""
     return 1
 
 
-def zero(_args: Any) -> int:
+def zero(_args: Nested) -> int:
     """Answer 0: the rule of a slot that holds anything else."""
     return 0
 
 
-def get_child(tensor: Any, **_kwargs: Any) -> Any:
+def get_child(tensor: Tensor, **_kwargs: object) -> Tensor:
     """Return what ``tensor`` is a layer on."""
     return tensor.child
 
 
-def typed_identity(a: Any) -> Slot:
+def typed_identity(a: object) -> Slot:
     """Return an identity that refuses anything but the type of ``a``.
 
     >>> typed_identity(1)(2)
@@ -43,7 +43,7 @@ build one for this signature
     """
     expected = type(a)
 
-    def identity(x: Any, **_kwargs: Any) -> Any:
+    def identity(x: object, **_kwargs: object) -> Nested:
         if isinstance(x, expected):
             return x
         raise PlanMismatchError.slot(expected.__name__, type(x).__name__)
@@ -51,42 +51,42 @@ build one for this signature
     return identity
 
 
-def zero_fold(*_a: Any, **_k: Any) -> tuple[()]:
+def zero_fold(*_a: object, **_k: object) -> tuple[()]:
     """Return the empty tuple."""
     return ()
 
 
-def one_fold(return_tuple: bool, **_k: Any) -> Callable[..., Any]:
+def one_fold(return_tuple: bool, **_k: object) -> Function:
     """Return a fold of one slot, whose result is a 1-tuple or the value itself."""
     return _one_fold_to_tuple if return_tuple else _one_fold_to_value
 
 
-def _one_fold_to_tuple(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any]:
+def _one_fold_to_tuple(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[Nested]:
     if len(args) > 1:
         raise PlanMismatchError.arity(1, len(args))
     return (lambdas[0](args[0], **kwargs),)
 
 
-def _one_fold_to_value(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> Any:
+def _one_fold_to_value(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> Nested:
     return _one_fold_to_tuple(lambdas, args, **kwargs)[0]
 
 
-def two_fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
+def two_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
     """Apply two functions to two arguments."""
     if len(args) > 2:
         raise PlanMismatchError.arity(2, len(args))
     return lambdas[0](args[0], **kwargs), lambdas[1](args[1], **kwargs)
 
 
-def three_fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
+def three_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
     """Apply three functions to three arguments."""
     if len(args) > 3:
         raise PlanMismatchError.arity(3, len(args))
     return lambdas[0](args[0], **kwargs), lambdas[1](args[1], **kwargs), lambdas[2](args[2], **kwargs)
 
 
-def _exact_fold(n: int) -> Callable[..., tuple[Any, ...]]:
-    def fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
+def _exact_fold(n: int) -> Callable[..., tuple[object, ...]]:
+    def fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
         if len(args) > n:
             raise PlanMismatchError.arity(n, len(args))
         return tuple([lambdas[i](args[i], **kwargs) for i in range(n)])
@@ -102,14 +102,14 @@ seven_fold = _exact_fold(7)
 eight_fold = _exact_fold(8)
 
 
-def many_fold(lambdas: Sequence[Slot], args: Sequence[Any], **kwargs: Any) -> tuple[Any, ...]:
+def many_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
     """Apply as many functions as there are, to as many arguments."""
     if len(args) > len(lambdas):
         raise PlanMismatchError.arity(len(lambdas), len(args))
     return tuple([f(args[i], **kwargs) for i, f in enumerate(lambdas)])
 
 
-_FOLDS: dict[int, Callable[..., Any]] = {
+_FOLDS: dict[int, Function] = {
     0: zero_fold,
     1: one_fold(return_tuple=True),
     2: two_fold,
@@ -122,7 +122,7 @@ _FOLDS: dict[int, Callable[..., Any]] = {
 }
 
 
-def fold_of(n: int) -> Callable[..., Any]:
+def fold_of(n: int) -> Function:
     """Return the fold that applies ``n`` functions and gives a tuple."""
     return _FOLDS.get(n, many_fold)
 
@@ -130,7 +130,7 @@ def fold_of(n: int) -> Callable[..., Any]:
 def checked(expected: type, f: Slot) -> Slot:
     """Let ``f`` see nothing but instances of exactly ``expected``."""
 
-    def slot(x: Any, **kwargs: Any) -> Any:
+    def slot(x: object, **kwargs: object) -> Nested:
         if type(x) is expected:
             return f(x, **kwargs)
         raise PlanMismatchError.slot(expected.__name__, type(x).__name__)
@@ -143,14 +143,14 @@ def trusted(_expected: type, f: Slot) -> Slot:
     return f
 
 
-def fold_exactly(fold: Callable[..., Any], slots: list[Slot], args: Any, **kwargs: Any) -> Any:
+def fold_exactly(fold: Function, slots: list[Slot], args: Nested, **kwargs: object) -> Nested:
     """Apply ``fold``, and refuse another number of arguments than it has slots."""
     if len(args) != len(slots):
         raise PlanMismatchError.arity(len(slots), len(args))
     return fold(slots, args, **kwargs)
 
 
-def fold_into(container: Callable[[Any], Any], slots: list[Slot], items: Any, **kwargs: Any) -> Any:
+def fold_into(container: Callable[[Nested], Nested], slots: list[Slot], items: object, **kwargs: object) -> Nested:
     """Apply the fold of ``slots`` exactly, and make a ``container`` of what they give."""
     return container(fold_exactly(fold_of(len(slots)), slots, items, **kwargs))
 

@@ -7,7 +7,11 @@ tensors of known forms gives tensors of known forms, and nobody has to be asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+from syft_core.values import Nested
+
+T = TypeVar("T")
 
 LIMIT = 8192
 """How many forms and signatures are remembered before the cache starts anew."""
@@ -30,7 +34,7 @@ class Form:
         return f"Form({list(self.shape)}, {self.dtype}, {self.device})"
 
 
-_forms: dict[Any, Form] = {}
+_forms: dict[object, Form] = {}
 
 
 def form(
@@ -46,16 +50,16 @@ def form(
     return found
 
 
-Inferred = tuple[Any, "Sequence[Form]", bool]
+Inferred = tuple[Nested, "Sequence[Form]", bool]
 """What a call gives, with forms for tensors, the forms that its operands have afterwards, and whether the gradients
 that go back through it are of the common kind."""
 
-predictions: dict[Any, Any] = {}
+predictions: dict[object, Any] = {}
 """What calls will do, by signature; False where that depends on values."""
-_facts: dict[Any, Any] = {}
+_facts: dict[object, Any] = {}
 
 
-def remember_prediction(key: Any, prediction: Any) -> Any:
+def remember_prediction(key: object, prediction: T) -> T:
     """Remember what a call will do, and return it."""
     if len(predictions) >= LIMIT:
         predictions.clear()
@@ -63,7 +67,7 @@ def remember_prediction(key: Any, prediction: Any) -> Any:
     return prediction
 
 
-def fact_of_form(key: Any, read: Callable[[], Any]) -> Any:
+def fact_of_form(key: object, read: Callable[[], object]) -> Any:
     """Return what a form tells, by operation and form; read it off when it is asked for the first time."""
     found = _facts.get(key)
     if found is None:
@@ -78,7 +82,7 @@ _CONSTANT_NAMES = frozenset({"dtype", "Size", "device", "layout", "memory_format
 _known_types: dict[type, bool] = {}
 
 
-def is_constant(part: Any) -> bool:
+def is_constant(part: object) -> bool:
     """Return whether a part of a call or of an answer can only be about the form of tensors, or says yes or no.
 
     Numbers with a fraction, bytes and objects of the process are none; the constants of a framework are:

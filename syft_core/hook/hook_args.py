@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from syft_core.exceptions import PureFrameworkTensorFoundError, RemoteObjectFoundError, ResponseSignatureError
 from syft_core.hook.attributes import INPLACE_OPERATORS
@@ -70,6 +70,7 @@ from syft_core.hook.rules import (
     signature,
     type_rule,
 )
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 
 __all__ = [
     "ambiguous_functions",
@@ -127,19 +128,21 @@ __all__ = [
     "zero_fold",
 ]
 
+T = TypeVar("T")
+
 PLAN_LIMIT = 8192
 """How many plans a cache holds before it starts anew; a program has a few hundred signatures."""
 
 # The caches. Assigning a new dict to any of them at any time is safe: they are only ever looked up here.
-hook_method_args_functions: dict[Any, Plan] = {}
-hook_method_response_functions: dict[Any, Callable[..., Any]] = {}
-get_tensor_type_functions: dict[Any, Getter] = {}
-register_response_functions: dict[Any, Callable[..., Any]] = {}
+hook_method_args_functions: dict[object, Plan] = {}
+hook_method_response_functions: dict[object, Function] = {}
+get_tensor_type_functions: dict[object, Getter] = {}
+register_response_functions: dict[object, Function] = {}
 
 # --- The registries
 
 
-def register_type_rule(new_type_rules: Mapping[type, Callable[[Any], Any]]) -> None:
+def register_type_rule(new_type_rules: Mapping[type, Callable[[Nested], Nested]]) -> None:
     """Say for each type whether a slot that holds it is a tensor (``one``) or not."""
     type_rule.update(new_type_rules)
     _forget()
@@ -151,7 +154,7 @@ def register_forward_func(new_forward_rules: Mapping[type, Slot]) -> None:
     _forget()
 
 
-def register_backward_func(new_backward_rules: Mapping[type, Callable[..., Any]]) -> None:
+def register_backward_func(new_backward_rules: Mapping[type, Function]) -> None:
     """Say for each type how to put it on a result: ``f(result, **class_attributes)``."""
     backward_func.update(new_backward_rules)
     _forget()
@@ -169,10 +172,10 @@ def register_ambiguous_function(*function: str) -> None:
     _forget()
 
 
-def default_backward_func(tensorcls: type) -> Callable[..., Any]:
+def default_backward_func(tensorcls: type) -> Function:
     """Return the function that puts a ``tensorcls`` with the given attributes on a result."""
 
-    def put_on(child: Any, **attributes: Any) -> Any:
+    def put_on(child: Tensor, **attributes: Any) -> Tensor:
         layer = tensorcls(**attributes)
         layer.child = child
         return layer
@@ -187,7 +190,7 @@ def default_register_tensor(*tensorcls: type) -> None:
     register_backward_func({cls: default_backward_func(cls) for cls in tensorcls})
 
 
-def pointer_found(pointer: Any, **_kwargs: Any) -> Any:
+def pointer_found(pointer: Tensor, **_kwargs: object) -> NoReturn:
     """Stand as ``forward_func`` of a pointer, whose object lives elsewhere."""
     raise RemoteObjectFoundError(pointer)
 
@@ -222,9 +225,9 @@ def when_forgetting(action: Callable[[], None]) -> None:
 _NESTED = NO_PLAN._replace()
 
 
-def plan_for(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+def plan_for(name: str, args: Args, kwargs: Kwargs) -> Plan:
     """Return the plan for this call, building it when the signature is new."""
-    key: Any = (name, tuple(map(type, args)))
+    key: tuple[object, ...] = (name, tuple(map(type, args)))
     if kwargs:
         key = (*key, tuple(kwargs), tuple(map(type, kwargs.values())))
     plan = hook_method_args_functions.get(key)
@@ -233,7 +236,7 @@ def plan_for(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
     return plan if plan is not _NESTED else nested_plan_for(name, args, kwargs)
 
 
-def _first_plan(name: str, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+def _first_plan(name: str, key: object, args: Args, kwargs: Kwargs) -> Plan:
     types = [type(a) for a in (*args, *kwargs.values())]
     if not all(is_flat(cls) for cls in types):
         _remember(hook_method_args_functions, key, _NESTED)
@@ -243,7 +246,7 @@ def _first_plan(name: str, key: Any, args: tuple[Any, ...], kwargs: dict[str, An
     return plan
 
 
-def nested_plan_for(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+def nested_plan_for(name: str, args: Args, kwargs: Kwargs) -> Plan:
     """Return the plan for a call that is known to have lists, tuples, dicts or slices among its arguments."""
     if _is_ambiguous(name):
         return build_structural_plan(name, args, kwargs)
@@ -260,15 +263,13 @@ def _is_ambiguous(name: str) -> bool:
     return name in ambiguous_functions or name.rsplit(".", 1)[-1] in ambiguous_methods
 
 
-def _remember(cache: dict[Any, Any], key: Any, value: Any) -> None:
+def _remember(cache: dict[object, T], key: object, value: T) -> None:
     if len(cache) >= PLAN_LIMIT:
         cache.clear()
     cache[key] = value
 
 
-def unwrap_args_from_method(
-    attr: str, method_self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+def unwrap_args_from_method(attr: str, method_self: Tensor, args: Args, kwargs: Kwargs) -> tuple[Nested, Args, Kwargs]:
     """Return ``(new_self, new_args, new_kwargs)`` with the outermost layer taken off."""
     plan = _require_layer(attr, (method_self, *args), kwargs)
     (new_self, *new_args), new_kwargs = plan.unwrap((method_self, *args), kwargs)
@@ -276,8 +277,8 @@ def unwrap_args_from_method(
 
 
 def unwrap_args_from_function(
-    attr: str, args: tuple[Any, ...], kwargs: dict[str, Any], return_args_type: bool = False
-) -> tuple[Any, ...]:
+    attr: str, args: Args, kwargs: Kwargs, return_args_type: bool = False
+) -> tuple[Nested, ...]:
     """Return ``(new_args, new_kwargs, new_type)``, and the type before, with the outermost layer taken off."""
     args = tuple(args)
     plan = _require_layer(attr, args, kwargs)
@@ -286,14 +287,14 @@ def unwrap_args_from_function(
     return (new_args, new_kwargs, new_type, plan.layer) if return_args_type else (new_args, new_kwargs, new_type)
 
 
-def _require_layer(attr: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+def _require_layer(attr: str, args: Args, kwargs: Kwargs) -> Plan:
     plan = plan_for(attr, args, kwargs)
     if plan.layer is None:
         raise PureFrameworkTensorFoundError.in_call(attr)
     return plan
 
 
-def _type_getter(attr: str, args: Any) -> Getter:
+def _type_getter(attr: str, args: Nested) -> Getter:
     key = (attr, signature(args))
     getter = get_tensor_type_functions.get(key)
     if getter is None:
@@ -307,23 +308,23 @@ def _type_getter(attr: str, args: Any) -> Getter:
 
 def hook_response(
     attr: str,
-    response: Any,
+    response: Nested,
     wrap_type: type,
-    wrap_args: Mapping[str, Any] | None = None,
-    new_self: Any = None,
-) -> Any:
+    wrap_args: Mapping[str, object] | None = None,
+    new_self: Tensor = None,
+) -> Nested:
     """Put ``wrap_type(**wrap_args)`` on every tensor of ``response``; an in-place operator returns ``new_self``."""
     if new_self is not None and attr in INPLACE_OPERATORS:
         return new_self
     return wrap_response(attr, response, wrap_type, wrap_args or {})
 
 
-def wrap_response(name: str, response: Any, wrap_type: type, attributes: Mapping[str, Any]) -> Any:
+def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapping[str, object]) -> Nested:
     """Put ``wrap_type(**attributes)`` on every tensor of ``response``."""
     cls = type(response)
     plan = hook_method_response_functions.get((name, wrap_type, cls))
     if plan is None:
-        key: Any = (name, wrap_type, cls)
+        key: tuple[object, ...] = (name, wrap_type, cls)
         if not is_flat(cls):
             key = (name, wrap_type, signature(response))
             plan = hook_method_response_functions.get(key)
@@ -333,7 +334,7 @@ def wrap_response(name: str, response: Any, wrap_type: type, attributes: Mapping
     return plan(response, **attributes) if attributes else plan(response)
 
 
-def register_response(attr: str, response: Any, response_ids: list[int], owner: Any) -> Any:
+def register_response(attr: str, response: Nested, response_ids: list[int], owner: object) -> Nested:
     """Store every tensor of ``response`` on ``owner`` under the next of ``response_ids``; return the same structure."""
     tensors = sum(1 for leaf in leaves(response) if build_rule(leaf))
     if tensors > len(response_ids):

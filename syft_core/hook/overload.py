@@ -16,6 +16,7 @@ from syft_core.hook.dispatch import Answer, attributes_of, rewrap
 from syft_core.hook.hook_args import is_framework_tensor, plan_for
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 
 
 class Module:
@@ -25,14 +26,14 @@ class Module:
 class _Overloaded:
     """A function of children that is called with layers."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Function) -> None:
         update_wrapper(self, function)
         self.name: str = function.__name__
         self.function = function
         self.owner: type = object
         """The tensor type whose rule this is."""
 
-    def answer(self, _op: Op | None, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def answer(self, _op: Op | None, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         """Unwrap, call, wrap; a numeric layer first encodes the plain tensors among its operands."""
         if plan.layer.numeric and any(is_framework_tensor(type(leaf)) for leaf in leaves((args, kwargs))):
             args, kwargs = _encode_plain(plan.leader(args, kwargs), args, kwargs)
@@ -42,11 +43,11 @@ class _Overloaded:
         result = self.call(plan.leader(args, kwargs), new_args, new_kwargs)
         return rewrap(self.name, result, plan, attributes, (args, kwargs))
 
-    def call(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, layer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
         """Call the decorated function with children."""
         raise NotImplementedError
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Nested:
         plan = plan_for(self.name, args, kwargs)
         if plan.layer is None:
             raise PureFrameworkTensorFoundError.in_call(self.name)
@@ -58,10 +59,10 @@ class _Overloaded:
         return rewrap(self.name, self(*new_args, **new_kwargs), plan, attributes, (args, kwargs))
 
 
-def _encode_plain(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _encode_plain(layer: Tensor, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
     """Return the arguments with plain tensors encoded as under ``layer``."""
 
-    def encode(leaf: Any) -> Any:
+    def encode(leaf: Tensor) -> Tensor:
         return layer.twin_on(layer.encode(leaf)) if is_framework_tensor(type(leaf)) else leaf
 
     return map_leaves(encode, args), map_leaves(encode, kwargs)
@@ -70,7 +71,7 @@ def _encode_plain(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 class OverloadedFunction(_Overloaded):
     """A function ``f(*children)``."""
 
-    def call(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # by contract
+    def call(self, layer: Tensor, args: Args, kwargs: Kwargs) -> Nested:  # by contract
         """Call ``f(*children)``."""
         return self.function(*args, **kwargs)
 
@@ -78,11 +79,11 @@ class OverloadedFunction(_Overloaded):
 class OverloadedMethod(_Overloaded):
     """A method ``f(self, child_of_self, *children)``."""
 
-    def call(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, layer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
         """Call ``f(layer, *children)``."""
         return self.function(layer, *args, **kwargs)
 
-    def __get__(self, instance: Any, owner: type) -> Any:
+    def __get__(self, instance: object, owner: type) -> Function:
         return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
 
 
@@ -90,17 +91,17 @@ class Overloaded:
     """The three decorators, under their short and their long names."""
 
     @staticmethod
-    def overload_method(attr: Callable[..., Any]) -> OverloadedMethod:
+    def overload_method(attr: Function) -> OverloadedMethod:
         """Make ``attr(self, _self, *args)`` the rule for the operation it is named after, in every spelling."""
         return OverloadedMethod(attr)
 
     @staticmethod
-    def overload_function(attr: Callable[..., Any]) -> OverloadedFunction:
+    def overload_function(attr: Function) -> OverloadedFunction:
         """Make ``attr(*args)`` the rule for the function it is named after."""
         return OverloadedFunction(attr)
 
     @staticmethod
-    def overload_module(attr: Callable[[Module], Any]) -> Module:
+    def overload_module(attr: Callable[[Module], object]) -> Module:
         """Let ``attr`` fill an empty module with functions and further modules, and return it."""
         module = Module()
         attr(module)
@@ -144,6 +145,6 @@ def _module_rules(cls: type, path: str, module: Module) -> Iterator[tuple[str, A
             yield f"{path}.{name}", _with_layers(attribute)
 
 
-def _with_layers(function: Callable[..., Any]) -> Answer:
+def _with_layers(function: Function) -> Answer:
     """Make a function that was not decorated into a rule: it receives the layers themselves."""
     return lambda _op, _plan, args, kwargs: function(*args, **kwargs)

@@ -33,28 +33,29 @@ from syft_core.hook.rules import (
     rebuild,
     resolve,
 )
+from syft_core.values import Args, Kwargs, LayerType, Nested, Tensor
 
 
 class Plan(NamedTuple):
     """How to take one layer type off the arguments of one signature."""
 
-    layer: Any
+    layer: LayerType
     """The type that comes off, or None when nothing in the call has a child."""
-    args: Callable[[tuple[Any, ...]], tuple[Any, ...]]
-    kwargs: Callable[[dict[str, Any]], dict[str, Any]] | None
-    leader: Callable[[tuple[Any, ...], dict[str, Any]], Any]
+    args: Callable[[Args], Args]
+    kwargs: Callable[[Kwargs], Kwargs] | None
+    leader: Callable[[Args, Kwargs], Tensor]
     """Finds the first instance of ``layer``, whose attributes the result takes over."""
 
-    def unwrap(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def unwrap(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """Return the arguments with the children in the place of the layers."""
         return self.args(args), self.kwargs(kwargs) if self.kwargs is not None else kwargs
 
 
-def _same(args: Any) -> Any:
+def _same(args: Args) -> Args:
     return args
 
 
-def _no_leader(_args: Any, _kwargs: Any) -> None:
+def _no_leader(_args: Nested, _kwargs: Nested) -> None:
     return None
 
 
@@ -62,7 +63,7 @@ NO_PLAN = Plan(None, _same, None, _no_leader)
 """The plan of a call in which nothing has a child."""
 
 
-def build_plan(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+def build_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
     """Build the plan for all calls that have the signature of this one."""
     peel = outermost_type(name, (args, kwargs))
     if peel is None:
@@ -79,7 +80,7 @@ def build_plan(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan
     return Plan(peel, unwrap_args, unwrap_kwargs, _leader(peel, args))
 
 
-def build_structural_plan(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+def build_structural_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
     """Build a plan for these very arguments, whatever their nesting; it must not be kept."""
     slots = leaves(args)
     if kwargs:
@@ -92,13 +93,15 @@ def build_structural_plan(name: str, args: tuple[Any, ...], kwargs: dict[str, An
     return Plan(peel, unwrap, unwrap, lambda _args, _kwargs: leader)
 
 
-def build_unwrap_args_from_function(args: Any, return_tuple: bool = False) -> tuple[Callable[[Any], Any], Getter]:
+def build_unwrap_args_from_function(
+    args: Nested, return_tuple: bool = False
+) -> tuple[Callable[[Nested], Nested], Getter]:
     """Build the plan for ``args`` and the function that finds the type of the first tensor in its result."""
     rule = build_rule(args)
     return build_unwrap_args_with_rules(args, rule, return_tuple), build_get_tensor_type(rule)
 
 
-def build_unwrap_args_with_rules(args: Any, rules: Any, return_tuple: bool = False) -> Callable[[Any], Any]:
+def build_unwrap_args_with_rules(args: Nested, rules: Any, return_tuple: bool = False) -> Callable[[Nested], Nested]:
     """Build a function that replaces the layers in ``args`` by their children and leaves all else.
 
     Plain tensors beside a layer are lifted by it; with no layer at all they raise ``PureFrameworkTensorFoundError``,
@@ -111,7 +114,7 @@ def build_unwrap_args_with_rules(args: Any, rules: Any, return_tuple: bool = Fal
     return _unwrap_slots(args, rules, peel, container=list if isinstance(args, list) else None)
 
 
-def build_get_tensor_type(rules: Any, layer: list[int] | None = None) -> Getter:
+def build_get_tensor_type(rules: object, layer: list[int] | None = None) -> Getter:
     """Build a function that returns the type of the first tensor, found depth first where ``rules`` has a 1.
 
     >>> build_get_tensor_type((0, [1, (0, 0)], 0))((7, [2.5, ("a", "b")], 8))
@@ -125,7 +128,7 @@ def build_get_tensor_type(rules: Any, layer: list[int] | None = None) -> Getter:
     return lambda args: type(element_at(args))
 
 
-def _is_simple(peel: type, args: tuple[Any, ...]) -> bool:
+def _is_simple(peel: type, args: Args) -> bool:
     """Say whether nothing is to be done with ``args`` but to take the child of each ``peel`` that stands there."""
     lifts = hasattr(peel, "lift")
     return resolve(forward_func, peel) is get_child and all(
@@ -134,11 +137,11 @@ def _is_simple(peel: type, args: tuple[Any, ...]) -> bool:
 
 
 @functools.cache
-def _children_in(peel: Any) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+def _children_in(peel: LayerType) -> Callable[[Args], Args]:
     return lambda args: tuple([arg.child if type(arg) is peel else arg for arg in args])
 
 
-def _leader(peel: type, args: tuple[Any, ...]) -> Callable[[Any, Any], Any]:
+def _leader(peel: type, args: Args) -> Callable[[Args, Kwargs], Tensor]:
     path = _path_to_type(peel, args)
     if path is not None:
         element_at = get_element_at.get(len(path), deep_layers)(*path)
@@ -147,7 +150,7 @@ def _leader(peel: type, args: tuple[Any, ...]) -> Callable[[Any, Any], Any]:
     return partial(_find_leader, peel)
 
 
-def _path_to_type(peel: type, args: Any) -> list[int] | None:
+def _path_to_type(peel: type, args: Nested) -> list[int] | None:
     """Return the indices of the first ``peel`` that indices can reach: not inside a dict or a slice."""
     for index, arg in enumerate(args):
         if type(arg) is peel:
@@ -157,7 +160,7 @@ def _path_to_type(peel: type, args: Any) -> list[int] | None:
     return None
 
 
-def _find_leader(peel: type, args: Any, kwargs: Any) -> Any:
+def _find_leader(peel: type, args: Nested, kwargs: Nested) -> Tensor:
     return next(leaf for leaf in leaves((args, kwargs)) if type(leaf) is peel)
 
 
@@ -166,7 +169,7 @@ def _unwrap_leaf(peel: type) -> Slot:
     forward = resolve(forward_func, peel)
     lift = getattr(peel, "lift", None)
 
-    def unwrap(x: Any) -> Any:
+    def unwrap(x: object) -> Nested:
         if type(x) is peel:
             return forward(x)
         return lift(x) if lift is not None and is_framework_tensor(type(x)) else x
@@ -174,13 +177,13 @@ def _unwrap_leaf(peel: type) -> Slot:
     return unwrap
 
 
-def _unwrap_inside(x: Any, peel: type | None = None) -> Any:
+def _unwrap_inside(x: object, peel: type | None = None) -> Nested:
     """Unwrap the tensors inside a dict or a slice."""
     peel = peel or outermost_type(type(x).__name__, x)
     return x if peel is None else map_leaves(_unwrap_leaf(peel), x)
 
 
-def _unwrap_slot(arg: Any, rule: Any, peel: type | None, check: Callable[[type, Slot], Slot] = checked) -> Slot:
+def _unwrap_slot(arg: object, rule: object, peel: type | None, check: Callable[[type, Slot], Slot] = checked) -> Slot:
     """Return the function for one slot of a plan."""
     cls = type(arg)
     if isinstance(rule, list | tuple):
@@ -201,19 +204,19 @@ def _unwrap_slot(arg: Any, rule: Any, peel: type | None, check: Callable[[type, 
 
 
 def _unwrap_slots(
-    args: Any,
+    args: Nested,
     rules: Any,
     peel: type | None,
-    container: Callable[[Any], Any] | None = None,
+    container: Callable[[Nested], Nested] | None = None,
     check: Callable[[type, Slot], Slot] = checked,
-) -> Callable[[Any], Any]:
+) -> Callable[[Nested], Nested]:
     slots = [_unwrap_slot(a, rule, peel, check) for a, rule in zip(args, rules, strict=True)]
     fold = fold_of(len(slots))
     plan = partial(fold, slots) if check is trusted else partial(fold_exactly, fold, slots)
     return plan if container is None else lambda items: container(plan(items))
 
 
-def _apply_to_dict(slots: dict[str, Slot], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _apply_to_dict(slots: dict[str, Slot], kwargs: Kwargs) -> dict[str, object]:
     return {key: slots[key](value) for key, value in kwargs.items()}
 
 

@@ -9,10 +9,11 @@ are refused: neither may look into the other.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NoReturn
 
 from syft_core.exceptions import MixedLayersError, PureFrameworkTensorFoundError
 from syft_core.hook.rules import forward_func, is_mapped, leaves, resolve
+from syft_core.values import LayerType, Tensor
 
 HEAD = 2
 """The rank of the wrapper that a user holds."""
@@ -22,14 +23,14 @@ MEANING = 0
 """The rank of layers that change what a value means: two different ones never meet."""
 
 
-def outermost_type(name: str, obj: Any) -> Any:
+def outermost_type(name: str, obj: object) -> LayerType:
     """Return the type of the layer in ``obj`` that comes off first, or None; see Note [Ranks]."""
     return outermost_of(name, leaves(obj))
 
 
-def outermost_of(name: str, slots: list[Any]) -> Any:
+def outermost_of(name: str, slots: list[object]) -> LayerType:
     """Return the type of the layer among ``slots`` that comes off first, or None."""
-    outermost: Any = None
+    outermost: LayerType = None
     highest = -1
     for cls in dict.fromkeys(map(type, slots)):
         rank = _rank(cls)
@@ -69,12 +70,12 @@ def is_framework_tensor(cls: type) -> bool:
     return known
 
 
-def framework_tensor(tensor: Any, **_kwargs: Any) -> Any:
+def framework_tensor(tensor: Tensor, **_kwargs: object) -> NoReturn:
     """Stand as ``forward_func`` of a framework's own tensors, which end a chain: they have no child."""
     raise PureFrameworkTensorFoundError.in_call(type(tensor).__name__)
 
 
-def is_numeric(value: Any) -> bool:
+def is_numeric(value: object) -> bool:
     """Return whether a layer of the chain under ``value`` encodes the values."""
     while value is not None:
         if getattr(type(value), "numeric", False):

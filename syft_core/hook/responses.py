@@ -9,18 +9,19 @@ from typing import Any
 from syft_core.exceptions import ResponseSignatureError
 from syft_core.hook.folds import Slot, checked, fold_exactly, fold_into, one_fold, typed_identity
 from syft_core.hook.rules import backward_func, build_rule, is_mapped, map_leaves, rebuild, resolve
+from syft_core.values import Function, Kwargs, Nested, Tensor
 
 # --- Wrapping: from a child back to its layer
 
 
-def build_wrap_response(response: Any, wrap_type: type, check: Callable[[type, Slot], Slot] = checked) -> Slot:
+def build_wrap_response(response: Nested, wrap_type: type, check: Callable[[type, Slot], Slot] = checked) -> Slot:
     """Build the function that puts ``wrap_type`` with attributes on the tensors of responses like ``response``."""
     return _slot(response, build_rule(response), partial(_put_on, wrap_type), check)
 
 
 def build_wrap_response_from_function(
-    response: Any, wrap_type: type, wrap_args: Mapping[str, Any]
-) -> Callable[[Any], Any]:
+    response: Nested, wrap_type: type, wrap_args: Mapping[str, object]
+) -> Callable[[Nested], Nested]:
     """Build the function that wraps responses like ``response``: ``f(pointer)`` is ``(Wrapper)>Pointer``."""
     return partial(build_wrap_response(response, wrap_type), **wrap_args)
 
@@ -30,13 +31,13 @@ build_wrap_reponse_from_function = build_wrap_response_from_function
 
 
 def build_wrap_response_with_rules(
-    response: Any,
-    rules: Any,
+    response: Nested,
+    rules: object,
     wrap_type: type,
-    wrap_args: Mapping[str, Any],
+    wrap_args: Mapping[str, object],
     return_tuple: bool = False,
     return_list: bool = False,
-) -> Callable[[Any], Any]:
+) -> Callable[[Nested], Nested]:
     """Build the function that wraps the tensors of sequences like ``response``, as ``rules`` say.
 
     One element gives the element itself unless a tuple or a list is asked for; a list stays a list.
@@ -56,12 +57,12 @@ def _put_on(wrap_type: type) -> Slot:
 # --- Registration: a worker stores the tensors of a response
 
 
-def build_register_response_function(response: Any) -> Callable[..., Any]:
+def build_register_response_function(response: Nested) -> Function:
     """Build the function that stores the tensors of responses like ``response``."""
     return _slot(response, build_rule(response), _register)
 
 
-def build_register_response(response: Any, rules: Any, return_tuple: bool = False) -> Callable[..., Any]:
+def build_register_response(response: Nested, rules: object, return_tuple: bool = False) -> Function:
     """Build the function that stores the tensors of sequences like ``response``, as ``rules`` say."""
     slots = _slots(response, rules, _register)
     return _sequence_plan(slots, isinstance(response, list), return_tuple, {})
@@ -71,7 +72,7 @@ def _register() -> Slot:
     return register_tensor
 
 
-def register_tensor(tensor: Any, owner: Any, response_ids: list[int] | None = None) -> Any:
+def register_tensor(tensor: Tensor, owner: Any, response_ids: list[int] | None = None) -> Tensor:
     """Store ``tensor`` on ``owner``, under the next of ``response_ids`` when ids are given; return the tensor."""
     if response_ids is None:
         owner.register_obj(tensor)
@@ -85,7 +86,9 @@ def register_tensor(tensor: Any, owner: Any, response_ids: list[int] | None = No
 # --- What both are made of
 
 
-def _slot(response: Any, rule: Any, action: Callable[[], Slot], check: Callable[[type, Slot], Slot] = checked) -> Slot:
+def _slot(
+    response: Nested, rule: object, action: Callable[[], Slot], check: Callable[[type, Slot], Slot] = checked
+) -> Slot:
     """Return the function that does to every tensor of responses like ``response`` what ``action()`` does to one.
 
     ``action`` is asked for only where there is a tensor: a response without any needs none.
@@ -98,16 +101,16 @@ def _slot(response: Any, rule: Any, action: Callable[[], Slot], check: Callable[
     return check(cls, partial(_act_inside, action) if is_mapped(cls) else action())
 
 
-def _slots(response: Any, rules: Any, action: Callable[[], Slot]) -> list[Slot]:
+def _slots(response: Nested, rules: Any, action: Callable[[], Slot]) -> list[Slot]:
     return [_slot(item, rule, action) for item, rule in zip(response, rules, strict=True)]
 
 
-def _act_inside(action: Callable[[], Slot], obj: Any, **kwargs: Any) -> Any:
+def _act_inside(action: Callable[[], Slot], obj: object, **kwargs: object) -> Nested:
     """Do to the tensors inside a dict or a slice what ``action()`` does to one."""
     return map_leaves(lambda leaf: _slot(leaf, build_rule(leaf), action)(leaf, **kwargs), obj)
 
 
-def _sequence_plan(slots: list[Slot], as_list: bool, return_tuple: bool, kwargs: dict[str, Any]) -> Callable[..., Any]:
+def _sequence_plan(slots: list[Slot], as_list: bool, return_tuple: bool, kwargs: Kwargs) -> Function:
     if len(slots) == 1 and not return_tuple and not as_list:
         return partial(fold_exactly, one_fold(return_tuple=False), slots, **kwargs)
     return partial(fold_into, list if as_list else tuple, slots, **kwargs)

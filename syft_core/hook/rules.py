@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from syft_core.hook.folds import Slot, one, zero
 from syft_core.registry import Registry
+from syft_core.values import Function, Nested
 
 base_types: frozenset[type] = frozenset({int, float, str, bool, bytes, bytearray, complex})
 
 _ADVICE = "make it known with `syft_core.hook.hook_args.default_register_tensor(YourTensor)`"
 
-type_rule: Registry[type, Callable[[Any], Any]] = Registry("type_rule", advice=_ADVICE)
+type_rule: Registry[type, Callable[[Nested], Nested]] = Registry("type_rule", advice=_ADVICE)
 forward_func: Registry[Any, Slot] = Registry("forward_func", advice=_ADVICE)
-backward_func: Registry[Any, Callable[..., Any]] = Registry("backward_func", advice=_ADVICE)
+backward_func: Registry[Any, Function] = Registry("backward_func", advice=_ADVICE)
 ambiguous_methods: set[str] = set()
 ambiguous_functions: set[str] = set()
 
 
-def build_rule(args: Any) -> Any:
+def build_rule(args: Nested) -> Nested:
     """Return the skeleton of ``args``: 1 where there is a tensor, 0 where not, lists and tuples as they are.
 
     >>> build_rule((1, ["a", None], {}))
@@ -64,18 +65,18 @@ def is_mapped(cls: type) -> bool:
     return cls is slice or issubclass(cls, dict)
 
 
-def _list_rule(args: Any) -> list[Any]:
+def _list_rule(args: Iterable[Nested]) -> list[Nested]:
     return [build_rule(a) for a in args]
 
 
-def _tuple_rule(args: Any) -> tuple[Any, ...]:
+def _tuple_rule(args: Iterable[Nested]) -> tuple[Nested, ...]:
     return tuple([build_rule(a) for a in args])
 
 
 _CONTAINER_RULES = (_list_rule, _tuple_rule)
 
 
-def rebuild(cls: type, items: Any) -> Any:
+def rebuild(cls: type, items: Iterable[Nested]) -> Nested:
     """Make a container of type ``cls``, also a named tuple, out of ``items``."""
     if cls is tuple or cls is list:
         return cls(items)
@@ -96,7 +97,7 @@ def is_flat(cls: type) -> bool:
     return flat
 
 
-def map_leaves(f: Callable[[Any], Any], obj: Any) -> Any:
+def map_leaves(f: Callable[[Nested], Nested], obj: Nested) -> Nested:
     """Apply ``f`` to everything in ``obj`` that is not itself a list, tuple, dict or slice."""
     cls = type(obj)
     if _flatness.get(cls) or (cls not in _flatness and is_flat(cls)):
@@ -112,14 +113,14 @@ def map_leaves(f: Callable[[Any], Any], obj: Any) -> Any:
     return rebuild(cls, [f(item) if _flatness.get(type(item)) else map_leaves(f, item) for item in obj])
 
 
-def leaves(obj: Any) -> list[Any]:
+def leaves(obj: object) -> list[Nested]:
     """Return what ``map_leaves`` would visit, in the same order."""
-    found: list[Any] = []
+    found: list[Nested] = []
     _collect(obj, found)
     return found
 
 
-def _collect(obj: Any, found: list[Any]) -> None:
+def _collect(obj: Nested, found: list[Nested]) -> None:
     cls = type(obj)
     if _flatness.get(cls) or (cls not in _flatness and is_flat(cls)):
         found.append(obj)
@@ -133,7 +134,7 @@ def _collect(obj: Any, found: list[Any]) -> None:
                 _collect(item, found)
 
 
-def signature(obj: Any) -> Any:
+def signature(obj: Nested) -> object:
     """Describe nesting, arity and the type of every slot, hashable."""
     cls = type(obj)
     if _flatness.get(cls) or (cls not in _flatness and is_flat(cls)):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from syft_core.pictures.forms import child_of, form_of, is_head, is_pointer, place_of
 from syft_core.pictures.tables import html_table
+from syft_core.values import Tensor
 
 # Tints, not colours: the page shines through, and its own text colour stays readable on them.
 _TINTS = {
@@ -36,7 +37,7 @@ class Link(NamedTuple):
     lines: tuple[str, ...] = ()
 
 
-def chain_html(head: Any) -> str | None:
+def chain_html(head: Tensor) -> str | None:
     """Draw a chain, a bare layer or a pointer; None for a plain tensor, which a notebook shows as it always did."""
     if not (is_pointer(head) or hasattr(type(head), "rank")):
         return None
@@ -63,7 +64,7 @@ def worker_html(worker: Any) -> str:
 # --- the links of a chain
 
 
-def _rows(head: Any) -> Iterator[list[Link]]:
+def _rows(head: Tensor) -> Iterator[list[Link]]:
     """Yield one row of links for the chain and, where it branches, one for each branch."""
     links: list[Link] = []
     link = head
@@ -93,17 +94,17 @@ def _rows(head: Any) -> Iterator[list[Link]]:
     yield links
 
 
-def _end(link: Any) -> Link:
+def _end(link: Tensor) -> Link:
     if hasattr(type(link), "rank"):
         return Link("layer", repr(link))
     return Link("data", repr(link), (form_of(link),))
 
 
-def _hidden(branch: Any) -> list[Link]:
+def _hidden(branch: Tensor) -> list[Link]:
     return [Link("data", form_of(branch))]
 
 
-def _pointer_links(pointer: Any) -> list[Link]:
+def _pointer_links(pointer: Tensor) -> list[Link]:
     owner = getattr(pointer.owner, "id", "?")
     name = Link("pointer", type(pointer).__name__, (f"{owner}:{pointer.id}",))
     if getattr(pointer, "gone", None) is not None:
@@ -111,7 +112,7 @@ def _pointer_links(pointer: Any) -> list[Link]:
     return [name, Link("remote", place_of(pointer), _known_form(pointer))]
 
 
-def _known_form(pointer: Any) -> tuple[str, ...]:
+def _known_form(pointer: Tensor) -> tuple[str, ...]:
     """Return the form of what a pointer points to, if that is known here: a picture sends no message."""
     form = getattr(pointer, "known_form", None)
     return () if form is None else (str(list(form.shape)),)
@@ -138,7 +139,7 @@ def _box(link: Link) -> str:
     return f'<div style="{style}">{title}{lines}</div>'
 
 
-def _words(head: Any) -> str:
+def _words(head: Tensor) -> str:
     tags, description = getattr(head, "_syft_tags", None), getattr(head, "_syft_description", None)
     words = [" ".join(sorted(map(str, tags)))] if tags else []
     if description:

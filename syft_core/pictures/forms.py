@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from syft_core.values import Tensor
 
 
-def form_of(value: Any) -> str:
+def form_of(value: object) -> str:
     """Return the types along a chain and the shape of its end; for a pointer, where it points.
 
     >>> form_of(memoryview(b"abc"))
@@ -19,36 +19,36 @@ def form_of(value: Any) -> str:
     return ">".join([*names, _form_of_end(value)])
 
 
-def end_of(link: Any) -> Any:
+def end_of(link: Tensor) -> Tensor:
     """Return what a chain ends in: data, a pointer, or a layer that branches."""
     while (child := child_of(link)) is not None and not isinstance(child, dict):
         link = child
     return link
 
 
-def child_of(link: Any) -> Any:
+def child_of(link: Tensor) -> Tensor:
     """Return what hangs under a link of a chain, or None; a pointer is an end."""
     has_child = getattr(type(link), "has_child", None)
     return link.child if has_child is not None and has_child(link) else None
 
 
-def is_head(link: Any) -> bool:
+def is_head(link: Tensor) -> bool:
     """Say whether ``link`` is the wrapper on top of a chain."""
     return getattr(type(link), "is_wrapper", False) is True
 
 
-def is_pointer(link: Any) -> bool:
+def is_pointer(link: Tensor) -> bool:
     """Say whether ``link`` stands for something on another worker."""
     return hasattr(type(link), "point_to_attr")
 
 
-def place_of(pointer: Any) -> str:
+def place_of(pointer: Tensor) -> str:
     """Return ``worker:id`` of what a pointer points to, with the attribute if it is one."""
     attr = f"::{pointer.point_to_attr}" if pointer.point_to_attr else ""
     return f"{pointer.location.id}:{pointer.id_at_location}{attr}"
 
 
-def _form_of_end(end: Any) -> str:
+def _form_of_end(end: Tensor) -> str:
     if is_pointer(end):
         return f"→ {place_of(end)}"
     name = type(end).__name__

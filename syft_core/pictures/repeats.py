@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
+
+T = TypeVar("T")
 
 LONGEST = 120
 """How many items a sequence may have to be recognised when it is repeated."""
@@ -11,14 +13,14 @@ FARTHEST = 2_000
 """How many items are looked at for repetitions: pictures show the beginning."""
 
 
-def fold(items: Sequence[Any], likeness: Callable[[Any], Any]) -> list[tuple[list[Any], int]]:
+def fold(items: Sequence[T], likeness: Callable[[T], object]) -> list[tuple[list[T], int]]:
     """Fold runs of alike sequences: each comes once, with the number of times it stood there.
 
     >>> fold("xababab!", str)
     [(['x'], 1), (['a', 'b'], 3), (['!'], 1)]
     """
     keys = [likeness(item) for item in items]
-    folded: list[tuple[list[Any], int]] = []
+    folded: list[tuple[list[T], int]] = []
     position = 0
     while position < len(items):
         length, times = _best_loop(keys, position)
@@ -31,7 +33,7 @@ def fold(items: Sequence[Any], likeness: Callable[[Any], Any]) -> list[tuple[lis
     return folded
 
 
-def _best_loop(keys: list[Any], start: int) -> tuple[int, int]:
+def _best_loop(keys: list[object], start: int) -> tuple[int, int]:
     """Return length and number of the repetitions from ``start`` on that save the most lines."""
     best, saved = (1, 1), 0
     rest = len(keys) - start

@@ -15,6 +15,7 @@ from syft_core.plugins import hookspecs
 from syft_core.plugins.backend import Backend
 from syft_core.registry import Registry
 from syft_core.serde import register_codec
+from syft_core.values import Args, Kwargs
 
 
 class PluginManager:
@@ -44,7 +45,7 @@ class PluginManager:
         for entry_point in entry_points(group=hookspecs.PROJECT):
             self._load(entry_point)
 
-    def register(self, plugin: Any, name: str) -> None:
+    def register(self, plugin: object, name: str) -> None:
         """Register one plugin, or raise what is wrong with it and leave everything as it was."""
         if self._pluggy.has_plugin(name):
             raise PluginError.broken(name, "another plugin has the same name")
@@ -89,7 +90,7 @@ class PluginManager:
             reason = f"it cannot be imported ({type(error).__name__}: {error})"
             self.failures[entry_point.name] = PluginError.broken(entry_point.name, reason)
 
-    def _require_known_hooks(self, plugin: Any, name: str) -> None:
+    def _require_known_hooks(self, plugin: object, name: str) -> None:
         unknown = [caller.name for caller in self._pluggy.get_hookcallers(plugin) or () if not caller.has_spec()]
         if unknown:
             known = ", ".join(sorted(n for n in vars(hookspecs) if n.startswith("register_")))
@@ -116,7 +117,7 @@ class _Offer:
     def __init__(self) -> None:
         self.backends: Registry[str, Backend] = _new_backends()
         self.types: list[type] = []
-        self.codecs: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        self.codecs: list[tuple[Args, Kwargs]] = []
 
     def offer_types(self, *types: type) -> None:
         self.types.extend(types)

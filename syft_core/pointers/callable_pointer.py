@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from syft_core.hook.rules import is_flat, map_leaves
@@ -12,6 +12,7 @@ from syft_core.pointers.meeting import own_copy
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import pointer_at
 from syft_core.tensors.identity import Identified
+from syft_core.values import Function, Nested, Tensor
 
 
 class ObjectWrapper(Identified):
@@ -22,7 +23,7 @@ class ObjectWrapper(Identified):
 
     def __init__(
         self,
-        obj: Callable[..., Any],
+        obj: Function,
         id: Id | None = None,
         tags: Iterable[str] | None = None,
         description: str | None = None,
@@ -32,7 +33,7 @@ class ObjectWrapper(Identified):
         self._syft_tags = set(tags) if tags else None
         self._syft_description = description
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Nested:
         """Call what is wrapped."""
         return self.obj(*args, **kwargs)
 
@@ -43,14 +44,14 @@ class ObjectWrapper(Identified):
 class CallablePointer(ObjectPointer):
     """Stands for a callable on another worker: calling it runs it there."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Nested:
         """Run the callable where it is; its tensors stay there, its other results come if the worker lets them."""
         self.require_alive()
         args, kwargs = map_leaves(_as_sent, (args, kwargs))
         reply = self._location.ask(Call(self._id_at_location, args, kwargs, new_id()))
         return self._results(reply)
 
-    def _results(self, reply: Any) -> Any:
+    def _results(self, reply: object) -> Nested:
         if not is_flat(type(reply)):
             return map_leaves(self._results, reply)
         if type(reply) is not Placed:
@@ -60,7 +61,7 @@ class CallablePointer(ObjectPointer):
 
 
 def create_callable_pointer(
-    location: Any,
+    location: object,
     id_at_location: Id,
     id: Id | None = None,
     owner: Any = None,
@@ -84,7 +85,7 @@ def create_callable_pointer(
     return pointer
 
 
-def _as_sent(leaf: Any) -> Any:
+def _as_sent(leaf: Tensor) -> Nested:
     """Return the pointer under a wrapper, and of a plain tensor a copy, which the callable may keep."""
     child = getattr(leaf, "child", None)
     return child if isinstance(child, ObjectPointer) else own_copy(leaf)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from syft_core.exceptions import NotCollocatedError
 from syft_core.hook.attributes import Op
@@ -13,6 +13,10 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Location
+from syft_core.values import Args, Kwargs, Nested, Tensor
+
+if TYPE_CHECKING:
+    from syft_core.pointers.pointer_tensor import PointerTensor
 
 CHANGES_FIRST = frozenset(
     {"__setitem__", "copyto", "place", "putmask", "put", "put_along_axis", "fill_diagonal", "at"}
@@ -23,13 +27,13 @@ CHANGES_ALL = frozenset({"_amp_foreach_non_finite_check_and_unscale"})
 """Operations that change more than their first argument."""
 
 
-def meeting_point(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
+def meeting_point(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
     """Return the first pointer of a call, and whether single numbers are here.
 
     All tensors of a call must be on one worker; a plain tensor without dimensions is a number, and travels with the
     command.
     """
-    found: Any = None
+    found: Tensor = None
     for arg in (*args, *kwargs.values()) if kwargs else args:
         cls = type(arg)
         if cls is pointer_type and arg.gone is None and arg.whole is None:
@@ -45,21 +49,21 @@ def meeting_point(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict
 _PLAIN = frozenset({int, float, bool, str, type(None)})
 
 
-def with_copies(op: Op, pointer: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+def with_copies(op: Op, pointer: Tensor, args: Nested, kwargs: Nested) -> tuple[Nested, Nested]:
     """Return the arguments with copies of the numbers among them, which a worker may keep."""
     _require_pointer_target(op, pointer._location, args, kwargs)
     copied = map_leaves(own_copy, (args, kwargs))
     return copied[0], copied[1]
 
 
-def own_copy(leaf: Any) -> Any:
+def own_copy(leaf: Tensor) -> Tensor:
     """Return a copy of a plain tensor, which a worker may keep, and all else as it is."""
     return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
 
 
-def _meeting_point_of(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
+def _meeting_point_of(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
     """Look for pointers everywhere in the arguments."""
-    found: Any = None
+    found: Tensor = None
     plain = large = False
     for arg in leaves((args, kwargs)):
         if type(arg) is pointer_type:
@@ -78,7 +82,7 @@ def _meeting_point_of(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: 
     return found, plain
 
 
-def _require_pointer_target(op: Op, location: Location, args: Any, kwargs: Any) -> None:
+def _require_pointer_target(op: Op, location: Location, args: Nested, kwargs: Nested) -> None:
     """Refuse to change a tensor of this process: the change would happen to a copy of it, elsewhere."""
     target = kwargs.get("out")
     if target is None and (op.inplace or op.operation in CHANGES_FIRST):

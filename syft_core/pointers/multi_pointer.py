@@ -8,19 +8,20 @@ from typing import Any
 
 from syft_core.exceptions import MixedLayersError
 from syft_core.hook import hook_args
-from syft_core.hook.attributes import Op
+from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.values import Args, Kwargs, Nested, Tensor
 
 
 class Children(dict[Any, PointerTensor]):
     """Pointers by the id of their worker, all to tensors of one framework."""
 
     @property
-    def framework(self) -> Any:
+    def framework(self) -> FrameworkAttributes:
         """The framework of the tensors pointed to."""
         return next(iter(self.values())).framework
 
@@ -31,13 +32,13 @@ class MultiPointerTensor(AbstractTensor):
     Operands meet worker by worker, so two of them must be on the same workers; a number goes to all.
     """
 
-    def __init__(self, children: Iterable[Any] = (), **identity: Any) -> None:
+    def __init__(self, children: Iterable[Tensor] = (), **identity: Any) -> None:
         super().__init__(**identity)
         pointers = [getattr(child, "child", None) or child for child in children]
         self.child = Children((pointer.location_id, pointer) for pointer in pointers)
 
     @classmethod
-    def respond(cls, op: Op, _plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def respond(cls, op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         """Run an operation on every worker, and put the results together."""
         operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls]
         workers = list(operands[0].child)
@@ -62,12 +63,12 @@ class MultiPointerTensor(AbstractTensor):
         """The shape that each of the tensors has."""
         return next(iter(self.child.values())).shape
 
-    def get(self, sum_results: bool = False, user: str | None = None, reason: str = "") -> Any:
+    def get(self, sum_results: bool = False, user: str | None = None, reason: str = "") -> Tensor:
         """Fetch the tensors as a list in the order of the workers, or their sum."""
         results = [pointer.get(user=user, reason=reason) for pointer in self.child.values()]
         return _sum(results) if sum_results else results
 
-    def virtual_get(self, sum_results: bool = False) -> Any:
+    def virtual_get(self, sum_results: bool = False) -> Tensor:
         """Look at the tensors of workers in this process, which stay there; for tests and simulations only."""
         results = [pointer.location.get_obj(pointer.id_at_location) for pointer in self.child.values()]
         return _sum(results) if sum_results else results
@@ -78,9 +79,9 @@ class MultiPointerTensor(AbstractTensor):
     __repr__ = __str__
 
 
-def combine_pointers(*pointers: Any) -> Any:
+def combine_pointers(*pointers: Tensor) -> Tensor:
     """Return one tensor that stands for all of ``pointers``, each on a worker of its own."""
-    ends = [getattr(pointer, "child", pointer) for pointer in pointers]
+    ends: list[Tensor] = [getattr(pointer, "child", pointer) for pointer in pointers]
     if not ends or not all(isinstance(end, PointerTensor) for end in ends):
         raise ValueError("cannot combine these: each must be a pointer to a tensor; send them first")
     _require_apart(ends)
@@ -110,11 +111,11 @@ def _require_one_shape(pointers: list[PointerTensor]) -> None:
             )
 
 
-def _at(worker: Any, leaf: Any) -> Any:
+def _at(worker: object, leaf: Tensor) -> Nested:
     return leaf.child[worker] if type(leaf) is MultiPointerTensor else leaf
 
 
-def _together(results: list[Any]) -> Any:
+def _together(results: list[object]) -> Nested:
     """Join results of the same structure: pointers to a multi-pointer, facts that agree to the fact itself."""
     parts = [leaves(result) for result in results]
     if any(len(part) != len(parts[0]) for part in parts):
@@ -125,7 +126,7 @@ def _together(results: list[Any]) -> Any:
     return map_leaves(lambda _leaf: _joined(next(columns)), results[0])
 
 
-def _joined(column: tuple[Any, ...]) -> Any:
+def _joined(column: tuple[object, ...]) -> Nested:
     if all(isinstance(part, PointerTensor) for part in column):
         return MultiPointerTensor(column)
     if any(part != column[0] for part in column):
@@ -133,7 +134,7 @@ def _joined(column: tuple[Any, ...]) -> Any:
     return column[0]
 
 
-def _sum(results: list[Any]) -> Any:
+def _sum(results: list[Tensor]) -> Tensor:
     total = results[0]
     for result in results[1:]:
         total = total + result

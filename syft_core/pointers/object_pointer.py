@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from syft_core.exceptions import AlreadyRetrievedError
 from syft_core.hook.hook import current_worker
@@ -12,6 +12,9 @@ from syft_core.location import Location, Party
 from syft_core.messages import Fetch, Lease, Tag
 from syft_core.peer import Id
 from syft_core.tensors.identity import ID_PROVIDER, Identified
+from syft_core.values import Kwargs
+
+P = TypeVar("P", bound="ObjectPointer")
 
 
 class ObjectPointer(Identified):
@@ -97,7 +100,7 @@ class ObjectPointer(Identified):
             self.gone = f"it was fetched by {self.owner.id!r}"
         return value
 
-    def lease(self) -> Any:
+    def lease(self: P) -> P:
         """Return a second pointer to the same object, with a lease of its own."""
         self.require_alive()
         if self.point_to_attr is not None:
@@ -106,9 +109,9 @@ class ObjectPointer(Identified):
         self._location.tell(Lease((self._id_at_location,)))
         return self.sibling()
 
-    def sibling(self, **changes: Any) -> Any:
+    def sibling(self: P, **changes: Any) -> P:
         """Return a pointer like this one but for ``changes``."""
-        options: dict[str, Any] = {
+        options: Kwargs = {
             "location": self._location,
             "id_at_location": self._id_at_location,
             "owner": self._syft_owner,
@@ -118,28 +121,28 @@ class ObjectPointer(Identified):
         }
         return type(self)(**{**options, **changes})
 
-    def attr(self, name: str) -> Any:
+    def attr(self: P, name: str) -> P:
         """Return a pointer to an attribute of the object."""
         self.require_alive()
         return self._beside(self.sibling(point_to_attr=name, garbage_collect_data=False, tags=None, description=None))
 
-    def _beside(self, attribute: Any) -> Any:
+    def _beside(self: P, attribute: P) -> P:
         attribute.whole = self if self.whole is None else self.whole
         return attribute
 
-    def tag(self, *tags: str) -> Any:
+    def tag(self: P, *tags: str) -> P:
         """Tag the object, here and where it is."""
         self.require_alive()
         self._location.tell(Tag(self._id_at_location, tags))
         return super().tag(*tags)
 
-    def describe(self, description: str) -> Any:
+    def describe(self: P, description: str) -> P:
         """Describe the object, here and where it is."""
         self.require_alive()
         self._location.tell(Tag(self._id_at_location, description=description))
         return super().describe(description)
 
-    def publish(self) -> Any:
+    def publish(self: P) -> P:
         """Let the worker keep the object for good; it is the worker's own from now on."""
         self.require_alive()
         self._location.tell(Tag(self._id_at_location, publish=True))

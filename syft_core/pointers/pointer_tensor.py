@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from syft_core.exceptions import ObjectNotFoundError, ValueRefusedError
 from syft_core.hook import hook_args
@@ -21,9 +21,12 @@ from syft_core.pointers.meeting import meeting_point, with_copies
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.revealing import reveal
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.values import Args, Kwargs, Nested, Tensor
 
 ATTRIBUTES = frozenset({"grad", "data"})
 """Attributes that are tensors of their own on the worker: pointed to, with ids that stay the same."""
+
+P = TypeVar("P", bound="PointerTensor")
 
 
 class PointerTensor(ObjectPointer, AbstractTensor):
@@ -40,19 +43,25 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     _gradient: Form | bool = False
     """The form of the gradient of the object; True when there is one of unknown form, False when there is none."""
     _gradient_seen: int = -1
-    _history: tuple[Any, ...] | None = None
+    _history: tuple[object, ...] | None = None
     """What the object was computed from, if it is inside a graph; see ``pointers/prediction.py``."""
-    _origin: tuple[Any, ...] | None = None
+    _origin: tuple[object, ...] | None = None
     """For a copy that gives its gradient back, the history of what it was copied from."""
     whole: PointerTensor | None = None
     _together: Sequence[weakref.ref[PointerTensor]] = ()
     """The pointers to tensors that were sent with this one, as parts of a module."""
 
-    def __init__(self, location: Any = None, id_at_location: Any = None, framework: Any = None, **options: Any) -> None:
+    def __init__(
+        self,
+        location: Any = None,
+        id_at_location: Any = None,
+        framework: Any = None,
+        **options: Any,
+    ) -> None:
         ObjectPointer.__init__(self, location, id_at_location, **options)
         self.framework = framework
 
-    def sibling(self, **changes: Any) -> Any:
+    def sibling(self: P, **changes: Any) -> P:
         """Return a pointer like this one but for ``changes``."""
         return super().sibling(**{"framework": self.framework, **changes})
 
@@ -61,14 +70,14 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         self.require_alive()
         attribute = pointer_at(self._location, self._id_at_location, self.framework, self._syft_owner)
         attribute.point_to_attr, attribute.garbage_collect_data = name, False
-        return self._beside(attribute)  # type: ignore[no-any-return]  # itself
+        return self._beside(attribute)
 
     def has_child(self) -> bool:
         """Say no: the chain ends here, and goes on elsewhere."""
         return False
 
     @classmethod
-    def respond(cls, op: Op, _plan: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def respond(cls, op: Op, _plan: object, args: Args, kwargs: Kwargs) -> Nested:
         """Send an operation to where its arguments are, and return pointers to its results."""
         pointer, plain = meeting_point(cls, op, args, kwargs)
         framework, location = pointer.framework, pointer._location
@@ -93,7 +102,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     # --- where it is
 
-    def move(self, destination: Any, requires_grad: bool = False) -> Any:
+    def move(self, destination: Any, requires_grad: bool = False) -> Tensor:
         """Send the object from worker to worker, without passing here; return a pointer to where it is now.
 
         With ``requires_grad`` the object also stays where it was, and the gradient that it gets at the destination
@@ -114,11 +123,11 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         """Return a pointer to a copy of the object, on the same worker."""
         return self._forward(self._location, keep=True)
 
-    def clone(self) -> Any:
+    def clone(self) -> Tensor:
         """Return a second pointer to the same object."""
         return self.lease()
 
-    def remote_send(self, destination: Any) -> PointerTensor:
+    def remote_send(self, destination: object) -> PointerTensor:
         """Let the worker send the object on to another; what it holds then, and this points to, is a pointer."""
         self._require_whole("remote_send")
         self._location.ask(SendOn(self._id_at_location, self.owner.location_of(destination).id))
@@ -151,9 +160,9 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return new
 
     def __copy__(self) -> PointerTensor:
-        return self.lease()  # type: ignore[no-any-return]  # a sibling
+        return self.lease()
 
-    def __deepcopy__(self, memo: Any) -> PointerTensor:
+    def __deepcopy__(self, memo: object) -> PointerTensor:
         return self.copy()
 
     # --- what form it has
@@ -226,7 +235,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         self._gradient = (form or True) if exists else False
         self._gradient_seen = self._location.gradient_epoch
 
-    def know_copy_of(self, value: Any) -> None:
+    def know_copy_of(self, value: object) -> None:
         """Remember the forms of what the object is a copy of, and of its gradient."""
         plain = plain_below(value) if self._location.predicts else None
         if plain is not None:
@@ -278,7 +287,7 @@ def _is_special(op: Op, framework: FrameworkAttributes) -> bool:
     return op.reveals or op.local or op.inplace or is_about_form or op.spelling in ("getter", "setter")
 
 
-def _answer_here(op: Op, pointer: PointerTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Nested:
     """Answer, or refuse, what needs no command; return ``_ELSEWHERE`` for what the worker must answer."""
     if op.reveals:
         return reveal(op, pointer, args, kwargs)
@@ -291,7 +300,7 @@ def _answer_here(op: Op, pointer: PointerTensor, args: tuple[Any, ...], kwargs: 
     return _ELSEWHERE
 
 
-def _fact(op: Op, pointer: PointerTensor, args: tuple[Any, ...]) -> Any:
+def _fact(op: Op, pointer: PointerTensor, args: Args) -> Any:
     """Answer what a form tells; ask for the form if it is not known, and remember it."""
     plain = pointer._location.peek(pointer._id_at_location, pointer.point_to_attr)
     if plain is not None:
@@ -307,7 +316,7 @@ def _fact(op: Op, pointer: PointerTensor, args: tuple[Any, ...]) -> Any:
     return fact_of_form((op, form, *args[1:]), lambda: pointer.framework.read_off(op, form, args[1:]))
 
 
-def _changed_by(op: Op, pointer: PointerTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _changed_by(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Nested:
     """Return what an operation without results has changed, if that is what it returns."""
     if op.inplace:
         return args[0]
@@ -321,7 +330,7 @@ def _changed_by(op: Op, pointer: PointerTensor, args: tuple[Any, ...], kwargs: d
     return out[0] if type(out) is tuple and len(out) == 1 else out
 
 
-def _attribute(pointer: PointerTensor, name: str) -> Any:
+def _attribute(pointer: PointerTensor, name: str) -> Tensor:
     if pointer.point_to_attr is not None:  # p.grad.data is p.grad; its own gradient is nothing that can be named.
         return pointer if name == "data" else None
     if name == "grad" and not pointer.has_gradient():
@@ -329,7 +338,7 @@ def _attribute(pointer: PointerTensor, name: str) -> Any:
     return pointer.attr(name)
 
 
-def _answer_beside(op: Op, pointer: PointerTensor) -> Any:
+def _answer_beside(op: Op, pointer: PointerTensor) -> Nested:
     """Answer what wants to be beside the data: a deep copy is made there, a leaf has no history; refuse the rest."""
     if op.attr == "__deepcopy__":
         return pointer.copy()
@@ -338,11 +347,13 @@ def _answer_beside(op: Op, pointer: PointerTensor) -> Any:
     raise ValueRefusedError.only_local(op.name, str(pointer._location.id))
 
 
-def _predicted(result: Any, first: int, pointer: PointerTensor, history: tuple[Any, ...] | None, given: Any) -> Any:
+def _predicted(
+    result: Nested, first: int, pointer: PointerTensor, history: tuple[object, ...] | None, given: Any
+) -> Nested:
     """Turn what a call gives into pointers: forms where the result was worked out, placeholders where it was told."""
     following = first
 
-    def point(leaf: Any) -> Any:
+    def point(leaf: Tensor) -> Nested:
         nonlocal history, following
         if type(leaf) is Placed:
             id, form = leaf.id, leaf.form
@@ -365,7 +376,7 @@ def _predicted(result: Any, first: int, pointer: PointerTensor, history: tuple[A
     return point(result) if is_flat(type(result)) else map_leaves(point, result)
 
 
-def _pointer_for(leaf: Any, pointer: PointerTensor) -> Any:
+def _pointer_for(leaf: Tensor, pointer: PointerTensor) -> Tensor:
     if type(leaf) is not Placed:
         return leaf
     return pointer_at(pointer._location, leaf.id, pointer.framework, pointer._syft_owner)

@@ -11,13 +11,16 @@ nested tuples of the histories of its operands, with a weak reference to the poi
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.forms import Form, form, is_constant, predictions, remember_prediction
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
+from syft_core.location import Location
 from syft_core.messages import Run
+from syft_core.values import Args, Kwargs, Nested, Tensor
 
 if TYPE_CHECKING:
     from syft_core.pointers.pointer_tensor import PointerTensor
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 class Prediction(NamedTuple):
     """What a call will do: the structure of its result with forms for tensors, and the operands whose form changes."""
 
-    result: Any
+    result: Nested
     tensors: int
     """How many tensors there are in the result."""
     changed: tuple[tuple[int, Form], ...] = ()
@@ -37,11 +40,13 @@ class Prediction(NamedTuple):
     """Whether the gradients that go back through it are of the common kind."""
 
 
-UNCERTAIN: tuple[Any, ...] = ("uncertain",)
+UNCERTAIN: tuple[object, ...] = ("uncertain",)
 """The history of what may depend on leaves that are not known here."""
 
 
-def predict(pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Any, kwargs: Any) -> Prediction | None:
+def predict(
+    pointer_type: type[PointerTensor], op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
+) -> Prediction | None:
     """Return what a call will do, or None when only the worker can know."""
     state = framework.state()
     if state is None:
@@ -56,7 +61,9 @@ def predict(pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Any
     return known or None
 
 
-def _infer(pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Any, kwargs: Any) -> Prediction | bool:
+def _infer(
+    pointer_type: type[PointerTensor], op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
+) -> Prediction | Literal[False]:
     """Return a prediction, or False when there is none."""
     before = [leaf.known_form for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
     with_forms = map_leaves(lambda leaf: leaf.known_form if type(leaf) is pointer_type else leaf, (args, kwargs))
@@ -78,7 +85,9 @@ def _infer(pointer_type: Any, op: Op, framework: FrameworkAttributes, args: Any,
     return Prediction(result, count, changed, spreads, plain) if count or result is None else False
 
 
-def run(pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: Any, kwargs: Any) -> tuple[Any, bool]:
+def run(
+    pointer_type: type[PointerTensor], op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
+) -> tuple[Nested, bool]:
     """Send a command to where its arguments are, and return its result with forms or placeholders for tensors.
 
     It is told, if its results are known here; otherwise asked. Also return whether the gradients that go back through
@@ -100,7 +109,9 @@ def run(pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: A
     return prediction.result, prediction.plain
 
 
-def _note_changes(pointer_type: Any, prediction: Prediction, location: Any, args: Any, kwargs: Any) -> None:
+def _note_changes(
+    pointer_type: type[PointerTensor], prediction: Prediction, location: Location, args: Nested, kwargs: Nested
+) -> None:
     """Remember the new forms of operands, and doubt what is known of others that the change may have reached."""
     operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
     targets = [(operands[place], new) for place, new in prediction.changed]
@@ -116,9 +127,9 @@ def _note_changes(pointer_type: Any, prediction: Prediction, location: Any, args
 # --- gradients
 
 
-def history_of(pointer_type: Any, args: Any, kwargs: Any) -> tuple[Any, ...]:
+def history_of(pointer_type: type[PointerTensor], args: Nested, kwargs: Nested) -> tuple[object, ...]:
     """Return the history of what a call makes: that of all operands which are part of a graph."""
-    found: list[Any] = []
+    found: list[object] = []
     for arg in (*args, *kwargs.values()) if kwargs else args:
         if type(arg) is pointer_type:
             _add_history(arg, found)
@@ -129,7 +140,7 @@ def history_of(pointer_type: Any, args: Any, kwargs: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _add_history(pointer: PointerTensor, found: list[Any]) -> None:
+def _add_history(pointer: PointerTensor, found: list[object]) -> None:
     known = pointer.known_form
     if known is None:
         found.append(UNCERTAIN)
@@ -140,7 +151,9 @@ def _add_history(pointer: PointerTensor, found: list[Any]) -> None:
             found.append(pointer._history or UNCERTAIN)
 
 
-def _run_backward(pointer_type: Any, op: Op, pointer: PointerTensor, message: Run, args: Any, kwargs: Any) -> None:
+def _run_backward(
+    pointer_type: type[PointerTensor], op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
+) -> None:
     """Run a backward pass, and remember which leaves have gradients then.
 
     A pass that goes on at other workers is waited for: nothing else keeps the order of what follows there.
@@ -178,7 +191,7 @@ class _Graph:
         self.crosses = False
         """Whether the pass goes on at another worker, because a leaf is a copy that gives its gradient back."""
 
-    def follow(self, history: tuple[Any, ...]) -> None:
+    def follow(self, history: tuple[object, ...]) -> None:
         """Go back to the leaves."""
         seen: set[int] = set()
         waiting: list[Any] = [history]
@@ -201,9 +214,9 @@ class _Graph:
 # --- signatures
 
 
-def _signature(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _signature(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> Hashable:
     """Return what decides the forms of the results: the forms of tensors, the types of numbers, all else as it is."""
-    signature: list[Any] = [op, *kwargs]
+    signature: list[object] = [op, *kwargs]
     for arg in (*args, *kwargs.values()) if kwargs else args:
         cls = type(arg)
         if cls is pointer_type:
@@ -228,7 +241,7 @@ def _signature(pointer_type: Any, op: Op, args: tuple[Any, ...], kwargs: dict[st
 _UNKNOWN = object()
 
 
-def _part(pointer_type: Any, op: Op, arg: Any) -> Any:
+def _part(pointer_type: type[PointerTensor], op: Op, arg: Nested) -> object:
     cls = type(arg)
     if is_flat(cls):
         return _leaf(pointer_type, op, arg)
@@ -239,7 +252,7 @@ def _part(pointer_type: Any, op: Op, arg: Any) -> Any:
     return _UNKNOWN if _UNKNOWN in parts else (cls, *parts)
 
 
-def _leaf(pointer_type: Any, op: Op, leaf: Any) -> Any:
+def _leaf(pointer_type: type[PointerTensor], op: Op, leaf: Tensor) -> object:
     cls = type(leaf)
     if cls is pointer_type:
         return leaf.known_form or _UNKNOWN

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 from syft_core.exceptions import ValueRefusedError
 from syft_core.hook.attributes import Op
@@ -18,6 +17,7 @@ from syft_core.hook.dispatch import dispatch
 from syft_core.hook.hook import current_worker
 from syft_core.hook.rules import map_leaves
 from syft_core.pointers.object_pointer import ObjectPointer
+from syft_core.values import Args, Kwargs, Nested, Tensor
 
 
 class _Consent:
@@ -51,7 +51,7 @@ def revealing(reason: str) -> Iterator[None]:
         _consents.set(tuple(other for other in _consents.get() if other is not consent))
 
 
-def reveal(op: Op, pointer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def reveal(op: Op, pointer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
     """Run an operation that reads values here, on copies of what its pointers point to, if the user consents."""
     if op.local:
         raise ValueRefusedError.only_local(op.name, pointer.location.id)
@@ -59,14 +59,14 @@ def reveal(op: Op, pointer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if reason is None:
         raise ValueRefusedError.of(op.name, pointer.location.id)
 
-    def fetch(leaf: Any) -> Any:
+    def fetch(leaf: Tensor) -> Nested:
         return leaf.get(reason=reason, deregister_ptr=False) if isinstance(leaf, ObjectPointer) else leaf
 
     copied_args, copied_kwargs = map_leaves(fetch, (args, kwargs))
     return dispatch(op, copied_args, copied_kwargs)
 
 
-def _reason_of(owner: Any) -> str | None:
+def _reason_of(owner: object) -> str | None:
     """Return why ``owner`` may read values: the consent is the user's, not that of workers which compute for her."""
     if owner is None or owner is not current_worker():
         return None

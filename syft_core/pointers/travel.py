@@ -17,6 +17,7 @@ from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.identity import Identified
 from syft_core.tensors.private import PrivateTensor, require_sendable
+from syft_core.values import Kwargs, Tensor
 
 
 class Travelling:
@@ -31,7 +32,7 @@ class Travelling:
 
     def send(
         self,
-        *workers: Any,
+        *workers: object,
         inplace: bool = False,
         user: str | None = None,
         local_autograd: bool = False,
@@ -40,7 +41,7 @@ class Travelling:
         no_wrap: bool = False,
         garbage_collect_data: bool = True,
         publish: bool = False,
-    ) -> Any:
+    ) -> Tensor:
         """Send a copy to a worker and return a pointer to it; the tensor here stays as it is.
 
         Several workers get a copy each, and the result stands for all of them. With ``requires_grad`` the gradient
@@ -65,22 +66,22 @@ class Travelling:
             pointer.garbage_collect_data = garbage_collect_data
             if preinitialize_grad:
                 _start_with_zeros(self, pointer)
-        all_of_them: Any = pointers[0] if len(pointers) == 1 else MultiPointerTensor(pointers)
+        all_of_them: Tensor = pointers[0] if len(pointers) == 1 else MultiPointerTensor(pointers)
         return all_of_them if no_wrap else head_of(all_of_them)
 
     def send_(
-        self, *workers: Any, user: str | None = None, requires_grad: bool = False, preinitialize_grad: bool = False
-    ) -> Any:
+        self, *workers: object, user: str | None = None, requires_grad: bool = False, preinitialize_grad: bool = False
+    ) -> Tensor:
         """Send the data away, and let this very object be the pointer to it."""
         if len(workers) != 1:
             raise TypeError(
                 f"cannot send in place to {len(workers)} workers: one object is in one place; name one worker"
             )
-        options: dict[str, Any] = {"requires_grad": requires_grad, "preinitialize_grad": preinitialize_grad}
+        options: Kwargs = {"requires_grad": requires_grad, "preinitialize_grad": preinitialize_grad}
         framework_of(self).become(self, self.send(*workers, user=user, **options))
         return self
 
-    def publish(self, *workers: Any) -> Any:
+    def publish(self, *workers: object) -> Tensor:
         """Send a copy to a worker, which keeps it for good; on a pointer, let its worker keep the object."""
         if workers:
             return self.send(*workers, publish=True)
@@ -91,24 +92,24 @@ class Travelling:
 
     def get(
         self, user: str | None = None, reason: str = "", deregister_ptr: bool = True, sum_results: bool = False
-    ) -> Any:
+    ) -> Tensor:
         """Fetch what the chain points to; it leaves its worker, which decides and records that."""
-        options: dict[str, Any] = {"user": user, "reason": reason}
+        options: Kwargs = {"user": user, "reason": reason}
         pointer = _pointer_under(self, "get")
         if isinstance(pointer, MultiPointerTensor):
             return pointer.get(sum_results=sum_results, **options)
         return _on_another_end(self, pointer.get(deregister_ptr=deregister_ptr, **options))
 
-    def get_(self, user: str | None = None, reason: str = "") -> Any:
+    def get_(self, user: str | None = None, reason: str = "") -> Tensor:
         """Fetch what the chain points to, and let this very object be it."""
         framework_of(self).become(self, self.get(user=user, reason=reason))
         return self
 
-    def virtual_get(self, sum_results: bool = False) -> Any:
+    def virtual_get(self, sum_results: bool = False) -> Tensor:
         """Look at the tensors of workers in this process, which stay there; for tests and simulations only."""
         return _pointer_under(self, "virtual_get").virtual_get(sum_results)
 
-    def move(self, worker: Any, requires_grad: bool = False) -> Any:
+    def move(self, worker: object, requires_grad: bool = False) -> Tensor:
         """Send what the chain points to on to another worker; return a pointer to where it is then."""
         pointer = _pointer_under(self, "move")
         if requires_grad:
@@ -116,35 +117,35 @@ class Travelling:
         moved = pointer.move(worker, requires_grad)
         return self if moved is pointer else _on_another_end(self, moved)
 
-    def remote_send(self, worker: Any) -> Any:
+    def remote_send(self, worker: object) -> Tensor:
         """Let the worker of this pointer send the object on; what it keeps, and this points to, is a pointer."""
         _pointer_under(self, "remote_send").remote_send(worker)
         return self
 
-    def remote_get(self) -> Any:
+    def remote_get(self) -> Tensor:
         """Let the worker of this pointer fetch what the pointer that it holds points to."""
         _pointer_under(self, "remote_get").remote_get()
         return self
 
-    def mid_get(self) -> Any:
+    def mid_get(self) -> Tensor:
         """Do what ``remote_get`` does."""
         return self.remote_get()
 
-    def combine(self, *pointers: Any) -> Any:
+    def combine(self, *pointers: Tensor) -> Tensor:
         """Return one tensor that stands for this pointer and the others, each on a worker of its own."""
         return combine_pointers(self, *pointers)
 
     # --- words
 
-    def tag(self, *tags: str) -> Any:
+    def tag(self, *tags: str) -> Tensor:
         """Add tags, also to the object that a pointer points to, and return this very tensor."""
         return self._syft_word("tag", *tags)
 
-    def describe(self, description: str) -> Any:
+    def describe(self, description: str) -> Tensor:
         """Set the description, also of the object that a pointer points to, and return this very tensor."""
         return self._syft_word("describe", description)
 
-    def _syft_word(self, verb: str, *words: str) -> Any:
+    def _syft_word(self, verb: str, *words: str) -> Tensor:
         pointer = getattr(self, "child", None)
         if isinstance(pointer, ObjectPointer):
             getattr(pointer, verb)(*words)
@@ -156,7 +157,7 @@ class Travelling:
 
     # --- the pointer
 
-    def attr(self, name: str) -> Any:
+    def attr(self, name: str) -> Tensor:
         """Return a pointer to an attribute of what this points to, e.g. ``p.attr("grad")``."""
         return head_of(_pointer_under(self, "attr").attr(name))
 
@@ -179,14 +180,14 @@ class Travelling:
         self.gc = collect
 
     @property
-    def disable_gc(self) -> Any:
+    def disable_gc(self) -> Tensor:
         """The tensor itself; from now on dropping the pointer leaves the object where it is."""
         self.gc = False
         return self
 
     # --- who may have it
 
-    def private_tensor(self, allowed_users: Iterable[str] = (), no_wrap: bool = False) -> Any:
+    def private_tensor(self, allowed_users: Iterable[str] = (), no_wrap: bool = False) -> Tensor:
         """Restrict the data, and everything that will be computed from it, to these users.
 
         A user is who the transport says it is: the ``user`` of a worker, or its id.
@@ -203,7 +204,7 @@ class Travelling:
         """Say whether every layer of the chain lets ``user`` have the data."""
         return all(layer.allow(user) for layer in _private_layers(self))
 
-    def register_credentials(self, users: Iterable[str]) -> Any:
+    def register_credentials(self, users: Iterable[str]) -> Tensor:
         """Allow these users from now on, and nobody else."""
         layers = _private_layers(self)
         if not layers:
@@ -213,14 +214,14 @@ class Travelling:
         return self
 
 
-def head_of(pointer: Any) -> Any:
+def head_of(pointer: Tensor) -> Tensor:
     """Return what a user holds of a pointer: the wrapper of its framework, with the pointer's words."""
     head = framework_of(pointer).wrapper(pointer)
     _share_words(head, pointer)
     return head
 
 
-def found(location: Location, owner: Party, id: Id, tags: Any, description: str | None, kind: str) -> Any:
+def found(location: Location, owner: Party, id: Id, tags: Any, description: str | None, kind: str) -> Tensor:
     """Return a pointer to an object that a search has found, in the form in which users hold it.
 
     ``kind`` is the framework of a tensor; anything else is CALLABLE or just an OBJECT.
@@ -238,7 +239,7 @@ _POINTERS: dict[str, type[ObjectPointer]] = {CALLABLE: CallablePointer, OBJECT: 
 
 
 def sent(
-    tensor: Any,
+    tensor: Tensor,
     owner: Any,
     location: Location,
     user: str | None = None,
@@ -269,7 +270,7 @@ def sent(
     return pointer
 
 
-def _keep_origin(tensor: Any, owner: Any, location: Location) -> Id:
+def _keep_origin(tensor: Tensor, owner: Any, location: Location) -> Id:
     """Let ``owner`` keep a tensor for the gradient of its copy on ``location``, which holds a lease on it."""
     kept = new_id()
     owner.register_obj(tensor, kept)
@@ -278,20 +279,20 @@ def _keep_origin(tensor: Any, owner: Any, location: Location) -> Id:
     return kept
 
 
-def _require_gradients(tensor: Any) -> None:
+def _require_gradients(tensor: Tensor) -> None:
     framework = framework_of(tensor)
     if "backward" not in framework.methods:
         raise TypeError(f"cannot bring gradients back: {framework.ALIAS} computes none; leave the option out")
 
 
-def _start_with_zeros(tensor: Any, pointer: PointerTensor) -> None:
+def _start_with_zeros(tensor: Tensor, pointer: PointerTensor) -> None:
     """Give the copy of a tensor a gradient of zeros, if it needs one and none came along."""
     if getattr(tensor, "requires_grad", False) and tensor.grad is None:
         copy = head_of(pointer)
         copy.grad = copy.new_zeros(copy.shape)
 
 
-def _index_words(tensor: Any) -> None:
+def _index_words(tensor: Tensor) -> None:
     """Let a tensor be found on its worker under its words: a worker that serves others keeps what is tagged."""
     owner = tensor.owner
     if owner is None:
@@ -303,21 +304,21 @@ def _index_words(tensor: Any) -> None:
         store.tag(id, tensor.tags, tensor.description)
 
 
-def _share_words(head: Any, pointer: Any) -> None:
+def _share_words(head: Tensor, pointer: Tensor) -> None:
     if pointer._syft_tags is not None:
         head._syft_tags = pointer._syft_tags
     if pointer._syft_description is not None:
         head._syft_description = pointer._syft_description
 
 
-def _pointer_under(head: Any, verb: str) -> Any:
+def _pointer_under(head: Tensor, verb: str) -> Tensor:
     end = end_of(head)
     if not isinstance(end, ObjectPointer | MultiPointerTensor):
         raise TypeError(f"cannot {verb} what a tensor points to: it points to nothing, the data is here; send it first")
     return end
 
 
-def _on_another_end(head: Any, end: Any) -> Any:
+def _on_another_end(head: Tensor, end: Tensor) -> Tensor:
     """Return a chain of the layers of ``head`` on another end: a pointer, a plain tensor, or a chain of its own."""
     link = head.child
     if isinstance(link, ObjectPointer):
@@ -325,9 +326,9 @@ def _on_another_end(head: Any, end: Any) -> Any:
     return framework_of(end).wrapper(_layers_on(link, below_wrapper(end)))
 
 
-def _layers_on(link: Any, end: Any) -> Any:
+def _layers_on(link: Tensor, end: Tensor) -> Tensor:
     return end if isinstance(link, ObjectPointer) else link.twin_on(_layers_on(link.child, end))
 
 
-def _private_layers(head: Any) -> list[PrivateTensor]:
+def _private_layers(head: Tensor) -> list[PrivateTensor]:
     return [link for link in links_of(head) if isinstance(link, PrivateTensor)]

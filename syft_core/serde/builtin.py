@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TypeVar
 
 from syft_core.exceptions import SerdeError
 from syft_core.registry import Registry
-from syft_core.serde.codec import Codec, CodecTable, qualified
+from syft_core.serde.codec import Codec, CodecTable, Detail, qualified
 from syft_core.serde.context import Context
 from syft_core.serde.failures import FAILURE
 from syft_core.serde.structure import BIG_INT
+from syft_core.values import Payload
 
 # Classes that a call may take as an argument, like the ``float`` in ``x.astype(float)``.
 scalar_types: Registry[str, type] = Registry("scalar types", advice="list it with `register_scalar_type`")
@@ -30,20 +31,23 @@ def register_scalar_type(kind: type) -> None:
     scalar_types.register(qualified(kind), kind)
 
 
-def _itself(obj: Any, _: Context) -> Any:
+T = TypeVar("T")
+
+
+def _itself(obj: T, _: Context) -> T:
     return obj
 
 
-def _values(obj: Iterable[Any], _: Context) -> tuple[Any, ...]:
+def _values(obj: Iterable[object], _: Context) -> tuple[object, ...]:
     return tuple(obj)
 
 
-def _rebuild(kind: Callable[[list[Any]], Any]) -> Callable[[list[Any], Context], Any]:
+def _rebuild(kind: Callable[[Payload], object]) -> Detail:
     return lambda payload, _: kind(payload)
 
 
-def _unique(kind: Callable[[list[Any]], Any]) -> Callable[[list[Any], Context], Any]:
-    def detail(payload: list[Any], _: Context) -> Any:
+def _unique(kind: type[set[object]] | type[frozenset[object]]) -> Detail:
+    def detail(payload: Payload, _: Context) -> object:
         value = kind(payload)
         if len(value) != len(payload):
             raise SerdeError(f"cannot rebuild a {kind.__name__}: an element occurs twice; send it again")
@@ -52,11 +56,11 @@ def _unique(kind: Callable[[list[Any]], Any]) -> Callable[[list[Any], Context], 
     return detail
 
 
-def _simplify_dict(obj: dict[Any, Any], _: Context) -> list[Any]:
+def _simplify_dict(obj: dict[object, object], _: Context) -> list[object]:
     return [x for pair in obj.items() for x in pair]
 
 
-def _detail_dict(payload: list[Any], _: Context) -> dict[Any, Any]:
+def _detail_dict(payload: Payload, _: Context) -> dict[object, object]:
     keys = payload[::2]
     found = dict(zip(keys, payload[1::2], strict=True))
     if len(found) != len(keys):
@@ -64,12 +68,12 @@ def _detail_dict(payload: list[Any], _: Context) -> dict[Any, Any]:
     return found
 
 
-def _simplify_ordered_dict(obj: OrderedDict[Any, Any], context: Context) -> list[Any]:
+def _simplify_ordered_dict(obj: OrderedDict[object, object], context: Context) -> list[object]:
     # Frameworks hang notes on their state dicts as attributes; they belong to the value.
     return [vars(obj) or None, *_simplify_dict(obj, context)]
 
 
-def _detail_ordered_dict(payload: list[Any], context: Context) -> OrderedDict[Any, Any]:
+def _detail_ordered_dict(payload: Payload, context: Context) -> OrderedDict[object, object]:
     found = OrderedDict(_detail_dict(payload[1:], context))
     notes = payload[0]
     if notes is not None:
@@ -83,31 +87,31 @@ def _simplify_range(obj: range, _: Context) -> tuple[int, int, int]:
     return obj.start, obj.stop, obj.step
 
 
-def _detail_range(payload: list[Any], _: Context) -> range:
+def _detail_range(payload: Payload, _: Context) -> range:
     start, stop, step = payload
     return range(start, stop, step)
 
 
-def _simplify_slice(obj: slice, _: Context) -> tuple[Any, Any, Any]:
+def _simplify_slice(obj: slice, _: Context) -> tuple[object, object, object]:
     return obj.start, obj.stop, obj.step
 
 
-def _detail_slice(payload: list[Any], _: Context) -> slice:
+def _detail_slice(payload: Payload, _: Context) -> slice:
     start, stop, step = payload
     return slice(start, stop, step)
 
 
-def _simplify_ellipsis(_obj: Any, _: Context) -> tuple[()]:
+def _simplify_ellipsis(_obj: object, _: Context) -> tuple[()]:
     return ()
 
 
-def _detail_ellipsis(payload: list[Any], _: Context) -> Any:
+def _detail_ellipsis(payload: Payload, _: Context) -> object:
     if payload:
         raise SerdeError("cannot rebuild an Ellipsis: it has no payload; send it again")
     return ...
 
 
-def _detail_int(payload: list[Any], _: Context) -> int:
+def _detail_int(payload: Payload, _: Context) -> int:
     (data,) = payload
     if type(data) is not bytes and type(data) is not memoryview:
         raise SerdeError("cannot rebuild an int: its payload is no bytes; send it again")
@@ -118,7 +122,7 @@ def _simplify_complex(obj: complex, _: Context) -> tuple[float, float]:
     return obj.real, obj.imag
 
 
-def _detail_complex(payload: list[Any], _: Context) -> complex:
+def _detail_complex(payload: Payload, _: Context) -> complex:
     real, imag = payload
     if type(real) is not float or type(imag) is not float:
         raise SerdeError("cannot rebuild a complex: its parts are no floats; send it again")
@@ -129,12 +133,12 @@ def _simplify_bytes(obj: bytes | bytearray, _: Context) -> tuple[memoryview]:
     return (memoryview(obj),)
 
 
-def _detail_bytes(payload: list[Any], _: Context) -> bytes:
+def _detail_bytes(payload: Payload, _: Context) -> bytes:
     (data,) = payload
     return bytes(memoryview(data))
 
 
-def _detail_bytearray(payload: list[Any], _: Context) -> bytearray:
+def _detail_bytearray(payload: Payload, _: Context) -> bytearray:
     (data,) = payload
     return bytearray(memoryview(data))
 
@@ -149,7 +153,7 @@ def _simplify_type(obj: type, _: Context) -> tuple[str]:
     return (name,)
 
 
-def _detail_type(payload: list[Any], _: Context) -> type:
+def _detail_type(payload: Payload, _: Context) -> type:
     (name,) = payload
     found = scalar_types.get(name) if type(name) is str else None
     if found is None:

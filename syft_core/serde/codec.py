@@ -25,13 +25,14 @@ from typing import Any, TypeAlias
 from syft_core.exceptions import AlreadyRegisteredError, SerdeError
 from syft_core.registry import Registry
 from syft_core.serde.context import Context
+from syft_core.values import Payload
 
 BUFFER, REFERENCE, LONG = 0, 1, 2
 FIRST_USER_CODE = 1000
 LAST_CODE = 2**31 - 1
 
 Simplify: TypeAlias = Callable[[Any, Context], Sequence[Any]]
-Detail: TypeAlias = Callable[[list[Any], Context], Any]
+Detail: TypeAlias = Callable[[Payload, Context], object]
 
 
 def qualified(kind: type) -> str:

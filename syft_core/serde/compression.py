@@ -10,9 +10,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from syft_core.exceptions import SerdeError
+from syft_core.serde.layout import Frame
 
 try:
     import lz4.block as lz4_block
@@ -32,8 +32,8 @@ class Method:
     number: int
     name: str
     max_ratio: int
-    compress: Callable[[Any], bytes]
-    decompress: Callable[[Any, int], Any]
+    compress: Callable[[Frame], bytes]
+    decompress: Callable[[Frame, int], Frame]
 
 
 def choose(compression: str) -> Method | None:
@@ -51,7 +51,7 @@ def choose(compression: str) -> Method | None:
     return found
 
 
-def compress(data: Any, method: Method, sample: bool) -> tuple[int, Any]:
+def compress(data: Frame, method: Method, sample: bool) -> tuple[int, Frame]:
     """Return the number of the method used and the shorter bytes, or NONE and ``data`` itself."""
     size = len(data)
     if size < SMALLEST or (sample and not _promising(data, method)):
@@ -60,7 +60,7 @@ def compress(data: Any, method: Method, sample: bool) -> tuple[int, Any]:
     return (method.number, shorter) if len(shorter) < size else (NONE, data)
 
 
-def decompress(data: Any, number: int, length: int) -> Any:
+def decompress(data: Frame, number: int, length: int) -> Frame:
     """Return the ``length`` bytes that ``data`` stands for; take memory for no more than that."""
     if number == NONE:
         if len(data) != length:
@@ -79,7 +79,7 @@ def decompress(data: Any, number: int, length: int) -> Any:
     return method.decompress(data, length)
 
 
-def _promising(data: Any, method: Method) -> bool:
+def _promising(data: Frame, method: Method) -> bool:
     size = len(data)
     if size <= 3 * SAMPLE:
         return True
@@ -89,11 +89,11 @@ def _promising(data: Any, method: Method) -> bool:
     return sum(len(method.compress(sample)) for sample in samples) < WORTHWHILE * 3 * SAMPLE
 
 
-def _zlib_compress(data: Any) -> bytes:
+def _zlib_compress(data: Frame) -> bytes:
     return zlib.compress(data, 1)
 
 
-def _zlib_decompress(data: Any, length: int) -> bytes:
+def _zlib_decompress(data: Frame, length: int) -> bytes:
     # One byte more than declared, so that the end of the stream is seen and a longer one is noticed.
     stream = zlib.decompressobj()
     try:
@@ -105,14 +105,14 @@ def _zlib_decompress(data: Any, length: int) -> bytes:
     return plain
 
 
-def _lz4_compress(data: Any) -> bytes:
+def _lz4_compress(data: Frame) -> bytes:
     shorter: bytes = lz4_block.compress(data, store_size=False)
     return shorter
 
 
-def _lz4_decompress(data: Any, length: int) -> Any:
+def _lz4_decompress(data: Frame, length: int) -> Frame:
     try:
-        plain = lz4_block.decompress(data, uncompressed_size=length, return_bytearray=True)
+        plain: bytearray = lz4_block.decompress(data, uncompressed_size=length, return_bytearray=True)
     except (lz4_block.LZ4BlockError, ValueError, OverflowError, MemoryError):
         raise _damaged("lz4") from None
     if len(plain) != length:

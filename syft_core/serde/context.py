@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syft_core.exceptions import SerdeError
 from syft_core.serde.memory import copy_of
+
+if TYPE_CHECKING:
+    from syft_core.serde.layout import Frame
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Context:
     device_fallback: str | None = "cpu"
     allow_scripts: bool = False
 
-    def own(self, data: Any) -> Any:
+    def own(self, data: Frame) -> Frame | mmap.mmap:
         """Return ``data`` as memory that the decoded object may keep: its own and writable, unless views will do.
 
         Received memory that is writable already belongs to the receiver and is taken over without a copy.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from syft_core import exceptions
 from syft_core.exceptions import SerdeError
 from syft_core.registry import Registry
 from syft_core.serde.codec import Codec, qualified
 from syft_core.serde.context import Context
+from syft_core.values import Payload
 
 PLAIN = (str, int, float, bool, type(None))
 
@@ -54,7 +53,7 @@ def register_failure(kind: type[Exception]) -> None:
     failures.register(qualified(kind), kind)
 
 
-def _simplify(error: BaseException, _: Context) -> tuple[Any, ...]:
+def _simplify(error: BaseException, _: Context) -> tuple[object, ...]:
     listed = next((base for base in type(error).__mro__ if failures.get(qualified(base)) is base), None)
     if listed is None:
         raise SerdeError(
@@ -65,7 +64,7 @@ def _simplify(error: BaseException, _: Context) -> tuple[Any, ...]:
     return qualified(listed), qualified(type(error)), _text(error), plain
 
 
-def _detail(payload: list[Any], _: Context) -> Exception:
+def _detail(payload: Payload, _: Context) -> Exception:
     listed, raised, text, attributes = payload
     kind = failures.get(listed) if type(listed) is str else None
     if kind is None or type(raised) is not str or type(text) is not str or type(attributes) is not dict:
@@ -88,7 +87,7 @@ def _text(error: BaseException) -> str:
     return args[0] if len(args) == 1 and type(args[0]) is str else str(error)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     if type(value) is list or type(value) is tuple:
         return all(type(x) in PLAIN for x in value)
     return type(value) in PLAIN

@@ -19,7 +19,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from syft_core.exceptions import SerdeError
 from syft_core.serde.context import Limits
@@ -111,7 +111,7 @@ def split(data: memoryview, size: int, lengths: Sequence[int]) -> list[memoryvie
     return buffers
 
 
-def as_bytes(frame: Any) -> memoryview:
+def as_bytes(frame: Frame) -> memoryview:
     """View any contiguous buffer as plain bytes."""
     try:
         view = memoryview(frame)

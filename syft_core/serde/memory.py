@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import mmap
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from syft_core.serde.layout import Frame
 
 # Above this size malloc asks the system for fresh pages each time, and most of a copy is then page faults: pages of
 # 2 MB need 500 times fewer (45 MB: 16 ms instead of 42).
@@ -11,7 +14,7 @@ HUGE = 32 * 2**20
 _CAN_ADVISE = hasattr(mmap, "MADV_HUGEPAGE")
 
 
-def copy_of(data: Any) -> bytearray | mmap.mmap:
+def copy_of(data: Frame) -> bytearray | mmap.mmap:
     """Return a writable copy of ``data``."""
     if len(data) < HUGE or not _CAN_ADVISE:
         return bytearray(data)

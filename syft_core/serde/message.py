@@ -13,7 +13,7 @@ from syft_core.serde.layout import Frame, Packing, as_bytes, join, pack_header, 
 from syft_core.serde.structure import read_structure, write_structure
 
 
-def frames(obj: Any, context: Context | None = None) -> list[Frame]:
+def frames(obj: object, context: Context | None = None) -> list[Frame]:
     """Encode ``obj`` as ``[header, buffer, ...]`` for a transport that sends several buffers.
 
     The buffers are read-only views of the memory of the tensors in ``obj``: nothing is copied, so send them before
@@ -31,7 +31,7 @@ def frames(obj: Any, context: Context | None = None) -> list[Frame]:
     return [pack_header(structure, [len(buffer) for buffer in buffers]), *buffers]
 
 
-def serialize(obj: Any, context: Context | None = None) -> bytes:
+def serialize(obj: object, context: Context | None = None) -> bytes:
     """Encode ``obj`` as one string of bytes.
 
     >>> deserialize(serialize([1, (2, 3), {"four": 5}]))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from syft_core.exceptions import SerdeError
 
 MAX_DIMENSIONS = 64
 
 
-def element_count(shape: Sequence[Any]) -> int:
+def element_count(shape: Sequence[object]) -> int:
     """Return how many elements ``shape`` declares; refuse what no array can have.
 
     >>> element_count([3, 4])

@@ -45,7 +45,7 @@ MALFORMED = (
 )
 
 
-def write_structure(obj: Any, context: Context, table: CodecTable) -> tuple[bytes, list[memoryview]]:
+def write_structure(obj: object, context: Context, table: CodecTable) -> tuple[bytes, list[memoryview]]:
     """Encode ``obj``; return the msgpack bytes and the buffers that travel beside them."""
     writer = _Writer(context, table)
     try:
@@ -157,7 +157,7 @@ class _Reader:
         self._max_depth = context.limits.max_depth
         self._nodes_left = context.limits.max_nodes
 
-    def read(self, node: list[Any], depth: int) -> Any:
+    def read(self, node: list[object], depth: int) -> Any:
         depth += 1
         self._nodes_left -= 1
         if depth > self._max_depth or self._nodes_left < 0:
@@ -195,7 +195,7 @@ class _Reader:
             raise SerdeError("cannot read a long node: its code or one of its parts is malformed; send it again")
         return self.read([code, *[x for part in parts for x in part]], depth - 1)
 
-    def _resolve(self, node: list[Any]) -> Any:
+    def _resolve(self, node: list[object]) -> Any:
         code, number = node
         if type(code) is not int or type(number) is not int or number < 0:
             raise SerdeError("cannot read a node: its code or number is no natural number; send it again")
@@ -231,7 +231,7 @@ def _no_sequence(payload: object, codec: Codec) -> SerdeError:
     )
 
 
-def _cut(code: int, values: list[Any]) -> list[Any]:
+def _cut(code: int, values: list[object]) -> list[Any]:
     if len(values) > PART * PART:
         raise SerdeError(
             f"cannot serialize {len(values)} values in one container: the limit is {PART * PART}; "
@@ -267,7 +267,7 @@ BIG_INT = 12
 _packers = _Packers()
 
 
-def _pack(tree: Any) -> bytes:
+def _pack(tree: object) -> bytes:
     packer = _packers.packer
     try:
         packed: bytes = packer.pack(tree)

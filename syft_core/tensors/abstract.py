@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from syft_core.exceptions import NotRegisteredError
 from syft_core.hook.dispatch import HEAD, MEANING, Answer, framework_of
+from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.hook_args import backward_func, type_rule
 from syft_core.hook.overload import rules_of
 from syft_core.hook.rules import resolve
 from syft_core.tensors.forwarding import Forwarding, childless
 from syft_core.tensors.identity import Identified
+from syft_core.values import Function, Kwargs, Tensor
 
 
 class AbstractTensor(Identified, Forwarding):
@@ -29,21 +31,21 @@ class AbstractTensor(Identified, Forwarding):
     """Whether the child encodes the values, so that the chain gets the framework's numeric wrapper."""
     rules: ClassVar[Mapping[str, Answer]] = {}
     """The operations that the type answers itself."""
-    respond: ClassVar[Callable[..., Any] | None] = None
+    respond: ClassVar[Function | None] = None
     """``respond(op, plan, args, kwargs)`` answers every operation without a rule, where a type defines it as a class
     method."""
-    on_function_call: ClassVar[Callable[..., Any] | None] = None
+    on_function_call: ClassVar[Function | None] = None
     """Called with ``(name, None, args, kwargs)`` before each function, where a type defines it as a class method."""
-    on_method_call: ClassVar[Callable[..., Any] | None] = None
+    on_method_call: ClassVar[Function | None] = None
     """The same for methods."""
 
     def __init__(
         self,
         id: int | str | None = None,
-        owner: Any = None,
+        owner: object = None,
         tags: Iterable[str] | None = None,
         description: str | None = None,
-        child: Any = None,
+        child: Tensor = None,
     ) -> None:
         if id is not None:
             self._syft_id = id
@@ -61,12 +63,12 @@ class AbstractTensor(Identified, Forwarding):
         inherited = {name: rule for base in reversed(cls.__mro__[1:]) for name, rule in _rules(base).items()}
         cls.rules = {**inherited, **dict(rules_of(cls))}
 
-    def get_class_attributes(self) -> dict[str, Any]:
+    def get_class_attributes(self) -> Kwargs:
         """Return what the constructor needs to make a layer like this one; results take it over."""
         return {}
 
     @classmethod
-    def lift(cls, plain: Any, **_kwargs: Any) -> Any:
+    def lift(cls, plain: Tensor, **_kwargs: object) -> Tensor:
         """Return the child that a plain tensor would have under this layer, when both meet in one call.
 
         Right for layers that leave values as they are; a layer that encodes them must encode, or refuse, here.
@@ -75,7 +77,7 @@ class AbstractTensor(Identified, Forwarding):
 
     # --- the chain
 
-    def on(self, tensor: Any, wrap: bool = True) -> Any:
+    def on(self, tensor: Tensor, wrap: bool = True) -> Tensor:
         """Put this layer on ``tensor`` and return the wrapper, or with ``wrap=False`` the layer itself.
 
         On a wrapper, the layer goes between it and the rest of its chain; a plain tensor gets a new wrapper, which
@@ -102,17 +104,17 @@ class AbstractTensor(Identified, Forwarding):
             wrapper.id = known
         return wrapper
 
-    def assign(self, child: Any) -> None:
+    def assign(self, child: Tensor) -> None:
         """Take the result of an operation that was called in place."""
         self.child = child
 
-    def twin_on(self, child: Any) -> Any:
+    def twin_on(self, child: Tensor) -> Tensor:
         """Return a layer with the attributes of this one, on ``child``."""
         twin = type(self)(**self.get_class_attributes())
         twin.child = child
         return twin
 
-    def wrap(self, register: bool = True, type: Any = None) -> Any:  # dtype is always the chain's own
+    def wrap(self, register: bool = True, type: object = None) -> Tensor:  # dtype is always the chain's own
         """Return the framework's wrapper on this layer, registered on its owner unless that is a client."""
         wrapper = framework_of(self).wrapper(self)
         owner = self.owner
@@ -120,11 +122,11 @@ class AbstractTensor(Identified, Forwarding):
             owner.register_obj(wrapper)
         return wrapper
 
-    def copy(self) -> Any:
+    def copy(self) -> Tensor:
         """Return a chain of the same layers on a copy of the data, with an id of its own."""
         return self.twin_on(None if self.child is None else _copy_of(self.child))
 
-    def clone(self) -> Any:
+    def clone(self) -> Tensor:
         """Return a copy that keeps id, owner, tags and description."""
         twin = self.copy()
         for name in ("_syft_id", "_syft_owner", "_syft_tags", "_syft_description"):
@@ -132,14 +134,14 @@ class AbstractTensor(Identified, Forwarding):
                 setattr(twin, name, copy.copy(self.__dict__[name]) if name == "_syft_tags" else self.__dict__[name])
         return twin
 
-    def get(self, *args: Any, **options: Any) -> Any:
+    def get(self, *args: Any, **options: Any) -> Tensor:
         """Fetch what the chain points to, and return the same layers on it."""
         if self.child is None:
             raise childless(self, "get")
         fetched = self.child.get(*args, **options)
         return self.twin_on(fetched.child if getattr(type(fetched), "rank", None) == HEAD else fetched)
 
-    def mid_get(self) -> Any:
+    def mid_get(self) -> Tensor:
         """Let the worker that the chain points to fetch what the pointer that it holds points to."""
         if self.child is None:
             raise childless(self, "mid_get")
@@ -153,7 +155,7 @@ class AbstractTensor(Identified, Forwarding):
     __repr__ = __str__
 
 
-def initialize_tensor(hook: Any, obj: Any, owner: Any = None, id: int | str | None = None) -> Any:
+def initialize_tensor(hook: FrameworkHook, obj: Tensor, owner: Any = None, id: int | str | None = None) -> Tensor:
     """Give a tensor its owner, the local worker of ``hook`` unless it is named, and an id; return the tensor."""
     obj.owner = owner if owner is not None else hook.local_worker
     if id is not None:
@@ -165,7 +167,7 @@ def _rules(base: type) -> Mapping[str, Answer]:
     return getattr(base, "rules", {})
 
 
-def _copy_of(child: Any) -> Any:
+def _copy_of(child: Tensor) -> Tensor:
     if isinstance(child, AbstractTensor):
         return child.copy()
     return framework_of(child).copy(child)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from syft_core.exceptions import SerdeError
 from syft_core.hook.rules import build_rule
 from syft_core.serde import Codec, Context, codecs
+from syft_core.values import LayerType, Payload, Tensor
 
 _IDENTITY = {"id": "_syft_id", "tags": "_syft_tags", "description": "_syft_description"}
 _TYPES: dict[str, tuple[type, ...]] = {"id": (int, str), "tags": (set,), "description": (str,)}
 
 
-def identity_of(obj: Any) -> dict[str, Any]:
+def identity_of(obj: object) -> dict[str, object]:
     """Return what is known of id, tags and description of anything in a chain."""
     known = {name: getattr(obj, attribute) for name, attribute in _IDENTITY.items()}
     return {name: value for name, value in known.items() if value is not None}
 
 
-def give_identity(obj: Any, identity: Any) -> Any:
+def give_identity(obj: object, identity: object) -> Tensor:
     """Put back what ``identity_of`` found, after looking at it."""
     if type(identity) is not dict or not _IDENTITY.keys() >= identity.keys():
         raise SerdeError("cannot rebuild a chain: its identity has unknown parts; send it again")
@@ -29,21 +28,21 @@ def give_identity(obj: Any, identity: Any) -> Any:
     return obj
 
 
-def child_from(payload: Any) -> Any:
+def child_from(payload: object) -> Tensor:
     """Return a received child, if it is a tensor or a layer."""
     if build_rule(payload) != 1:
         raise SerdeError(f"cannot rebuild a chain: its child is a {type(payload).__name__}; send it again")
     return payload
 
 
-def layer_codec(cls: Any, code: int) -> Codec:
+def layer_codec(cls: LayerType, code: int) -> Codec:
     """Return the codec of a layer type whose class attributes can travel themselves."""
     expected = cls().get_class_attributes().keys()
 
-    def simplify(layer: Any, _context: Context) -> tuple[Any, ...]:
+    def simplify(layer: Tensor, _context: Context) -> tuple[object, ...]:
         return layer.get_class_attributes(), identity_of(layer), layer.child
 
-    def detail(payload: list[Any], _context: Context) -> Any:
+    def detail(payload: Payload, _context: Context) -> Tensor:
         attributes, identity, child = payload
         if type(attributes) is not dict or attributes.keys() != expected:
             raise SerdeError(f"cannot rebuild a {cls.__name__}: its attributes are others; install the same release")
@@ -55,6 +54,6 @@ def layer_codec(cls: Any, code: int) -> Codec:
     return Codec(cls, code, simplify, detail, shared=True)
 
 
-def register_layer_codec(cls: Any, code: int) -> None:
+def register_layer_codec(cls: LayerType, code: int) -> None:
     """Let a layer type travel, under a wire code that both ends know."""
     codecs.register(layer_codec(cls, code))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS, UNARY_OPERATORS
 from syft_core.hook.dispatch import dispatch, framework_of
+from syft_core.values import Function, Nested, Tensor
 
 
 class Operators:
@@ -15,11 +16,11 @@ class Operators:
     A framework may turn a TypeError in its own operators into "unsupported operand"; these keep what a layer says.
     """
 
-    child: Any = None
+    child: Tensor = None
     framework: Any = None
     """The framework, where it is known without following the chain to its end."""
 
-    def _call(self, name: str, *args: Any) -> Any:
+    def _call(self, name: str, *args: Any) -> Nested:
         return dispatch(framework_of(self).method(name), (self, *args), {})
 
 
@@ -46,28 +47,28 @@ class Forwarding(Operators):
     def __len__(self) -> int:
         return self._call("__len__")  # type: ignore[no-any-return]  # the framework's own length
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Nested:
         return self._call("__getitem__", index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         self._call("__setitem__", index, value)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tensor]:
         return iter([self[i] for i in range(len(self))])
 
     def __hash__(self) -> int:
         return object.__hash__(self)
 
 
-def childless(layer: Any, name: str) -> AttributeError:
+def childless(layer: Tensor, name: str) -> AttributeError:
     """Return the error for a layer that was asked for something before it was put on a tensor."""
     return AttributeError(
         f"cannot read {name!r} of a {type(layer).__name__}: it has no child; put it on a tensor with `.on(x)`"
     )
 
 
-def _operator(name: str) -> Callable[..., Any]:
-    def operator(self: Operators, *args: Any) -> Any:
+def _operator(name: str) -> Function:
+    def operator(self: Operators, *args: Any) -> Nested:
         framework = self.framework or framework_of(self)
         return dispatch(framework.methods.get(name) or framework.method(name), (self, *args), {})
 

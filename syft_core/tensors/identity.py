@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from syft_core.hook.hook import current_worker
 from syft_core.ids import IdProvider
 from syft_core.pictures import chain_html
 from syft_core.serde import serialize
+from syft_core.values import Tensor
 
 ID_PROVIDER = IdProvider()
+T = TypeVar("T", bound="Identified")
 
 
 class Identified:
@@ -97,18 +99,18 @@ class Identified:
     def _repr_html_(self) -> str | None:
         return chain_html(self)
 
-    def tag(self, *tags: str) -> Any:
+    def tag(self: T, *tags: str) -> T:
         """Add ``tags`` and return the object itself."""
         self.tags.update(tags)
         return self
 
-    def describe(self, description: str) -> Any:
+    def describe(self: T, description: str) -> T:
         """Set the description and return the object itself."""
         self.description = description
         return self
 
 
-def show_head(head: Any) -> str:
+def show_head(head: Tensor) -> str:
     """Return the chain under a wrapper as text, with its tags and the first line of its description."""
     lines = [f"(Wrapper)>{head.child!r}"]
     if head._syft_tags:

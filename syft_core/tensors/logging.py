@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from syft_core.hook import hook_args
 from syft_core.hook.dispatch import TRANSPARENT
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import register_layer_codec
+from syft_core.values import Args, Kwargs, Tensor
 
 _log = logging.getLogger(__name__)
 
-Command = tuple[str, None, tuple[Any, ...], dict[str, Any]]
+Command = tuple[str, None, Args, Kwargs]
 
 
 class LoggingTensor(AbstractTensor):
@@ -39,7 +40,7 @@ class LoggingTensor(AbstractTensor):
         if _log.isEnabledFor(logging.INFO):
             _log.info("Log method %s", command[0].rsplit(".", 1)[-1])
 
-    def manual_add(self, other: Any) -> LoggingTensor:
+    def manual_add(self, other: Tensor) -> LoggingTensor:
         """Add without decorators, to show what they do: unwrap, compute, wrap."""
         _log.info("Log method manual_add")
         child, (other_child,), _ = hook_args.unwrap_args_from_method("manual_add", self, (other,), {})

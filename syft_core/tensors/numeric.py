@@ -11,6 +11,7 @@ from syft_core.hook.forms import Form, form
 from syft_core.hook.overload import OverloadedMethod, overloaded
 from syft_core.hook.plans import Plan
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.values import Args, Kwargs, Tensor
 
 
 class NumericTensor(AbstractTensor):
@@ -42,31 +43,31 @@ class NumericTensor(AbstractTensor):
         """The device of the values."""
         return self.form.device
 
-    def encode(self, plain: Any) -> Any:
+    def encode(self, plain: Tensor) -> Tensor:
         """Return the child that a plain tensor has under this layer; by default plain operands are refused."""
         raise MixedLayersError.plain(type(self).__name__)
 
     @classmethod
-    def lift(cls, plain: Any, **_kwargs: Any) -> NoReturn:  # noqa: ARG003  # by contract
+    def lift(cls, plain: Tensor, **_kwargs: object) -> NoReturn:  # noqa: ARG003  # by contract
         """Refuse: the encoding of a plain tensor depends on the other operands, see ``encode``."""
         raise MixedLayersError.plain(cls.__name__)
 
-    def assign(self, child: Any) -> None:
+    def assign(self, child: Tensor) -> None:
         """Overwrite the encoding in place, so that views of it see the change."""
         dispatch(framework_of(self.child).method("copy_"), (self.child, child), {})
 
     @classmethod
-    def respond(cls, op: Op, _plan: Plan, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> NoReturn:
+    def respond(cls, op: Op, _plan: Plan, _args: Args, _kwargs: Kwargs) -> NoReturn:
         """Refuse an operation for which the layer has no rule."""
         raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
 
     @overloaded.method
-    def detach(self, _self: Any) -> Any:
+    def detach(self, _self: Tensor) -> Tensor:
         """Share the encoding; the wrapper above is what takes part in autograd."""
         return _self
 
     @overloaded.method
-    def alias(self, _self: Any) -> Any:
+    def alias(self, _self: Tensor) -> Tensor:
         """Share the encoding."""
         return _self
 
@@ -78,7 +79,7 @@ class NumericTensor(AbstractTensor):
     __repr__ = __str__
 
 
-def _copy_(self: Any, _self: Any, source: Any, non_blocking: bool = False) -> Any:
+def _copy_(self: Tensor, _self: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
     """Answer ``x.copy_(y)``; like every in-place rule it returns the encoding that ``assign`` then writes."""
     return source
 
@@ -87,7 +88,7 @@ def _copy_(self: Any, _self: Any, source: Any, non_blocking: bool = False) -> An
 NumericTensor.rules = {**NumericTensor.rules, "copy_": OverloadedMethod(_copy_).answer}
 
 
-def _form_below(value: Any) -> Form:
+def _form_below(value: Tensor) -> Form:
     """Return the form of the encoding, looking through layers that do not encode."""
     while not isinstance(value, NumericTensor) and (child := getattr(value, "child", None)) is not None:
         value = child

@@ -8,18 +8,19 @@ from syft_core.hook import hook_args
 from syft_core.hook.overload import overloaded
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import register_layer_codec
+from syft_core.values import Tensor
 
 
 class PlusIsMinusTensor(AbstractTensor):
     """Subtract where the caller adds, and add where the caller subtracts; everything else passes."""
 
     @overloaded.method
-    def add(self, _self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    def add(self, _self: Tensor, other: Tensor, *, alpha: Any = 1) -> Tensor:
         """Answer ``x + y``, ``x.add(y)`` and the framework's function ``add``."""
         return _self - other * alpha
 
     @overloaded.method
-    def sub(self, _self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    def sub(self, _self: Tensor, other: Tensor, *, alpha: Any = 1) -> Tensor:
         """Answer ``x - y``, ``x.sub(y)`` and the framework's function ``sub``."""
         return _self + other * alpha
 

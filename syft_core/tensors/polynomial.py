@@ -18,6 +18,7 @@ from syft_core.hook.overload import overloaded
 from syft_core.serde import Codec, Context, codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import register_layer_codec
+from syft_core.values import Kwargs, Payload, Tensor
 
 Scalar = Callable[[float], float]
 DEFAULT_DEGREE = 10
@@ -32,7 +33,7 @@ class Piece:
     high: float
     coefficients: tuple[Any, ...]
 
-    def evaluate(self, x: Any) -> Any:
+    def evaluate(self, x: Tensor) -> Tensor:
         """Evaluate the series at ``x``, a number or anything with ``+`` and ``*``, which stays as it is."""
         t = (x * 2 - (self.low + self.high)) * (1 / (self.high - self.low))
         first, *rest = self.coefficients
@@ -97,7 +98,7 @@ class PolynomialTensor(AbstractTensor):
         """The functions that were added; the four known ones are fitted when first asked for."""
         self._known: dict[str, tuple[Piece, ...]] = {}
 
-    def get_class_attributes(self) -> dict[str, Any]:
+    def get_class_attributes(self) -> Kwargs:
         """Return the options that results take over."""
         return {"function": self.function, "precision": self.precision, "functions": dict(self.function_attr)}
 
@@ -140,7 +141,7 @@ class PolynomialTensor(AbstractTensor):
         """Fit ``f`` on ``interval``; the piece has this tensor's precision."""
         return self.apply_coefs(interpolate(f, interval, degree))
 
-    def get_val(self, name: str, x: Any) -> Any:
+    def get_val(self, name: str, x: Tensor) -> Tensor:
         """Approximate the function called ``name`` at ``x``, a number or a tensor, which is left as it is."""
         pieces = self._pieces(name)
         low, high = pieces[0].low, pieces[-1].high
@@ -169,22 +170,22 @@ class PolynomialTensor(AbstractTensor):
         return self._known[name]
 
     @overloaded.method
-    def exp(self, _self: Any) -> Any:
+    def exp(self, _self: Tensor) -> Tensor:
         """Approximate the exponential on [-10, 10]."""
         return self.get_val("exp", _self)
 
     @overloaded.method
-    def log(self, _self: Any) -> Any:
+    def log(self, _self: Tensor) -> Tensor:
         """Approximate the natural logarithm on [0.1, 10]."""
         return self.get_val("log", _self)
 
     @overloaded.method
-    def sigmoid(self, _self: Any) -> Any:
+    def sigmoid(self, _self: Tensor) -> Tensor:
         """Approximate the logistic function on [-10, 10]."""
         return self.get_val("sigmoid", _self)
 
     @overloaded.method
-    def tanh(self, _self: Any) -> Any:
+    def tanh(self, _self: Tensor) -> Tensor:
         """Approximate the hyperbolic tangent on [-10, 10]."""
         return self.get_val("tanh", _self)
 
@@ -194,11 +195,11 @@ class PolynomialTensor(AbstractTensor):
     defaultfunctions = default_functions
 
 
-def _simplify_piece(piece: Piece, _context: Context) -> tuple[Any, ...]:
+def _simplify_piece(piece: Piece, _context: Context) -> tuple[object, ...]:
     return piece.low, piece.high, *piece.coefficients
 
 
-def _detail_piece(payload: list[Any], _context: Context) -> Piece:
+def _detail_piece(payload: Payload, _context: Context) -> Piece:
     low, high, *coefficients = payload
     if type(low) is not float or type(high) is not float or not coefficients:
         raise SerdeError("cannot rebuild a piece of a polynomial: it has no interval; send it again")

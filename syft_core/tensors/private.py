@@ -16,6 +16,7 @@ from syft_core.hook.rules import leaves, map_leaves
 from syft_core.peer import Peer
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import register_layer_codec
+from syft_core.values import Args, Kwargs, Nested, Tensor
 
 
 class PrivateTensor(AbstractTensor):
@@ -26,7 +27,7 @@ class PrivateTensor(AbstractTensor):
     """
 
     rank = TRANSPARENT
-    parents: tuple[Any, ...] = ()
+    parents: tuple[Tensor, ...] = ()
     """The private tensors it was computed from, where a hook records that; it keeps all of them in memory."""
     command: str = ""
     """The operation that computed it."""
@@ -35,7 +36,7 @@ class PrivateTensor(AbstractTensor):
         super().__init__(**identity)
         self.allowed_users = frozenset(allowed_users)
 
-    def get_class_attributes(self) -> dict[str, Any]:
+    def get_class_attributes(self) -> Kwargs:
         """Return the allowed users."""
         return {"allowed_users": self.allowed_users}
 
@@ -49,7 +50,7 @@ class PrivateTensor(AbstractTensor):
         return self
 
     @classmethod
-    def respond(cls, op: Op, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         """Run an operation below the layer; its results are for users whom every operand allows."""
         _require_private_target(op, args, kwargs)
         operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls]
@@ -67,7 +68,7 @@ class PrivateTensor(AbstractTensor):
     __repr__ = __str__
 
 
-def allowed_users_of(value: Any) -> frozenset[str] | None:
+def allowed_users_of(value: object) -> frozenset[str] | None:
     """Return the users to whom a chain restricts itself, or None."""
     allowed: frozenset[str] | None = None
     for link in links_of(value):
@@ -76,14 +77,14 @@ def allowed_users_of(value: Any) -> frozenset[str] | None:
     return allowed
 
 
-def restricted(value: Any, users: frozenset[str] | None) -> Any:
+def restricted(value: object, users: frozenset[str] | None) -> Tensor:
     """Return ``value`` as a chain that says itself that it is for ``users`` only."""
     if users is None or allowed_users_of(value) == users:
         return value
     return framework_of(value).wrapper(PrivateTensor(users, child=below_wrapper(value)))
 
 
-def require_sendable(value: Any, sender: Peer) -> None:
+def require_sendable(value: object, sender: Peer) -> None:
     """Raise unless ``sender`` may send the chain ``value``."""
     allowed = allowed_users_of(value)
     if allowed is not None and sender.user not in allowed:
@@ -96,14 +97,14 @@ def _with_users(layer: PrivateTensor, users: frozenset[str]) -> PrivateTensor:
     return twin
 
 
-def _target(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _target(op: Op, args: Args, kwargs: Kwargs) -> Nested:
     """Return what an operation changes: the ``out`` of its keywords, or its first argument."""
     if kwargs.get("out") is not None:
         return kwargs["out"]
     return args[0] if op.inplace or op.spelling == "setter" or op.attr == "__setitem__" else None
 
 
-def _as_target(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], users: frozenset[str]) -> Any:
+def _as_target(op: Op, args: Args, kwargs: Kwargs, users: frozenset[str]) -> Nested:
     """Restrict what an operation has changed, and return it."""
     target = _target(op, args, kwargs)
     for leaf in leaves(target):
@@ -112,7 +113,7 @@ def _as_target(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], users: fro
     return target
 
 
-def _require_private_target(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _require_private_target(op: Op, args: Args, kwargs: Kwargs) -> None:
     """Refuse to change a plain tensor with what is private: it could not say so afterwards."""
     target = _target(op, args, kwargs)
     if target is not None and any(is_framework_tensor(type(leaf)) for leaf in leaves(target)):

@@ -25,6 +25,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
@@ -34,6 +35,7 @@ from syft_core.hook.hook import FrameworkHook
 from syft_core.location import Location
 from syft_core.messages import Fetch
 from syft_core.pointers.callable_pointer import ObjectWrapper
+from syft_core.values import Tensor
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.virtual import VirtualWorker
 
@@ -267,7 +269,7 @@ class TransportConformance:
         assert tuple(secret.shape) == (2,)
 
 
-def _tensor(hook: FrameworkHook, numbers: list[float]) -> Any:
+def _tensor(hook: FrameworkHook, numbers: list[float]) -> Tensor:
     """Return a tensor that can be sent: a framework whose tensors take no methods has wrappers for that."""
     plain = hook.create_tensor(numbers)
     return plain if hasattr(plain, "send") else hook.attributes.wrapper(plain)
@@ -283,7 +285,7 @@ def _count(world: World) -> int:
     return counted
 
 
-def _fail_and_go_on(x: Any, bad: Any, total: Any, far: Location) -> None:
+def _fail_and_go_on(x: Tensor, bad: Tensor, total: Tensor, far: Location) -> None:
     """Let a command fail, and send others after it, as a program does that does not know yet."""
     result = x.index_select(0, bad)
     total += 1
@@ -291,7 +293,7 @@ def _fail_and_go_on(x: Any, bad: Any, total: Any, far: Location) -> None:
     far.flush()
 
 
-def _trained(framework: Any, model: Any, optimizer: str, data: Any, target: Any) -> Any:
+def _trained(framework: ModuleType, model: Any, optimizer: str, data: Tensor, target: Tensor) -> Tensor:
     """Train a model for three steps, as anybody does, and return the last loss."""
     chosen = getattr(framework.optim, optimizer)(model.parameters(), lr=0.1)
     for _ in range(3):

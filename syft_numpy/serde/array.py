@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from syft_core.serde import Codec, Context, SerdeError
 from syft_core.serde.shape import element_count
 from syft_core.serde.structure import INLINE
+from syft_core.values import Payload
 from syft_numpy.serde.dtypes import (
     LONG_DOUBLE_BYTES,
     detail_dtype,
@@ -20,6 +20,7 @@ from syft_numpy.serde.dtypes import (
     named_dtype,
     refuse_objects,
 )
+from syft_numpy.values import Array, DType
 
 ROWS, COLUMNS, TEXTS = 0, 1, 2
 _MOST_EMPTY = 2**20
@@ -28,7 +29,7 @@ _FAST = {dtype: dtype.str for dtype in map(np.dtype, "bBhHiIqQefdFD?")}
 _NAMED = {name: np.dtype(name) for name in _FAST.values()}
 
 
-def simplify_array(array: npt.NDArray[Any], _: Context) -> tuple[Any, ...]:
+def simplify_array(array: Array, _: Context) -> tuple[object, ...]:
     """Take an array apart; row-major and column-major memory are kept, anything else becomes row-major."""
     name = _FAST.get(array.dtype)
     if name is not None and array.flags.c_contiguous:
@@ -42,7 +43,7 @@ def simplify_array(array: npt.NDArray[Any], _: Context) -> tuple[Any, ...]:
     return (COLUMNS if columns else ROWS), name or dtype, own_bytes(ordered), *array.shape
 
 
-def detail_array(payload: list[Any], context: Context) -> npt.NDArray[Any]:
+def detail_array(payload: Payload, context: Context) -> Array:
     """Rebuild an array; its declared shape must fit the bytes that arrived."""
     layout, described, data, *shape = payload
     dtype = _received_dtype(described)
@@ -55,19 +56,19 @@ def detail_array(payload: list[Any], context: Context) -> npt.NDArray[Any]:
         if count > _MOST_EMPTY:
             raise SerdeError("cannot rebuild an array: it has too many elements without content; send it again")
         return np.zeros(shape, dtype, "F" if layout == COLUMNS else "C")
-    array: npt.NDArray[Any] = np.ndarray(shape, dtype, context.own(data), order="F" if layout == COLUMNS else "C")
+    array: Array = np.ndarray(shape, dtype, context.own(data), order="F" if layout == COLUMNS else "C")
     _check_values(array)
     return array
 
 
-def simplify_scalar(scalar: np.generic, _: Context) -> tuple[Any, ...]:
+def simplify_scalar(scalar: np.generic, _: Context) -> tuple[object, ...]:
     """Take an array scalar apart."""
     dtype = scalar.dtype
     refuse_objects(dtype)
     return _FAST.get(dtype, dtype), bytes(own_bytes(np.asarray(scalar)))
 
 
-def detail_scalar(payload: list[Any], _: Context) -> Any:
+def detail_scalar(payload: Payload, _: Context) -> Any:
     """Rebuild an array scalar."""
     described, data = payload
     dtype = _received_dtype(described)
@@ -75,20 +76,20 @@ def detail_scalar(payload: list[Any], _: Context) -> Any:
         raise SerdeError("cannot rebuild an array scalar: its payload is no bytes; send it again")
     if dtype.itemsize != len(data) or is_strings(dtype) or dtype.subdtype is not None:
         raise SerdeError("cannot rebuild an array scalar: its bytes do not fit its dtype; send it again")
-    array: npt.NDArray[Any] = np.zeros((), dtype)
+    array: Array = np.zeros((), dtype)
     if len(data):
         array = np.ndarray((), dtype, bytearray(data))
     _check_values(array)
     return array[()]
 
 
-def own_bytes(array: npt.NDArray[Any]) -> bytes | memoryview:
+def own_bytes(array: Array) -> bytes | memoryview:
     """View the bytes of a row-major array, after blanking those that belong to no element."""
     if not array.nbytes:
         return b""
     if _has_gaps(array.dtype):
         # Not zeros_like, which zeroes values and leaves whatever lay in memory between them.
-        clean: npt.NDArray[Any] = np.ndarray(array.shape, array.dtype, bytearray(array.nbytes))
+        clean: Array = np.ndarray(array.shape, array.dtype, bytearray(array.nbytes))
         _copy_values(array, clean)
         array = clean
     return _view(np.reshape(array, -1).view(np.uint8))
@@ -98,7 +99,7 @@ def _view(array: Any) -> memoryview:
     return memoryview(array)
 
 
-def _received_dtype(described: Any) -> np.dtype[Any]:
+def _received_dtype(described: object) -> DType:
     if isinstance(described, np.dtype):
         return described
     found = _NAMED.get(described) if type(described) is str else None
@@ -107,13 +108,13 @@ def _received_dtype(described: Any) -> np.dtype[Any]:
     return found
 
 
-def _texts(dtype: np.dtype[Any], data: Any, count: int, shape: Sequence[int]) -> npt.NDArray[Any]:
+def _texts(dtype: DType, data: object, count: int, shape: Sequence[int]) -> Array:
     if not is_strings(dtype) or type(data) is not list or len(data) != count or not all(type(x) is str for x in data):
         raise SerdeError("cannot rebuild an array of strings: its texts do not fit its shape; send it again")
     return np.array(data, dtype).reshape(shape)
 
 
-def _has_gaps(dtype: np.dtype[Any]) -> bool:
+def _has_gaps(dtype: DType) -> bool:
     """Tell whether elements have bytes that show nothing: padding, or the fields that a view leaves out."""
     if dtype.subdtype is not None:
         return _has_gaps(dtype.subdtype[0])
@@ -123,7 +124,7 @@ def _has_gaps(dtype: np.dtype[Any]) -> bool:
     return is_long_double(dtype) and dtype.itemsize % LONG_DOUBLE_BYTES != 0
 
 
-def _copy_values(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> None:
+def _copy_values(source: Array, target: Array) -> None:
     """Copy the values of an array into one of zeros, and nothing that lies between them."""
     if source.dtype.fields is not None:
         for name in source.dtype.names or ():
@@ -140,7 +141,7 @@ def _copy_values(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> None:
         target[...] = source
 
 
-def _check_values(array: npt.NDArray[Any]) -> None:
+def _check_values(array: Array) -> None:
     """Refuse bits that are no value of their dtype, which compiled code does not expect: bools, characters."""
     dtype = array.dtype
     if dtype.fields is not None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from syft_core.serde import Codec, Context
 from syft_core.tensors.codecs import child_from, give_identity, identity_of
+from syft_core.values import Payload, Tensor
 from syft_numpy.wrapper import Wrapper
 
 
-def _simplify(wrapper: Wrapper, _context: Context) -> tuple[Any, ...]:
+def _simplify(wrapper: Wrapper, _context: Context) -> tuple[object, ...]:
     return identity_of(wrapper), wrapper.child
 
 
-def _detail(payload: list[Any], _context: Context) -> Any:
+def _detail(payload: Payload, _context: Context) -> Tensor:
     identity, child = payload
     return give_identity(Wrapper(child_from(child)), identity)
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from syft_core.serde import Codec, Context, SerdeError
+from syft_core.values import Payload
+from syft_numpy.values import DType
 
 _ORDERS = {"<": "<", ">": ">", "|": "|"}
 _SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
@@ -29,7 +31,7 @@ LONG_DOUBLE_BYTES = 10 if _MANTISSA == 63 else np.dtype(np.longdouble).itemsize
 FIELDS, SUBARRAY, STRINGS = 1, 2, 3
 
 
-def refuse_objects(dtype: np.dtype[Any]) -> None:
+def refuse_objects(dtype: DType) -> None:
     """Refuse a dtype that holds Python objects, at whatever depth."""
     if dtype.hasobject and not is_strings(dtype):
         raise SerdeError(
@@ -38,17 +40,17 @@ def refuse_objects(dtype: np.dtype[Any]) -> None:
         )
 
 
-def is_strings(dtype: np.dtype[Any]) -> bool:
+def is_strings(dtype: DType) -> bool:
     """Tell whether ``dtype`` is numpy 2's variable-length string."""
     return dtype.kind == "T"
 
 
-def is_long_double(dtype: np.dtype[Any]) -> bool:
+def is_long_double(dtype: DType) -> bool:
     """Tell whether ``dtype`` is a long double, real or complex, that is not another name of a double."""
     return dtype.char in "gG" and dtype.str not in ("<f8", "<c16", ">f8", ">c16")
 
 
-def simplify_dtype(dtype: np.dtype[Any], _: Context) -> tuple[Any, ...]:
+def simplify_dtype(dtype: DType, _: Context) -> tuple[object, ...]:
     """Describe a dtype."""
     refuse_objects(dtype)
     if is_strings(dtype):
@@ -65,7 +67,7 @@ def simplify_dtype(dtype: np.dtype[Any], _: Context) -> tuple[Any, ...]:
     return (dtype.str,)
 
 
-def detail_dtype(payload: list[Any], _: Context) -> np.dtype[Any]:
+def detail_dtype(payload: Payload, _: Context) -> DType:
     """Rebuild a dtype from its description."""
     form, *rest = payload
     if type(form) is str and not rest:
@@ -79,7 +81,7 @@ def detail_dtype(payload: list[Any], _: Context) -> np.dtype[Any]:
     raise SerdeError("cannot rebuild a numpy dtype: this release does not know its form; upgrade it")
 
 
-def named_dtype(name: str) -> np.dtype[Any]:
+def named_dtype(name: str) -> DType:
     """Rebuild a simple dtype from its short string."""
     for pattern, rebuild in _PATTERNS:
         match = pattern.fullmatch(name)
@@ -88,17 +90,17 @@ def named_dtype(name: str) -> np.dtype[Any]:
     raise SerdeError("cannot rebuild a numpy dtype: its description is none that serialize writes; send it again")
 
 
-def _simple(order: str, kind: str, size: str) -> np.dtype[Any]:
+def _simple(order: str, kind: str, size: str) -> DType:
     if int(size) not in _SIZES[kind]:
         raise SerdeError("cannot rebuild a numpy dtype: numpy has no number of that size; send it again")
     return np.dtype(_ORDERS[order] + kind + size)
 
 
-def _sized(order: str, kind: str, size: str) -> np.dtype[Any]:
+def _sized(order: str, kind: str, size: str) -> DType:
     return np.dtype(f"{_ORDERS[order]}{kind}{int(size)}")
 
 
-def _time(order: str, kind: str, count: str | None, unit: str | None) -> np.dtype[Any]:
+def _time(order: str, kind: str, count: str | None, unit: str | None) -> DType:
     if unit is None:
         return np.dtype(f"{order}{kind}8")
     if unit not in _UNITS or (count and not int(count)):
@@ -106,7 +108,7 @@ def _time(order: str, kind: str, count: str | None, unit: str | None) -> np.dtyp
     return np.dtype(f"{order}{kind}8[{count or ''}{unit}]")
 
 
-def _long_double(char: str, mantissa: str) -> np.dtype[Any]:
+def _long_double(char: str, mantissa: str) -> DType:
     if int(mantissa) != _MANTISSA:
         raise SerdeError(
             f"cannot rebuild a long double: the sender's has {mantissa} bits of mantissa and this machine's "
@@ -115,7 +117,7 @@ def _long_double(char: str, mantissa: str) -> np.dtype[Any]:
     return _LONG_DOUBLES[char]
 
 
-_PATTERNS: tuple[tuple[re.Pattern[str], Callable[..., np.dtype[Any]]], ...] = (
+_PATTERNS: tuple[tuple[re.Pattern[str], Callable[..., DType]], ...] = (
     (_SIMPLE, _simple),
     (_SIZED, _sized),
     (_TIME, _time),
@@ -123,7 +125,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Callable[..., np.dtype[Any]]], ...] = (
 )
 
 
-def _describe(dtype: np.dtype[Any], name: str) -> tuple[Any, ...]:
+def _describe(dtype: DType, name: str) -> tuple[object, ...]:
     fields: Any = dtype.fields
     field, offset, *title = fields[name]
     if title and not isinstance(title[0], str):
@@ -131,7 +133,7 @@ def _describe(dtype: np.dtype[Any], name: str) -> tuple[Any, ...]:
     return (name, field, offset, *title)
 
 
-def _fields_dtype(rest: list[Any]) -> np.dtype[Any]:
+def _fields_dtype(rest: list[Any]) -> DType:
     itemsize, aligned, *fields = rest
     if type(itemsize) is not int or not 0 <= itemsize < 2**31 or type(aligned) is not bool:
         raise SerdeError("cannot rebuild a structured dtype: its size is no natural number; send it again")
@@ -145,11 +147,11 @@ def _fields_dtype(rest: list[Any]) -> np.dtype[Any]:
     }
     if any(len(field) == 4 for field in fields):
         spec["titles"] = [field[3] if len(field) == 4 else None for field in fields]
-    rebuilt: np.dtype[Any] = np.dtype(spec, align=aligned)  # type: ignore[call-overload]  # it wants literal keys
+    rebuilt: DType = np.dtype(spec, align=aligned)  # type: ignore[call-overload]  # it wants literal keys
     return rebuilt
 
 
-def _is_field(field: Any, itemsize: int) -> bool:
+def _is_field(field: object, itemsize: int) -> bool:
     if type(field) is not tuple or not 3 <= len(field) <= 4 or not all(type(x) is str for x in (field[0], *field[3:])):
         return False
     dtype, offset = field[1], field[2]
@@ -158,24 +160,24 @@ def _is_field(field: Any, itemsize: int) -> bool:
     return 0 <= offset <= itemsize - dtype.itemsize
 
 
-def _subarray_dtype(rest: list[Any]) -> np.dtype[Any]:
+def _subarray_dtype(rest: list[object]) -> DType:
     base, *shape = rest
     if not isinstance(base, np.dtype) or base.hasobject or not all(type(n) is int and 0 <= n < 2**31 for n in shape):
         raise SerdeError("cannot rebuild a subarray dtype: its base or shape has a wrong type; send it again")
     return np.dtype((base, tuple(shape)))
 
 
-def _simplify_strings(dtype: Any) -> tuple[int]:
+def _simplify_strings(dtype: object) -> tuple[int]:
     if hasattr(dtype, "na_object"):
         raise SerdeError("cannot serialize strings with a missing-value object: fill the missing values first")
     return (STRINGS,)
 
 
-def _strings_dtype() -> np.dtype[Any]:
+def _strings_dtype() -> DType:
     kinds = vars(np.dtypes)
     if "StringDType" not in kinds:
         raise SerdeError("cannot rebuild an array of variable-length strings: this numpy has none; install numpy 2")
-    strings: np.dtype[Any] = kinds["StringDType"]()
+    strings: DType = kinds["StringDType"]()
     return strings
 
 

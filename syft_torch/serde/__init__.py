@@ -47,27 +47,27 @@ def _serialize_tensor(worker: Worker, tensor: torch.Tensor) -> Any:
     return strategy.serialize_with(strategy.strategy_of(worker), tensor)
 
 
-def _deserialize_tensor(worker: Worker, serializer: str, tensor_bin: Any) -> torch.Tensor:
+def _deserialize_tensor(worker: Worker, serializer: str, tensor_bin: object) -> torch.Tensor:
     """Read what ``_serialize_tensor`` wrote with the strategy ``serializer``."""
     return strategy.named(serializer).deserialize(tensor_bin)
 
 
-def simplified_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> tuple[Any, ...]:
+def simplified_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> tuple[object, ...]:
     """Write shape, dtype name and a flat list of numbers; history stays behind, with a warning."""
     return strategy.simplified(tensor)
 
 
-def simplified_tensor_deserializer(worker: Worker, tensor_tuple: tuple[Any, ...]) -> torch.Tensor:
+def simplified_tensor_deserializer(worker: Worker, tensor_tuple: tuple[object, ...]) -> torch.Tensor:
     """Read what ``simplified_tensor_serializer`` wrote."""
     return strategy.from_simplified(tensor_tuple)
 
 
-def numpy_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> tuple[Any, ...]:
+def numpy_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> tuple[object, ...]:
     """Write a numpy dtype, the shape and row-major bytes."""
     return strategy.to_array(tensor)
 
 
-def numpy_tensor_deserializer(worker: Worker, tensor_tuple: tuple[Any, ...]) -> torch.Tensor:
+def numpy_tensor_deserializer(worker: Worker, tensor_tuple: tuple[object, ...]) -> torch.Tensor:
     """Read what ``numpy_tensor_serializer`` wrote."""
     return strategy.from_array(tensor_tuple)
 
@@ -82,7 +82,7 @@ def torch_tensor_deserializer(worker: Worker, tensor_bin: bytes) -> torch.Tensor
     return strategy.from_message(tensor_bin)
 
 
-def _simplify_torch_tensor(worker: Worker, tensor: torch.Tensor) -> tuple[Any, ...]:
+def _simplify_torch_tensor(worker: Worker, tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (id, data, chain, grad chain, tags, description, strategy)."""
     own = tensor.__dict__
     grad = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
@@ -108,7 +108,7 @@ def _detail_torch_tensor(worker: Worker, tensor_tuple: tuple[Any, ...]) -> torch
     return found
 
 
-def _simplify_torch_parameter(worker: Worker, param: torch.nn.Parameter) -> tuple[Any, ...]:
+def _simplify_torch_parameter(worker: Worker, param: torch.nn.Parameter) -> tuple[object, ...]:
     """Return (id, data, requires_grad, grad chain)."""
     grad = None if param.grad is None else _simplify_torch_tensor(worker, param.grad)
     return (
@@ -131,12 +131,12 @@ def _detail_torch_parameter(worker: Worker, param_tuple: tuple[Any, ...]) -> tor
     return param
 
 
-def _simplify_torch_device(worker: Worker, device: torch.device) -> tuple[Any, ...]:
+def _simplify_torch_device(worker: Worker, device: torch.device) -> tuple[object, ...]:
     """Return type and index."""
     return names.simplify_device(device, Context(worker))
 
 
-def _detail_torch_device(worker: Worker, device_type: tuple[Any, ...]) -> torch.device:
+def _detail_torch_device(worker: Worker, device_type: tuple[object, ...]) -> torch.device:
     """Rebuild a device, with its index."""
     return names.detail_device(list(device_type), Context(worker))
 

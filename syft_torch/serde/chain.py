@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+import torch
 
 from syft_core.exceptions import SerdeError
 from syft_core.hook.ranks import is_numeric
 from syft_core.serde import Codec, Context
 from syft_core.tensors.codecs import child_from, give_identity, identity_of
+from syft_core.values import Payload
 from syft_torch.numeric import NumericWrapper
 from syft_torch.wrapper import Wrapper
 
 
-def _simplify(wrapper: Wrapper, _context: Context) -> tuple[Any, ...]:
+def _simplify(wrapper: Wrapper, _context: Context) -> tuple[object, ...]:
     return wrapper.__dict__.get("_is_param", False), identity_of(wrapper), wrapper.child
 
 
-def _detail(payload: list[Any], _context: Context) -> Wrapper:
+def _detail(payload: Payload, _context: Context) -> Wrapper:
     is_parameter, identity, child = payload
     wrapper: Wrapper = _wrap(Wrapper, is_parameter, identity, child)
     return wrapper
 
 
-def _simplify_numeric(wrapper: NumericWrapper, context: Context) -> tuple[Any, ...]:
+def _simplify_numeric(wrapper: NumericWrapper, context: Context) -> tuple[object, ...]:
     gradient = wrapper.grad if wrapper.is_leaf else None
     return *_simplify(wrapper, context), wrapper.requires_grad, gradient
 
 
-def _detail_numeric(payload: list[Any], _context: Context) -> NumericWrapper:
+def _detail_numeric(payload: Payload, _context: Context) -> NumericWrapper:
     is_parameter, identity, child, requires_grad, gradient = payload
     wrapper: NumericWrapper = _wrap(NumericWrapper, is_parameter, identity, child)
     if type(requires_grad) is not bool or type(gradient) not in (NumericWrapper, type(None)):
@@ -37,7 +38,9 @@ def _detail_numeric(payload: list[Any], _context: Context) -> NumericWrapper:
     return wrapper
 
 
-def _wrap(wrapper_type: Any, is_parameter: Any, identity: Any, child: Any) -> Any:
+def _wrap(
+    wrapper_type: type[Wrapper] | type[NumericWrapper], is_parameter: object, identity: object, child: object
+) -> torch.Tensor:
     if type(is_parameter) is not bool:
         raise SerdeError("cannot rebuild a wrapper: it does not say whether it is a Parameter; send it again")
     if is_numeric(child_from(child)) != (wrapper_type is NumericWrapper):

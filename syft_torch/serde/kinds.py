@@ -9,6 +9,7 @@ import torch
 
 from syft_core.serde import Context, SerdeError
 from syft_core.serde.shape import element_count
+from syft_core.values import Payload
 from syft_torch.serde.names import DTYPES, LAYOUT_NUMBERS, LAYOUTS, QUANTIZED, dtype_number, find
 
 COMPRESSED_ROWS = frozenset({torch.sparse_csr, torch.sparse_bsr})
@@ -16,12 +17,12 @@ COMPRESSED_COLUMNS = frozenset({torch.sparse_csc, torch.sparse_bsc})
 _INDEX_DTYPES = frozenset({torch.int32, torch.int64})
 
 
-def coo_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
+def coo_payload(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (shape, coalesced, indices, values)."""
     return tensor.shape, tensor.is_coalesced(), tensor._indices(), tensor._values()
 
 
-def coo_tensor(payload: list[Any], _: Context) -> torch.Tensor:
+def coo_tensor(payload: Payload, _: Context) -> torch.Tensor:
     """Rebuild a COO tensor; every index is checked against the shape."""
     shape, coalesced, indices, values = payload
     _check_sparse(shape, (indices,), values)
@@ -37,7 +38,7 @@ def coo_tensor(payload: list[Any], _: Context) -> torch.Tensor:
     return tensor._coalesced_(coalesced)
 
 
-def compressed_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
+def compressed_payload(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (layout number, shape, compressed indices, plain indices, values)."""
     if tensor.layout in COMPRESSED_ROWS:
         indices = tensor.crow_indices(), tensor.col_indices()
@@ -46,7 +47,7 @@ def compressed_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
     return LAYOUT_NUMBERS[tensor.layout], tensor.shape, *indices, tensor.values()
 
 
-def compressed_tensor(payload: list[Any], _: Context) -> torch.Tensor:
+def compressed_tensor(payload: Payload, _: Context) -> torch.Tensor:
     """Rebuild a CSR, CSC, BSR or BSC tensor; every index is checked."""
     number, shape, compressed, plain, values = payload
     layout = find(LAYOUTS, number, "layout")
@@ -63,7 +64,7 @@ def compressed_tensor(payload: list[Any], _: Context) -> torch.Tensor:
             raise _inconsistent() from None
 
 
-def quantized_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
+def quantized_payload(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (dtype number, integers, scale, zero point) with an axis behind when they differ by channel."""
     if tensor.dtype not in (torch.qint8, torch.quint8, torch.qint32):
         raise SerdeError(f"cannot serialize a {tensor.dtype} tensor: torch does not show its integers; dequantize it")
@@ -74,7 +75,7 @@ def quantized_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
     return dtype_number(tensor.dtype), integers, scales, zero_points, tensor.q_per_channel_axis()
 
 
-def quantized_tensor(payload: list[Any], _: Context) -> torch.Tensor:
+def quantized_tensor(payload: Payload, _: Context) -> torch.Tensor:
     """Rebuild a quantized tensor from its integers."""
     number, integers, scale, zero_point, *axis = payload
     dtype = find(DTYPES, number, "dtype")
@@ -91,14 +92,14 @@ def quantized_tensor(payload: list[Any], _: Context) -> torch.Tensor:
         return torch._make_per_tensor_quantized_tensor(integers, scale, zero_point)
 
 
-def meta_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
+def meta_payload(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (dtype number, *shape): a meta tensor has nothing else."""
     if tensor.is_quantized:
         raise SerdeError("cannot serialize a quantized tensor without data: its scale is lost; dequantize it")
     return dtype_number(tensor.dtype), *tensor.shape
 
 
-def meta_tensor(payload: list[Any], _: Context) -> torch.Tensor:
+def meta_tensor(payload: Payload, _: Context) -> torch.Tensor:
     """Rebuild a tensor without data."""
     number, *shape = payload
     dtype = find(DTYPES, number, "dtype")
@@ -108,19 +109,19 @@ def meta_tensor(payload: list[Any], _: Context) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device="meta")
 
 
-def _check_tensors(*tensors: Any) -> None:
+def _check_tensors(*tensors: torch.Tensor) -> None:
     if not all(type(tensor) is torch.Tensor and tensor.layout is torch.strided for tensor in tensors):
         raise SerdeError("cannot rebuild a tensor: one of its parts is no dense tensor; send it again")
 
 
-def _check_sparse(shape: Any, indices: tuple[Any, ...], values: Any) -> None:
+def _check_sparse(shape: Any, indices: tuple[Any, ...], values: object) -> None:
     _check_tensors(*indices, values)
     if type(shape) is not torch.Size or not all(index.dtype in _INDEX_DTYPES for index in indices):
         raise SerdeError("cannot rebuild a sparse tensor: its shape or indices have a wrong type; send it again")
     element_count(shape)
 
 
-def _check_channels(integers: Any, scales: Any, zero_points: Any, axis: Any) -> None:
+def _check_channels(integers: torch.Tensor, scales: torch.Tensor, zero_points: torch.Tensor, axis: Any) -> None:
     _check_tensors(scales, zero_points)
     if type(axis) is not int or not 0 <= axis < integers.dim():
         raise SerdeError("cannot rebuild a quantized tensor: its channel axis does not exist; send it again")

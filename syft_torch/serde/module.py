@@ -6,7 +6,6 @@ standard layers of ``torch.nn`` are listed; list your own class at both ends wit
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -15,6 +14,7 @@ from torch import nn
 
 from syft_core.registry import Registry
 from syft_core.serde import Codec, Context, SerdeError
+from syft_core.values import Function, Payload
 
 _STATE = frozenset({"training", "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"})
 _EMPTY = frozenset(vars(nn.Module())) - _STATE
@@ -26,7 +26,7 @@ _FUNCTIONS = (
     "relu relu6 gelu silu elu selu celu leaky_relu hardtanh hardswish hardsigmoid mish tanh sigmoid softplus "
     "logsigmoid glu pairwise_distance cosine_similarity"
 )
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Function] = {
     f"{space}.{name}": found
     for space, known in (("functional", vars(nn.functional)), ("torch", vars(torch)))
     for name in _FUNCTIONS.split()
@@ -58,7 +58,7 @@ def register_module(cls: type[nn.Module], name: str) -> None:
     _reserved[cls] = frozenset(attribute for attribute, value in _class_attributes(cls) if callable(value)) | _EMPTY
 
 
-def simplify_module(module: nn.Module, _: Context) -> tuple[Any, ...]:
+def simplify_module(module: nn.Module, _: Context) -> tuple[object, ...]:
     """Take a module apart."""
     name = _names.get(type(module))
     if name is None:
@@ -80,7 +80,7 @@ def simplify_module(module: nn.Module, _: Context) -> tuple[Any, ...]:
     return name, own["training"], dict(own["_parameters"]), dict(own["_buffers"]), hidden, children, config
 
 
-def detail_module(payload: list[Any], _: Context) -> nn.Module:
+def detail_module(payload: Payload, _: Context) -> nn.Module:
     """Rebuild a module of a listed class."""
     name, training, parameters, buffers, hidden, children, config = payload
     cls = modules.get(name) if type(name) is str else None
@@ -109,7 +109,7 @@ def detail_module(payload: list[Any], _: Context) -> nn.Module:
     return module
 
 
-def _check_entries(cls: type[nn.Module], entries: Any, kind: type) -> None:
+def _check_entries(cls: type[nn.Module], entries: object, kind: type) -> None:
     reserved = _reserved[cls]
     if type(entries) is not dict or not all(
         type(key) is str and not key.startswith("__") and key not in reserved and key not in _STATE for key in entries
@@ -123,7 +123,7 @@ def _class_attributes(cls: type) -> list[tuple[str, Any]]:
     return [item for base in cls.__mro__ for item in vars(base).items()]
 
 
-def _listed_function(value: Any, cls: type) -> Any:
+def _listed_function(value: object, cls: type) -> object:
     if not isinstance(value, FunctionType | BuiltinFunctionType):
         return value
     key = _FUNCTION_KEYS.get(id(value))
@@ -135,7 +135,7 @@ def _listed_function(value: Any, cls: type) -> Any:
     return ListedFunction(key)
 
 
-def _function(value: Any) -> Any:
+def _function(value: object) -> object:
     return FUNCTIONS[value.key] if type(value) is ListedFunction else value
 
 
@@ -151,7 +151,7 @@ def _simplify_function(function: ListedFunction, _: Context) -> tuple[str]:
     return (function.key,)
 
 
-def _detail_function(payload: list[Any], _: Context) -> ListedFunction:
+def _detail_function(payload: Payload, _: Context) -> ListedFunction:
     (key,) = payload
     if type(key) is not str or key not in FUNCTIONS:
         raise SerdeError("cannot rebuild a function: it is not in the table; upgrade the older end")

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import torch
 
 from syft_core.serde import Codec, Context, SerdeError
+from syft_core.values import Payload
 
 Worker: TypeAlias = Any
 
@@ -48,7 +49,7 @@ DEVICE_TYPES = frozenset(_DEVICES.split())
 DTYPES_BY_NAME = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 
 
-def find(table: dict[Any, Any], key: Any, what: str) -> Any:
+def find(table: dict[Any, Any], key: object, what: str) -> Any:
     """Return the entry of ``key``, which comes from a message."""
     found = table.get(key) if type(key) in (int, str) else None
     if found is None:
@@ -93,24 +94,24 @@ def place(device: torch.device, context: Context) -> torch.device:
 def _constant(kind: type, code: int, table: dict[int, Any], what: str) -> Codec:
     numbers = {value: number for number, value in table.items()}
 
-    def simplify(obj: Any, _: Context) -> tuple[int]:
+    def simplify(obj: object, _: Context) -> tuple[int]:
         if obj not in numbers:
             raise SerdeError(f"cannot serialize the {what} {obj}: it has no wire number yet")
         return (numbers[obj],)
 
-    def detail(payload: list[Any], _: Context) -> Any:
+    def detail(payload: Payload, _: Context) -> Any:
         (number,) = payload
         return find(table, number, what)
 
     return Codec(kind, code, simplify, detail)
 
 
-def simplify_device(device: torch.device, _: Context) -> tuple[Any, ...]:
+def simplify_device(device: torch.device, _: Context) -> tuple[object, ...]:
     """Give type and index; the index is part of a device's identity."""
     return (device.type, device.index)
 
 
-def detail_device(payload: list[Any], _: Context) -> torch.device:
+def detail_device(payload: Payload, _: Context) -> torch.device:
     """Rebuild a device, which need not exist here: only tensors fall back."""
     kind, index = payload
     if kind not in DEVICE_TYPES or not (index is None or (type(index) is int and 0 <= index < 128)):
@@ -123,18 +124,18 @@ def simplify_size(size: torch.Size, _: Context) -> tuple[int, ...]:
     return tuple(size)
 
 
-def detail_size(payload: list[Any], _: Context) -> torch.Size:
+def detail_size(payload: Payload, _: Context) -> torch.Size:
     """Rebuild a size from its lengths."""
     if not all(type(length) is int and 0 <= length < 2**63 for length in payload):
         raise SerdeError("cannot rebuild a torch.Size: its lengths are no natural numbers; send it again")
     return torch.Size(payload)
 
 
-def _simplify_generator(generator: torch.Generator, _: Context) -> tuple[Any, ...]:
+def _simplify_generator(generator: torch.Generator, _: Context) -> tuple[object, ...]:
     return generator.device, generator.get_state()
 
 
-def _detail_generator(payload: list[Any], context: Context) -> torch.Generator:
+def _detail_generator(payload: Payload, context: Context) -> torch.Generator:
     device, state = payload
     generator = torch.Generator(place(device, context))
     generator.set_state(state)

@@ -39,7 +39,7 @@ _RECEIVED = {
 }
 
 
-def plain_payload(tensor: torch.Tensor) -> tuple[Any, ...] | None:
+def plain_payload(tensor: torch.Tensor) -> tuple[object, ...] | None:
     """Return what ``dense_payload`` does for a contiguous cpu tensor that numpy understands; None for any other."""
     number = _FAST.get(tensor.dtype)
     if number is None or tensor.layout is not _STRIDED or tensor.is_nested:
@@ -50,7 +50,7 @@ def plain_payload(tensor: torch.Tensor) -> tuple[Any, ...] | None:
     return number, (array.tobytes() if array.nbytes <= INLINE else memoryview(array)), *array.shape
 
 
-def dense_payload(tensor: torch.Tensor) -> tuple[Any, ...]:
+def dense_payload(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (dtype number, data, *shape) of a strided cpu tensor, read in row-major order."""
     return plain_payload(tensor) or (dtype_number(tensor.dtype), own_bytes(tensor), *tensor.shape)
 
@@ -76,7 +76,7 @@ def physical_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
     return order if tensor.permute(order).is_contiguous() else None
 
 
-def from_order(tensor: torch.Tensor, order: Any) -> torch.Tensor:
+def from_order(tensor: torch.Tensor, order: object) -> torch.Tensor:
     """Undo ``tensor.permute(order)``."""
     if type(order) is not tuple or sorted(order) != list(range(tensor.dim())):
         raise SerdeError("cannot rebuild a tensor: its dimension order is no permutation; send it again")
@@ -86,7 +86,7 @@ def from_order(tensor: torch.Tensor, order: Any) -> torch.Tensor:
     return tensor.permute(inverse)
 
 
-def dense_tensor(number: Any, data: Any, shape: Sequence[Any], context: Context) -> torch.Tensor:
+def dense_tensor(number: object, data: Any, shape: Sequence[Any], context: Context) -> torch.Tensor:
     """Rebuild a strided cpu tensor; its declared shape must fit the bytes that arrived."""
     received = _RECEIVED.get(number) if type(number) is int else None
     dtype, itemsize, numpy_dtype = received or find(_RECEIVED, number, "dtype")

@@ -10,11 +10,12 @@ import contextlib
 import io
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import NoReturn
 
 import torch
 
 from syft_core.serde import Codec, Context, SerdeError
+from syft_core.values import Payload
 
 
 @contextlib.contextmanager
@@ -26,7 +27,7 @@ def _deprecated_as_a_whole() -> Iterator[None]:
         yield
 
 
-def simplify_script(script: Any, _: Context) -> tuple[memoryview]:
+def simplify_script(script: object, _: Context) -> tuple[memoryview]:
     """Write a script module or function as the bytes of torch's own archive."""
     archive = io.BytesIO()
     with _deprecated_as_a_whole():
@@ -34,7 +35,7 @@ def simplify_script(script: Any, _: Context) -> tuple[memoryview]:
     return (archive.getbuffer(),)
 
 
-def detail_script(payload: list[Any], context: Context) -> torch.jit.ScriptModule:
+def detail_script(payload: Payload, context: Context) -> torch.jit.ScriptModule:
     """Load a script, if the receiver allows it."""
     (data,) = payload
     if not context.allow_scripts:
@@ -46,14 +47,14 @@ def detail_script(payload: list[Any], context: Context) -> torch.jit.ScriptModul
         return torch.jit.load(io.BytesIO(data), map_location=context.device_fallback)
 
 
-def _refuse_export(program: Any, _: Context) -> tuple[Any, ...]:
+def _refuse_export(program: object, _: Context) -> tuple[object, ...]:
     raise SerdeError(
         f"cannot serialize a {type(program).__name__}: loading one unpickles, which runs code; send the module "
         f"itself, or its `state_dict()`"
     )
 
 
-def _refuse_exported(_payload: list[Any], _: Context) -> Any:
+def _refuse_exported(_payload: Payload, _: Context) -> NoReturn:
     raise SerdeError(
         "cannot load a program of torch.export: that unpickles, which runs code; ask for the module itself"
     )

@@ -39,7 +39,7 @@ strategies: Registry[str, Strategy] = Registry(
 )
 
 
-def strategy_of(worker: Any) -> str:
+def strategy_of(worker: object) -> str:
     """Return the name of the strategy that ``worker`` asks for."""
     return getattr(worker, "serializer", None) or "torch"
 
@@ -60,7 +60,7 @@ def serialize_with(name: str, tensor: torch.Tensor) -> Any:
     return named(name).serialize(tensor)
 
 
-def deserialize_with(name: Any, data: Any) -> torch.Tensor:
+def deserialize_with(name: object, data: object) -> torch.Tensor:
     """Read what the named strategy wrote."""
     # "torch" is no way to write a tensor inside a message: it is a message.
     if type(name) is not str or name == "torch" or name not in strategies:

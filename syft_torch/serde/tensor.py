@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from syft_core.serde import Codec, Context, SerdeError
+from syft_core.values import Payload
 from syft_torch.serde import kinds
 from syft_torch.serde.names import place
 from syft_torch.serde.raw import dense_payload, dense_tensor, from_order, physical_order, plain_payload
@@ -23,7 +24,7 @@ DENSE, FULL, COO, COMPRESSED, QUANTIZED, META, STRATEGY = range(7)
 _STRIDED = torch.strided
 
 
-def simplify_tensor(tensor: torch.Tensor, context: Context) -> tuple[Any, ...]:
+def simplify_tensor(tensor: torch.Tensor, context: Context) -> tuple[object, ...]:
     """Take a tensor apart; a plain one, the common case, as quickly as possible."""
     if not (tensor.__dict__ or tensor.requires_grad or not tensor.is_cpu or tensor.grad is not None):
         worker = context.worker
@@ -35,7 +36,7 @@ def simplify_tensor(tensor: torch.Tensor, context: Context) -> tuple[Any, ...]:
     return (FULL, extras, *inner) if extras else inner
 
 
-def detail_tensor(payload: list[Any], context: Context) -> torch.Tensor:
+def detail_tensor(payload: Payload, context: Context) -> torch.Tensor:
     """Rebuild a tensor."""
     if payload[0] == DENSE:
         return dense_tensor(payload[1], payload[2], payload[3:], context)
@@ -45,7 +46,7 @@ def detail_tensor(payload: list[Any], context: Context) -> torch.Tensor:
     return _attach(tensor, extras)
 
 
-def simplify_parameter(parameter: torch.nn.Parameter, context: Context) -> tuple[Any, ...]:
+def simplify_parameter(parameter: torch.nn.Parameter, context: Context) -> tuple[object, ...]:
     """Take a parameter apart: requires_grad, and the tensor that it is."""
     extras = _extras(parameter)
     extras.pop("requires_grad", None)
@@ -53,7 +54,7 @@ def simplify_parameter(parameter: torch.nn.Parameter, context: Context) -> tuple
     return (parameter.requires_grad, FULL, extras, *inner) if extras else (parameter.requires_grad, *inner)
 
 
-def detail_parameter(payload: list[Any], context: Context) -> torch.nn.Parameter:
+def detail_parameter(payload: Payload, context: Context) -> torch.nn.Parameter:
     """Rebuild a parameter."""
     requires_grad, *rest = payload
     if type(requires_grad) is not bool:
@@ -64,7 +65,7 @@ def detail_parameter(payload: list[Any], context: Context) -> torch.nn.Parameter
     return _attach(torch.nn.Parameter(tensor, requires_grad), extras)
 
 
-def _extras(tensor: torch.Tensor) -> dict[str, Any]:
+def _extras(tensor: torch.Tensor) -> dict[str, object]:
     extras: dict[str, Any] = {}
     if tensor.requires_grad:
         extras["requires_grad"] = True
@@ -81,7 +82,7 @@ def _extras(tensor: torch.Tensor) -> dict[str, Any]:
     return extras
 
 
-def _simplify_elements(tensor: torch.Tensor, extras: dict[str, Any], context: Context) -> tuple[Any, ...]:
+def _simplify_elements(tensor: torch.Tensor, extras: dict[str, object], context: Context) -> tuple[object, ...]:
     """Encode what ``tensor``, which is detached, holds; note in ``extras`` how it lies in memory."""
     if tensor.is_nested:
         raise SerdeError("cannot serialize a nested tensor: torch has no stable form of it; send `x.unbind()`")
@@ -108,7 +109,7 @@ def _simplify_elements(tensor: torch.Tensor, extras: dict[str, Any], context: Co
     return DENSE, *dense_payload(tensor)
 
 
-def _detail_elements(payload: list[Any], context: Context) -> torch.Tensor:
+def _detail_elements(payload: Payload, context: Context) -> torch.Tensor:
     form = payload[0]
     if form == DENSE:
         return dense_tensor(payload[1], payload[2], payload[3:], context)
@@ -118,12 +119,12 @@ def _detail_elements(payload: list[Any], context: Context) -> torch.Tensor:
     return detail(payload[1:], context)
 
 
-def _detail_strategy(payload: list[Any], _: Context) -> torch.Tensor:
+def _detail_strategy(payload: Payload, _: Context) -> torch.Tensor:
     name, data = payload
     return deserialize_with(name, data)
 
 
-_DETAILS: dict[int, Callable[[list[Any], Context], torch.Tensor]] = {
+_DETAILS: dict[int, Callable[[Payload, Context], torch.Tensor]] = {
     COO: kinds.coo_tensor,
     COMPRESSED: kinds.compressed_tensor,
     QUANTIZED: kinds.quantized_tensor,
@@ -132,7 +133,7 @@ _DETAILS: dict[int, Callable[[list[Any], Context], torch.Tensor]] = {
 }
 
 
-def _detail_full(payload: list[Any], context: Context) -> tuple[torch.Tensor, dict[str, Any]]:
+def _detail_full(payload: Payload, context: Context) -> tuple[torch.Tensor, dict[str, Any]]:
     """Rebuild the elements, in their order and on their device; return them with the rest of the extras."""
     extras = payload[1]
     if type(extras) is not dict or not _EXTRAS.issuperset(extras):
@@ -148,7 +149,7 @@ def _detail_full(payload: list[Any], context: Context) -> tuple[torch.Tensor, di
     return tensor, extras
 
 
-def _attach(tensor: torch.Tensor, extras: dict[str, Any]) -> torch.Tensor:
+def _attach(tensor: torch.Tensor, extras: dict[str, object]) -> torch.Tensor:
     own = tensor.__dict__
     for name, (key, is_right) in _ATTRIBUTES.items():
         if name in extras:
@@ -166,20 +167,20 @@ def _attach(tensor: torch.Tensor, extras: dict[str, Any]) -> torch.Tensor:
     return tensor
 
 
-def _is_id(value: Any) -> bool:
+def _is_id(value: object) -> bool:
     return type(value) is int or type(value) is str
 
 
-def _is_tags(value: Any) -> bool:
+def _is_tags(value: object) -> bool:
     return type(value) is set and bool(value) and all(type(tag) is str for tag in value)
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return type(value) is str
 
 
 # Where the hook keeps them on a tensor, and what they must be.
-_ATTRIBUTES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+_ATTRIBUTES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "id": ("_syft_id", _is_id),
     "tags": ("_syft_tags", _is_tags),
     "description": ("_syft_description", _is_text),
