@@ -93,6 +93,7 @@ class WireLocation(Location):
     def flush(self) -> None:
         """Wait until everything that was told has been done; raise the first error."""
         with self._lock:
+            self._put(Release(()))  # It is what is waited for, so that everything before it counts as told.
             self._post(asks=True)
             self._wait()
 
