@@ -29,20 +29,9 @@ from syft_core.hook.attributes import (
 from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves
 from syft_core.pictures import end_of
+from syft_numpy.facts import describe
 from syft_numpy.stand_ins import STAND_INS, set_values, stand_in
 from syft_numpy.wrapper import Wrapper
-
-REVEALS = words(
-    "item tolist tobytes tostring __bool__ __float__ __int__ __index__ __complex__ __contains__ allclose array_equal "
-    "array_equiv array_repr array_str array2string flat min_scalar_type"
-)
-"""What answers with a value instead of an array or a fact about its form."""
-
-LOCAL = words(
-    "apply_along_axis apply_over_axes piecewise shares_memory may_share_memory flags flat setflags view "
-    "array_repr array_str array2string"
-)
-"""What makes sense only beside the data: it takes code, shares memory or hands out objects of this process."""
 
 EXCLUDE = words("save savez savez_compressed savetxt dump dumps tofile data ctypes base to_device")
 """What numpy offers but must not run on a chain: files, pickles and raw memory."""
@@ -185,8 +174,7 @@ class NumpyAttributes(FrameworkAttributes):
                     inplace=spelling == "method" and last in INPLACE_METHODS,
                     synonyms=_SYNONYMS,
                     run=partial(_count if last == "count_nonzero" else _run, func),
-                    reveals=last in REVEALS,
-                    local=last in LOCAL,
+                    describe=describe,
                 )
 
     def _methods(self) -> dict[str, Op]:
