@@ -59,7 +59,7 @@ UNINITIALIZED = words("empty_like")
 """Operations that return memory as they find it."""
 
 WRITES_ITS_FIRST = words(
-    "__setitem__ copyto place putmask put put_along_axis fill_diagonal at fill itemset resize setfield"
+    "__setitem__ copyto place putmask put put_along_axis fill_diagonal at"
 )
 """Operations that change their first argument though their names do not say so."""
 OPTIONS = (

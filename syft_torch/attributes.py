@@ -231,11 +231,12 @@ class TorchAttributes(FrameworkAttributes):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                shadows, named = map_leaves(_shadow, (args, kwargs))
-                result = op.run(*shadows, **named)
+                (device,) = devices
+                shadows, named = map_leaves(functools.partial(_shadow, device=device), (args, kwargs))
+                # What is where it should be stays there; without data torch cannot say so.
+                result = shadows[0] if op.attr == device.type and not named else op.run(*shadows, **named)
         except Exception:  # noqa: BLE001  # without data torch may fail in any way: then only the worker knows
             return None
-        (device,) = devices
         pairs = zip(leaves((args, kwargs)), leaves((shadows, named)), strict=True)
         after: Any = [_form_on(device, shadow) for leaf, shadow in pairs if type(leaf) is Form]
         made = iter(forms := [_form_on(device, leaf) for leaf in leaves(result) if isinstance(leaf, torch.Tensor)])
@@ -344,6 +345,7 @@ _WORDS = ("_syft_id", "_syft_tags", "_syft_description")
 
 # --- forms
 
+_META = torch.device("meta")
 _FIELDS = words("shape dtype device requires_grad is_leaf")
 _is_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
 
@@ -383,10 +385,12 @@ _BACKWARD_METHOD = ("tensors", "gradient", "retain_graph", "create_graph", "inpu
 """The arguments of ``torch.autograd.backward`` and of ``Tensor.backward``, in their order."""
 
 
-def _shadow(leaf: Any) -> Any:
-    """Return a tensor without data for a form, or for a single number that is here."""
+def _shadow(leaf: Any, device: Any = None) -> Any:
+    """Return a tensor without data for a form or a single number that is here, and the meta device for ``device``."""
     if isinstance(leaf, torch.Tensor):
         return leaf.to("meta")
+    if type(leaf) in (torch.device, str) and str(leaf) == str(device):
+        return _META
     if type(leaf) is not Form:
         return leaf
     shadow = torch.empty_strided(leaf.shape, leaf.strides, dtype=leaf.dtype, device="meta")
