@@ -126,7 +126,17 @@ class OperationNotAllowedError(HookError, TypeError, RuntimeError):
         hint = f"use {' or '.join(near)}, or " if near else ""
         return cls(
             f"cannot run {name!r} on a chain: it is not in the {framework} op table, which lists what may run; "
-            f"{hint}add it with `hook.attributes.allow(function)` if it touches nothing but its arguments"
+            f"{hint}add it with `hook.attributes.allow(function)`, for public data only unless you describe what it "
+            "does"
+        )
+
+    @classmethod
+    def reviewed_without_facts(cls, name: str) -> OperationNotAllowedError:
+        """Say what must be known about an operation before it may run on private data."""
+        return cls(
+            f"cannot allow {name!r} on private data: nobody said that it discloses nothing, which arguments it changes "
+            'and that it reads nothing else; pass `discloses="nothing"`, `writes=frozenset()` (or the arguments) and '
+            "`reads_beyond=False` if that is so, or leave out `tier`"
         )
 
     @classmethod

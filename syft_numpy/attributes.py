@@ -29,34 +29,15 @@ from syft_core.hook.attributes import (
 from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves
 from syft_core.pictures import end_of
+from syft_numpy.facts import TAKES_WHOLE, describe, may_be_number
 from syft_numpy.stand_ins import STAND_INS, set_values, stand_in
 from syft_numpy.wrapper import Wrapper
-
-REVEALS = words(
-    "item tolist tobytes tostring __bool__ __float__ __int__ __index__ __complex__ __contains__ allclose array_equal "
-    "array_equiv array_repr array_str array2string flat min_scalar_type"
-)
-"""What answers with a value instead of an array or a fact about its form."""
-
-LOCAL = words(
-    "apply_along_axis apply_over_axes piecewise shares_memory may_share_memory flags flat setflags view "
-    "array_repr array_str array2string"
-)
-"""What makes sense only beside the data: it takes code, shares memory or hands out objects of this process."""
 
 EXCLUDE = words("save savez savez_compressed savetxt dump dumps tofile data ctypes base to_device")
 """What numpy offers but must not run on a chain: files, pickles and raw memory."""
 
 INPLACE_METHODS = words("fill itemset partition put resize setfield sort") | frozenset(INPLACE_OPERATORS)
 """The methods that change their array; numpy's names do not show it."""
-
-TAKES_WHOLE = words(
-    "array append cat stack hstack vstack dstack column_stack block where select choose take take_along_axis "
-    "__getitem__ __setitem__ copyto put putmask put_along_axis place dot inner outer tensordot kron vdot cross "
-    "convolve correlate searchsorted digitize isin in1d interp lexsort cov corrcoef polyval clip full_like einsum "
-    "multi_dot average"
-)
-"""The operations to which whole numbers in any argument are data or indices: the form of no result depends on them."""
 
 TELLS_FORM = words("eig eigvals lstsq polyfit poly roots polymul polydiv real_if_close ix_ datetime_as_string")
 """Operations whose results have a shape or a dtype that depends on values: of real numbers, or as long as a text."""
@@ -158,7 +139,7 @@ class NumpyAttributes(FrameworkAttributes):
             given = [
                 end_of(leaf) for leaf in leaves((args, kwargs)) if not any(leaf is first for first in leaves(data))
             ]
-            if any(_may_be_number(end) and self.memory_of(end) not in readable for end in given):
+            if any(may_be_number(end) and self.memory_of(end) not in readable for end in given):
                 raise refusal
         return _promoting_by_type() if PROMOTES_BY_VALUE else nullcontext()
 
@@ -185,8 +166,7 @@ class NumpyAttributes(FrameworkAttributes):
                     inplace=spelling == "method" and last in INPLACE_METHODS,
                     synonyms=_SYNONYMS,
                     run=partial(_count if last == "count_nonzero" else _run, func),
-                    reveals=last in REVEALS,
-                    local=last in LOCAL,
+                    describe=describe,
                 )
 
     def _methods(self) -> dict[str, Op]:
@@ -222,11 +202,6 @@ def _promoting_by_type() -> Iterator[None]:
         yield
     finally:
         module._set_promotion_state(before)
-
-
-def _may_be_number(end: Any) -> bool:
-    """Say whether numpy would read an array as a number, or as a row of them."""
-    return isinstance(end, np.ndarray) and end.dtype.kind in "iub" and (end.ndim < 2 or end.size == 1)
 
 
 def _as_arrays(result: Any) -> Any:

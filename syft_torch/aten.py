@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 
 from syft_core.hook.attributes import SYNONYMS, Op, OpTable, words
+from syft_core.hook.facts import Facts
 
 REVEALS = words("_local_scalar_dense item equal is_nonzero")
 """Kernels that return a value instead of a tensor."""
@@ -72,11 +73,22 @@ def _describe(func: torch._ops.OpOverload) -> AtenOp:
         "function",
         "sub" if reflected else SYNONYMS.get(operation, operation),
         func,
-        inplace=inplace,
-        reflected=reflected,
-        reveals=attr in REVEALS,
-        each=each,
+        inplace,
+        reflected,
+        each,
+        _facts,
     )
+
+
+def _facts(op: Op) -> Facts:
+    """Read off the schema what a kernel changes; numeric layers need nothing more."""
+    written = [
+        (position, argument.name)
+        for position, argument in enumerate(op.func._schema.arguments)  # type: ignore[attr-defined]  # an overload
+        if argument.alias_info and argument.alias_info.is_write and not argument.kwarg_only
+    ]
+    places = frozenset(place for argument in written for place in argument)
+    return Facts(writes=places, reveals=op.attr in REVEALS)
 
 
 def _attr(func: torch._ops.OpOverload) -> str:

@@ -28,6 +28,7 @@ from syft_core.hook.chain import end_of
 from syft_core.hook.forms import LIMIT, Form, Inferred, form
 from syft_core.hook.rules import leaves, map_leaves
 from syft_torch.aten import ATEN
+from syft_torch.facts import describe
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange
 from syft_torch.stand_ins import STAND_INS, set_values, stand_in
@@ -37,23 +38,6 @@ from syft_torch.wrapper import Wrapper
 # torch resets the warning filters around each look-up, 1,400 times; the function inside does without.
 _name_of: Callable[[Any], str | None] = getattr(resolve_name, "__wrapped__", resolve_name)
 
-
-REVEALS = words(
-    "item tolist numpy __array__ __float__ __int__ __index__ __complex__ __bool__ __nonzero__ __long__ __contains__ "
-    "__format__ __repr__ equal allclose is_nonzero storage untyped_storage data_ptr const_data_ptr "
-    "__dlpack__ __reduce_ex__ is_set_to __cuda_array_interface__ q_scale q_zero_point fbgemm_linear_quantize_weight"
-)
-"""What answers with a value instead of a tensor or a fact about its form."""
-
-LOCAL = words(
-    "numpy __array__ __array_wrap__ __dlpack__ __dlpack_device__ __reduce_ex__ storage untyped_storage data_ptr "
-    "const_data_ptr register_hook register_post_accumulate_grad_hook apply_ map_ map2_ share_memory_ pin_memory "
-    "module_load grad_fn _grad_fn _backward_hooks _post_accumulate_grad_hooks record_stream __deepcopy__ __format__ "
-    "__repr__ __cuda_array_interface__ is_set_to _base"
-)
-"""What makes sense only beside the data: it takes code, shares memory or hands out objects of this process."""
-if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
-    LOCAL |= {"ldl_solve"}  # It takes pivots on trust, and writes beyond its memory for wrong ones.
 
 EXCLUDE = words(
     "set_ __setstate__ _cdata _clear_non_serializable_cached_data as_subclass reinforce "
@@ -74,13 +58,6 @@ DIFFERS_ON_META = words(
     "_autocast_to_reduced_precision"
 )
 """Operations whose results on the meta device have another form than elsewhere, or that have none."""
-
-BY_FRACTIONS = words(
-    "interpolate fractional_max_pool2d fractional_max_pool3d "
-    "fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices dropout dropout1d dropout2d dropout3d "
-    "alpha_dropout feature_dropout feature_alpha_dropout"
-)
-"""Operations whose results have a form that depends on a scale, or on whether a probability is zero."""
 
 COMPLEX_RESULTS = words("eig eigvals")
 CHECKED_BACKWARD = COMPLEX_RESULTS | words("svd svd_lowrank pca_lowrank eigh lobpcg")
@@ -267,11 +244,12 @@ class TorchAttributes(FrameworkAttributes):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                shadows, named = map_leaves(_shadow, (args, kwargs))
-                result = op.run(*shadows, **named)
+                (device,) = devices
+                shadows, named = map_leaves(functools.partial(_shadow, device=device), (args, kwargs))
+                # What is where it should be stays there; without data torch cannot say so.
+                result = shadows[0] if op.attr == device.type and not named else op.run(*shadows, **named)
         except Exception:  # noqa: BLE001  # without data torch may fail in any way: then only the worker knows
             return None
-        (device,) = devices
         pairs = zip(leaves((args, kwargs)), leaves((shadows, named)), strict=True)
         after: Any = [_form_on(device, shadow) for leaf, shadow in pairs if type(leaf) is Form]
         made = iter(forms := [_form_on(device, leaf) for leaf in leaves(result) if isinstance(leaf, torch.Tensor)])
@@ -383,6 +361,7 @@ _WORDS = ("_syft_id", "_syft_tags", "_syft_description")
 
 # --- forms
 
+_META = torch.device("meta")
 _FIELDS = words("shape dtype device requires_grad is_leaf")
 _is_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
 
@@ -464,10 +443,12 @@ _BACKWARD_METHOD = ("tensors", "gradient", "retain_graph", "create_graph", "inpu
 """The arguments of ``torch.autograd.backward`` and of ``Tensor.backward``, in their order."""
 
 
-def _shadow(leaf: Any) -> Any:
-    """Return a tensor without data for a form, or for a single number that is here."""
+def _shadow(leaf: Any, device: Any = None) -> Any:
+    """Return a tensor without data for a form or a single number that is here, and the meta device for ``device``."""
     if isinstance(leaf, torch.Tensor):
         return leaf.to("meta")
+    if type(leaf) in (torch.device, str) and str(leaf) == str(device):
+        return _META
     if type(leaf) is not Form:
         return leaf
     shadow = torch.empty_strided(leaf.shape, leaf.strides, dtype=leaf.dtype, device="meta")
@@ -538,9 +519,5 @@ def _op(name: str, func: Callable[..., Any]) -> Op:
         inplace=spelling in ("method", "function") and is_inplace_name(last),
         synonyms=SYNONYMS if each is None else {each: f"_foreach_{each}"},
         each=each,
-        reveals=last in REVEALS,
-        local=last in LOCAL,
-        by_fractions=last in BY_FRACTIONS,
-        accumulates=last == "backward",
-        retains=last == "retain_grad",
+        describe=describe,
     )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, overload
 
 from syft_core.exceptions import OperationNotAllowedError, PluginError
+from syft_core.hook.facts import WRITES_ALL, WRITES_FIRST, Discloses, Facts, Option, Places, Tier
 from syft_core.hook.forms import Form, Inferred
 from syft_core.hook.ranks import is_numeric
+from syft_core.hook.rules import leaves
 
+T = TypeVar("T")
 Spelling = Literal["function", "method", "getter", "setter"]
 
 # Python's operators, by the name of the operation they spell.
@@ -79,12 +83,34 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+class _Fact(Generic[T]):
+    """A field of ``Op.facts``: a plain attribute of the operation after its facts were asked for once."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, op: None, owner: type) -> _Fact[T]: ...
+
+    @overload
+    def __get__(self, op: Op, owner: type) -> T: ...
+
+    def __get__(self, op: Op | None, owner: type) -> _Fact[T] | T:
+        if op is None:
+            return self
+        vars(op).update(vars(op.facts))
+        return cast("T", vars(op)[self.name])
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
     """One operation of a framework: its wire name, the function that runs it, and what is known of it.
 
     ``operation`` is the plain name that all spellings share: ``x + y``, ``x.add(y)`` and ``torch.add(x, y)`` are
     all ``add``, and so is ``numpy.add``. A layer's rule for ``add`` holds for each of them.
+
+    The facts are worked out when one of them is first asked for: a framework has thousands of operations, and a program
+    uses a few. ``Facts`` says what each of them means.
     """
 
     name: str
@@ -95,19 +121,47 @@ class Op:
     run: Callable[..., Any]
     """What computes it on plain tensors; most often ``func`` itself."""
     inplace: bool = False
+    """The name says that it changes its first argument."""
     reflected: bool = False
-    reveals: bool = False
-    """The result is a value that tells what the tensor holds: a number, a string, a memory address."""
     each: str | None = None
     """The operation that this one applies to every tensor of a list, if it does."""
-    local: bool = False
-    """The operation makes sense only where the data is: it takes code, shares memory or names a file."""
-    accumulates: bool = False
-    """The operation adds to the gradients of the leaves that its first argument was computed from."""
-    retains: bool = False
-    """The operation makes a tensor keep its gradient that is not a leaf."""
-    by_fractions: bool = False
-    """The form of the result depends on numbers with a fraction among the arguments: a scale, a probability."""
+    describe: Callable[[Op], Facts] = lambda _op: Facts()
+    """Return the facts about the operation."""
+
+    writes = _Fact[Places]()
+    writes_if = _Fact[Mapping[int | str, Option]]()
+    discloses = _Fact[Discloses]()
+    reads_beyond = _Fact[bool]()
+    uninitialized = _Fact[bool]()
+    partial = _Fact[bool]()
+    random = _Fact[bool]()
+    tier = _Fact[Tier]()
+    states_fact = _Fact[bool]()
+    reveals = _Fact[bool]()
+    local = _Fact[bool]()
+    differentiates = _Fact[bool]()
+    accumulates = _Fact[bool]()
+    retains = _Fact[bool]()
+    alters_autograd = _Fact[bool]()
+    shape_depends_on_floats = _Fact[bool]()
+
+    @property
+    def by_fractions(self) -> bool:
+        """The former name of ``shape_depends_on_floats``."""
+        return self.shape_depends_on_floats
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is known about the operation."""
+        return self.describe(self)
+
+    def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Return the argument objects that a call may change, flat: the one answer to what a call changes."""
+        return self.facts.targets(args, kwargs)
+
+    def disclosure(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Discloses:
+        """Return what the answer to a call reveals."""
+        return self.facts.disclosure(args, kwargs)
 
     @cached_property
     def attr(self) -> str:
@@ -130,9 +184,13 @@ def describe_op(
     synonyms: Mapping[str, str] = SYNONYMS,
     run: Callable[..., Any] | None = None,
     each: str | None = None,
-    **facts: bool,
+    describe: Callable[[Op], Facts] | None = None,
+    **facts: Any,
 ) -> Op:
-    """Build the entry for ``name``, finding out which operation it spells."""
+    """Build the entry for ``name``, finding out which operation it spells.
+
+    The facts about it are ``facts``, or what ``describe`` returns for the entry when they are needed.
+    """
     attr = name.split(".")[-2 if spelling in ("getter", "setter") else -1]
     reflected = attr in REFLECTED_OPERATORS
     for table in (OPERATORS, COMPARATORS, UNARY_OPERATORS, INPLACE_OPERATORS, REFLECTED_OPERATORS):
@@ -142,7 +200,10 @@ def describe_op(
     else:
         operation = attr.removesuffix("_") if inplace else attr
         operation = synonyms.get(operation, operation)
-    return Op(name, func, spelling, operation, run or func, inplace=inplace, reflected=reflected, each=each, **facts)
+    if describe is None:
+        known = Facts(**({"writes": WRITES_FIRST} if inplace or spelling == "setter" else {}) | facts)
+        describe = lambda _op: known  # noqa: E731  # one line says it
+    return Op(name, func, spelling, operation, run or func, inplace, reflected, each, describe)
 
 
 class OpTable:
@@ -198,6 +259,18 @@ class OpTable:
         return len(self.by_name)
 
 
+def _creates(op: Op) -> Facts:
+    """Return the facts about a function that makes a tensor out of plain arguments."""
+    return Facts(
+        writes=frozenset(),
+        discloses="nothing",
+        form_depends=lambda args, kwargs: any(hasattr(leaf, "ndim") for leaf in leaves((args, dict(kwargs)))),
+        reads_beyond=False,
+        random=op.attr.startswith("rand"),
+        tier="reviewed",
+    )
+
+
 class FrameworkAttributes:
     """What the core must know of one framework: its names, its op table, its wrapper and its guards."""
 
@@ -227,7 +300,7 @@ class FrameworkAttributes:
         self.ops = OpTable(self.ALIAS, self._collect())
         self.methods: dict[str, Op] = self._methods()
         self.creators: dict[str, Op] = {
-            name: describe_op(f"{self.ALIAS}.{name}", getattr(framework, name), "function")
+            name: describe_op(f"{self.ALIAS}.{name}", getattr(framework, name), "function", describe=_creates)
             for name in self.worker_methods
         }
         """The operations that make tensors on a worker, out of nothing but their arguments."""
@@ -363,12 +436,48 @@ class FrameworkAttributes:
         """Say whether a call may work with some values though it works with no stand-in, or fail only later."""
         return False
 
-    def allow(self, function: Callable[..., Any], name: str | None = None, *, local: bool = False) -> Op:
-        """Add ``function`` to the table under ``name``: it may then run wherever this table is used."""
+    def allow(
+        self,
+        function: Callable[..., Any],
+        name: str | None = None,
+        *,
+        tier: Tier = "public",
+        discloses: Discloses = "values",
+        writes: Places = WRITES_ALL,
+        reads_beyond: bool = True,
+        partial: bool = True,
+        random: bool = False,
+        states_fact: bool = False,
+        local: bool = False,
+    ) -> Op:
+        """Add ``function`` to the table under ``name``: it may then run wherever this table is used.
+
+        What is left out is unknown, and unknown means refused on data that the sender may not see. To let it run there,
+        say that it is reviewed and what it does; ``Facts`` explains each word::
+
+            hook.attributes.allow(double, tier="reviewed", discloses="nothing", writes=frozenset(), reads_beyond=False)
+        """
         name = name or f"{function.__module__}.{function.__qualname__}"
-        op = describe_op(name, function, "function", local=local)
+        if tier == "reviewed" and (discloses != "nothing" or writes is WRITES_ALL or reads_beyond):
+            raise OperationNotAllowedError.reviewed_without_facts(name)
+        facts = Facts(
+            writes=writes,
+            discloses=discloses,
+            reads_beyond=reads_beyond,
+            partial=partial,
+            random=random,
+            tier=tier,
+            states_fact=states_fact,
+            local=local,
+        )
+        op = describe_op(name, function, "function", describe=lambda _op: facts)
         self.ops.add(op)
         return op
+
+    def tiers(self) -> dict[Tier, int]:
+        """Count the operations of the table by tier."""
+        counts = Counter(op.tier for op in self.ops)
+        return {tier: counts[tier] for tier in ("reviewed", "public", "off")}
 
     @property
     def allowed_commands(self) -> frozenset[str]:

@@ -42,7 +42,13 @@ TEXTS = {
     ("OperationNotAllowedError", "not_in_table"): (
         ("toy", "toy.savee", ["toy.save"]),
         "cannot run 'toy.savee' on a chain: it is not in the toy op table, which lists what may run; use toy.save, "
-        "or add it with `hook.attributes.allow(function)` if it touches nothing but its arguments",
+        "or add it with `hook.attributes.allow(function)`, for public data only unless you describe what it does",
+    ),
+    ("OperationNotAllowedError", "reviewed_without_facts"): (
+        ("toy.double",),
+        "cannot allow 'toy.double' on private data: nobody said that it discloses nothing, which arguments it changes "
+        'and that it reads nothing else; pass `discloses="nothing"`, `writes=frozenset()` (or the arguments) and '
+        "`reads_beyond=False` if that is so, or leave out `tier`",
     ),
     ("OperationNotAllowedError", "refused_by"): (
         ("PrivateTensor", "toy.item", "its values may not leave; ask its owner"),

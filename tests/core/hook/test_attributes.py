@@ -97,7 +97,7 @@ def test_a_function_that_is_not_listed_is_refused_with_what_is_near(attributes: 
     assert str(caught.value) == (
         f"cannot run '{__name__}.{relu.__qualname__}' on a chain: it is not in the toy op table, which lists what may "
         "run; use toy.nn.relu, "
-        "or add it with `hook.attributes.allow(function)` if it touches nothing but its arguments"
+        "or add it with `hook.attributes.allow(function)`, for public data only unless you describe what it does"
     )
 
 
@@ -107,7 +107,7 @@ def test_a_name_that_is_not_listed_is_refused(attributes: ToyAttributes) -> None
 
     assert str(caught.value) == (
         "cannot run 'os.system' on a chain: it is not in the toy op table, which lists what may run; "
-        "add it with `hook.attributes.allow(function)` if it touches nothing but its arguments"
+        "add it with `hook.attributes.allow(function)`, for public data only unless you describe what it does"
     )
 
 

@@ -1,0 +1,110 @@
+"""Facts: what the core must know about an operation before it may run on data that a peer may not see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from syft_core.hook.rules import base_types, leaves
+
+Discloses = Literal["nothing", "form", "values"]
+Tier = Literal["reviewed", "public", "off"]
+Places = frozenset[int | str]
+"""Arguments of a call, by position and by keyword."""
+
+WRITES_ALL: Places = frozenset({"*"})
+"""Unknown: the operation is treated as changing every tensor among its arguments."""
+WRITES_FIRST: Places = frozenset({0, "input", "self", "tensor"})
+"""The first argument, under the names that frameworks give it."""
+_NO_TENSORS = base_types | {type(None), type(Ellipsis)}
+
+
+@dataclass(frozen=True)
+class Option:
+    """An argument that switches a behaviour on; ``default`` is what the framework takes when it is left out."""
+
+    position: int | None
+    name: str
+    default: Any = None
+    off: tuple[Any, ...] = (None, False)
+    """The values that switch it off. Everything else counts as on."""
+
+    def is_on(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Return whether a call may have the behaviour."""
+        value = kwargs.get(self.name, self.default)
+        if self.position is not None and self.position < len(args):
+            value = args[self.position]
+        return not any(value is harmless for harmless in self.off)
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What is known about an operation. The defaults are for one that nobody described: they assume the worst."""
+
+    writes: Places = WRITES_ALL
+    """The arguments that a call may change; ``out=`` is understood and not listed."""
+    writes_if: Mapping[int | str, Option] = field(default_factory=dict)
+    """The options without which a call leaves some of these arguments alone: ``inplace``, ``training``."""
+    discloses: Discloses = "values"
+    """What an answer reveals: a form that follows from the forms of operands and plain arguments ("nothing"), a form
+    that depends on values ("form"), or values."""
+    form_depends: Callable[[Sequence[Any], Mapping[str, Any]], bool] | None = None
+    """Return whether the form depends on values in one particular call, where it usually does not: a mask as an index,
+    a tensor as a size."""
+    reads_beyond: bool = True
+    """It may read memory outside its arguments."""
+    uninitialized: bool = False
+    """The result is memory as it was found."""
+    partial: bool = True
+    """It can fail because of values."""
+    random: bool = False
+    """It draws from the framework's random number generator."""
+    tier: Tier = "public"
+    """Reviewed operations may run on data the sender may not see, public ones only on data they may see. What is off
+    never runs on a worker."""
+    states_fact: bool = False
+    """Its plain answer (an int, a bool, a string, a tuple of them) is a fact about form."""
+    reveals: bool = False
+    """Its answer is a plain value instead of a tensor: a number, a string, a memory address."""
+    local: bool = False
+    """It makes sense only where the data is: it takes code, shares memory or names a file."""
+    differentiates: bool = False
+    """It runs a backward pass."""
+    accumulates: bool = False
+    """It adds to the gradients of the leaves that its first argument was computed from."""
+    retains: bool = False
+    """It makes a tensor that is not a leaf keep its gradient."""
+    alters_autograd: bool = False
+    """It changes how its first argument takes part in autograd: its gradient, whether it gets one, its data."""
+    shape_depends_on_floats: bool = False
+    """The form of the result depends on floats among the arguments: a scale, a probability."""
+
+    def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Return the argument objects that a call may change, flat."""
+        if self.writes is WRITES_ALL:
+            return _tensors((args, dict(kwargs)))
+        out = kwargs.get("out") if kwargs else None
+        written = [] if out is None else [out]
+        if places := [place for place in self.writes if self._is_written(place, args, kwargs)]:
+            named = [value for name, value in kwargs.items() if name in places]
+            placed = [args[place] for place in places if type(place) is int and place < len(args)]
+            # By keywords of another name than we know: all of them may be meant.
+            written += named + placed if named or args else kwargs.values()
+        return _tensors(written) if written else []
+
+    def _is_written(self, place: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        option = self.writes_if.get(place)
+        return option is None or option.is_on(args, kwargs)
+
+    def disclosure(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Discloses:
+        """Return what the answer to a call reveals."""
+        if self.discloses == "nothing" and self.form_depends is not None and self.form_depends(args, kwargs):
+            return "form"
+        return self.discloses
+
+
+def _tensors(obj: Any) -> list[Any]:
+    """Return the leaves of ``obj`` that are not plain Python values, each once."""
+    found = {id(leaf): leaf for leaf in leaves(obj) if type(leaf) not in _NO_TENSORS}
+    return list(found.values())

@@ -1,0 +1,281 @@
+"""Facts about numpy's operations: from its signatures where they say something, from the lists below where not."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from syft_core.hook.attributes import Op, words
+from syft_core.hook.facts import WRITES_FIRST, Discloses, Facts, Option, Places, Tier
+from syft_core.hook.rules import leaves
+from syft_core.pictures import end_of
+
+# --- what an answer reveals
+
+REVEALS = words(
+    "item tolist tobytes tostring __bool__ __float__ __int__ __index__ __complex__ __contains__ allclose array_equal "
+    "array_equiv array_repr array_str array2string flat min_scalar_type"
+)
+"""Operations that answer with a plain value."""
+
+FORM_DEPENDS = words(
+    "nonzero argwhere flatnonzero unique unique_all unique_counts unique_inverse unique_values bincount compress "
+    "extract trim_zeros intersect1d setdiff1d setxor1d union1d histogram histogramdd histogram2d histogram_bin_edges "
+    "eig eigvals lstsq polyfit poly roots polymul polydiv real_if_close ix_ datetime_as_string repeat delete insert"
+)
+"""Operations whose results have a form that depends on values: their number, the length of a text, the dtype."""
+_TEXT_LENGTH = words(
+    "expandtabs join replace multiply center ljust rjust zfill partition rpartition split rsplit splitlines mod "
+    "decode encode translate"
+)
+"""Operations of ``numpy.char`` that give texts as long as the values ask for."""
+
+TAKES_WHOLE = words(
+    "array append cat stack hstack vstack dstack column_stack block where select choose take take_along_axis "
+    "__getitem__ __setitem__ copyto put putmask put_along_axis place dot inner outer tensordot kron vdot cross "
+    "convolve correlate searchsorted digitize isin in1d interp lexsort cov corrcoef polyval clip full_like einsum "
+    "multi_dot average isclose nan_to_num"
+)
+"""The operations to which whole numbers in any argument but ``NUMBERS`` are data or indices. Elsewhere an array of
+them, after the first argument, may be a size or an axis, and the form of the result depends on its values."""
+NUMBERS = words("axis axes axisa axisb axisc keepdims shape dtype")
+"""The names of arguments that decide on a form."""
+
+STATES_FACT = words(
+    "shape ndim size dtype itemsize nbytes __len__ strides iscomplexobj isrealobj result_type common_type can_cast "
+    "einsum_path device isfortran broadcast_shapes"
+)
+"""Operations whose plain answer is a fact about form."""
+
+# --- what a call reads and changes
+
+LOCAL = words(
+    "apply_along_axis apply_over_axes piecewise shares_memory may_share_memory flags flat setflags view array_repr "
+    "array_str array2string"
+)
+"""Operations that make sense only where the data is."""
+
+BEYOND = words("as_strided resize sliding_window_view getfield setfield")
+"""Operations that reach beyond an array into the memory of which it may be a part."""
+UNINITIALIZED = words("empty_like")
+"""Operations that return memory as they find it."""
+
+WRITES_ITS_FIRST = words("__setitem__ copyto place putmask put put_along_axis fill_diagonal at")
+"""Operations that change their first argument though their names do not say so."""
+OPTIONS = (
+    Option(None, "overwrite_input", default=False),
+    Option(None, "inplace", default=False),
+    Option(None, "copy", default=True, off=(True,)),
+)
+"""The options that make an operation change its first argument; ``copy`` only of those that otherwise copy."""
+_COPIES_UNLESS_TOLD = words("nan_to_num")
+
+OFF = words("busday_count busday_offset is_busday")
+"""Operations that crash, hang or read foreign memory for some arguments, or take objects of this process."""
+
+# --- the reviewed operations, all spellings of them: functions, methods, operators, in place
+
+ARITHMETIC = words(
+    "add sub mul div floor_divide remainder fmod divmod __divmod__ __rdivmod__ pow float_power neg positive abs fabs "
+    "sign signbit reciprocal sqrt cbrt square exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 sin cos tan "
+    "arcsin arccos arctan arctan2 asin acos atan atan2 sinh cosh tanh arcsinh arccosh arctanh asinh acosh atanh hypot "
+    "deg2rad rad2deg degrees radians ceil floor rint trunc fix round around clip maximum minimum fmax fmin copysign "
+    "heaviside nan_to_num sinc i0 real imag angle conjugate bitwise_and bitwise_or bitwise_xor bitwise_not "
+    "bitwise_invert bitwise_left_shift bitwise_right_shift left_shift right_shift modf frexp ldexp gcd lcm nextafter "
+    "spacing"
+)
+COMPARISONS = words(
+    "eq ne lt le gt ge isclose isnan isinf isfinite isneginf isposinf isreal iscomplex isin in1d logical_and "
+    "logical_or logical_xor logical_not where select"
+)
+REDUCTIONS = words(
+    "sum mean prod max min argmax argmin all any std var median ptp average percentile quantile count_nonzero cumsum "
+    "cumprod cumulative_sum cumulative_prod diff ediff1d gradient trapezoid trapz interp nansum nanmean nanprod "
+    "nanmax nanmin nanargmax nanargmin nanstd nanvar nanmedian nanpercentile nanquantile nancumsum nancumprod cov "
+    "corrcoef reduce accumulate outer"
+)
+PRODUCTS = words(
+    "matmul dot vdot inner tensordot einsum kron cross multi_dot vecdot matvec vecmat convolve correlate matrix_power "
+    "polyval"
+)
+LINEAR_ALGEBRA = words(
+    "inv det slogdet solve cholesky qr svd svdvals eigh eigvalsh pinv norm matrix_norm vector_norm matrix_rank cond "
+    "trace tensorinv tensorsolve"
+)
+TRANSFORMS = words(
+    "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn fftshift ifftshift unwrap"
+)
+SHAPES = words(
+    "reshape ravel flatten squeeze expand_dims transpose T mT permute_dims matrix_transpose swapaxes moveaxis "
+    "rollaxis broadcast_to broadcast_arrays tile cat stack hstack vstack dstack column_stack block append split "
+    "array_split hsplit vsplit dsplit unstack diag diagonal diagflat tril triu flip fliplr flipud rot90 roll meshgrid "
+    "atleast_1d atleast_2d atleast_3d vander pad"
+)
+INDEXING = words(
+    "__getitem__ __setitem__ take take_along_axis choose put put_along_axis copyto fill_diagonal sort argsort "
+    "partition argpartition lexsort searchsorted digitize"
+)
+CREATION = words("copy astype fill zeros_like ones_like full_like empty_like")
+TEXTS = frozenset(
+    f"numpy.char.{name}"
+    for name in words(
+        "upper lower title capitalize swapcase equal not_equal greater greater_equal less less_equal str_len isalnum "
+        "isalpha isdecimal isdigit islower isnumeric isspace istitle isupper"
+    )
+)
+"""Operations of ``numpy.char``, by their full names: they share them with others."""
+REVIEWED = ARITHMETIC | COMPARISONS | REDUCTIONS | PRODUCTS | LINEAR_ALGEBRA | TRANSFORMS | SHAPES | INDEXING | CREATION
+"""The operations that may run on data the sender may not see. tests/facts holds each of them to the conditions: forms
+do not depend on values, nothing is read but the arguments, no argument kills the process."""
+
+
+def describe(op: Op) -> Facts:
+    """Return the facts about an operation of numpy."""
+    tier = _tier(op)
+    writes, writes_if = _writes(op)
+    last, operation = op.attr, op.operation
+    return Facts(
+        writes=writes,
+        writes_if=writes_if,
+        discloses=_discloses(op, tier),
+        form_depends=_form_depends(op),
+        reads_beyond=operation in BEYOND or not (tier == "reviewed" or _ufunc_of(op) is not None),
+        uninitialized=operation in UNINITIALIZED,
+        partial=tier != "reviewed",
+        tier=tier,
+        states_fact=last in STATES_FACT,
+        reveals=last in REVEALS,
+        local=last in LOCAL,
+    )
+
+
+def _ufunc_of(op: Op) -> Any:
+    """Return the ufunc that an operation is, or is a method of."""
+    found = getattr(op.func, "__self__", op.func)
+    return found if isinstance(found, np.ufunc) else None
+
+
+def _writes(op: Op) -> tuple[Places, Mapping[int | str, Option]]:
+    """Return which arguments an operation may change; ``out`` by its position is one of them."""
+    if op.spelling == "getter":
+        return frozenset(), {}
+    if op.inplace or op.operation in WRITES_ITS_FIRST:
+        return _FIRST, {}
+    if (ufunc := _ufunc_of(op)) is not None:
+        first = ufunc.nin if isinstance(op.func, np.ufunc) else _OUT_OF_METHOD[op.attr]
+        return frozenset(range(first, first + ufunc.nout)), {}
+    parameters = _parameters(op)
+    out: Places = frozenset({parameters.index("out")}) if "out" in parameters else frozenset()
+    for option in OPTIONS:
+        if option.name in parameters and (option.name != "copy" or op.operation in _COPIES_UNLESS_TOLD):
+            known = Option(parameters.index(option.name), option.name, option.default, option.off)
+            return _FIRST | out, dict.fromkeys(_FIRST, known)
+    return out, {}
+
+
+_FIRST = WRITES_FIRST | {"a", "arr", "dst", "x"}
+_OUT_OF_METHOD = {"reduce": 3, "accumulate": 3, "reduceat": 4, "outer": 2}
+"""Where the methods of ufuncs take ``out``."""
+
+
+def _parameters(op: Op) -> list[str]:
+    """Return the names of the arguments in their order; numpy before 2.4 has none for methods."""
+    try:
+        return [*inspect.signature(op.func).parameters]
+    except (TypeError, ValueError):
+        namesake = getattr(np, op.attr, None)
+        if op.spelling != "method" or namesake is None or op.attr == "compress":
+            return ["self", "condition", "axis", "out"] if op.attr == "compress" else []
+        return [*inspect.signature(namesake).parameters]
+
+
+def _discloses(op: Op, tier: Tier) -> Discloses:
+    if op.attr in REVEALS:
+        return "values"
+    length = op.name.startswith("numpy.char.") and op.attr in _TEXT_LENGTH
+    if op.operation in FORM_DEPENDS or length or op.name.startswith("numpy.lib.scimath."):
+        return "form"
+    known = tier == "reviewed" or op.spelling == "getter" or _ufunc_of(op) is not None
+    return "nothing" if known else "values"
+
+
+def _tier(op: Op) -> Tier:
+    if op.attr in REVEALS or op.attr in LOCAL or op.operation in OFF:
+        return "off"
+    return "reviewed" if is_reviewed(op) else "public"
+
+
+def is_reviewed(op: Op) -> bool:
+    """Return whether an operation is on the reviewed list; of the methods of ufuncs, those of reviewed ones are."""
+    if op.name.startswith(("numpy.char.", "numpy.lib.")):
+        return op.name in TEXTS
+    of_ufunc = _ufunc_of(op) is not None and not isinstance(op.func, np.ufunc)
+    if of_ufunc and op.attr not in REVIEWED:
+        return False
+    return op.operation in REVIEWED or op.attr in STATES_FACT
+
+
+# --- forms that depend on values in some calls only
+
+
+def _is_mask_or_bound(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether an index has a mask in it, or a slice with an array for a bound."""
+    index = args[1] if len(args) > 1 else tuple(kwargs.values())
+    return any(map(_selects_by_value, index if type(index) is tuple else (index,)))
+
+
+def _selects_by_value(index: Any) -> bool:
+    if type(index) is slice:
+        return any(hasattr(bound, "ndim") for bound in (index.start, index.stop, index.step))
+    return any(str(getattr(leaf, "dtype", "")) == "bool" for leaf in leaves(index))
+
+
+def _is_condition_alone(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    return len(args) + len(kwargs) == 1
+
+
+def _takes_number(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether an argument after the first is an array that numpy would read as a number, or a row of them."""
+    named = {name: value for name, value in kwargs.items() if name not in ("out", "where")}
+    return any(may_be_number(end_of(leaf)) for leaf in leaves((tuple(args[1:]), named)))
+
+
+@dataclass(frozen=True)
+class _TakesNumberAt:
+    """Return whether one of the arguments at ``places``, which are numbers such as an axis, is an array."""
+
+    places: Places
+
+    def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        given = [value for place, value in (*enumerate(args), *kwargs.items()) if place in self.places]
+        return any(isinstance(end_of(leaf), np.ndarray) for leaf in leaves(given))
+
+
+def may_be_number(end: Any) -> bool:
+    """Return whether numpy would read an array as a number, or as a row of them."""
+    return isinstance(end, np.ndarray) and end.dtype.kind in "iub" and (end.ndim < 2 or end.size == 1)
+
+
+def _form_depends(op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], bool] | None:
+    if op.spelling == "getter":
+        return None
+    if op.operation in _FORM_DEPENDS_ON:
+        return _FORM_DEPENDS_ON[op.operation]
+    if _ufunc_of(op) is not None:
+        return _TakesNumberAt(NUMBERS | ({1, 2, 4} if op.attr in ("reduce", "accumulate", "reduceat") else set()))
+    if op.operation not in TAKES_WHOLE:
+        return _takes_number
+    parameters = _parameters(op)
+    return _TakesNumberAt(NUMBERS | {parameters.index(name) for name in NUMBERS if name in parameters})
+
+
+def _has_sublists(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether the axes of ``einsum`` are given as rows of numbers."""
+    return not (args and type(args[0]) is str)
+
+
+_FORM_DEPENDS_ON = {"__getitem__": _is_mask_or_bound, "where": _is_condition_alone, "einsum": _has_sublists}

@@ -1,0 +1,378 @@
+"""Facts about torch's operations: from its schemas where they say something, from the lists below where not."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from syft_core.hook.attributes import Op, words
+from syft_core.hook.facts import WRITES_FIRST, Discloses, Facts, Option, Places, Tier
+from syft_core.hook.rules import leaves
+
+# --- what an answer reveals
+
+REVEALS = words(
+    "item tolist numpy __array__ __float__ __int__ __index__ __complex__ __bool__ __nonzero__ __long__ __contains__ "
+    "__format__ __repr__ equal allclose is_nonzero storage untyped_storage data_ptr const_data_ptr __dlpack__ "
+    "__reduce_ex__ is_set_to __cuda_array_interface__ q_scale q_zero_point fbgemm_linear_quantize_weight"
+)
+"""Operations that answer with a plain value."""
+
+FORM_DEPENDS = words(
+    "nonzero argwhere masked_select unique unique_consecutive unique_dim bincount to_sparse to_sparse_coo "
+    "to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc coalesce _coalesced _nnz indices values _indices _values "
+    "crow_indices col_indices ccol_indices row_indices indices_copy values_copy crow_indices_copy col_indices_copy "
+    "ccol_indices_copy row_indices_copy is_coalesced sparse_mask _sparse_mask_projection histogram histogramdd "
+    "_pack_padded_sequence _pad_packed_sequence"
+)
+"""Operations whose results have a form that depends on values, in addition to those that torch tags."""
+
+SIZES = words(
+    "repeat_interleave repeat tile tensor_split split split_with_sizes hsplit vsplit dsplit view reshape expand "
+    "narrow unflatten resize resize_ new_zeros new_ones new_full new_empty new_tensor interpolate pad combinations "
+    "full select_scatter slice_scatter"
+)
+"""Operations whose form depends on values when an argument after the first, a size or a position, is a tensor."""
+
+STATES_FACT = words(
+    "shape size dim ndim ndimension numel nelement dtype device layout requires_grad is_leaf is_sparse is_sparse_csr "
+    "is_floating_point is_complex is_signed is_quantized is_nested __len__ itemsize element_size nbytes stride "
+    "is_contiguous dim_order is_conj is_neg is_same_size result_type get_device is_cpu is_cuda is_ipu is_maia is_meta "
+    "is_mkldnn is_mps is_mtia is_vulkan is_xla is_xpu is_inference is_distributed _has_compatible_shallow_copy_type "
+    "storage_offset storage_type type dense_dim sparse_dim _dimI _dimV _is_view _is_zerotensor retains_grad output_nr "
+    "has_names qscheme q_per_channel_axis is_pinned is_shared __dlpack_device__ grad_dtype"
+)
+"""Operations whose plain answer is a fact about form."""
+
+SHAPE_DEPENDS_ON_FLOATS = words(
+    "interpolate fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
+    "fractional_max_pool3d_with_indices dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout "
+    "feature_alpha_dropout"
+)
+"""Operations whose results have a form that depends on a scale, or on whether a probability is zero."""
+
+# --- what a call reads, changes and draws
+
+LOCAL = words(
+    "numpy __array__ __array_wrap__ __dlpack__ __dlpack_device__ __reduce_ex__ storage untyped_storage data_ptr "
+    "const_data_ptr register_hook register_post_accumulate_grad_hook apply_ map_ map2_ share_memory_ pin_memory "
+    "module_load grad_fn _grad_fn _backward_hooks _post_accumulate_grad_hooks record_stream __deepcopy__ __format__ "
+    "__repr__ __cuda_array_interface__ is_set_to _base"
+)
+"""Operations that make sense only where the data is."""
+
+BEYOND = words(
+    "as_strided as_strided_copy as_strided_scatter resize resize_as _resize_output slice_inverse _reshape_alias"
+)
+"""Operations that reach beyond a tensor into the memory of which it may be a part."""
+UNINITIALIZED = words("empty_like new_empty new_empty_strided new")
+"""Operations that return memory as they find it."""
+
+WRITES: Mapping[str, tuple[str, Option | None]] = {
+    "batch_norm": ("running_mean running_var", Option(None, "training", default=False)),
+    "native_batch_norm": ("running_mean running_var", Option(None, "training", default=True)),
+    "cudnn_batch_norm": ("running_mean running_var", Option(None, "training", default=True)),
+    "miopen_batch_norm": ("running_mean running_var", Option(None, "training", default=True)),
+    "instance_norm": ("running_mean running_var", Option(None, "use_input_stats", default=True)),
+    "batch_norm_update_stats": ("running_mean running_var", None),
+    "batch_norm_gather_stats": ("running_mean running_var", None),
+    "batch_norm_gather_stats_with_counts": ("running_mean running_var", None),
+    "embedding": ("weight", Option(None, "max_norm")),
+    "embedding_bag": ("weight", Option(None, "max_norm")),
+    "module_load": ("self", None),
+}
+"""The arguments that operations change although their schemas do not say so, and the option that makes them."""
+
+RANDOM = words(
+    "alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout feature_dropout rrelu gumbel_softmax "
+    "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
+    "fractional_max_pool3d_with_indices svd_lowrank pca_lowrank lobpcg uniform normal kaiming_uniform "
+    "multi_head_attention_forward"
+)
+"""Operations that draw random numbers, in addition to those that torch tags."""
+
+ALTERS_AUTOGRAD = words(
+    "requires_grad retain_grad grad data grad_dtype _backward_hooks _post_accumulate_grad_hooks _grad"
+)
+"""What, when it is set or called, changes how a tensor takes part in autograd."""
+
+OFF = words("segment_reduce new view_copy ldl_solve lu_unpack binomial eig eigvals cudnn_batch_norm miopen_batch_norm")
+"""Operations that crash, hang or read foreign memory for some arguments or values."""
+OFF_PREFIXES = ("_", "fbgemm_", "quantized_", "cudnn_", "miopen_", "mkldnn_")
+"""Families of operations that are off: internals of torch, and kernels that take packed weights on trust."""
+NEEDED = words(
+    "_weight_norm _has_compatible_shallow_copy_type _is_view _pack_padded_sequence _pad_packed_sequence _values "
+    "_indices _nnz _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_"
+)
+"""The operations with a leading underscore that torch's own modules, optimizers and autograd need."""
+
+# --- the reviewed operations, all spellings of them: functions, methods, operators, in place
+
+ARITHMETIC = words(
+    "add sub rsub mul div floor_divide remainder fmod pow float_power neg positive abs sign sgn signbit reciprocal "
+    "sqrt rsqrt square exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh "
+    "atanh arcsin arccos arctan arcsinh arccosh arctanh atan2 arctan2 hypot ceil floor round trunc fix frac clamp "
+    "clamp_min clamp_max clip lerp addcmul addcdiv maximum minimum fmax fmin nan_to_num erf erfc erfinv lgamma "
+    "gammaln digamma psi polygamma xlogy xlog1py entr logaddexp logaddexp2 logit copysign heaviside ldexp frexp gcd "
+    "lcm nextafter deg2rad rad2deg sinc ndtr ndtri log_ndtr i0 i0e i1 i1e angle real imag conj conj_physical "
+    "resolve_conj resolve_neg complex polar bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift "
+    "bitwise_right_shift"
+)
+COMPARISONS = words(
+    "eq ne lt le gt ge isclose isnan isinf isfinite isneginf isposinf isreal isin logical_and logical_or logical_xor "
+    "logical_not where masked_fill"
+)
+REDUCTIONS = words(
+    "sum mean prod max min amax amin aminmax argmax argmin all any std var std_mean var_mean median nanmedian nansum "
+    "nanmean mode kthvalue quantile nanquantile logsumexp norm vector_norm matrix_norm frobenius_norm nuclear_norm "
+    "dist renorm count_nonzero cumsum cumprod cummax cummin logcumsumexp trace diff trapezoid trapz "
+    "cumulative_trapezoid histc sum_to_size"
+)
+PRODUCTS = words(
+    "matmul mm bmm mv dot vdot inner outer ger addmm addmv addbmm baddbmm addr multi_dot vecdot einsum tensordot kron "
+    "cross cdist pdist pairwise_distance cosine_similarity matrix_power chain_matmul"
+)
+LINEAR_ALGEBRA = words(
+    "inv inv_ex inverse det slogdet logdet solve solve_ex solve_triangular cholesky cholesky_ex cholesky_inverse "
+    "cholesky_solve qr svd svdvals eigh eigvalsh pinv pinverse matrix_rank cond pca_lowrank svd_lowrank tensorinv "
+    "tensorsolve"
+)
+TRANSFORMS = words(
+    "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn fftshift ifftshift stft "
+    "view_as_real view_as_complex"
+)
+LAYERS = words(
+    "linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d batch_norm instance_norm "
+    "layer_norm group_norm rms_norm local_response_norm normalize norm_except_dim _weight_norm max_pool1d max_pool2d "
+    "max_pool3d max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices avg_pool1d avg_pool2d "
+    "avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
+    "adaptive_max_pool3d lp_pool1d lp_pool2d lp_pool3d embedding one_hot dropout dropout1d dropout2d dropout3d "
+    "alpha_dropout feature_dropout feature_alpha_dropout lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell "
+    "rnn_relu_cell scaled_dot_product_attention multi_head_attention_forward interpolate pad constant_pad_nd "
+    "pixel_shuffle pixel_unshuffle grid_sample affine_grid unfold fold pad_sequence"
+)
+ACTIVATIONS = words(
+    "relu relu6 leaky_relu prelu elu selu celu gelu silu mish glu sigmoid logsigmoid hardsigmoid hardswish hardtanh "
+    "hardshrink softshrink tanhshrink softplus softsign softmax softmin log_softmax gumbel_softmax threshold"
+)
+LOSSES = words(
+    "mse_loss l1_loss smooth_l1_loss huber_loss nll_loss cross_entropy binary_cross_entropy "
+    "binary_cross_entropy_with_logits kl_div poisson_nll_loss soft_margin_loss multi_margin_loss "
+    "multilabel_margin_loss multilabel_soft_margin_loss hinge_embedding_loss margin_ranking_loss "
+    "cosine_embedding_loss triplet_margin_loss triplet_margin_with_distance_loss"
+)
+SHAPES = words(
+    "reshape reshape_as view view_as flatten unflatten ravel squeeze unsqueeze transpose t T mT H mH adjoint permute "
+    "movedim moveaxis swapaxes swapdims expand expand_as broadcast_to broadcast_tensors repeat repeat_interleave tile "
+    "cat stack hstack vstack dstack column_stack row_stack block_diag split split_with_sizes chunk tensor_split "
+    "hsplit vsplit dsplit unbind narrow select diag diagonal diag_embed diagflat tril triu flip fliplr flipud rot90 "
+    "roll contiguous meshgrid cartesian_prod atleast_1d atleast_2d atleast_3d vander __reversed__"
+)
+INDEXING = words(
+    "__getitem__ __setitem__ gather scatter scatter_add scatter_reduce index_select index_add index_copy index_fill "
+    "index_put index_reduce take take_along_dim masked_scatter put sort argsort msort topk searchsorted bucketize "
+    "fill_diagonal select_scatter slice_scatter diagonal_scatter"
+)
+CREATION = words(
+    "clone copy fill zero zeros_like ones_like full_like empty_like rand_like randn_like randint_like new_zeros "
+    "new_ones new_full new_empty new_tensor to type type_as cpu float double half bfloat16 long int short char byte "
+    "bool cfloat cdouble normal uniform bernoulli exponential constant kaiming_uniform"
+)
+AUTOGRAD = words("backward grad data requires_grad retain_grad detach")
+OPTIMIZERS = words("_amp_foreach_non_finite_check_and_unscale _amp_update_scale") | frozenset(
+    f"_foreach_{name}"
+    for name in words(
+        "abs add addcdiv addcmul clamp_max clamp_min copy div exp lerp max maximum minimum mul neg norm pow reciprocal "
+        "rsqrt sign sqrt sub zero"
+    )
+)
+"""The operations on lists that torch's optimizers and its gradient clipping use."""
+REVIEWED = (
+    ARITHMETIC
+    | COMPARISONS
+    | REDUCTIONS
+    | PRODUCTS
+    | LINEAR_ALGEBRA
+    | TRANSFORMS
+    | LAYERS
+    | ACTIVATIONS
+    | LOSSES
+    | SHAPES
+    | INDEXING
+    | CREATION
+    | AUTOGRAD
+    | OPTIMIZERS
+)
+"""The operations that may run on data the sender may not see. tests/facts holds each of them to the conditions: forms
+do not depend on values and can be inferred, nothing is read but the arguments, no argument kills the process."""
+_SCHEMA_PREFIXES = {"torch.special.": "special_", "torch.linalg.": "linalg_", "torch.fft.": "fft_"}
+
+
+def describe(op: Op) -> Facts:
+    """Return the facts about an operation of torch."""
+    return _Described(op).facts
+
+
+@dataclass
+class _Described:
+    """One operation and its schemas."""
+
+    op: Op
+
+    @cached_property
+    def overloads(self) -> list[Any]:
+        """The kernels that the operation is a name for, as far as they are dispatched on tensors."""
+        op = self.op
+        prefix = next((short for path, short in _SCHEMA_PREFIXES.items() if op.name.startswith(path)), "")
+        plain = f"{op.operation}_" if op.inplace else op.operation
+        for name in (prefix + op.attr, op.attr, plain):
+            packet = None if name.startswith("__") else getattr(torch.ops.aten, name, None)
+            if packet is not None:
+                kernels = [getattr(packet, overload) for overload in packet.overloads()]
+                return [kernel for kernel in kernels if torch._C._dispatch_has_kernel(kernel._name)]
+        return []
+
+    @cached_property
+    def tags(self) -> set[Any]:
+        return {tag for kernel in self.overloads for tag in kernel.tags}
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the arguments in their order."""
+        try:
+            return [*inspect.signature(self.op.func).parameters]
+        except (TypeError, ValueError):
+            return [argument.name for kernel in self.overloads[:1] for argument in kernel._schema.arguments]
+
+    @property
+    def facts(self) -> Facts:
+        op = self.op
+        last, operation = op.attr, op.operation
+        writes, writes_if = self._writes()
+        tier = self._tier()
+        return Facts(
+            writes=writes,
+            writes_if=writes_if,
+            discloses=self._discloses(tier),
+            form_depends=_FORM_DEPENDS_ON.get(operation, _is_size_a_tensor if operation in SIZES else None),
+            reads_beyond=operation in BEYOND or not (self.overloads or tier == "reviewed"),
+            uninitialized=operation in UNINITIALIZED,
+            partial=tier != "reviewed",
+            random=torch.Tag.nondeterministic_seeded in self.tags or operation in RANDOM,
+            tier=tier,
+            states_fact=last in STATES_FACT and op.spelling != "setter",
+            reveals=last in REVEALS,
+            local=last in LOCAL,
+            differentiates=op.spelling != "getter" and (last == "backward" or op.name == "torch.autograd.grad"),
+            accumulates=last == "backward",
+            retains=last == "retain_grad",
+            alters_autograd=op.spelling != "getter"
+            and operation in ALTERS_AUTOGRAD
+            and op.name != "torch.autograd.grad",
+            shape_depends_on_floats=last in SHAPE_DEPENDS_ON_FLOATS,
+        )
+
+    def _writes(self) -> tuple[Places, Mapping[int | str, Option]]:
+        op = self.op
+        if op.spelling == "getter":
+            return frozenset(), {}
+        if op.spelling == "setter" or op.attr == "__setitem__":
+            return WRITES_FIRST, {}
+        if op.operation in WRITES:
+            names, option = WRITES[op.operation]
+            places = self._places(names.split())
+            return places, {} if option is None else dict.fromkeys(places, self._option(option))
+        written = {
+            argument.name
+            for kernel in self.overloads
+            for argument in kernel._schema.arguments
+            if argument.alias_info and argument.alias_info.is_write and not argument.kwarg_only
+        }
+        if op.inplace:
+            return WRITES_FIRST | self._places(sorted(written)), {}
+        if not written and "inplace" in (parameters := self.parameters):
+            places = WRITES_FIRST | {parameters[0]}
+            return places, dict.fromkeys(places, self._option(Option(None, "inplace")))
+        return self._places(sorted(written)), {}
+
+    def _places(self, names: Sequence[str]) -> Places:
+        parameters = self.parameters
+        return frozenset(names) | {parameters.index(name) for name in names if name in parameters}
+
+    def _option(self, option: Option) -> Option:
+        parameters = self.parameters
+        return replace(option, position=parameters.index(option.name) if option.name in parameters else None)
+
+    def _discloses(self, tier: Tier) -> Discloses:
+        op = self.op
+        if op.attr in REVEALS:
+            return "values"
+        if op.operation in FORM_DEPENDS:
+            return "form"
+        if tier == "reviewed" or op.operation in _FORM_DEPENDS_ON or op.operation in SIZES or op.attr in STATES_FACT:
+            return "nothing"
+        if self.tags & {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}:
+            return "form"
+        return "nothing" if self.overloads or op.spelling in ("getter", "setter") else "values"
+
+    def _tier(self) -> Tier:
+        op = self.op
+        if op.attr in REVEALS or op.attr in LOCAL or op.operation in OFF:
+            return "off"
+        internal = op.attr.startswith(OFF_PREFIXES) and not op.attr.startswith("__")
+        if internal and op.attr not in NEEDED and op.each is None:
+            return "off"
+        return "reviewed" if is_reviewed(op) else "public"
+
+
+def is_reviewed(op: Op) -> bool:
+    """Return whether an operation is on the reviewed list."""
+    if op.name.startswith("torch.sparse."):
+        return False
+    return op.operation in REVIEWED or (op.attr in STATES_FACT and op.spelling != "setter")
+
+
+# --- forms that depend on values in some calls only
+
+
+def _is_mask_or_bound(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether an index has a mask in it, or a slice with a tensor for a bound."""
+    index = args[1] if len(args) > 1 else tuple(kwargs.values())
+    return any(map(_selects_by_value, index if type(index) is tuple else (index,)))
+
+
+def _selects_by_value(index: Any) -> bool:
+    if type(index) is slice:
+        return any(hasattr(bound, "ndim") for bound in (index.start, index.stop, index.step))
+    return any(str(getattr(leaf, "dtype", "")).rpartition(".")[2] in ("bool", "uint8") for leaf in leaves(index))
+
+
+def _is_condition_alone(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    return len(args) + len(kwargs) == 1
+
+
+def _is_size_a_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    return any(hasattr(leaf, "ndim") for leaf in leaves((tuple(args[1:]), dict(kwargs))))
+
+
+def _has_no_class_count(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    count = args[1] if len(args) > 1 else kwargs.get("num_classes", -1)
+    return type(count) is not int or count < 0
+
+
+def _is_packed(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a recurrent network gets a packed sequence: its weights are then the fourth argument."""
+    return "batch_sizes" in kwargs or (len(args) > 3 and isinstance(args[3], (list, tuple)))
+
+
+_FORM_DEPENDS_ON = {
+    "__getitem__": _is_mask_or_bound,
+    "where": _is_condition_alone,
+    "one_hot": _has_no_class_count,
+    **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _is_packed),
+}
