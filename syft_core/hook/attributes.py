@@ -145,15 +145,25 @@ class Op:
     alters_autograd = _Fact[bool]()
     shape_depends_on_floats = _Fact[bool]()
 
-    @property
-    def by_fractions(self) -> bool:
-        """The former name of ``shape_depends_on_floats``."""
-        return self.shape_depends_on_floats
-
     @cached_property
     def facts(self) -> Facts:
         """What is known about the operation."""
         return self.describe(self)
+
+    @cached_property
+    def only_computes(self) -> bool:
+        """Whether it does nothing but compute results, whose forms follow from the forms of its operands."""
+        facts = self.facts
+        return not (
+            facts.writes
+            or facts.discloses != "nothing"
+            or facts.form_depends is not None
+            or facts.reads_beyond
+            or facts.uninitialized
+            or facts.differentiates
+            or facts.alters_autograd
+            or facts.retains
+        )
 
     def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return the argument objects that a call may change, flat: the one answer to what a call changes."""

@@ -18,14 +18,6 @@ from syft_core.values import Args, Kwargs, Nested, Tensor
 if TYPE_CHECKING:
     from syft_core.pointers.pointer_tensor import PointerTensor
 
-CHANGES_FIRST = frozenset(
-    {"__setitem__", "copyto", "place", "putmask", "put", "put_along_axis", "fill_diagonal", "at"}
-    | {"data", "grad", "requires_grad"}
-)
-"""Operations that change their first argument though their names do not say so."""
-CHANGES_ALL = frozenset({"_amp_foreach_non_finite_check_and_unscale"})
-"""Operations that change more than their first argument."""
-
 
 def meeting_point(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
     """Return the first pointer of a call, and whether single numbers are here.
@@ -84,10 +76,5 @@ def _meeting_point_of(pointer_type: type[PointerTensor], op: Op, args: Args, kwa
 
 def _require_pointer_target(op: Op, location: Location, args: Nested, kwargs: Nested) -> None:
     """Refuse to change a tensor of this process: the change would happen to a copy of it, elsewhere."""
-    target = kwargs.get("out")
-    if target is None and (op.inplace or op.operation in CHANGES_FIRST):
-        target = args[0] if args else next(iter(kwargs.values()))
-    if op.operation in CHANGES_ALL:
-        target = args
-    if any(is_framework_tensor(type(leaf)) for leaf in leaves(target)):
+    if any(is_framework_tensor(type(target)) for target in op.targets(args, kwargs)):
         raise NotCollocatedError.change(op.name, location.id)

@@ -226,7 +226,7 @@ def _signature(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kw
             signature.append(known)
         elif cls is int or arg is None:
             signature.append(arg)
-        elif cls is float and not op.by_fractions:
+        elif cls is float and not op.shape_depends_on_floats:
             signature.append(float)
         elif cls is bool or cls is str:
             signature.append((cls, arg))
@@ -259,7 +259,7 @@ def _leaf(pointer_type: type[PointerTensor], op: Op, leaf: Tensor) -> object:
     if cls is int or leaf is None:
         return leaf
     if cls is float or cls is complex:
-        return (cls, leaf) if op.by_fractions else cls
+        return (cls, leaf) if op.shape_depends_on_floats else cls
     if is_framework_tensor(cls):
         return (cls, leaf.dtype, getattr(leaf, "requires_grad", False))
     return (cls, leaf) if is_constant(leaf) else _UNKNOWN

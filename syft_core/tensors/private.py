@@ -52,14 +52,20 @@ class PrivateTensor(AbstractTensor):
     @classmethod
     def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         """Run an operation below the layer; its results are for users whom every operand allows."""
-        _require_private_target(op, args, kwargs)
+        targets = op.targets(args, kwargs)
+        _require_private_targets(op, targets)
         operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls]
         users = frozenset.intersection(*[operand.allowed_users for operand in operands])
         if all(operand.allowed_users == users for operand in operands):
             return forward(op, plan, args, kwargs)
         twins = map_leaves(lambda leaf: _with_users(leaf, users) if type(leaf) is cls else leaf, (args, kwargs))
         result = dispatch(op, *twins)
-        return _as_target(op, args, kwargs, users) if _target(op, args, kwargs) is not None else result
+        for target in targets:
+            if isinstance(target, cls):
+                target.allowed_users = users
+        if kwargs.get("out") is not None:
+            return kwargs["out"]
+        return targets[0] if op.inplace else result
 
     def __str__(self) -> str:
         listed = ", ".join(sorted(self.allowed_users)) or "nobody"
@@ -97,26 +103,9 @@ def _with_users(layer: PrivateTensor, users: frozenset[str]) -> PrivateTensor:
     return twin
 
 
-def _target(op: Op, args: Args, kwargs: Kwargs) -> Nested:
-    """Return what an operation changes: the ``out`` of its keywords, or its first argument."""
-    if kwargs.get("out") is not None:
-        return kwargs["out"]
-    return args[0] if op.inplace or op.spelling == "setter" or op.attr == "__setitem__" else None
-
-
-def _as_target(op: Op, args: Args, kwargs: Kwargs, users: frozenset[str]) -> Nested:
-    """Restrict what an operation has changed, and return it."""
-    target = _target(op, args, kwargs)
-    for leaf in leaves(target):
-        if isinstance(leaf, PrivateTensor):
-            leaf.allowed_users = users
-    return target
-
-
-def _require_private_target(op: Op, args: Args, kwargs: Kwargs) -> None:
+def _require_private_targets(op: Op, targets: list[Tensor]) -> None:
     """Refuse to change a plain tensor with what is private: it could not say so afterwards."""
-    target = _target(op, args, kwargs)
-    if target is not None and any(is_framework_tensor(type(leaf)) for leaf in leaves(target)):
+    if any(is_framework_tensor(type(target)) for target in targets):
         raise OperationNotAllowedError.refused_by(
             "PrivateTensor",
             op.name,

@@ -8,94 +8,49 @@ from __future__ import annotations
 from typing import Any
 
 from syft_core.exceptions import SyftError
-from syft_core.hook.attributes import words
 from syft_core.hook.chain import plain_end
-from syft_core.hook.dispatch import framework_of
-from syft_core.hook.rules import leaves
-from syft_core.pointers.meeting import CHANGES_FIRST
-from syft_core.pointers.object_pointer import id_here
 from syft_core.workers.execution import Execution
 from syft_core.workers.memory import Compute, memory_of
 from syft_core.workers.permissions import unless_private
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.worker import Worker
 
-CHANGES_UNCOUNTED = words(
-    "batch_norm native_batch_norm cudnn_batch_norm miopen_batch_norm instance_norm batch_norm_update_stats "
-    "batch_norm_gather_stats batch_norm_gather_stats_with_counts fused_moving_avg_obs_fake_quant"
-)
-"""Operations that change running statistics among their arguments, which torch does not count as a change."""
-CHANGES_SOME = CHANGES_UNCOUNTED | words("embedding embedding_bag")
-"""Operations that may change one of their arguments on the way: running statistics, renormed weights."""
-CHANGES_SEVERAL = words("_amp_update_scale")
-"""Operations in place that change more than their first argument."""
-
 
 def run_noting(execution: Execution, compute: Compute) -> Any:
-    """Run an operation, and find out which of its arguments it changes."""
-    worker, op, message, parents = execution.worker, execution.op, execution.message, execution.parents
-    access, _ = lineage = execution.lineage
-    alike = worker.policy is unless_private and all(parent.access is access for parent in parents)
-    if alike and op.operation not in CHANGES_SOME:
-        result = compute()
-        if op.operation in CHANGES_FIRST:
-            note_changes(execution, lineage)
-        return result
-    before = [_version(parent.value) for parent in parents]
-    uncounted = parents[1:] if op.operation in CHANGES_UNCOUNTED else ()
-    copies = [(parent, _copy_of_statistics(parent.value)) for parent in uncounted]
-    training = any(leaf is True for leaf in leaves((message.args, message.kwargs)))
-    results: list[Any] = []
+    """Run an operation, and let what it changes take over the lineage of all its operands."""
+    worker, parents, lineage = execution.worker, execution.parents, execution.lineage
+    alike = worker.policy is unless_private and all(parent.access is lineage[0] for parent in parents)
+    before = [] if alike else [_version(parent.value) for parent in parents]
     started = True
     try:
-        result = compute()
-        results += [end for leaf in leaves(result) if (end := plain_end(leaf)) is not None]
+        return compute()
     except SyftError:
         started = False
         raise
     finally:  # What fails may have changed something before.
-        for parent, version in zip(parents, before, strict=True):
-            if version is None or _version(parent.value) != version or _is_uncounted_target(parent, results):
-                change(worker, parent, lineage)
-        for parent, copy in copies:
-            # Statistics may change to what they were: to tell that apart would tell what they are.
-            if copy is not None and (training or not (copy == plain_end(parent.value)).all()):
-                change(worker, parent, lineage)
-        changes = op.inplace or op.operation in CHANGES_FIRST or execution.kwargs.get("out") is not None
-        if started and changes:
+        if started:
             note_changes(execution, lineage)
-    return result
+        for parent, version in zip(parents, before, strict=not alike):
+            if version is None or _version(parent.value) != version:
+                change(worker, parent, lineage)
 
 
 def note_changes(execution: Execution, lineage: Lineage) -> None:
     """Let what an operation changed take over the lineage of all its operands."""
-    for target in _targets(execution):
+    for target in execution.targets():
         change(execution.worker, target, lineage)
 
 
 def run_marking(execution: Execution, lineage: Lineage, compute: Compute) -> Any:
     """Run an operation in the place of one that failed, and let all that it changes, or was to change, show it."""
-    worker, op, parents = execution.worker, execution.op, execution.parents
+    worker, parents = execution.worker, execution.parents
     before = [_version(parent.value) for parent in parents]
     result = compute()
     changed = [parent for parent, old in zip(parents, before, strict=True) if _version(parent.value) != old]
-    if op.inplace or op.operation in CHANGES_FIRST or execution.kwargs.get("out") is not None:
-        changed += _targets(execution)
-    for entry in changed:
+    for entry in [*changed, *execution.targets()]:
         change(worker, entry, lineage)
         _spread(worker, entry)
     return result
-
-
-def _targets(execution: Execution) -> list[Stored]:
-    """Return the objects that an operation changes."""
-    worker, op, message, parents = execution.worker, execution.op, execution.message, execution.parents
-    if execution.kwargs.get("out") is not None:
-        given = [id_here(leaf, worker.id) for leaf in leaves((message.kwargs or {})["out"])]
-        return [worker.object_store.entry(id) for id in given if id is not None]
-    if message.args and id_here(message.args[0], worker.id) is not None and op.operation not in CHANGES_SEVERAL:
-        return parents[:1]
-    return parents  # Among others lists of tensors, of which an optimizer's step changes several.
 
 
 def change(worker: Worker, target: Stored, lineage: Lineage) -> None:
@@ -133,14 +88,3 @@ def change_count(end: Any) -> int | None:
         return None
     except AttributeError:
         return 0
-
-
-def _is_uncounted_target(parent: Stored, results: list[Any]) -> bool:
-    """Return whether an operation returned an argument itself: so numpy treats an ``out`` given by position."""
-    end = plain_end(parent.value)
-    return not hasattr(end, "_version") and any(end is result for result in results)
-
-
-def _copy_of_statistics(value: Any) -> Any:
-    end = plain_end(value)
-    return None if end is None or getattr(end, "requires_grad", False) else framework_of(end).copy(end)

@@ -30,6 +30,8 @@ class Execution:
     kwargs: dict[str, Any]
     parents: list[Stored]
     """The objects that the operation is about, in the order in which they stand."""
+    operands: list[Any]
+    """What stands for each of them among the arguments: the object itself, or an attribute of it."""
     lineage: Lineage
     """Who may have what is computed, and what it is computed from."""
 
@@ -47,6 +49,12 @@ class Execution:
         """Return whether the sender may have an object."""
         return may_leave(self.worker, [stored], self.peer)
 
+    def targets(self) -> list[Stored]:
+        """Return the objects that the operation may change."""
+        targets = self.op.targets(self.args, self.kwargs)
+        pairs = zip(self.parents, self.operands, strict=True)
+        return [parent for parent, operand in pairs if any(operand is target for target in targets)]
+
     def on(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Execution:
         """Return the same operation on other arguments."""
         return replace(self, args=args, kwargs=kwargs)
@@ -54,16 +62,14 @@ class Execution:
     def compute(self) -> Any:
         """Run the operation under the settings of the caller; note whether its target has another form then."""
         kwargs, message = self.kwargs, self.message
-        target = kwargs.get("out") if kwargs else None
-        if target is None and self.op.inplace and self.args:
-            target = self.args[0]
-        form = None if target is None else marks(target)
+        targets = self.op.targets(self.args, kwargs)
+        forms = marks(targets) if targets else None
         if message.modes is None:
             result = dispatch(self.op, self.args, kwargs)
         else:
             with self.framework.under(message.modes, self.args, kwargs):
                 result = dispatch(self.op, self.args, kwargs)
-        if target is not None and form != marks(target):
+        if targets and forms != marks(targets):
             self.worker.note_form_change(message, self.peer)
         return result
 

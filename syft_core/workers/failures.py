@@ -15,15 +15,13 @@ from functools import partial
 from typing import Any, NoReturn
 
 from syft_core.exceptions import DomainError, OperationFailedError, SyftError, ValueRefusedError
-from syft_core.hook.attributes import Op
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.hook.rules import leaves, map_leaves
-from syft_core.pointers.meeting import CHANGES_FIRST
+from syft_core.hook.rules import map_leaves
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import restricted
-from syft_core.workers.changes import CHANGES_SOME, run_marking
+from syft_core.workers.changes import run_marking
 from syft_core.workers.disclosure import readable_by, unread
 from syft_core.workers.execution import Execution
 from syft_core.workers.store import Failure, Lineage, Stored
@@ -39,7 +37,7 @@ def answer_failure(execution: Execution, error: Exception) -> tuple[Any, Lineage
     op, worker = execution.op, execution.worker
     if _is_told(error) or execution.is_readable:
         raise  # noqa: PLE0704  # the error that is handled
-    if op.operation in _OF_GRAPH and op.spelling in ("function", "method"):
+    if op.differentiates:
         # What fails in it for its values is not run, see `FrameworkAttributes.needs_values`: this is about the graph.
         _raise_alone(ValueRefusedError.failed(op.name, str(worker.id), type(error).__name__))
     rehearsal = _Rehearsal(execution)
@@ -49,9 +47,6 @@ def answer_failure(execution: Execution, error: Exception) -> tuple[Any, Lineage
     if rehearsal.targets:
         result = run_marking(execution, lineage, partial(rehearsal.change_targets, number))
     return result, lineage
-
-
-_OF_GRAPH = frozenset({"backward", "grad"})
 
 
 def _is_told(error: Exception) -> bool:
@@ -74,7 +69,7 @@ class _Rehearsal:
         self.execution = execution
         self.framework = execution.framework
         self.readable = readable_by(execution)
-        self.targets = _targets(execution.op, execution.args, execution.kwargs)
+        self.targets = execution.op.targets(execution.args, execution.kwargs)
 
     def find(self) -> tuple[int, Any]:
         """Return the number of the first stand-ins with which the call works, and its result; or raise their error."""
@@ -129,19 +124,6 @@ class _Rehearsal:
         else:
             return leaf
         return twin if is_framework_tensor(type(leaf)) else rebuilt(leaf, lambda _end: twin)
-
-
-def _targets(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """Return the tensors that a call changes, or may change."""
-    if kwargs.get("out") is not None:
-        return leaves(kwargs["out"])
-    if op.inplace or op.operation in CHANGES_FIRST:
-        return leaves(args[:1])
-    return [leaf for leaf in leaves(args[1:]) if "float" in _dtype(leaf)] if op.operation in CHANGES_SOME else []
-
-
-def _dtype(leaf: Any) -> str:
-    return str(getattr(leaf, "dtype", ""))
 
 
 def zeros_for_nobody(pointer: PointerTensor) -> Any:

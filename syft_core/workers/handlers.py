@@ -267,8 +267,8 @@ def call(worker: Worker, message: Call, sender: Peer) -> Any:
     if not isinstance(entry.value, ObjectWrapper):
         raise ValueRefusedError.only_local(f"calling object {message.id!r}", str(worker.id))
     parents = [entry]
-    args = resolve(worker, message.args, parents)
-    kwargs = dict(zip(message.kwargs, resolve(worker, tuple(message.kwargs.values()), parents), strict=True))
+    args = resolve(worker, message.args, parents, [])
+    kwargs = dict(zip(message.kwargs, resolve(worker, tuple(message.kwargs.values()), parents, []), strict=True))
     name = f"a call of {message.id!r}"
     try:
         result = entry.value.obj(*args, **kwargs)

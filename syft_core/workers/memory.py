@@ -6,18 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from syft_core.exceptions import ValueRefusedError
-from syft_core.hook.attributes import words
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.workers.execution import Execution
 from syft_core.workers.worker import Worker
 
 Compute = Callable[[], Any]
-
-UNSET = words("empty_like new_empty new_empty_strided")
-"""Operations that give memory as they find it: what others have left there."""
-BEYOND = words("as_strided as_strided_copy as_strided_scatter resize resize_as _resize_output")
-"""Operations that look beyond a tensor into the memory of which it may be a part."""
 
 
 def memory_of(value: Any) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from syft_core.exceptions import ValueRefusedError
-from syft_core.hook.attributes import Op, words
+from syft_core.hook.attributes import Op
 from syft_core.hook.chain import plain_below
 from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.forms import Form, form, is_constant
@@ -19,16 +19,15 @@ from syft_core.hook.ranks import framework_types
 from syft_core.hook.rules import build_rule, is_flat, leaves, map_leaves
 from syft_core.messages import Placed, Run
 from syft_core.peer import Id, Peer
-from syft_core.pointers.meeting import CHANGES_FIRST
 from syft_core.pointers.object_pointer import Here, id_here
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import allowed_users_of
-from syft_core.workers.changes import CHANGES_SOME, note_changes, run_noting
-from syft_core.workers.disclosure import TELLS_BY_TENSOR, TELLS_FORM, compute_unread, require_undisclosed
+from syft_core.workers.changes import note_changes, run_noting
+from syft_core.workers.disclosure import compute_unread, require_undisclosed
 from syft_core.workers.execution import Execution
 from syft_core.workers.failures import answer_failure
 from syft_core.workers.gradients import run_backward
-from syft_core.workers.memory import BEYOND, UNSET, within, zeroed
+from syft_core.workers.memory import within, zeroed
 from syft_core.workers.permissions import unless_private
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.store import Lineage, Stored, lineage_of
@@ -39,36 +38,27 @@ CAME_ALONG = frozenset({"what came along"})
 """The source of a chain that was not an object here, but an argument of a command."""
 READABLE = frozenset({"grad", "data"})
 """The attributes that a pointer may point to."""
-WATCHED = (
-    UNSET
-    | BEYOND
-    | words("backward where __getitem__ retain_grad")
-    | CHANGES_FIRST
-    | CHANGES_SOME
-    | TELLS_FORM
-    | TELLS_BY_TENSOR
-)
-"""Operations that need a closer look even where nothing is private."""
 
 
 def run(worker: Worker, message: Run, sender: Peer) -> Any:
     """Run an operation on stored objects, and keep the tensors of its result."""
     op = _operation(worker, message)
     parents: list[Stored] = []
-    args, kwargs = resolve(worker, message.args, parents), message.kwargs or {}
+    operands: list[Any] = []
+    args, kwargs = resolve(worker, message.args, parents, operands), message.kwargs or {}
     if kwargs:
-        kwargs = dict(zip(kwargs, resolve(worker, tuple(kwargs.values()), parents), strict=True))
+        kwargs = dict(zip(kwargs, resolve(worker, tuple(kwargs.values()), parents, operands), strict=True))
     worker.stats.operations += 1
     lineage = lineage_of(parents)
     plain = worker.policy is unless_private and lineage[0] is None
     for parent in parents:
         plain = plain and parent.is_plain
-    if plain and not (kwargs or message.modes or op.inplace or op.operation in WATCHED):
+    if plain and op.only_computes and not (kwargs or message.modes):
         result = dispatch(op, args, kwargs)  # the common operation: it only makes results, of nothing private
         if framework_types.get(type(result)):
             return keep(worker, result, message.result, sender, lineage)
         return keep_results(worker, op.name, result, message.result, sender, lineage)
-    execution = Execution(worker, op, message, sender, args, kwargs, parents, lineage)
+    execution = Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage)
     for parent in parents:
         if not parent.is_plain and ends_elsewhere(parent.value):
             return _run_elsewhere(execution)
@@ -94,7 +84,7 @@ def _run_here(execution: Execution) -> Any:
     """Run an operation whose operands are all here; return its answer, or a process that goes on elsewhere."""
     op, lineage = execution.op, execution.lineage
     try:
-        if lineage[0] is None and op.operation not in WATCHED and execution.worker.policy is unless_private:
+        if lineage[0] is None and op.only_computes and execution.worker.policy is unless_private:
             result = execution.compute()
         else:
             result = _run_watched(execution)
@@ -141,27 +131,23 @@ def _keep(execution: Execution, result: Any, lineage: Lineage) -> Any:
 def _run_watched(execution: Execution) -> Any:
     """Run an operation, and let restrictions and lineage follow whatever it changes."""
     op, compute = execution.op, execution.compute
-    takes_gradient_away = len(execution.args) == 2 and execution.args[1] is None
-    if op.operation == "grad" and takes_gradient_away:  # This changes neither.
+    if op.alters_autograd and op.spelling == "setter" and execution.args[1] is None:  # It takes a gradient away.
         result = compute()
         _note_autograd(execution)
         return result
     if not execution.is_readable:
         require_undisclosed(execution)
         compute = partial(compute_unread, execution)
-    if op.operation in UNSET:
+    if op.uninitialized:
         return zeroed(compute())
-    if op.operation == "backward":
+    if op.accumulates:
         return run_backward(execution, compute)
-    if op.operation in BEYOND:
+    if op.reads_beyond:
         compute = within(execution, compute)
     result = run_noting(execution, compute)
-    if op.operation in _OF_AUTOGRAD:
+    if op.alters_autograd:
         _note_autograd(execution)
     return result
-
-
-_OF_AUTOGRAD = words("requires_grad retain_grad grad data")
 
 
 def _note_autograd(execution: Execution) -> None:
@@ -179,32 +165,36 @@ def _note_autograd(execution: Execution) -> None:
 # --- operands
 
 
-def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored]) -> tuple[Any, ...]:
-    """Replace pointers to this worker by what they point to, and note those objects in ``parents``."""
+def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored], operands: list[Any]) -> tuple[Any, ...]:
+    """Replace pointers to this worker by what they point to; note those objects, and what stands for them."""
     values = []
     for arg in args:
         cls = type(arg)
         if cls is Here or (cls is PointerTensor and arg._location.id == worker.id):
             entry = worker.object_store.entry(arg._id_at_location)
             parents.append(entry)
-            values.append(entry.value if arg.point_to_attr is None else attribute(entry.value, arg.point_to_attr))
+            value = entry.value if arg.point_to_attr is None else attribute(entry.value, arg.point_to_attr)
+            operands.append(value)
+            values.append(value)
         elif cls in _NUMBERS:
             values.append(arg)
         else:
-            values.append(map_leaves(partial(_resolved, worker, parents), arg))
+            values.append(map_leaves(partial(_resolved, worker, parents, operands), arg))
     return tuple(values)
 
 
 _NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
-def _resolved(worker: Worker, parents: list[Stored], leaf: Any) -> Any:
+def _resolved(worker: Worker, parents: list[Stored], operands: list[Any], leaf: Any) -> Any:
     if (id := id_here(leaf, worker.id)) is not None:
         entry = worker.object_store.entry(id)
         parents.append(entry)
-        return attribute(entry.value, leaf.point_to_attr)
+        operands.append(attribute(entry.value, leaf.point_to_attr))
+        return operands[-1]
     if getattr(leaf, "child", None) is not None:  # A chain that came along may restrict what is computed from it.
         parents.append(came := Stored(leaf, worker.id))
+        operands.append(leaf)
         came.access, came.sources = allowed_users_of(leaf), CAME_ALONG
     return leaf
 

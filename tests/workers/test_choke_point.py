@@ -21,7 +21,7 @@ from syft_core.hook.attributes import describe_op
 from syft_core.hook.hook import current_worker
 from syft_core.messages import Run
 from syft_core.pointers.revealing import revealing
-from syft_core.workers.disclosure import TELLS_BY_TENSOR, TELLS_FORM
+
 from syft_core.workers.virtual import VirtualWorker
 from syft_torch.attributes import TorchAttributes
 
