@@ -140,6 +140,14 @@ class OperationNotAllowedError(HookError, TypeError, RuntimeError):
         )
 
     @classmethod
+    def off(cls, name: str) -> OperationNotAllowedError:
+        """Say why an operation runs on no worker, and what to do."""
+        return cls(
+            f"cannot run {name!r} on a worker: with some arguments it crashes the process, or reads memory that is not "
+            f"its own; use another operation (for a fused optimizer, its list form: `foreach=True`)"
+        )
+
+    @classmethod
     def refused_by(cls, layer: str, name: str, why: str) -> OperationNotAllowedError:
         """Say which layer refuses and why."""
         return cls(f"cannot run {name!r} on a {layer}: {why}")
@@ -468,6 +476,14 @@ class ValueRefusedError(WorkerError, TypeError, RuntimeError):
         return cls(
             f"cannot run {op!r} on a pointer: whether it works depends on values at {location!r} that you may not "
             f"have, and nothing can stand in for them; use another operation, or ask the owner to run it"
+        )
+
+    @classmethod
+    def unreviewed(cls, op: str, location: str) -> ValueRefusedError:
+        """Say that an operation was not reviewed, and what to do."""
+        return cls(
+            f"cannot run {op!r} on {location!r}: it was not reviewed for use next to data that you may not have, and "
+            f"there is some; use a reviewed operation (docs/security.md), or ask the owner of the data"
         )
 
     @classmethod

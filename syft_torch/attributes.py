@@ -105,7 +105,7 @@ class TorchAttributes(FrameworkAttributes):
 
     ALIAS = "torch"
     exclude = EXCLUDE
-    worker_methods = ("tensor", "rand", "zeros", "randn", "randint")
+    worker_methods = ("tensor", "rand", "zeros", "randn", "randint", "sparse_coo_tensor")
     result_types: ClassVar[Mapping[str, type]] = {
         name: kind for name, kind in vars(torch.return_types).items() if isinstance(kind, type)
     }

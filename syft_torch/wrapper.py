@@ -94,6 +94,12 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
             return False
         return bool(dispatch(self.framework.methods["is_sparse"], (self,), {}))
 
+    def new(self, *args: Any, **kwargs: Any) -> Any:
+        """Make a sparse tensor where the data is, as torch's sparse optimizers do with this; all else is off."""
+        if len(args) == 3 and isinstance(args[0], torch.Tensor):
+            return dispatch(self.framework.creators["sparse_coo_tensor"], args, {"check_invariants": True})
+        return super().new(*args, **kwargs)
+
     @classmethod
     def __torch_function__(
         cls, func: Function, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None

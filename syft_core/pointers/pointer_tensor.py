@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from syft_core.exceptions import ObjectNotFoundError, ValueRefusedError
+from syft_core.exceptions import ObjectNotFoundError, OperationNotAllowedError, ValueRefusedError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.chain import plain_below
@@ -284,7 +284,9 @@ _ELSEWHERE = object()
 def _is_special(op: Op, framework: FrameworkAttributes) -> bool:
     """Return whether an operation is anything but a command whose results stay where they are."""
     is_about_form = op.attr in framework.facts_of_form
-    return op.reveals or op.local or op.inplace or is_about_form or op.spelling in ("getter", "setter")
+    return (
+        op.tier == "off" or op.reveals or op.local or op.inplace or is_about_form or op.spelling in ("getter", "setter")
+    )
 
 
 def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Nested:
@@ -293,6 +295,8 @@ def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> 
         return reveal(op, pointer, args, kwargs)
     if op.local:
         return _answer_beside(op, pointer)
+    if op.tier == "off":
+        raise OperationNotAllowedError.off(op.name)
     if op.spelling == "getter" and op.attr in ATTRIBUTES:
         return _attribute(pointer, op.attr)
     if op.attr in pointer.framework.facts_of_form and op.spelling != "setter" and not kwargs:

@@ -148,6 +148,19 @@ class TransportConformance:
         assert _count(world) == before
         assert x.get().tolist() == [1.0]
 
+    def test_a_release_does_not_overtake_what_was_told_before(self, world: World) -> None:
+        for _ in range(3):
+            x = _tensor(world.hook, [7.0]).send(world.far)
+            x + 1
+            second = type(x)(x.child.clone())
+            del x
+            assert second.get().tolist() == [7.0]
+            _tensor(world.hook, [8.0]).send(world.far).tag("#kept").publish()
+        world.far.flush()
+
+        found = world.hook.local_worker.request_search("#kept", world.far)
+        assert [pointer.copy().get().tolist() for pointer in found] == [[8.0]] * 3
+
     # --- failures
 
     def test_an_error_keeps_its_type_and_says_where_it_was_raised(self, world: World) -> None:

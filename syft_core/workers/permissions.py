@@ -46,7 +46,7 @@ def require_permission(policy: Policy, stored: Stored, peer: Peer, id: Id, worke
         stored.access = allowed_users_of(stored.value)
     why = _refusal(policy, stored, peer.user)
     if why is not None:
-        raise GetNotPermittedError.to(peer, id, worker, why)
+        raise GetNotPermittedError.to(str(peer), id, worker, why)
 
 
 def _refusal(policy: Policy, stored: Stored, user: str | None) -> str | None:
@@ -70,7 +70,7 @@ def require_right_to_tag(worker: Worker, stored: Stored, id: Id, sender: Peer) -
     if sender.id in (worker.id, stored.holder) or stored.giver == sender:
         return
     if stored.published or not stored.is_leased_to(sender.id):
-        raise TagNotPermittedError.to(sender, id, str(worker.id))
+        raise TagNotPermittedError.to(str(sender), id, str(worker.id))
 
 
 def require_identity(claimed: str | None, sender: Peer, id: Any, worker: str) -> None:

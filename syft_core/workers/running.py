@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from syft_core.exceptions import ValueRefusedError
+from syft_core.exceptions import OperationNotAllowedError, ValueRefusedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.chain import plain_below
 from syft_core.hook.dispatch import dispatch, framework_of
@@ -28,7 +28,7 @@ from syft_core.workers.execution import Execution
 from syft_core.workers.failures import answer_failure
 from syft_core.workers.gradients import run_backward
 from syft_core.workers.memory import within, zeroed
-from syft_core.workers.permissions import unless_private
+from syft_core.workers.permissions import may_leave, unless_private
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.transfer import ends_elsewhere
@@ -49,6 +49,8 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
     if kwargs:
         kwargs = dict(zip(kwargs, resolve(worker, tuple(kwargs.values()), parents, operands), strict=True))
     worker.stats.operations += 1
+    if op.tier != "reviewed":
+        _require_trust(worker, op, sender, parents)
     lineage = lineage_of(parents)
     plain = worker.policy is unless_private and lineage[0] is None
     for parent in parents:
@@ -65,6 +67,15 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
     return _run_here(execution)
 
 
+def _require_trust(worker: Worker, op: Op, sender: Peer, parents: list[Stored]) -> None:
+    """Refuse an operation that was not reviewed to a sender who may not have all operands and all private objects."""
+    store = worker.object_store
+    if not may_leave(worker, parents, sender):
+        raise ValueRefusedError.unreviewed(op.name, str(worker.id))
+    if store.has_private and not all(unless_private(entry, sender.user) is None for entry in store.entries()):
+        raise ValueRefusedError.unreviewed(op.name, str(worker.id))
+
+
 def _operation(worker: Worker, message: Run) -> Op:
     """Return the operation that a message names, if it may run on objects of a worker."""
     attached = FrameworkHook._attached.get(message.framework)
@@ -75,6 +86,8 @@ def _operation(worker: Worker, message: Run) -> Op:
         raise ValueRefusedError.of(op.name, str(worker.id))
     if op.local or (op.spelling == "getter" and op.attr in READABLE):
         raise ValueRefusedError.only_local(op.name, str(worker.id))
+    if op.tier == "off":
+        raise OperationNotAllowedError.off(op.name)
     if message.modes is not None and attached is not None and attached.first.attributes.modes() == message.modes:
         message.modes = None
     return op

@@ -124,6 +124,8 @@ class ObjectStore:
         self._tagged: dict[str, set[Id]] = {}
         self._ended: OrderedDict[Id, str] = OrderedDict()
         self._released: deque[tuple[Id, float]] = deque(maxlen=MOST_REMEMBERED)
+        self.has_private = False
+        """Whether an object has been here that is not for everybody."""
         self.learning: dict[Id, Stored] = {}
         """The objects that may get gradients in a backward pass."""
 
@@ -135,6 +137,7 @@ class ObjectStore:
             entry.sources = frozenset((id,))
             entry.access = allowed_users_of(entry.value)
         self._entries[id] = entry
+        self.has_private = self.has_private or entry.access is not None
         value = entry.value
         entry.is_plain = is_framework_tensor(type(value))
         if not entry.is_plain or getattr(value, "requires_grad", False):

@@ -7,6 +7,8 @@ left first, also to other workers, so that they compute meanwhile. Replies come 
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import sys
 import threading
 import weakref
@@ -64,7 +66,8 @@ class WireLocation(Location):
         self._errors: list[Exception] = []
         """The first failure of what was told, for the next caller that waits."""
         self._value: Any = None
-        self._theirs = (0, 0)
+        self._theirs: tuple[int, int] | None = None
+        """The epochs of the last reply."""
         _locations.add(self)
 
     # --- what a transport provides
@@ -142,11 +145,13 @@ class WireLocation(Location):
         """Send what was told so far as one batch."""
         issued, self._issued = self._issued, []
         told, self._told = self._told, []
+        # After what was told, which may name an object only by its id; before what is asked, which comes last.
+        place = len(told) - asks
         if releases := self._releases():
-            issued.insert(0, _NOBODY)
+            issued.insert(place, _NOBODY)
         self._number += 1
         self._on_its_way.append((self._number, issued))
-        self.send_frames(self._encode(Batch(self._number, (*releases, *told), asks)))
+        self.send_frames(self._encode(Batch(self._number, (*told[:place], *releases, *told[place:]), asks)))
 
     def _releases(self) -> tuple[Message, ...]:
         """Return what tells the worker which pointers are gone."""
@@ -166,13 +171,13 @@ class WireLocation(Location):
         reply = from_frames(received, self._context)
         if type(reply) is not Reply or reply.number not in (number, -1) or type(reply.failure) not in _FAILED:
             raise WorkerError(f"cannot understand worker {self.id!r}: it answered out of turn; connect again")
-        if self._theirs != (reply.form_epoch, reply.gradient_epoch):
-            form_epoch, gradient_epoch = self._theirs
-            if reply.form_epoch != form_epoch:
+        epochs = reply.form_epoch, reply.gradient_epoch
+        if self._theirs != epochs:
+            if self._theirs is not None and self._theirs[0] != epochs[0]:
                 self.forget_forms()
-            if reply.gradient_epoch != gradient_epoch:
+            if self._theirs is not None and self._theirs[1] != epochs[1]:
                 self.forget_gradients()
-            self._theirs = (reply.form_epoch, reply.gradient_epoch)
+            self._theirs = epochs
         if reply.failure is not None and not self._errors:
             self._errors.append(_error(reply.failure, issued, number, self.id))
         return None if reply.value is None else from_named(reply.value, self.client)
@@ -209,6 +214,16 @@ class WireLocation(Location):
 
 _locations: weakref.WeakSet[WireLocation] = weakref.WeakSet()
 _FAILED = (type(None), Failure)
+
+
+@atexit.register
+def _push_all() -> None:
+    """Send what still waits to be sent when a program ends."""
+    for location in list(_locations):
+        with contextlib.suppress(Exception):
+            location.push()
+
+
 _NOBODY = Issued("release", "", 0)
 _library_code: dict[CodeType, bool] = {}
 

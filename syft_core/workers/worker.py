@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import threading
 from abc import abstractmethod
 from collections import OrderedDict, deque
@@ -21,9 +22,12 @@ from syft_core.workers.permissions import Policy
 from syft_core.workers.store import ObjectStore
 
 MOST_SESSIONS = 4096
-"""How many clients a worker remembers; the one that was quiet for longest is forgotten first."""
+"""How many clients a worker remembers; the first that it met is forgotten first."""
 MOST_POISONED = 65_536
 """How many results of failed commands are remembered for one client."""
+
+
+_starts = itertools.count(step=1 << 32)
 
 
 @dataclass
@@ -99,7 +103,9 @@ class Worker:
         """Return what is remembered of a client."""
         session = self.sessions.get(peer.id)
         if session is None:
-            session = self.sessions[peer.id] = Session()
+            # Epochs that no earlier session had: a client that was forgotten notices.
+            start = next(_starts)
+            session = self.sessions[peer.id] = Session(start, start)
             if len(self.sessions) > MOST_SESSIONS:
                 self.sessions.popitem(last=False)
         return session

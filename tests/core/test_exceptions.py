@@ -166,6 +166,16 @@ TEXTS = {
         "that failed with ValueError, which whoever ran it was not told, because that tells of private values; compute "
         "it anew from values for which the operation works",
     ),
+    ("OperationNotAllowedError", "off"): (
+        ("toy.crash",),
+        "cannot run 'toy.crash' on a worker: with some arguments it crashes the process, or reads memory that is not "
+        "its own; use another operation (for a fused optimizer, its list form: `foreach=True`)",
+    ),
+    ("ValueRefusedError", "unreviewed"): (
+        ("toy.nonzero", "bob"),
+        "cannot run 'toy.nonzero' on 'bob': it was not reviewed for use next to data that you may not have, and there "
+        "is some; use a reviewed operation (docs/security.md), or ask the owner of the data",
+    ),
     ("ValueRefusedError", "undecided"): (
         ("toy.index", "bob"),
         "cannot run 'toy.index' on a pointer: whether it works depends on values at 'bob' that you may not have, and "

@@ -21,7 +21,6 @@ from syft_core.hook.attributes import describe_op
 from syft_core.hook.hook import current_worker
 from syft_core.messages import Run
 from syft_core.pointers.revealing import revealing
-
 from syft_core.workers.virtual import VirtualWorker
 from syft_torch.attributes import TorchAttributes
 
@@ -52,7 +51,7 @@ def test_what_an_operation_tells_does_not_depend_on_values(surface: Any, kind: s
 
     assert telling == {}
     assert came == set()
-    assert ran > 0.85 * tried
+    assert ran > 0.6 * tried  # the rest was not reviewed, and is refused next to private data
 
 
 EXTREMES = ((float("nan"), 0), (3e4, 100_000), (-5.0, -77), (0.0, 0))
@@ -79,7 +78,7 @@ def test_whether_an_operation_fails_is_not_told(surface: Any) -> None:
         remote.clear()
 
     assert telling == {}
-    assert failed > (30 if surface.name == "torch" else 10)
+    assert failed > (20 if surface.name == "torch" else 5)
 
 
 def test_what_works_with_some_values_works_with_a_stand_in(surface: Any) -> None:
@@ -91,7 +90,13 @@ def test_what_works_with_some_values_works_with_a_stand_in(surface: Any) -> None
         return not isinstance(attempt(case.call, *given), Raised)
 
     for op in surface.ops:
-        known = op.reveals or op.local or op.operation in {*TELLS_FORM, *TELLS_BY_TENSOR} or op.name in SHOWS_ITSELF
+        known = (
+            op.reveals
+            or op.local
+            or op.facts.discloses != "nothing"
+            or op.facts.form_depends
+            or op.name in SHOWS_ITSELF
+        )
         for case in surface.cases(op)[: None if EXHAUSTIVE else 2] if not known else ():
             secrets = [*tensors(surface, (case.args, case.kwargs))]
             if framework.needs_values(op, case.args, case.kwargs) or not works(case, surface.copy):

@@ -316,9 +316,7 @@ def test_weights_that_are_renormed_on_the_way_are_private_afterwards(bob: Any, e
         weights.get()
 
 
-@pytest.mark.parametrize(
-    "make", [lambda s: torch.linalg.eig(s), lambda s: torch.linalg.svd(s + 0j), lambda s: torch.linalg.eigh(s + 0j)]
-)
+@pytest.mark.parametrize("make", [lambda s: torch.linalg.svd(s + 0j), lambda s: torch.linalg.eigh(s + 0j)])
 def test_what_would_fail_by_values_in_a_backward_pass_is_refused_before(bob: Any, eve: Any, make: Any) -> None:
     secret, w = private(bob, DEFINITE), torch.ones(2, 2, requires_grad=True).send(bob)
 

@@ -68,7 +68,7 @@ def test_the_user_of_the_local_worker_holds_for_both_frameworks(hooks: Hooks) ->
     hooks.bob.load_data([secret.private_tensor(["alice"]).tag("#secret") for secret in secrets])
     found = hooks.bob.search("#secret")
     for pointer in found:
-        with pytest.raises(GetNotPermittedError, match="'me'"):
+        with pytest.raises(GetNotPermittedError, match="me'"):
             pointer.copy().get()
 
     hooks.torch.local_worker.user = "alice"

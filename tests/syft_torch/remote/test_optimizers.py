@@ -14,7 +14,7 @@ from torch import nn, optim  # noqa: E402
 from torch.nn.functional import cross_entropy  # noqa: E402
 from torch.optim.optimizer import _global_optimizer_pre_hooks  # noqa: E402
 
-from syft_core.exceptions import NotCollocatedError, ValueRefusedError  # noqa: E402
+from syft_core.exceptions import NotCollocatedError, OperationNotAllowedError, ValueRefusedError  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 from tests.syft_torch.remote.architectures import differences, train, twins  # noqa: E402
 
@@ -37,7 +37,7 @@ OPTIMIZERS: dict[str, Any] = {
 }
 if hasattr(optim, "Muon"):
     OPTIMIZERS["Muon"] = partial(optim.Muon, lr=0.1)
-IN_LISTS: dict[str, dict[str, bool]] = {"foreach": {"foreach": True}, "fused": {"fused": True}}
+IN_LISTS: dict[str, dict[str, bool]] = {"foreach": {"foreach": True}}
 
 
 def takes(name: str, options: dict[str, bool]) -> bool:
@@ -143,6 +143,21 @@ def test_what_an_optimizer_refuses_here_it_refuses_there(bob: Any) -> None:
                 train(model, x, y, make(model.parameters()))
             errors.append((type(caught.value), str(caught.value)))
         assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("make", [optim.SGD, optim.Adam, optim.AdamW, optim.Adagrad])
+def test_a_fused_step_is_refused_with_the_list_form_as_advice(bob: Any, make: Any) -> None:
+    model = mlp()
+    optimizer = make(model.parameters(), lr=0.1, fused=True)
+    x, y = data()
+    model.send(bob)
+    cross_entropy(model(x.send(bob)), y.send(bob)).backward()
+    before = [parameter.copy().get() for parameter in model.parameters()]
+
+    with pytest.raises(OperationNotAllowedError, match="its list form: `foreach=True`"):
+        optimizer.step()
+
+    assert all(old.equal(new) for old, new in zip(before, model.get().parameters(), strict=True))
 
 
 def test_a_differentiable_step_is_differentiated_where_it_is(bob: Any) -> None:
@@ -469,12 +484,11 @@ class TestAroundTheStep:
         assert differences(model.get(), expected) == []
 
     @pytest.mark.parametrize("infinite", [False, True])
-    @pytest.mark.parametrize("fused", [False, True])
     def test_a_gradient_scaler_is_refused_because_it_would_miss_what_is_infinite(
-        self, bob: Any, fused: bool, infinite: bool
+        self, bob: Any, infinite: bool
     ) -> None:
         model = mlp().send(bob)
-        optimizer = optim.SGD(model.parameters(), lr=0.1, fused=fused)
+        optimizer = optim.SGD(model.parameters(), lr=0.1)
         scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
         x, y = (part.send(bob) for part in data())
         loss = cross_entropy(model(x), y) * (float("inf") if infinite else 1.0)

@@ -8,6 +8,7 @@ from typing import Any
 import toy
 
 from syft_core.hook.attributes import INPLACE_OPERATORS, FrameworkAttributes, Op, describe_op
+from syft_core.hook.facts import WRITES_FIRST, Facts
 from syft_toy.wrapper import Wrapper
 
 REVEALS = frozenset({"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__contains__"})
@@ -31,18 +32,36 @@ class ToyAttributes(FrameworkAttributes):
     def _collect(self) -> Iterator[Op]:
         for function in toy.overridable:
             if function.__name__ not in self.exclude:
-                yield describe_op(f"{function.__module__}.{function.__name__}", function, "function")
+                name = f"{function.__module__}.{function.__name__}"
+                yield describe_op(name, function, "function", describe=_facts)
         for name, attribute in vars(toy.Vector).items():
             if isinstance(attribute, property):
-                yield describe_op(f"toy.Vector.{name}.__get__", attribute.fget, "getter")
+                yield describe_op(f"toy.Vector.{name}.__get__", attribute.fget, "getter", describe=_facts)
             elif callable(attribute) and name not in self.exclude and name not in [*dir(object), "_positions"]:
                 yield self._method(name, attribute)
         for name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
             yield self._method(name, getattr(toy.Vector, name))
 
     def _method(self, name: str, function: Any) -> Op:
-        facts = {"reveals": name in REVEALS, "local": name in LOCAL}
-        return describe_op(f"toy.Vector.{name}", function, "method", inplace=name in self.inplace_methods, **facts)
+        inplace = name in self.inplace_methods
+        return describe_op(f"toy.Vector.{name}", function, "method", inplace=inplace, describe=_facts)
+
+    def memory_of(self, tensor: Any) -> Any:
+        return id(tensor)
 
     def _methods(self) -> dict[str, Op]:
         return {op.attr: op for op in self.ops if op.name.startswith("toy.Vector.")}
+
+
+def _facts(op: Op) -> Facts:
+    """Say what the core must know before an operation runs on data that a peer may not see."""
+    if op.attr in REVEALS or op.attr in LOCAL:
+        return Facts(writes=frozenset(), reveals=op.attr in REVEALS, local=op.attr in LOCAL, tier="off")
+    return Facts(
+        writes=WRITES_FIRST if op.inplace else frozenset(),
+        discloses="nothing",
+        reads_beyond=False,
+        partial=False,
+        tier="reviewed",
+        states_fact=op.spelling == "getter" or op.attr == "__len__",
+    )
