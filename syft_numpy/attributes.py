@@ -27,9 +27,10 @@ from syft_core.hook.attributes import (
     words,
 )
 from syft_core.hook.forms import Form, form
+from syft_core.hook.guards import bounded
 from syft_core.hook.rules import leaves
 from syft_core.pictures import end_of
-from syft_numpy.facts import TAKES_WHOLE, describe, may_be_number
+from syft_numpy.facts import ACCUMULATES, LARGEST, TAKES_WHOLE, describe, may_be_number
 from syft_numpy.stand_ins import STAND_INS, set_values, stand_in
 from syft_numpy.wrapper import Wrapper
 
@@ -165,7 +166,7 @@ class NumpyAttributes(FrameworkAttributes):
                     spelling,
                     inplace=spelling == "method" and last in INPLACE_METHODS,
                     synonyms=_SYNONYMS,
-                    run=partial(_count if last == "count_nonzero" else _run, func),
+                    run=_runner(name, func),
                     describe=describe,
                 )
 
@@ -180,6 +181,26 @@ class NumpyAttributes(FrameworkAttributes):
 
 # The operators whose ufunc has another name than the operation.
 _UFUNC_OF = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}
+
+
+def _runner(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what runs a function of numpy, with the guards that it needs."""
+    *_, owner, last = ("", *name.split("."))
+    run = partial(_count if last == "count_nonzero" else _run, func)
+    if last in ACCUMULATES:
+        run = partial(_accumulate, func)
+    operation = _SYNONYMS.get(last, last)
+    if last in UFUNC_METHODS:
+        operation = _SYNONYMS.get(owner, owner)
+    return bounded(run, LARGEST[operation]) if operation in LARGEST else run
+
+
+def _accumulate(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a function that accumulates, if its target has a dimension: numpy crashes otherwise."""
+    for target in (*args[3:4], *leaves(kwargs.get("out"))):
+        if isinstance(target, np.ndarray) and target.ndim == 0:
+            raise ValueError("cannot accumulate into an array without dimensions: it has no room for the results")
+    return _run(func, *args, **kwargs)
 
 
 def _run(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

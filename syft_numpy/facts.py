@@ -74,8 +74,17 @@ OPTIONS = (
 """The options that make an operation change its first argument; ``copy`` only of those that otherwise copy."""
 _COPIES_UNLESS_TOLD = words("nan_to_num")
 
-OFF = words("busday_count busday_offset is_busday")
+OFF = words("busday_count busday_offset is_busday at unique_all unique_inverse")
 """Operations that crash, hang or read foreign memory for some arguments, or take objects of this process."""
+
+LARGEST = {
+    **dict.fromkeys(words("tile diff trace"), 2**24),
+    **dict.fromkeys(words("pow float_power left_shift bitwise_left_shift"), 2**63 - 1),
+}
+"""The largest whole number that operations take which crash or hang on larger ones; beyond 64 bits, numpy computes with
+numbers of Python, of any length."""
+ACCUMULATES = words("cumsum cumprod cumulative_sum cumulative_prod nancumsum nancumprod accumulate")
+"""Operations that crash when ``out`` has no dimension."""
 
 # --- the reviewed operations, all spellings of them: functions, methods, operators, in place
 
@@ -128,6 +137,13 @@ TEXTS = frozenset(
     )
 )
 """Operations of ``numpy.char``, by their full names: they share them with others."""
+FAILS = words(
+    "pow average percentile quantile nanpercentile nanquantile nanargmax nanargmin reduce accumulate outer matrix_power "
+    "vecdot interp"
+)
+"""Of the families that otherwise work with all values, the operations that do not."""
+TOTAL = (ARITHMETIC | COMPARISONS | REDUCTIONS | PRODUCTS | TRANSFORMS | SHAPES) - FAILS
+"""The operations that work with all values."""
 REVIEWED = ARITHMETIC | COMPARISONS | REDUCTIONS | PRODUCTS | LINEAR_ALGEBRA | TRANSFORMS | SHAPES | INDEXING | CREATION
 """The operations that may run on data the sender may not see. tests/facts holds each of them to the conditions: forms
 do not depend on values, nothing is read but the arguments, no argument kills the process."""
@@ -145,7 +161,7 @@ def describe(op: Op) -> Facts:
         form_depends=_form_depends(op),
         reads_beyond=operation in BEYOND or not (tier == "reviewed" or _ufunc_of(op) is not None),
         uninitialized=operation in UNINITIALIZED,
-        partial=tier != "reviewed",
+        partial=tier != "reviewed" or operation not in TOTAL,
         tier=tier,
         states_fact=last in STATES_FACT,
         reveals=last in REVEALS,

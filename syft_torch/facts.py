@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -35,7 +35,7 @@ FORM_DEPENDS = words(
 SIZES = words(
     "repeat_interleave repeat tile tensor_split split split_with_sizes hsplit vsplit dsplit view reshape expand "
     "narrow unflatten resize resize_ new_zeros new_ones new_full new_empty new_tensor interpolate pad combinations "
-    "full select_scatter slice_scatter"
+    "full"
 )
 """Operations whose form depends on values when an argument after the first, a size or a position, is a tensor."""
 
@@ -101,10 +101,16 @@ ALTERS_AUTOGRAD = words(
 )
 """What, when it is set or called, changes how a tensor takes part in autograd."""
 
-OFF = words("segment_reduce new view_copy ldl_solve lu_unpack binomial eig eigvals cudnn_batch_norm miopen_batch_norm")
+OFF = words(
+    "segment_reduce new view_copy ldl_solve lu_unpack binomial eig eigvals cudnn_batch_norm miopen_batch_norm "
+    "native_batch_norm choose_qparams_optimized index fractional_max_pool2d fractional_max_pool3d "
+    "fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices"
+)
 """Operations that crash, hang or read foreign memory for some arguments or values."""
-OFF_PREFIXES = ("_", "fbgemm_", "quantized_", "cudnn_", "miopen_", "mkldnn_")
+OFF_PREFIXES = ("_", "fbgemm_", "quantized_", "cudnn_", "miopen_", "mkldnn_", "batch_norm_")
 """Families of operations that are off: internals of torch, and kernels that take packed weights on trust."""
+LARGEST = dict.fromkeys(words("max_pool1d max_pool1d_with_indices lp_pool1d lp_pool2d lp_pool3d matrix_power"), 2**24)
+"""The largest whole number that operations take which crash or hang on larger ones."""
 NEEDED = words(
     "_weight_norm _has_compatible_shallow_copy_type _is_view _pack_padded_sequence _pad_packed_sequence _values "
     "_indices _nnz _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_"
@@ -139,11 +145,11 @@ PRODUCTS = words(
 )
 LINEAR_ALGEBRA = words(
     "inv inv_ex inverse det slogdet logdet solve solve_ex solve_triangular cholesky cholesky_ex cholesky_inverse "
-    "cholesky_solve qr svd svdvals eigh eigvalsh pinv pinverse matrix_rank cond pca_lowrank svd_lowrank tensorinv "
+    "cholesky_solve qr svd svdvals eigh eigvalsh pinv pinverse matrix_rank cond tensorinv "
     "tensorsolve"
 )
 TRANSFORMS = words(
-    "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn fftshift ifftshift stft "
+    "fft ifft rfft irfft hfft ihfft fft2 ifft2 irfft2 fftn ifftn irfftn fftshift ifftshift stft "
     "view_as_real view_as_complex"
 )
 LAYERS = words(
@@ -192,6 +198,17 @@ OPTIMIZERS = words("_amp_foreach_non_finite_check_and_unscale _amp_update_scale"
     )
 )
 """The operations on lists that torch's optimizers and its gradient clipping use."""
+FAILS = words(
+    "floor_divide remainder fmod div pow polygamma norm nuclear_norm matrix_norm matrix_power quantile nanquantile "
+    "histc embedding one_hot lstm gru rnn_tanh rnn_relu batch_norm instance_norm gumbel_softmax"
+)
+"""Of the families that otherwise work with all values, the operations that do not: a division of whole numbers by zero,
+an index out of range, a matrix without an inverse."""
+TOTAL = (ARITHMETIC | COMPARISONS | REDUCTIONS | PRODUCTS | TRANSFORMS | LAYERS | ACTIVATIONS | SHAPES) - FAILS
+"""The operations that work with all values."""
+NOT_REVIEWED = frozenset({"torch.Tensor.addbmm_"})
+"""Single spellings of reviewed operations that do not keep the conditions: this one may change the shape of its tensor,
+which the meta device refuses."""
 REVIEWED = (
     ARITHMETIC
     | COMPARISONS
@@ -259,10 +276,10 @@ class _Described:
             writes=writes,
             writes_if=writes_if,
             discloses=self._discloses(tier),
-            form_depends=_FORM_DEPENDS_ON.get(operation, _is_size_a_tensor if operation in SIZES else None),
+            form_depends=_form_depends(op),
             reads_beyond=operation in BEYOND or not (self.overloads or tier == "reviewed"),
             uninitialized=operation in UNINITIALIZED,
-            partial=tier != "reviewed",
+            partial=tier != "reviewed" or operation not in TOTAL,
             random=torch.Tag.nondeterministic_seeded in self.tags or operation in RANDOM,
             tier=tier,
             states_fact=last in STATES_FACT and op.spelling != "setter",
@@ -332,7 +349,7 @@ class _Described:
 
 def is_reviewed(op: Op) -> bool:
     """Return whether an operation is on the reviewed list."""
-    if op.name.startswith("torch.sparse."):
+    if op.name.startswith("torch.sparse.") or op.name in NOT_REVIEWED:
         return False
     return op.operation in REVIEWED or (op.attr in STATES_FACT and op.spelling != "setter")
 
@@ -357,7 +374,8 @@ def _is_condition_alone(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def _is_size_a_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    return any(hasattr(leaf, "ndim") for leaf in leaves((tuple(args[1:]), dict(kwargs))))
+    named = {name: value for name, value in kwargs.items() if name not in ("input", "tensor")}
+    return any(hasattr(leaf, "ndim") for leaf in leaves((tuple(args[1:]), named)))
 
 
 def _has_no_class_count(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -370,7 +388,21 @@ def _is_packed(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     return "batch_sizes" in kwargs or (len(args) > 3 and isinstance(args[3], (list, tuple)))
 
 
+def _is_position_a_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether an argument after the second, the tensor that is written, is one."""
+    named = {name: value for name, value in kwargs.items() if name not in ("input", "src")}
+    return _is_size_a_tensor(args[1:], named)
+
+
+def _form_depends(op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], bool] | None:
+    if op.name == "torch.nn.init.normal_" or op.operation in SIZES:
+        return _is_size_a_tensor
+    return _FORM_DEPENDS_ON.get(op.operation)
+
+
 _FORM_DEPENDS_ON = {
+    "select_scatter": _is_position_a_tensor,
+    "slice_scatter": _is_position_a_tensor,
     "__getitem__": _is_mask_or_bound,
     "where": _is_condition_alone,
     "one_hot": _has_no_class_count,

@@ -1,0 +1,22 @@
+"""Guards: keep arguments from a framework that would crash it or keep it busy for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from syft_core.hook.rules import leaves
+
+
+def bounded(func: Callable[..., Any], largest: int) -> Callable[..., Any]:
+    """Return ``func`` with a check that refuses plain whole numbers beyond ``largest``."""
+    return partial(_run_bounded, func, largest)
+
+
+def _run_bounded(func: Callable[..., Any], largest: int, *args: Any, **kwargs: Any) -> Any:
+    for leaf in leaves((args, kwargs)):
+        if type(leaf) is int and not -largest <= leaf <= largest:
+            name = getattr(func, "__name__", "an operation")
+            raise OverflowError(f"cannot run {name!r} with the number {leaf}: at most {largest} is supported")
+    return func(*args, **kwargs)

@@ -1,0 +1,174 @@
+"""Every reviewed operation keeps its conditions: values decide neither on forms nor on the state of the generator."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from syft_core.hook.attributes import Op
+from syft_core.hook.forms import Form
+from syft_core.hook.rules import leaves
+from syft_torch.attributes import TorchAttributes
+
+from ..surface.checks import Raised, attempt, map_tensors, tensors
+from .watching import run_samples
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+MOST = 14 if os.environ.get("SYFT_EXHAUSTIVE") else 3
+"""How many calls of one operation are tried."""
+EXTREMES = ((float("nan"), 0), (0.0, 1), (3e4, 2), (-5.0, -7), (float("inf"), 100_000))
+"""What to fill tensors with: with fractions, and without."""
+SEED = 7
+NEEDS_A_GRAPH = {"torch.Tensor.backward", "torch.autograd.backward", "torch.autograd.grad"}
+Calls = dict[Op, list[tuple[tuple[Any, ...], dict[str, Any]]]]
+
+
+@pytest.fixture(scope="module")
+def torch_calls(torch_surface: Any) -> Calls:
+    return collect(torch_surface)
+
+
+@pytest.fixture(scope="module")
+def numpy_calls(numpy_surface: Any) -> Calls:
+    return collect(numpy_surface)
+
+
+def collect(surface: Any) -> Calls:
+    """Return calls of reviewed operations on plain tensors, as the samples make them."""
+    calls: Calls = defaultdict(list)
+
+    @contextlib.contextmanager
+    def watcher(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
+        usual = op.tier == "reviewed" and op.name not in NEEDS_A_GRAPH and len(calls[op]) < MOST
+        if usual and op.disclosure(args, kwargs) == "nothing" and all(map(is_common, tensors(surface, (args, kwargs)))):
+            calls[op].append(map_tensors(surface, surface.copy, (args, kwargs)))
+        yield
+
+    run_samples(surface, watcher)
+    return {op: found for op, found in calls.items() if found}
+
+
+def is_common(tensor: Any) -> bool:
+    return not isinstance(tensor, torch.Tensor) or (
+        tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested or tensor.is_inference())
+    )
+
+
+def results(surface: Any, op: Op, given: Any) -> Iterator[Any]:
+    """Yield the results of a call with several sets of values, of those with which it works."""
+    change = [surface.copy, surface.other_values, *[partial(fill, surface, *extreme) for extreme in EXTREMES]]
+    for replace in change:
+        args, kwargs = map_tensors(surface, replace, map_tensors(surface, surface.copy, given))
+        torch.default_generator.manual_seed(SEED)
+        result = attempt(op.func, args, kwargs)
+        if not isinstance(result, Raised):
+            yield result
+
+
+def fill(surface: Any, extreme: float, number: int, tensor: Any) -> Any:
+    return surface.extreme_values(tensor, extreme, number)
+
+
+def forms(result: Any) -> list[str]:
+    """Describe a result by all but its values."""
+    return [describe(leaf) for leaf in leaves(result)]
+
+
+def describe(leaf: Any) -> str:
+    if isinstance(leaf, Form):
+        return f"{tuple(leaf.shape)} {leaf.strides} {leaf.dtype} {leaf.requires_grad}"
+    if isinstance(leaf, torch.Tensor):
+        return f"{tuple(leaf.shape)} {leaf.stride()} {leaf.dtype} {leaf.requires_grad}"
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return f"{leaf.shape} {leaf.dtype}"
+    return repr(leaf)
+
+
+def test_almost_every_reviewed_operation_has_a_sample(torch_calls: Calls, numpy_calls: Calls) -> None:
+    assert len(torch_calls) > 1100
+    assert len(numpy_calls) > 450
+
+
+def test_the_form_of_a_result_does_not_depend_on_values(torch_surface: Any, torch_calls: Calls) -> None:
+    differing = {
+        op.name: sorted(found)
+        for op, calls in torch_calls.items()
+        for given in calls
+        if len(found := {tuple(forms(result)) for result in results(torch_surface, op, given)}) > 1
+    }
+
+    assert differing == {}
+
+
+def test_the_form_of_a_result_does_not_depend_on_values_in_numpy(numpy_surface: Any, numpy_calls: Calls) -> None:
+    with np.errstate(all="ignore"):
+        differing = {
+            op.name: sorted(found)
+            for op, calls in numpy_calls.items()
+            for given in calls
+            if len(found := {tuple(forms(result)) for result in results(numpy_surface, op, given)}) > 1
+        }
+
+    assert differing == {}
+
+
+def test_the_form_of_a_result_can_be_inferred(torch_surface: Any, torch_calls: Calls) -> None:
+    attributes = TorchAttributes(torch)
+    wrong = {}
+    for op, calls in torch_calls.items():
+        for given in calls if not op.states_fact else ():
+            expected = next(results(torch_surface, op, given), None)
+            if expected is None:
+                continue
+            found = attributes.infer(op, *map_tensors(torch_surface, attributes.form_of, given))
+            if found is None or forms(found[0]) != forms(expected):
+                wrong[op.name] = forms(expected), None if found is None else forms(found[0])
+
+    assert wrong == {}
+
+
+def test_the_generator_ends_in_a_state_that_does_not_depend_on_values(torch_surface: Any, torch_calls: Calls) -> None:
+    generator, differing, drawing = torch.default_generator, set(), set()
+    for op, calls in torch_calls.items():
+        for given in calls:
+            before = generator.manual_seed(SEED).get_state()
+            states = [generator.get_state() for _ in results(torch_surface, op, given)]
+            if not all(torch.equal(state, states[0]) for state in states):
+                differing.add(op.name)
+            if states and not torch.equal(states[0], before):
+                drawing.add(op.name)
+
+    assert differing == set()
+    assert [name for name in drawing if not torch_surface.ops.named(name).random] == []
+
+
+def test_what_cannot_fail_on_values_does_not(surface: Any, request: pytest.FixtureRequest) -> None:
+    calls: Calls = request.getfixturevalue(f"{surface.name}_calls")
+    failing = {
+        op.name
+        for op, given in calls.items()
+        if not op.partial
+        for call in given
+        if len([*results(surface, op, call)]) not in (0, 2 + len(EXTREMES))
+    }
+
+    assert failing == set()
+    assert sum(not op.partial for op in calls) > 50
+
+
+def test_a_gradient_has_the_form_of_its_tensor_whatever_the_values() -> None:
+    for value in (0.0, 1.0, float("nan"), float("inf")):
+        x = torch.full((2, 3), value, requires_grad=True)
+
+        (found,) = torch.autograd.grad((x * x).log().sum(), x)
+
+        assert (found.shape, found.stride(), found.dtype) == (x.shape, x.stride(), x.dtype)
