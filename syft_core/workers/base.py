@@ -18,7 +18,7 @@ from syft_core.ids import IdProvider
 from syft_core.location import Location, Party
 from syft_core.messages import Batch, Describe, Failure, Fetch, Message, Release, Reply, Run, Search
 from syft_core.peer import Id, Peer
-from syft_core.pictures import worker_html
+from syft_core.pictures import one_line, worker_html
 from syft_core.pointers.travel import found, sent
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.handlers import HANDLERS
@@ -99,7 +99,7 @@ class BaseWorker(Worker):
         if self.log_msgs:
             self.msg_history.append(logged(message))
         if self.verbose and _log.isEnabledFor(logging.INFO):
-            _log.info("worker %r is asked by %s to %s", self.id, sender, summary(message))
+            _log.info("worker %r is asked by %s to %s", self.id, one_line(str(sender)), one_line(summary(message)))
         return HANDLERS[type(message)](self, message, sender)
 
     def step(self, process: Process) -> Process:
