@@ -124,5 +124,10 @@ def _require_private_target(op: Op, args: Args, kwargs: Kwargs) -> None:
         )
 
 
+def _are_users(attributes: Kwargs) -> bool:
+    users = attributes["allowed_users"]
+    return type(users) is frozenset and all(type(user) is str for user in users)
+
+
 hook_args.default_register_tensor(PrivateTensor)
-register_layer_codec(PrivateTensor, code=254)
+register_layer_codec(PrivateTensor, code=254, accepts=_are_users)

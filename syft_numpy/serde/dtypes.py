@@ -72,6 +72,8 @@ def detail_dtype(payload: Payload, _: Context) -> DType:
     form, *rest = payload
     if type(form) is str and not rest:
         return named_dtype(form)
+    if type(form) is not int:
+        raise SerdeError("cannot rebuild a numpy dtype: its form is not a number (malformed message)")
     if form == FIELDS:
         return _fields_dtype(rest)
     if form == SUBARRAY:
