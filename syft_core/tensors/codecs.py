@@ -8,6 +8,7 @@ from typing import Any
 from syft_core.exceptions import SerdeError
 from syft_core.hook.rules import build_rule
 from syft_core.serde import Codec, Context, codecs
+from syft_core.serde.codec import require_user_code
 from syft_core.values import LayerType, Payload, Tensor
 
 _IDENTITY = {"id": "_syft_id", "tags": "_syft_tags", "description": "_syft_description"}
@@ -67,5 +68,6 @@ def layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], b
 
 
 def register_layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], bool] | None = None) -> None:
-    """Let a layer type travel, under a wire code that both ends know."""
+    """Let a layer type of your own travel, under a wire code of 1000 or more that both ends know."""
+    require_user_code(code)
     codecs.register(layer_codec(cls, code, accepts))
