@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from syft_core.exceptions import SerdeError
-from syft_core.hook.forms import Form, form
+from syft_core.hook.forms import Form, form, is_constant
 from syft_core.serde import Codec, Context, codecs
 
 
@@ -160,7 +160,7 @@ class Search(Message):
     """Find objects by tags, ids and words of their description; all must match."""
 
     code: ClassVar[int] = 308
-    query: tuple[Any, ...]
+    query: tuple[int | str, ...]
 
 
 @dataclass(slots=True)
@@ -265,6 +265,8 @@ MESSAGES: tuple[type[Message], ...] = (*COMMANDS, Batch, Placed, Named, Failure,
 Check = Callable[[Any], bool]
 ANYTHING: frozenset[type] = frozenset([object])
 _KINDS: dict[str, type] = {"int": int, "str": str, "bool": bool, "dict[str, Any]": dict, "None": type(None)}
+MOST_BITS = 64
+"""How many bits a number in a message may have: Python refuses to print a much larger one."""
 
 
 def _takes(annotation: str) -> tuple[frozenset[type], Check | None]:
@@ -272,19 +274,32 @@ def _takes(annotation: str) -> tuple[frozenset[type], Check | None]:
 
     >>> sorted(kind.__name__ for kind in _takes("int | str | None")[0])
     ['NoneType', 'int', 'str']
-    >>> [_takes("tuple[int | str, ...]")[1](part) for part in ((1, "x"), (1, [2]), 1, None)]
-    [True, False, False, False]
+    >>> [_takes("tuple[int | str, ...]")[1](part) for part in ((1, "x"), (1, [2]))]
+    [True, False]
     """
     if annotation == "Any":
         return ANYTHING, None
     if not annotation.startswith("tuple["):
-        return frozenset([_KINDS[word] for word in annotation.split(" | ")]), None
+        kinds = frozenset([_KINDS[word] for word in annotation.split(" | ")])
+        return kinds, _is_short if int in kinds else _has_names if dict in kinds else None
     inner, _, rest = annotation.removeprefix("tuple[").partition(", ...]")
-    kinds, _ = _takes(inner)
-    optional = frozenset([type(None)]) if rest else frozenset()
-    if kinds is ANYTHING:
-        return optional | {tuple}, None
-    return optional, lambda part: type(part) is tuple and kinds.issuperset(map(type, part))
+    inner_kinds, check = _takes(inner)
+    kinds = frozenset([tuple, type(None)] if rest else [tuple])
+    if inner_kinds is ANYTHING:
+        return kinds, None
+
+    def holds_only(part: Any) -> bool:
+        return part is None or (inner_kinds.issuperset(map(type, part)) and (check is None or all(map(check, part))))
+
+    return kinds, holds_only
+
+
+def _is_short(part: Any) -> bool:
+    return type(part) is not int or part.bit_length() <= MOST_BITS
+
+
+def _has_names(part: Any) -> bool:
+    return part is None or all(type(name) is str for name in part)
 
 
 def _codec(kind: type[Message]) -> Codec:
@@ -301,9 +316,9 @@ def _codec(kind: type[Message]) -> Codec:
                 f"cannot read a {kind.__name__}: it has other parts; install the same release at both ends"
             )
         for part, (kinds, check) in zip(payload, checks, strict=True):
-            if kinds is not ANYTHING and type(part) not in kinds and (check is None or not check(part)):
+            if kinds is not ANYTHING and (type(part) not in kinds or (check is not None and not check(part))):
                 wrong = names[next(n for n, value in enumerate(payload) if value is part)]
-                raise SerdeError(f"cannot read a {kind.__name__}: its {wrong} has a wrong type (malformed message)")
+                raise SerdeError(f"cannot read a {kind.__name__}: its {wrong} has a wrong type or is too large")
         return kind(*payload)
 
     return Codec(kind, kind.code, simplify, detail)
@@ -331,10 +346,16 @@ def _simplify_form(known: Form, _context: Context) -> tuple[Any, ...]:
 
 
 def _detail_form(payload: list[Any], _context: Context) -> Form:
-    try:
-        return form(*payload)
-    except TypeError:
-        raise SerdeError("cannot read a form: it has the wrong parts (malformed message)") from None
+    shape, strides, dtype, device, requires_grad, is_leaf = payload
+    lengths = _are_lengths(shape) and _are_lengths(strides)
+    if not (lengths and is_constant(dtype) and is_constant(device) and type(requires_grad) is type(is_leaf) is bool):
+        raise SerdeError("cannot read a form: it has the wrong parts (malformed message)")
+    return form(shape, strides, dtype, device, requires_grad, is_leaf)
+
+
+def _are_lengths(part: Any) -> bool:
+    """Return whether a part of a form is what it should be: equal forms are one object, and ``True`` equals 1."""
+    return part is None or (isinstance(part, tuple) and all(type(length) is int for length in part))
 
 
 codecs.register(Codec(Form, 318, _simplify_form, _detail_form))

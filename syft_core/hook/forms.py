@@ -41,12 +41,12 @@ def form(
     shape: Any, strides: Any, dtype: Any, device: Any = None, requires_grad: bool = False, is_leaf: bool = True
 ) -> Form:
     """Return the one form with these properties."""
-    key = (shape, strides, dtype, device, requires_grad, is_leaf)
+    key = (type(shape), shape, strides, dtype, device, requires_grad, is_leaf)
     found = _forms.get(key)
     if found is None:
         if len(_forms) >= LIMIT:
             _forms.clear()
-        found = _forms[key] = Form(*key)
+        found = _forms[key] = Form(*key[1:])
     return found
 
 

@@ -7,7 +7,7 @@ from syft_core.pictures.boxes import chain_html, worker_html
 from syft_core.pictures.forms import end_of, form_of
 from syft_core.pictures.repeats import fold
 from syft_core.pictures.sequence import Arrow, Step, sequence_svg
-from syft_core.pictures.tables import html_table, text_table
+from syft_core.pictures.tables import html_table, one_line, text_table
 
 __all__ = [
     "Arrow",
@@ -17,6 +17,7 @@ __all__ = [
     "fold",
     "form_of",
     "html_table",
+    "one_line",
     "sequence_svg",
     "text_table",
     "worker_html",

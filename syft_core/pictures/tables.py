@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -9,6 +10,17 @@ MOST_ROWS = 100
 """How many rows a table shows before it says how many there are in all."""
 
 _CELL = "border:1px solid rgba(128,128,128,.4);padding:2px 8px;text-align:left"
+
+
+def one_line(text: str) -> str:
+    r"""Escape text from a peer so that it cannot imitate another line or column of a table.
+
+    >>> print(one_line("a\nb\x1b[2K  c"))
+    a\nb\x1b[2K \x20c
+    """
+    text = text.replace("\\", "\\\\")
+    text = "".join([c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text])
+    return re.sub("(?<= ) ", r"\\x20", text)
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

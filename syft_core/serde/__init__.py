@@ -9,11 +9,12 @@ from syft_core.exceptions import SerdeError
 from syft_core.serde.builtin import register_codecs as _register_builtin_codecs
 from syft_core.serde.builtin import register_scalar_type
 from syft_core.serde.codec import Codec, CodecTable, codecs, register_codec
-from syft_core.serde.context import Context, Limits
+from syft_core.serde.context import PEER_LIMITS, Context, Limits
 from syft_core.serde.failures import register_failure
 from syft_core.serde.message import deserialize, frames, from_frames, serialize
 
 __all__ = [
+    "PEER_LIMITS",
     "Codec",
     "CodecTable",
     "Context",

@@ -11,7 +11,7 @@ from syft_core.registry import Registry
 from syft_core.serde.codec import Codec, CodecTable, Detail, qualified
 from syft_core.serde.context import Context
 from syft_core.serde.failures import FAILURE
-from syft_core.serde.structure import BIG_INT
+from syft_core.serde.structure import BIG_INT, RANGE
 from syft_core.values import Payload
 
 # Classes that a call may take as an argument, like the ``float`` in ``x.astype(float)``.
@@ -77,6 +77,8 @@ def _detail_ordered_dict(payload: Payload, context: Context) -> OrderedDict[obje
     found = OrderedDict(_detail_dict(payload[1:], context))
     notes = payload[0]
     if notes is not None:
+        if type(notes) is not dict or not all(type(name) is str for name in notes):
+            raise SerdeError("cannot rebuild an OrderedDict: its attributes have a wrong type (malformed message)")
         if not _ORDERED_DICT_NAMES.isdisjoint(notes):
             raise SerdeError("cannot rebuild an OrderedDict: an attribute would hide one of its methods; rename it")
         vars(found).update(notes)
@@ -168,7 +170,7 @@ CODECS = (
     Codec(OrderedDict, 6, _simplify_ordered_dict, _detail_ordered_dict),
     Codec(set, 7, _values, _unique(set)),
     Codec(frozenset, 8, _values, _unique(frozenset)),
-    Codec(range, 9, _simplify_range, _detail_range),
+    Codec(range, RANGE, _simplify_range, _detail_range),
     Codec(slice, 10, _simplify_slice, _detail_slice),
     Codec(type(...), 11, _simplify_ellipsis, _detail_ellipsis),
     # Never asked to simplify: the packer itself writes ints, and those beyond 64 bits as this node.

@@ -161,13 +161,18 @@ def register_codec(
     >>> codecs.of(Point).code
     1000001
     """
+    require_user_code(code)
+    codec = Codec(type, code, simplify, detail, subclasses, shared)
+    codecs.register(codec)
+    return codec
+
+
+def require_user_code(code: int) -> None:
+    """Refuse a wire code that is reserved for syft-core."""
     if isinstance(code, int) and code < FIRST_USER_CODE:
         raise SerdeError(
             f"cannot register wire code {code}: codes below {FIRST_USER_CODE} are syft-core's own; take a higher one"
         )
-    codec = Codec(type, code, simplify, detail, subclasses, shared)
-    codecs.register(codec)
-    return codec
 
 
 def _check(codec: Codec) -> None:

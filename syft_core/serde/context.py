@@ -19,6 +19,8 @@ class Limits:
 
     ``max_structure`` bounds the part that becomes Python objects, which take up to some sixty times the bytes
     that describe them; ``max_bytes`` bounds everything together, and ``max_expanded`` what compressed parts become.
+    ``max_range`` bounds the values that all ranges together stand for: a few bytes describe any number of them. None
+    means no bound, for readers that walk none.
     """
 
     max_depth: int = 128
@@ -27,6 +29,7 @@ class Limits:
     max_structure: int = 64 * 2**20
     max_bytes: int = 16 * 2**30
     max_expanded: int = 2**30
+    max_range: int | None = None
 
     def check_header(self, buffers: int, structure: int) -> None:
         """Refuse a message with too many buffers or too long a structure."""
@@ -40,6 +43,16 @@ class Limits:
                 f"cannot take a message with {found} {what}: the limit is {allowed}; send it in parts, "
                 f"or raise `Limits` at both ends"
             )
+
+
+PEER_LIMITS = Limits(
+    max_nodes=100_000,
+    max_structure=8 * 2**20,
+    max_bytes=64 * 2**20,
+    max_expanded=64 * 2**20,
+    max_range=100_000,
+)
+"""What a worker takes from its peers unless it was told otherwise."""
 
 
 @dataclass(frozen=True)

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from syft_core.exceptions import SerdeError
 
 MAX_DIMENSIONS = 64
 
 
-def element_count(shape: Sequence[object]) -> int:
+def element_count(shape: object) -> int:
     """Return how many elements ``shape`` declares; refuse what no array can have.
 
     >>> element_count([3, 4])
     12
     """
+    if not isinstance(shape, list | tuple):  # A range may take forever to walk, and a tensor may be elsewhere.
+        raise SerdeError(f"cannot rebuild an array: its shape is a {type(shape).__name__} (malformed message)")
+    if len(shape) > MAX_DIMENSIONS:
+        raise SerdeError(f"cannot rebuild an array: it has more than {MAX_DIMENSIONS} dimensions")
     count = 1
     for length in shape:
         if type(length) is not int or length < 0:
             raise SerdeError("cannot rebuild an array: its shape has a length that is no natural number; send it again")
         count *= length
-    if len(shape) > MAX_DIMENSIONS or count >= 2**63:
-        raise SerdeError(f"cannot rebuild an array: it has more than {MAX_DIMENSIONS} dimensions or 2**63 elements")
+    if count >= 2**63:
+        raise SerdeError("cannot rebuild an array: it has more than 2**63 elements")
     return count
+
+
+def byte_count(data: object) -> int:
+    """Return the length of received bytes; refuse anything else that has a length."""
+    if type(data) is not bytes and type(data) is not memoryview:
+        raise SerdeError(f"cannot rebuild an array: expected bytes, got {type(data).__name__} (malformed message)")
+    return len(data)

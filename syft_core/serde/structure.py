@@ -146,7 +146,7 @@ class _Writer:
 class _Reader:
     """Turn nested nodes back into one object."""
 
-    __slots__ = ("_buffers", "_context", "_find", "_max_depth", "_nodes_left", "_shared", "_table")
+    __slots__ = ("_buffers", "_context", "_find", "_max_depth", "_nodes_left", "_range_left", "_shared", "_table")
 
     def __init__(self, buffers: Sequence[memoryview], context: Context, table: CodecTable) -> None:
         self._buffers: list[memoryview | None] = list(buffers)
@@ -156,6 +156,7 @@ class _Reader:
         self._shared: list[Any] = []
         self._max_depth = context.limits.max_depth
         self._nodes_left = context.limits.max_nodes
+        self._range_left = context.limits.max_range
 
     def read(self, node: list[object], depth: int) -> Any:
         depth += 1
@@ -164,9 +165,7 @@ class _Reader:
             raise self._too_much(depth)
         code = node[0]
         if type(code) is not int or code <= LONG:
-            if code == LONG:
-                return self._read_long(node, depth)
-            return self._resolve(node)
+            return self._read_long(node, depth) if type(code) is int and code == LONG else self._resolve(node)
         codec = self._find(code) or self._table.coded(code)
         if list in map(type, node):
             payload = [self.read(x, depth) if type(x) is list else x for x in node]
@@ -179,6 +178,8 @@ class _Reader:
             raise
         except MALFORMED as error:
             raise _malformed(codec, error) from (error if codec.code >= FIRST_USER_CODE else None)
+        if code == RANGE and self._range_left is not None:
+            self._count_range(value, self._range_left)
         if codec.shared:
             self._shared.append(value)
         return value
@@ -188,6 +189,15 @@ class _Reader:
         left = sum(buffer is not None for buffer in self._buffers)
         if left:
             raise SerdeError(f"cannot read a message: {left} of its buffers are not part of any object; send it again")
+
+    def _count_range(self, values: Any, left: int) -> None:
+        """Count the values that a range stands for, as if each had been sent."""
+        if values[left : left + 1]:
+            raise SerdeError(
+                f"cannot take a message whose ranges have more than {self._context.limits.max_range} values: that is "
+                f"the limit; send a slice or a tensor, or raise `Limits.max_range` at the receiver"
+            )
+        self._range_left = left - len(values)
 
     def _read_long(self, node: list[Any], depth: int) -> Any:
         code, parts = node[1], node[2:]
@@ -263,7 +273,7 @@ def _big_int(number: Any) -> list[Any]:
     return [BIG_INT, number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True)]
 
 
-BIG_INT = 12
+RANGE, BIG_INT = 9, 12
 _packers = _Packers()
 
 

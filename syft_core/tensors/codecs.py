@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from syft_core.exceptions import SerdeError
 from syft_core.hook.rules import build_rule
 from syft_core.serde import Codec, Context, codecs
+from syft_core.serde.codec import require_user_code
 from syft_core.values import LayerType, Payload, Tensor
 
 _IDENTITY = {"id": "_syft_id", "tags": "_syft_tags", "description": "_syft_description"}
-_TYPES: dict[str, tuple[type, ...]] = {"id": (int, str), "tags": (set,), "description": (str,)}
+_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "id": lambda name: type(name) in (int, str),
+    "tags": lambda tags: type(tags) is set and all(type(tag) is str for tag in tags),
+    "description": lambda text: type(text) is str,
+}
 
 
 def identity_of(obj: object) -> dict[str, object]:
@@ -22,7 +30,7 @@ def give_identity(obj: object, identity: object) -> Tensor:
     if type(identity) is not dict or not _IDENTITY.keys() >= identity.keys():
         raise SerdeError("cannot rebuild a chain: its identity has unknown parts; send it again")
     for name, value in identity.items():
-        if not isinstance(value, _TYPES[name]):
+        if not _CHECKS[name](value):
             raise SerdeError(f"cannot rebuild a chain: its {name} has a wrong type; send it again")
         setattr(obj, _IDENTITY[name], value)
     return obj
@@ -35,8 +43,11 @@ def child_from(payload: object) -> Tensor:
     return payload
 
 
-def layer_codec(cls: LayerType, code: int) -> Codec:
-    """Return the codec of a layer type whose class attributes can travel themselves."""
+def layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], bool] | None = None) -> Codec:
+    """Return the codec of a layer type whose class attributes can travel themselves.
+
+    ``accepts`` looks at received attributes before the layer is made: they come from a peer, and may have any type.
+    """
     expected = cls().get_class_attributes().keys()
 
     def simplify(layer: Tensor, _context: Context) -> tuple[object, ...]:
@@ -46,6 +57,8 @@ def layer_codec(cls: LayerType, code: int) -> Codec:
         attributes, identity, child = payload
         if type(attributes) is not dict or attributes.keys() != expected:
             raise SerdeError(f"cannot rebuild a {cls.__name__}: its attributes are others; install the same release")
+        if accepts is not None and not accepts(attributes):
+            raise SerdeError(f"cannot rebuild a {cls.__name__}: an attribute has a wrong type (malformed message)")
         layer = give_identity(cls(**attributes), identity)
         if child is not None:
             layer.child = child_from(child)
@@ -54,6 +67,7 @@ def layer_codec(cls: LayerType, code: int) -> Codec:
     return Codec(cls, code, simplify, detail, shared=True)
 
 
-def register_layer_codec(cls: LayerType, code: int) -> None:
-    """Let a layer type travel, under a wire code that both ends know."""
-    codecs.register(layer_codec(cls, code))
+def register_layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], bool] | None = None) -> None:
+    """Let a layer type of your own travel, under a wire code of 1000 or more that both ends know."""
+    require_user_code(code)
+    codecs.register(layer_codec(cls, code, accepts))

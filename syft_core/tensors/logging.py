@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from syft_core.hook import hook_args
 from syft_core.hook.dispatch import TRANSPARENT
+from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.tensors.codecs import register_layer_codec
+from syft_core.tensors.codecs import layer_codec
 from syft_core.values import Args, Kwargs, Tensor
 
 _log = logging.getLogger(__name__)
@@ -49,4 +50,4 @@ class LoggingTensor(AbstractTensor):
 
 
 hook_args.default_register_tensor(LoggingTensor)
-register_layer_codec(LoggingTensor, code=250)
+codecs.register(layer_codec(LoggingTensor, code=250))

@@ -6,8 +6,9 @@ from typing import Any
 
 from syft_core.hook import hook_args
 from syft_core.hook.overload import overloaded
+from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.tensors.codecs import register_layer_codec
+from syft_core.tensors.codecs import layer_codec
 from syft_core.values import Tensor
 
 
@@ -26,4 +27,4 @@ class PlusIsMinusTensor(AbstractTensor):
 
 
 hook_args.default_register_tensor(PlusIsMinusTensor)
-register_layer_codec(PlusIsMinusTensor, code=251)
+codecs.register(layer_codec(PlusIsMinusTensor, code=251))

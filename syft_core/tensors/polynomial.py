@@ -17,7 +17,7 @@ from syft_core.hook import hook_args
 from syft_core.hook.overload import overloaded
 from syft_core.serde import Codec, Context, codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.tensors.codecs import register_layer_codec
+from syft_core.tensors.codecs import layer_codec
 from syft_core.values import Kwargs, Payload, Tensor
 
 Scalar = Callable[[float], float]
@@ -199,13 +199,26 @@ def _simplify_piece(piece: Piece, _context: Context) -> tuple[object, ...]:
     return piece.low, piece.high, *piece.coefficients
 
 
+_NUMBERS = frozenset({int, float, complex})
+
+
 def _detail_piece(payload: Payload, _context: Context) -> Piece:
     low, high, *coefficients = payload
     if type(low) is not float or type(high) is not float or not coefficients:
         raise SerdeError("cannot rebuild a piece of a polynomial: it has no interval; send it again")
+    if not _NUMBERS.issuperset(map(type, coefficients)):
+        raise SerdeError("cannot rebuild a piece of a polynomial: a coefficient is not a number (malformed message)")
     return Piece(low, high, tuple(coefficients))
 
 
+def _are_options(attributes: Kwargs) -> bool:
+    functions = attributes["functions"]
+    if attributes["function"] is not None or type(attributes["precision"]) is not int or type(functions) is not dict:
+        return False
+    pieces = [piece for several in functions.values() if type(several) is tuple for piece in several]
+    return all(type(several) is tuple for several in functions.values()) and all(type(p) is Piece for p in pieces)
+
+
 hook_args.default_register_tensor(PolynomialTensor)
-register_layer_codec(PolynomialTensor, code=252)
+codecs.register(layer_codec(PolynomialTensor, code=252, accepts=_are_options))
 codecs.register(Codec(Piece, 253, _simplify_piece, _detail_piece))

@@ -14,8 +14,9 @@ from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.peer import Peer
+from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.tensors.codecs import register_layer_codec
+from syft_core.tensors.codecs import layer_codec
 from syft_core.values import Args, Kwargs, Nested, Tensor
 
 
@@ -113,5 +114,10 @@ def _require_private_targets(op: Op, targets: list[Tensor]) -> None:
         )
 
 
+def _are_users(attributes: Kwargs) -> bool:
+    users = attributes["allowed_users"]
+    return type(users) is frozenset and all(type(user) is str for user in users)
+
+
 hook_args.default_register_tensor(PrivateTensor)
-register_layer_codec(PrivateTensor, code=254)
+codecs.register(layer_codec(PrivateTensor, code=254, accepts=_are_users))

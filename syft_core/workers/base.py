@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import GeneratorType
 from typing import Any
 
@@ -18,9 +19,9 @@ from syft_core.ids import IdProvider
 from syft_core.location import Location, Party
 from syft_core.messages import Batch, Describe, Failure, Fetch, Message, Release, Reply, Run, Search
 from syft_core.peer import Id, Peer
-from syft_core.pictures import worker_html
+from syft_core.pictures import one_line, worker_html
 from syft_core.pointers.travel import found, sent
-from syft_core.serde import Context, frames, from_frames
+from syft_core.serde import PEER_LIMITS, Context, Limits, frames, from_frames
 from syft_core.workers.handlers import HANDLERS
 from syft_core.workers.local import LocalLocation
 from syft_core.workers.log import logged
@@ -56,6 +57,7 @@ class BaseWorker(Worker):
         auto_add: whether it is introduced at all.
         message_pending_time: how many seconds it waits before it answers, to simulate latency.
         policy: decides what may leave.
+        limits: bounds what one message of a peer may ask for, in bytes and parts.
 
     """
 
@@ -70,6 +72,8 @@ class BaseWorker(Worker):
         auto_add: bool = True,
         message_pending_time: float = 0,
         policy: Policy = unless_private,
+        *,
+        limits: Limits = PEER_LIMITS,
     ) -> None:
         super().__init__(hook, id, is_client_worker, policy)
         self.log_msgs = log_msgs
@@ -78,12 +82,22 @@ class BaseWorker(Worker):
         self.msg_history: list[Message] = []
         self._ids = IdProvider()
         self._context = Context(worker=self)
+        self._reading = Context(worker=self, limits=limits)
         if auto_add and hook is not None and getattr(hook, "local_worker", None) is not None:
             hook.local_worker.add_worker(self)
         if data:
             self.load_data(data)
 
     # --- messages
+
+    @property
+    def limits(self) -> Limits:
+        """What one message of a peer may ask for."""
+        return self._reading.limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._reading = replace(self._reading, limits=limits)
 
     def make_address(self, client: Party) -> Location:
         """Return a location that leads from ``client`` to this worker, within this process."""
@@ -99,7 +113,7 @@ class BaseWorker(Worker):
         if self.log_msgs:
             self.msg_history.append(logged(message))
         if self.verbose and _log.isEnabledFor(logging.INFO):
-            _log.info("worker %r is asked by %s to %s", self.id, sender, summary(message))
+            _log.info("worker %r is asked by %s to %s", self.id, one_line(str(sender)), one_line(summary(message)))
         return HANDLERS[type(message)](self, message, sender)
 
     def step(self, process: Process) -> Process:
@@ -138,7 +152,7 @@ class BaseWorker(Worker):
         number, asks, value, failure = -1, True, None, session.failed
         try:
             self.stats.bytes_in += sum(map(len, received))
-            batch = from_frames(received, self._context)
+            batch = from_frames(received, self._reading)
             if type(batch) is not Batch:
                 raise SerdeError(f"cannot take a {type(batch).__name__}: workers take batches (malformed message)")
             number, asks = batch.number, batch.asks

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syft_core.peer import Id, Peer
-from syft_core.pictures import form_of, html_table, text_table
+from syft_core.pictures import form_of, html_table, one_line, text_table
 
 if TYPE_CHECKING:
     from syft_core.workers.store import Stored
@@ -31,26 +31,24 @@ class Departure(NamedTuple):
     """The tags that each of ``sources`` had at that moment, and nothing for one without; empty when none had any."""
 
     def cells(self) -> tuple[str, ...]:
-        """Return the line as text, cell by cell; sources go by their tags where they have some."""
+        """Return the line as text, cell by cell and escaped; sources go by their tags where they have some."""
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.when))
-        named = zip_longest(self.names, self.sources)
-        return (
-            moment,
-            self.user,
-            str(self.id),
-            self.form,
-            ", ".join([name or str(id) for name, id in named]),
-            *self._end(),
-        )
+        sources = [name or str(id) for name, id in zip_longest(self.names, self.sources)]
+        return moment, one_line(self.user), one_line(str(self.id)), one_line(self.form), _listed(sources), *self._end()
 
     def kind(self) -> tuple[str, ...]:
         """Return what two departures share when one is a repetition of the other."""
         names = sorted(set(filter(None, self.names)))
         others = "" if names and all(self.names) else " and others" if names else f"{len(self.sources)} untagged"
-        return self.user, self.form, ", ".join(names) + others, *self._end()
+        return one_line(self.user), one_line(self.form), _listed(names) + others, *self._end()
 
     def _end(self) -> tuple[str, str]:
-        return self.to, self.reason
+        return one_line(self.to), one_line(self.reason)
+
+
+def _listed(sources: Iterable[str]) -> str:
+    """Join sources; a comma within a tag or an id must not look like one more source."""
+    return ", ".join([one_line(source).replace(",", r"\x2c") for source in sources])
 
 
 def record(worker: Worker, entry: Stored, id: Id, peer: Peer, to: str, reason: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from syft_core.serde import Codec, Context, SerdeError
-from syft_core.serde.shape import element_count
+from syft_core.serde.shape import byte_count, element_count
 from syft_core.serde.structure import INLINE
 from syft_core.values import Payload
 from syft_numpy.serde.dtypes import (
@@ -48,11 +48,14 @@ def detail_array(payload: Payload, context: Context) -> Array:
     layout, described, data, *shape = payload
     dtype = _received_dtype(described)
     count = element_count(shape)
+    if type(layout) is not int:
+        raise SerdeError("cannot rebuild an array: its layout is not a number (malformed message)")
     if layout == TEXTS:
         return _texts(dtype, data, count, shape)
-    if layout not in (ROWS, COLUMNS) or count * dtype.itemsize != len(data) or is_strings(dtype):
-        raise SerdeError(f"cannot rebuild an array: {len(data)} bytes arrived, which its shape and dtype do not need")
-    if not len(data):
+    size = byte_count(data)
+    if layout not in (ROWS, COLUMNS) or count * dtype.itemsize != size or is_strings(dtype):
+        raise SerdeError(f"cannot rebuild an array: {size} bytes arrived, which its shape and dtype do not need")
+    if not size:
         if count > _MOST_EMPTY:
             raise SerdeError("cannot rebuild an array: it has too many elements without content; send it again")
         return np.zeros(shape, dtype, "F" if layout == COLUMNS else "C")

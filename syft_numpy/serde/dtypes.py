@@ -64,6 +64,11 @@ def simplify_dtype(dtype: DType, _: Context) -> tuple[object, ...]:
         if not dtype.isnative:
             raise SerdeError("cannot serialize long doubles of foreign byte order: use `x.astype(float)`")
         return (f"{dtype.char}{_MANTISSA}",)
+    if np.dtype(dtype.str) != dtype:  # One that another package has added, for instance bfloat16.
+        raise SerdeError(
+            f"cannot serialize an array of dtype {dtype.name}: it is not one of numpy's own, and its short string "
+            f"{dtype.str} would arrive as another dtype; convert it first, e.g. `x.astype(numpy.float32)`"
+        )
     return (dtype.str,)
 
 
@@ -72,6 +77,8 @@ def detail_dtype(payload: Payload, _: Context) -> DType:
     form, *rest = payload
     if type(form) is str and not rest:
         return named_dtype(form)
+    if type(form) is not int:
+        raise SerdeError("cannot rebuild a numpy dtype: its form is not a number (malformed message)")
     if form == FIELDS:
         return _fields_dtype(rest)
     if form == SUBARRAY:

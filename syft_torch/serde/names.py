@@ -114,7 +114,8 @@ def simplify_device(device: torch.device, _: Context) -> tuple[object, ...]:
 def detail_device(payload: Payload, _: Context) -> torch.device:
     """Rebuild a device, which need not exist here: only tensors fall back."""
     kind, index = payload
-    if kind not in DEVICE_TYPES or not (index is None or (type(index) is int and 0 <= index < 128)):
+    is_index = index is None or (type(index) is int and 0 <= index < 128)
+    if type(kind) is not str or kind not in DEVICE_TYPES or not is_index:
         raise SerdeError("cannot rebuild a device: its type or index is not one of torch's; send it again")
     return torch.device(kind) if index is None else torch.device(kind, index)
 
@@ -137,6 +138,8 @@ def _simplify_generator(generator: torch.Generator, _: Context) -> tuple[object,
 
 def _detail_generator(payload: Payload, context: Context) -> torch.Generator:
     device, state = payload
+    if type(device) is not torch.device or type(state) is not torch.Tensor:
+        raise SerdeError("cannot rebuild a generator: its device or state has a wrong type (malformed message)")
     generator = torch.Generator(place(device, context))
     generator.set_state(state)
     return generator

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from syft_core.serde import Context, SerdeError
-from syft_core.serde.shape import element_count
+from syft_core.serde.shape import byte_count, element_count
 from syft_core.serde.structure import INLINE
 from syft_torch.serde.names import DTYPE_NUMBERS, DTYPES, DTYPES_BY_NAME, QUANTIZED, dtype_number, find
 
@@ -78,7 +78,9 @@ def physical_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
 
 def from_order(tensor: torch.Tensor, order: object) -> torch.Tensor:
     """Undo ``tensor.permute(order)``."""
-    if type(order) is not tuple or sorted(order) != list(range(tensor.dim())):
+    if type(order) is not tuple or not all(type(dimension) is int for dimension in order):
+        raise SerdeError("cannot rebuild a tensor: its dimension order has a wrong type (malformed message)")
+    if sorted(order) != list(range(tensor.dim())):
         raise SerdeError("cannot rebuild a tensor: its dimension order is no permutation; send it again")
     inverse = [0] * len(order)
     for position, dimension in enumerate(order):
@@ -90,7 +92,7 @@ def dense_tensor(number: object, data: Any, shape: Sequence[Any], context: Conte
     """Rebuild a strided cpu tensor; its declared shape must fit the bytes that arrived."""
     received = _RECEIVED.get(number) if type(number) is int else None
     dtype, itemsize, numpy_dtype = received or find(_RECEIVED, number, "dtype")
-    size = len(data)
+    size = byte_count(data)
     if element_count(shape) * itemsize != size:
         raise SerdeError(
             f"cannot rebuild a tensor: {size} bytes arrived, which is not what its shape and {dtype} need; "

@@ -82,7 +82,7 @@ def simplified(tensor: torch.Tensor) -> tuple[tuple[int, ...], str, list[Any]]:
 
 def from_simplified(data: Any) -> torch.Tensor:
     """Read what ``simplified`` wrote."""
-    shape, name, values = data
+    shape, name, values = _parts(data)
     dtype = find(DTYPES_BY_NAME, name, "dtype")
     if type(values) is not list or element_count(shape) != len(values):
         raise SerdeError("cannot rebuild a tensor from a list: its length is not what its shape needs; send it again")
@@ -130,11 +130,18 @@ def to_array(tensor: torch.Tensor) -> tuple[str, tuple[int, ...], bytes, str]:
 
 def from_array(data: Any) -> torch.Tensor:
     """Read what ``to_array`` wrote."""
-    numpy_name, shape, raw, name = data
+    numpy_name, shape, raw, name = _parts(data)
     dtype = find(DTYPES_BY_NAME, name, "dtype")
-    if numpy_name != (_NUMPY_NAMES.get(name) or f"|V{dtype.itemsize}"):
+    if type(numpy_name) is not str or numpy_name != (_NUMPY_NAMES.get(name) or f"|V{dtype.itemsize}"):
         raise SerdeError("cannot rebuild a tensor from an array: its two dtypes differ; send it again")
     return dense_tensor(DTYPE_NUMBERS[dtype], raw, shape, Context())
+
+
+def _parts(data: object) -> tuple[Any, ...]:
+    """Return what a strategy wrote as a tuple; anything else might be walked forever."""
+    if type(data) is not tuple:
+        raise SerdeError(f"cannot rebuild a tensor: expected a tuple, got {type(data).__name__} (malformed message)")
+    return data
 
 
 def to_message(tensor: torch.Tensor) -> bytes:

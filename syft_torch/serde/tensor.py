@@ -38,9 +38,12 @@ def simplify_tensor(tensor: torch.Tensor, context: Context) -> tuple[object, ...
 
 def detail_tensor(payload: Payload, context: Context) -> torch.Tensor:
     """Rebuild a tensor."""
-    if payload[0] == DENSE:
+    form = payload[0]
+    if type(form) is not int:  # Comparing a remote tensor with a number would send a message.
+        raise _unknown_form()
+    if form == DENSE:
         return dense_tensor(payload[1], payload[2], payload[3:], context)
-    if payload[0] != FULL:
+    if form != FULL:
         return _detail_elements(payload, context)
     tensor, extras = _detail_full(payload, context)
     return _attach(tensor, extras)
@@ -59,6 +62,8 @@ def detail_parameter(payload: Payload, context: Context) -> torch.nn.Parameter:
     requires_grad, *rest = payload
     if type(requires_grad) is not bool:
         raise SerdeError("cannot rebuild a Parameter: requires_grad is no bool; send it again")
+    if type(rest[0]) is not int:
+        raise _unknown_form()
     if rest[0] != FULL:
         return torch.nn.Parameter(_detail_elements(rest, context), requires_grad)
     tensor, extras = _detail_full(rest, context)
@@ -111,12 +116,18 @@ def _simplify_elements(tensor: torch.Tensor, extras: dict[str, object], context:
 
 def _detail_elements(payload: Payload, context: Context) -> torch.Tensor:
     form = payload[0]
+    if type(form) is not int:
+        raise _unknown_form()
     if form == DENSE:
         return dense_tensor(payload[1], payload[2], payload[3:], context)
-    detail = _DETAILS.get(form) if type(form) is int else None
+    detail = _DETAILS.get(form)
     if detail is None:
-        raise SerdeError("cannot rebuild a tensor: this release does not know its form; upgrade it")
+        raise _unknown_form()
     return detail(payload[1:], context)
+
+
+def _unknown_form() -> SerdeError:
+    return SerdeError("cannot rebuild a tensor: this release does not know its form; upgrade it")
 
 
 def _detail_strategy(payload: Payload, _: Context) -> torch.Tensor:
@@ -156,15 +167,21 @@ def _attach(tensor: torch.Tensor, extras: dict[str, object]) -> torch.Tensor:
             if not is_right(extras[name]):
                 raise SerdeError(f"cannot rebuild a tensor: its {name} has a wrong type; send it again")
             own[key] = extras[name]
+    if not _FLAGS.issuperset([type(extras.get("buffer")), type(extras.get("requires_grad"))]):
+        raise SerdeError("cannot rebuild a tensor: one of its flags has a wrong type (malformed message)")
     if extras.get("buffer") is not None:
-        own["_is_buffer"], own["persistent"] = True, bool(extras["buffer"])
+        own["_is_buffer"], own["persistent"] = True, extras["buffer"]
     if extras.get("requires_grad"):
         tensor.requires_grad_()
     if "grad" in extras:
-        if not isinstance(extras["grad"], torch.Tensor):
-            raise SerdeError("cannot rebuild a tensor: its grad is no tensor; send it again")
-        tensor.grad = extras["grad"].to(tensor.device)
+        if not isinstance(grad := extras["grad"], torch.Tensor) or type(grad) not in _PLAIN:
+            raise SerdeError("cannot rebuild a tensor: its grad is not a plain tensor (malformed message)")
+        tensor.grad = grad.to(tensor.device)
     return tensor
+
+
+_FLAGS = frozenset({bool, type(None)})
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 
 
 def _is_id(value: object) -> bool:

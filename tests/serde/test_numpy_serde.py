@@ -250,3 +250,18 @@ HOSTILE = [
 def test_a_hostile_payload_is_refused(structure):
     with pytest.raises(SerdeError):
         deserialize(join([pack_header(msgpack.packb(structure), [])]))
+
+
+def test_a_dtype_that_is_not_numpys_own_is_refused():
+    tests = pytest.importorskip("numpy._core._rational_tests")
+    array = np.array([tests.rational(1, 2), tests.rational(1, 3)])
+
+    for value in (array, array.dtype, np.zeros(2, [("a", "i4"), ("b", array.dtype)])):
+        with pytest.raises(SerdeError, match=r"dtype rational: it is not one of numpy's own.*`x.astype"):
+            serialize(value)
+
+
+def test_bfloat16_of_another_package_is_refused():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with pytest.raises(SerdeError, match="dtype bfloat16: it is not one of numpy's own"):
+        serialize(np.ones(3, ml_dtypes.bfloat16))

@@ -116,3 +116,65 @@ def test_reading_triggers_no_import_open_exec_compile_or_pickle_event():
 
 def test_the_watch_would_notice():
     assert "'import'" in watched("prove")[1]
+
+
+READS_MESSAGES = """
+import importlib.abc, sys, warnings
+warnings.simplefilter("ignore")
+import numpy, torch
+import syft_core.tensors.logging, syft_core.tensors.polynomial
+from syft_core.hook.forms import form
+from syft_core.messages import Batch, Call, Run, Store
+from syft_core.serde import Context, frames, from_frames
+from syft_core.workers.virtual import VirtualWorker
+from syft_numpy.hook import NumpyHook
+from syft_torch.hook import TorchHook
+hook, numpy_hook = TorchHook(torch), NumpyHook(numpy)
+bob, alice = VirtualWorker(hook, id="bob"), VirtualWorker(hook, id="alice")
+x = torch.ones(3, 3)
+values = [
+    x, x.to_sparse(), x.to_sparse_csr(), x.bfloat16(), x.cfloat(), x.to("meta"), torch.nn.Parameter(x),
+    torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), torch.nn.LSTM(2, 2), torch.nn.Sequential(torch.nn.Linear(2, 2)),
+    torch.Generator(), torch.float32, torch.device("cuda", 3), torch.Size((1, 2)), torch.per_tensor_affine,
+    torch.channels_last, torch.strided, x.private_tensor(["me"]), x.send("alice"), form((1,), (1,), torch.float32),
+    numpy.ones(3), numpy.float32(1), numpy.dtype("i4,f8"), numpy.array(["2020-01-01"], "M8[D]"), numpy.ones(3, "g"),
+    numpy.array(["text"]), ValueError("no"), int, range(3), slice(1, 2), 2**70, 1j, {"a": {1}}, x.requires_grad_(),
+]
+commands = [
+    command
+    for value in values
+    for command in (Store(1, value), Run("torch", "torch.no", (value,), {"a": value}, 1), Call(1, (value,), {}, 1))
+]
+sent = [
+    [bytes(frame) for frame in frames(Batch(1, (command,), True), Context(worker=hook.local_worker, compression=how))]
+    for command in commands
+    for how in ("none", "zlib")
+]
+sent += [[b"SYFT"], [b""], [sent[0][0][:-1]], [sent[0][0] + b"0"]]
+
+seen = []
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        seen.append(name)
+sys.meta_path.insert(0, Finder())
+before = set(sys.modules)
+for message in sent:
+    try:
+        from_frames(message, bob._reading)
+    except Exception as error:
+        assert type(error).__name__ == "SerdeError", error
+print(len(sent), seen, sorted(set(sys.modules) - before))
+"""
+
+
+def test_reading_a_message_of_a_peer_imports_nothing():
+    pytest.importorskip("torch")
+
+    done = subprocess.run(
+        [sys.executable, "-c", READS_MESSAGES], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    count, _, seen = done.stdout.strip().partition(" ")
+    assert int(count) > 200
+    assert seen == "[] []"

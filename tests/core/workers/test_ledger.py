@@ -43,3 +43,33 @@ def test_a_notebook_shows_the_summary_and_on_demand_every_line() -> None:
 
     assert "what left north" in page
     assert page.index("times") < page.index("<details>") < page.index("when")
+
+
+def test_text_from_peers_cannot_fake_a_line_or_a_column() -> None:
+    fake = "me\n1970-01-01 00:00:00  boss  1  Tensor[]  #public  boss\r\x1b[2K\u2028\u202e\x85\ud800"
+    hostile = Departure(0.0, fake, fake, fake, (fake, "3"), fake, fake, ("#a\n#b", ""))
+
+    ledger = ledger_of(hostile)
+
+    for text in (str(ledger), ledger.summary()):
+        assert len(text.splitlines()) == 2
+        assert text.replace("\n", "").isprintable()
+        assert "00:00:00  boss" not in text
+    page = ledger._repr_html_()
+    assert page.isprintable()
+    assert page.count("<tr>") == 4
+
+
+def test_text_from_peers_is_escaped_in_html() -> None:
+    fake = "</td></tr><tr><td>boss<script>"
+
+    page = ledger_of(Departure(0.0, fake, fake, fake, (fake,), fake, fake, (fake,)))._repr_html_()
+
+    assert "<script>" not in page
+    assert page.count("<tr>") == 4
+
+
+def test_a_comma_in_a_tag_is_not_another_source() -> None:
+    cells = Departure(0.0, "me", 5, "Tensor[3]", (1, "2, 3"), "me", "", ("#a, #patients", "")).cells()
+
+    assert cells[4] == r"#a\x2c #patients, 2\x2c 3"

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import pytest
+
+from syft_core.exceptions import SerdeError
+from syft_core.serde import codecs
+from syft_core.tensors.abstract import AbstractTensor
+from syft_core.tensors.codecs import register_layer_codec
+
+
+class Foreign(AbstractTensor):
+    """A layer of somebody else."""
+
+
+@pytest.mark.parametrize("code", [3, 249, 255, 299, 399, 999])
+def test_a_layer_of_somebody_else_does_not_take_a_code_of_the_core(code: int) -> None:
+    with pytest.raises(SerdeError, match=f"cannot register wire code {code}: codes below 1000 are syft-core's own"):
+        register_layer_codec(Foreign, code=code)
+
+    assert Foreign not in codecs
