@@ -311,7 +311,8 @@ class _Described:
             if argument.alias_info and argument.alias_info.is_write and not argument.kwarg_only
         }
         if op.inplace:
-            return WRITES_FIRST | self._places(sorted(written)), {}
+            places = WRITES_FIRST | self._places(sorted(written))
+            return (WRITES_FIRST if places == WRITES_FIRST else places), {}
         if not written and "inplace" in (parameters := self.parameters):
             places = WRITES_FIRST | {parameters[0]}
             return places, dict.fromkeys(places, self._option(Option(None, "inplace")))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from syft_core.hook.rules import base_types, leaves
+from syft_core.hook.rules import base_types, is_flat, leaves
 
 Discloses = Literal["nothing", "form", "values"]
 Tier = Literal["reviewed", "public", "off"]
@@ -82,6 +82,8 @@ class Facts:
 
     def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return the argument objects that a call may change, flat."""
+        if self.writes is WRITES_FIRST and args and not kwargs and not self.writes_if:
+            return [args[0]] if is_flat(type(args[0])) else _tensors(args[0])
         if self.writes is WRITES_ALL:
             return _tensors((args, dict(kwargs)))
         out = kwargs.get("out") if kwargs else None

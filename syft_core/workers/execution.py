@@ -49,9 +49,14 @@ class Execution:
         """Return whether the sender may have an object."""
         return may_leave(self.worker, [stored], self.peer)
 
+    @cached_property
+    def written(self) -> list[Any]:
+        """The arguments that the operation may change."""
+        return self.op.targets(self.args, self.kwargs)
+
     def targets(self) -> list[Stored]:
         """Return the objects that the operation may change."""
-        targets = self.op.targets(self.args, self.kwargs)
+        targets = self.written
         pairs = zip(self.parents, self.operands, strict=True)
         return [parent for parent, operand in pairs if any(operand is target for target in targets)]
 
@@ -62,7 +67,7 @@ class Execution:
     def compute(self) -> Any:
         """Run the operation under the settings of the caller; note whether its target has another form then."""
         kwargs, message = self.kwargs, self.message
-        targets = self.op.targets(self.args, kwargs)
+        targets = self.written
         forms = marks(targets) if targets else None
         if message.modes is None:
             result = dispatch(self.op, self.args, kwargs)

@@ -122,6 +122,7 @@ def _run_elsewhere(execution: Execution) -> Process:
         if execution.is_readable:
             raise outcome
         raise ValueRefusedError.undecided(execution.op.name, str(execution.worker.id)) from None
+    note_changes(execution, execution.lineage)
     return _keep(execution, outcome, execution.lineage)
 
 
@@ -136,7 +137,6 @@ def _keep(execution: Execution, result: Any, lineage: Lineage) -> Any:
     """Keep what an operation has made, or note what it has changed; return what the sender is told."""
     op, kwargs, message = execution.op, execution.kwargs, execution.message
     if op.inplace or (kwargs and kwargs.get("out") is not None):
-        note_changes(execution, lineage)
         return None
     return keep_results(execution.worker, op.name, result, message.result, execution.peer, lineage)
 
