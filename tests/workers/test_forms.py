@@ -189,7 +189,6 @@ def test_numbers_that_are_sizes_are_told_apart(bob: Any) -> None:
     [
         (lambda x, scale: F.interpolate(x, scale_factor=scale), (1.5, 2.0, 3.0)),
         (lambda x, scale: F.interpolate(x, scale_factor=(scale, 1.0)), (1.5, 2.0, 3.0)),
-        (lambda x, ratio: F.fractional_max_pool2d(x, 2, output_ratio=(ratio, 0.5)), (0.5, 0.75)),
         (lambda x, probability: F.dropout(x, probability), (0.5, 0.0)),
         (lambda x, probability: torch.dropout(x, probability, True), (0.0, 0.5)),
     ],
