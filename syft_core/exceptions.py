@@ -207,6 +207,14 @@ class MixedLayersError(HookError, TypeError):
             f"put both under the same layers first"
         )
 
+    @classmethod
+    def frameworks(cls, op: str, one: str, other: str) -> MixedLayersError:
+        """Name the two frameworks whose wrappers met."""
+        return cls(
+            f"cannot run {op!r}: it mixes a {one} wrapper with a {other} wrapper, and no framework computes with both; "
+            f"convert one of them to the other framework first"
+        )
+
 
 class WrapperLeakError(HookError, RuntimeError):
     """A wrapper, which holds no data of its own, reached a place that wants data."""

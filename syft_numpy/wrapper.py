@@ -49,6 +49,11 @@ class Wrapper(NumpyTensor):
         """Send a function down the chain."""
         return dispatch(self.ops.of(func), args, kwargs)
 
+    @classmethod
+    def __torch_function__(cls, *_call: object, **_options: object) -> Any:
+        """Leave a function of torch to the torch wrapper in the same call, which refuses to mix frameworks."""
+        return NotImplemented
+
     def __array__(self, *_args: object, **_kwargs: object) -> NoReturn:
         raise WrapperLeakError.at(
             "numpy.asarray",

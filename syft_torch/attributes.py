@@ -30,6 +30,7 @@ from syft_core.hook.guards import bounded
 from syft_core.hook.rules import leaves, map_leaves
 from syft_torch.aten import ATEN
 from syft_torch.facts import LARGEST, describe
+from syft_torch.isolation import isolate
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange
 from syft_torch.stand_ins import STAND_INS, set_values, stand_in
@@ -210,6 +211,10 @@ class TorchAttributes(FrameworkAttributes):
         if dtype is not torch.get_default_dtype():
             _require_independent_of_default(dtype, args, kwargs)
         return _set_modes(grad, inference, autocast)
+
+    def isolated(self) -> contextlib.AbstractContextManager[None] | None:
+        """Return a context without the ``TorchFunctionMode`` and ``TorchDispatchMode`` of the caller, or None."""
+        return isolate()
 
     def form_of(self, tensor: Any) -> Form | None:
         """Return the form of a tensor of the common kind."""

@@ -16,8 +16,10 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.forwarding import Operators
 from syft_core.tensors.identity import show_head
 from syft_core.values import Args, Function, Nested, Tensor
+from syft_torch.isolation import tracing_refused
 from syft_torch.native import TorchTensor
 
+_is_tracing = torch._C._is_tracing
 _make = torch.Tensor._make_wrapper_subclass
 _META = torch.device("meta")
 _SET_GRAD = torch.Tensor.grad.__set__
@@ -105,6 +107,8 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
         cls, func: Function, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
     ) -> Nested:
         """Send a call down the chain."""
+        if _is_tracing():  # The trace would take tensors of the worker for constants, and print them.
+            raise tracing_refused()
         op = cls.ops.by_func.get(func)
         if op is None:
             op = cls.ops.of(func)

@@ -385,6 +385,13 @@ class FrameworkAttributes:
         """Return a context in which the settings of another process hold for a call; refuse what cannot be set."""
         return nullcontext()
 
+    def isolated(self) -> AbstractContextManager[Any] | None:
+        """Return a context in which nothing of the calling thread watches what a worker in the same process computes.
+
+        None when nothing watches, which is the common case and must cost little.
+        """
+        return None
+
     def form_of(self, tensor: Any) -> Form | None:
         """Return the form of a plain tensor, or None where a form cannot say all that matters."""
         return None

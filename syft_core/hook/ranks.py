@@ -40,7 +40,13 @@ def outermost_of(name: str, slots: list[object]) -> LayerType:
             raise MixedLayersError.between(name, outermost.__name__, cls.__name__)
         elif rank == highest and getattr(outermost, "numeric", False) != getattr(cls, "numeric", False):
             raise MixedLayersError.wrappers(name)
+        elif rank == highest == HEAD and (one := _framework(outermost)) != (other := _framework(cls)):
+            raise MixedLayersError.frameworks(name, one, other)
     return outermost
+
+
+def _framework(wrapper: LayerType) -> str:
+    return str(getattr(getattr(wrapper, "framework", None), "ALIAS", ""))
 
 
 _ranks: dict[type, int] = {}

@@ -74,6 +74,11 @@ TEXTS = {
         "cannot run 'toy.add': one operand is encoded by a numeric layer and another one is not; "
         "put both under the same layers first",
     ),
+    ("MixedLayersError", "frameworks"): (
+        ("toy.add", "toy", "blocks"),
+        "cannot run 'toy.add': it mixes a toy wrapper with a blocks wrapper, and no framework computes with both; "
+        "convert one of them to the other framework first",
+    ),
     ("MixedLayersError", "between"): (
         ("toy.add", "ThisTensor", "ThatTensor"),
         "cannot run 'toy.add': it mixes a ThisTensor with a ThatTensor, and neither may look into the other; "
