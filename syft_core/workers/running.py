@@ -41,7 +41,19 @@ READABLE = frozenset({"grad", "data"})
 
 
 def run(worker: Worker, message: Run, sender: Peer) -> Any:
-    """Run an operation on stored objects, and keep the tensors of its result."""
+    """Run an operation on stored objects, and keep the tensors of its result.
+
+    Modes of the calling thread, in the same process, must not see what a worker computes.
+    """
+    attached = FrameworkHook._attached.get(message.framework)
+    isolated = None if attached is None else attached.first.attributes.isolated()
+    if isolated is None:
+        return _run(worker, message, sender)
+    with isolated:
+        return _run(worker, message, sender)
+
+
+def _run(worker: Worker, message: Run, sender: Peer) -> Any:
     op = _operation(worker, message)
     parents: list[Stored] = []
     operands: list[Any] = []

@@ -306,7 +306,6 @@ def test_an_operator_in_place_makes_a_new_pointer_of_a_number_and_leaves_the_num
         lambda plain, p: np.add(p, p, out=plain),
         lambda plain, p: np.copyto(plain, p),
         lambda plain, p: np.put(plain, 0, p),
-        lambda plain, p: np.add.at(plain, ..., p),
     ],
 )
 def test_an_array_here_is_not_changed_with_one_elsewhere(
