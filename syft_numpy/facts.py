@@ -29,7 +29,7 @@ FORM_DEPENDS = words(
 )
 """Operations whose results have a form that depends on values: their number, the length of a text, the dtype."""
 _TEXT_LENGTH = words(
-    "expandtabs join replace multiply center ljust rjust zfill partition rpartition split rsplit splitlines mod "
+    "expandtabs join replace multiply center ljust rjust zfill partition split rsplit splitlines mod "
     "decode encode translate"
 )
 """Operations of ``numpy.char`` that give texts as long as the values ask for."""
@@ -47,7 +47,7 @@ NUMBERS = words("axis axes axisa axisb axisc keepdims shape dtype")
 
 STATES_FACT = words(
     "shape ndim size dtype itemsize nbytes __len__ strides iscomplexobj isrealobj result_type common_type can_cast "
-    "einsum_path device isfortran broadcast_shapes"
+    "einsum_path device"
 )
 """Operations whose plain answer is a fact about form."""
 
@@ -59,7 +59,7 @@ LOCAL = words(
 )
 """Operations that make sense only where the data is."""
 
-BEYOND = words("as_strided resize sliding_window_view getfield setfield")
+BEYOND = words("resize sliding_window_view getfield setfield")
 """Operations that reach beyond an array into the memory of which it may be a part."""
 UNINITIALIZED = words("empty_like")
 """Operations that return memory as they find it."""
@@ -138,8 +138,8 @@ TEXTS = frozenset(
 )
 """Operations of ``numpy.char``, by their full names: they share them with others."""
 FAILS = words(
-    "pow average percentile quantile nanpercentile nanquantile nanargmax nanargmin reduce accumulate outer matrix_power "
-    "vecdot interp"
+    "pow average percentile quantile nanpercentile nanquantile nanargmax nanargmin reduce accumulate outer "
+    "matrix_power vecdot interp"
 )
 """Of the families that otherwise work with all values, the operations that do not."""
 TOTAL = (ARITHMETIC | COMPARISONS | REDUCTIONS | PRODUCTS | TRANSFORMS | SHAPES) - FAILS
