@@ -78,7 +78,7 @@ OFF = words("busday_count busday_offset is_busday at unique_all unique_inverse")
 """Operations that crash, hang or read foreign memory for some arguments, or take objects of this process."""
 
 LARGEST = {
-    **dict.fromkeys(words("tile diff trace"), 2**24),
+    **dict.fromkeys(words("tile diff trace round around"), 2**24),
     **dict.fromkeys(words("pow float_power left_shift bitwise_left_shift"), 2**63 - 1),
 }
 """The largest whole number that operations take which crash or hang on larger ones; beyond 64 bits, numpy computes with

@@ -101,7 +101,7 @@ ALTERS_AUTOGRAD = words(
 """What, when it is set or called, changes how a tensor takes part in autograd."""
 
 OFF = words(
-    "segment_reduce new view_copy ldl_solve lu_unpack binomial eig eigvals cudnn_batch_norm miopen_batch_norm "
+    "segment_reduce new view_copy lcm ldl_solve lu_unpack binomial eig eigvals cudnn_batch_norm miopen_batch_norm "
     "native_batch_norm choose_qparams_optimized index fractional_max_pool2d fractional_max_pool3d "
     "fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices"
 )
