@@ -29,7 +29,7 @@ FORM_DEPENDS = words(
 )
 """Operations whose results have a form that depends on values: their number, the length of a text, the dtype."""
 _TEXT_LENGTH = words(
-    "expandtabs join replace multiply center ljust rjust zfill partition rpartition split rsplit splitlines mod "
+    "expandtabs join replace multiply center ljust rjust zfill partition split rsplit splitlines mod "
     "decode encode translate"
 )
 """Operations of ``numpy.char`` that give texts as long as the values ask for."""
@@ -47,7 +47,7 @@ NUMBERS = words("axis axes axisa axisb axisc keepdims shape dtype")
 
 STATES_FACT = words(
     "shape ndim size dtype itemsize nbytes __len__ strides iscomplexobj isrealobj result_type common_type can_cast "
-    "einsum_path device isfortran broadcast_shapes"
+    "einsum_path device"
 )
 """Operations whose plain answer is a fact about form."""
 
@@ -59,7 +59,7 @@ LOCAL = words(
 )
 """Operations that make sense only where the data is."""
 
-BEYOND = words("as_strided resize sliding_window_view getfield setfield")
+BEYOND = words("resize sliding_window_view getfield setfield")
 """Operations that reach beyond an array into the memory of which it may be a part."""
 UNINITIALIZED = words("empty_like")
 """Operations that return memory as they find it."""
@@ -78,7 +78,7 @@ OFF = words("busday_count busday_offset is_busday at unique_all unique_inverse")
 """Operations that crash, hang or read foreign memory for some arguments, or take objects of this process."""
 
 LARGEST = {
-    **dict.fromkeys(words("tile diff trace"), 2**24),
+    **dict.fromkeys(words("tile diff trace round around"), 2**24),
     **dict.fromkeys(words("pow float_power left_shift bitwise_left_shift"), 2**63 - 1),
 }
 """The largest whole number that operations take which crash or hang on larger ones; beyond 64 bits, numpy computes with

@@ -26,10 +26,10 @@ from syft_core.hook.attributes import (
 )
 from syft_core.hook.chain import end_of
 from syft_core.hook.forms import LIMIT, Form, Inferred, form
-from syft_core.hook.guards import bounded
 from syft_core.hook.rules import leaves, map_leaves
 from syft_torch.aten import ATEN
-from syft_torch.facts import LARGEST, describe
+from syft_torch.facts import describe
+from syft_torch.guards import guarded
 from syft_torch.isolation import isolate
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange
@@ -524,7 +524,7 @@ def _op(name: str, func: Callable[..., Any]) -> Op:
         spelling,
         inplace=spelling in ("method", "function") and is_inplace_name(last),
         synonyms=SYNONYMS if each is None else {each: f"_foreach_{each}"},
-        run=bounded(func, LARGEST[last]) if last in LARGEST else None,
+        run=guarded(last, func),
         each=each,
         describe=describe,
     )

@@ -24,7 +24,7 @@ REVEALS = words(
 """Operations that answer with a plain value."""
 
 FORM_DEPENDS = words(
-    "nonzero argwhere masked_select unique unique_consecutive unique_dim bincount to_sparse to_sparse_coo "
+    "nonzero argwhere masked_select unique unique_consecutive bincount to_sparse to_sparse_coo "
     "to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc coalesce _coalesced _nnz indices values _indices _values "
     "crow_indices col_indices ccol_indices row_indices indices_copy values_copy crow_indices_copy col_indices_copy "
     "ccol_indices_copy row_indices_copy is_coalesced sparse_mask _sparse_mask_projection histogram histogramdd "
@@ -34,8 +34,7 @@ FORM_DEPENDS = words(
 
 SIZES = words(
     "repeat_interleave repeat tile tensor_split split split_with_sizes hsplit vsplit dsplit view reshape expand "
-    "narrow unflatten resize resize_ new_zeros new_ones new_full new_empty new_tensor interpolate pad combinations "
-    "full"
+    "narrow unflatten resize resize_ new_zeros new_ones new_full new_empty new_tensor interpolate pad combinations"
 )
 """Operations whose form depends on values when an argument after the first, a size or a position, is a tensor."""
 
@@ -102,7 +101,7 @@ ALTERS_AUTOGRAD = words(
 """What, when it is set or called, changes how a tensor takes part in autograd."""
 
 OFF = words(
-    "segment_reduce new view_copy ldl_solve lu_unpack binomial eig eigvals cudnn_batch_norm miopen_batch_norm "
+    "segment_reduce new view_copy lcm ldl_solve lu_unpack binomial eig eigvals cudnn_batch_norm miopen_batch_norm "
     "native_batch_norm choose_qparams_optimized index fractional_max_pool2d fractional_max_pool3d "
     "fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices"
 )
@@ -111,6 +110,8 @@ OFF_PREFIXES = ("_", "fbgemm_", "quantized_", "cudnn_", "miopen_", "mkldnn_", "b
 """Families of operations that are off: internals of torch, and kernels that take packed weights on trust."""
 LARGEST = dict.fromkeys(words("max_pool1d max_pool1d_with_indices lp_pool1d lp_pool2d lp_pool3d matrix_power"), 2**24)
 """The largest whole number that operations take which crash or hang on larger ones."""
+UNCHECKED = words("lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell")
+"""Operations that crash on weights of a wrong shape instead of refusing them."""
 NEEDED = words(
     "_weight_norm _has_compatible_shallow_copy_type _is_view _pack_padded_sequence _pad_packed_sequence _values "
     "_indices _nnz _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_"
@@ -384,7 +385,7 @@ def _has_no_class_count(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     return type(count) is not int or count < 0
 
 
-def _is_packed(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def is_packed(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Return whether a recurrent network gets a packed sequence: its weights are then the fourth argument."""
     return "batch_sizes" in kwargs or (len(args) > 3 and isinstance(args[3], (list, tuple)))
 
@@ -407,5 +408,5 @@ _FORM_DEPENDS_ON = {
     "__getitem__": _is_mask_or_bound,
     "where": _is_condition_alone,
     "one_hot": _has_no_class_count,
-    **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _is_packed),
+    **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), is_packed),
 }

@@ -36,6 +36,8 @@ MEMORY = 1 << 30
 
 INTEGERS = (0, 1, -1, 2, 3, -5, 7, 255, 2**31 - 1, -(2**31), 2**31, 2**40, 2**62, 2**63 - 1, -(2**63), 2**64, 10**30)
 FLOATS = (0.0, -0.0, 1.0, -1.0, 1e-320, 1e308, -1e308, float("nan"), float("inf"), float("-inf"))
+TORCH_DTYPES = "float32 float64 float16 bfloat16 int64 int32 int16 uint8 int8 bool complex64".split()
+NUMPY_DTYPES = "f8 f4 f2 i8 i4 i2 u1 u8 i1 ? c8 S3 U3 M8[D] m8[s] i8,f4".split()
 STRANGE = (None, True, False, "", "mean", "none", "\0", "ij,jk->ik", [], (), {}, b"x", 1j, ..., slice(None), object)
 
 
@@ -206,14 +208,15 @@ class TorchAttacker(Attacker):
 
     def tensor(self, chance: random.Random) -> Any:
         shape = chance.choice(((), (0,), (1,), (3,), (2, 3), (3, 0), (2, 2, 2), (1, 2, 4, 4), (5, 5)))
-        names = "float32 float64 float16 bfloat16 int64 int32 uint8 int8 bool complex64".split()
-        made = torch.zeros(shape, dtype=getattr(torch, chance.choice(names)))
+        made = torch.zeros(shape, dtype=getattr(torch, chance.choice(TORCH_DTYPES)))
         return self.spoilt(chance, made)
 
     def spoilt(self, chance: random.Random, tensor: Any) -> Any:
         if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
             return tensor
         made = tensor.detach().clone()
+        if chance.random() < 0.2:
+            made = made.to(getattr(torch, chance.choice(TORCH_DTYPES)))
         with contextlib.suppress(Exception):
             number = chance.choice(FLOATS if made.is_floating_point() or made.is_complex() else INTEGERS)
             if chance.random() < 0.5 and made.numel():
@@ -245,11 +248,13 @@ class NumpyAttacker(Attacker):
 
     def tensor(self, chance: random.Random) -> Any:
         shape = chance.choice(((), (0,), (1,), (3,), (2, 3), (3, 0), (2, 2, 2), (1, 2, 4, 4), (5, 5)))
-        names = "f8 f4 f2 i8 i4 u1 i1 ? c8 S3 U3 M8[D] m8[s] i8,f4".split()
-        return self.spoilt(chance, np.zeros(shape, dtype=chance.choice(names)))
+        return self.spoilt(chance, np.zeros(shape, dtype=chance.choice(NUMPY_DTYPES)))
 
     def spoilt(self, chance: random.Random, tensor: Any) -> Any:
         made = np.array(tensor)
+        if chance.random() < 0.2:
+            with contextlib.suppress(Exception):
+                made = made.astype(chance.choice(NUMPY_DTYPES))
         with contextlib.suppress(Exception):
             numbers = FLOATS if made.dtype.kind in "fc" else INTEGERS
             if chance.random() < 0.5 and made.size:

@@ -1,0 +1,33 @@
+"""Guards: keep arguments from torch that would crash it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from syft_core.hook.guards import bounded
+from syft_core.hook.rules import map_leaves
+from syft_torch.facts import LARGEST, UNCHECKED, is_packed
+
+
+def guarded(name: str, func: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return ``func`` with the guard that it needs, or None if it needs none."""
+    if name in UNCHECKED:
+        return partial(_run_rehearsed, func)
+    return bounded(func, LARGEST[name]) if name in LARGEST else None
+
+
+def _run_rehearsed(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run an operation whose kernel does not look at shapes; on the meta device torch does."""
+    if not is_packed(args, kwargs):
+        with torch.no_grad():
+            shadows, named = map_leaves(_shadow, (args, kwargs))
+            func(*shadows, **named)
+    return func(*args, **kwargs)
+
+
+def _shadow(leaf: Any) -> Any:
+    return torch.empty_like(leaf, device="meta") if isinstance(leaf, torch.Tensor) else leaf
