@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from syft_core.peer import Id, Peer
 
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from syft_core.hook.attributes import FrameworkAttributes
     from syft_core.hook.forms import Form
     from syft_core.messages import Message
+
+
+WorkerLike: TypeAlias = "Id | Party | Location"
+"""A worker, as users name one: by its id, itself, or an address of it."""
 
 
 class Party(Protocol):
@@ -24,7 +28,7 @@ class Party(Protocol):
     def peer(self) -> Peer:
         """Who this worker is to others."""
 
-    def location_of(self, worker: Any) -> Location:
+    def location_of(self, worker: WorkerLike) -> Location:
         """Return the address of another worker, given by its id, by itself or by an address of it."""
 
     def attributes_of(self, framework: str) -> FrameworkAttributes:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from syft_core.hook.rules import is_flat, map_leaves
+from syft_core.location import WorkerLike
 from syft_core.messages import Call, Placed
 from syft_core.peer import Id
 from syft_core.pointers.meeting import own_copy
@@ -61,7 +62,7 @@ class CallablePointer(ObjectPointer):
 
 
 def create_callable_pointer(
-    location: object,
+    location: WorkerLike,
     id_at_location: Id,
     id: Id | None = None,
     owner: Any = None,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from syft_core.exceptions import AlreadyRetrievedError
 from syft_core.hook.hook import current_worker
-from syft_core.location import Location, Party
+from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Fetch, Lease, Tag
 from syft_core.peer import Id
 from syft_core.tensors.identity import ID_PROVIDER, Identified
@@ -38,7 +38,7 @@ class ObjectPointer(Identified):
 
     def __init__(
         self,
-        location: Any,
+        location: WorkerLike | None,
         id_at_location: Id,
         owner: Party | None = None,
         id: Id | None = None,
@@ -48,9 +48,11 @@ class ObjectPointer(Identified):
         description: str | None = None,
     ) -> None:
         self._syft_owner = owner if owner is not None else current_worker()
-        if location is not None:
-            known = isinstance(location, Location)
-            self._location = location if known else (self._syft_owner or location).location_of(location)
+        if isinstance(location, Location):
+            self._location = location
+        elif location is not None:
+            here: Any = self._syft_owner or location
+            self._location = here.location_of(location)
         self._id_at_location = id_at_location
         self.garbage_collect_data = garbage_collect_data
         self.point_to_attr = point_to_attr

@@ -13,7 +13,7 @@ from syft_core.hook.chain import plain_below
 from syft_core.hook.dispatch import wrapped_directly
 from syft_core.hook.forms import Form, fact_of_form
 from syft_core.hook.rules import is_flat, map_leaves
-from syft_core.location import Location, Party
+from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Forward, GetBack, Placed, Run, SendOn
 from syft_core.peer import Id
 from syft_core.pointers import prediction
@@ -53,8 +53,8 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     def __init__(
         self,
-        location: Any = None,
-        id_at_location: Any = None,
+        location: WorkerLike | None = None,
+        id_at_location: Id = 0,
         framework: Any = None,
         **options: Any,
     ) -> None:

@@ -16,7 +16,7 @@ from syft_core.hook.forms import Form
 from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.rules import leaves
 from syft_core.ids import IdProvider
-from syft_core.location import Location, Party
+from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Batch, Describe, Failure, Fetch, Message, Release, Reply, Run, Search
 from syft_core.peer import Id, Peer
 from syft_core.pictures import one_line, worker_html
@@ -212,7 +212,7 @@ class BaseWorker(Worker):
     def send(
         self,
         obj: Any,
-        worker: Any,
+        worker: WorkerLike,
         ptr_id: Id | None = None,
         garbage_collect_data: bool = True,
         requires_grad: bool = False,
@@ -231,17 +231,17 @@ class BaseWorker(Worker):
             pointer.id = ptr_id
         return pointer
 
-    def request_obj(self, obj_id: Id, location: Any, user: str | None = None, reason: str = "") -> Any:
+    def request_obj(self, obj_id: Id, location: WorkerLike, user: str | None = None, reason: str = "") -> Any:
         """Fetch an object by its id from another worker, which decides and records that."""
         return self.location_of(location).ask(Fetch(obj_id, user=user, reason=reason))
 
-    def request_search(self, query: Any, location: Any) -> list[Any]:
+    def request_search(self, query: Any, location: WorkerLike) -> list[Any]:
         """Return pointers of this worker's own to everything on another worker that matches all parts of ``query``."""
         place = self.location_of(location)
         parts = (query,) if isinstance(query, str | int) else tuple(query)
         return [found(place, self, *item) for item in place.ask(Search(parts))]
 
-    def find_or_request(self, tag: str, location: Any) -> list[Any]:
+    def find_or_request(self, tag: str, location: WorkerLike) -> list[Any]:
         """Return the objects here that match ``tag`` or, if there are none, pointers to those on another worker."""
         here = self.object_store.search((tag,))
         return [self.get_obj(id) for id in here] if here else self.request_search(tag, location)

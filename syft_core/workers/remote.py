@@ -16,7 +16,7 @@ from syft_core.pointers.pointer_tensor import pointer_at
 class Remote:
     """The frameworks of a worker, by name."""
 
-    def __init__(self, worker: Any, owner: Party) -> None:
+    def __init__(self, worker: Party, owner: Party) -> None:
         self._worker = worker
         self._owner = owner
 
@@ -36,7 +36,7 @@ class Remote:
 class RemoteFramework:
     """The functions of one framework that make tensors on a worker."""
 
-    def __init__(self, worker: Any, owner: Party, attributes: FrameworkAttributes) -> None:
+    def __init__(self, worker: Party, owner: Party, attributes: FrameworkAttributes) -> None:
         self._worker = worker
         self._owner = owner
         self._attributes = attributes

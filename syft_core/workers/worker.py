@@ -14,7 +14,7 @@ from typing import Any
 from syft_core.exceptions import WorkerError, WorkerIdTakenError, WorkerNotFoundError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.hook import FrameworkHook, attached_hook
-from syft_core.location import Location, Party
+from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Failure, Run
 from syft_core.peer import Id, Peer
 from syft_core.workers.ledger import Ledger
@@ -134,7 +134,7 @@ class Worker:
 
     # --- whom it knows
 
-    def location_of(self, worker: Any) -> Location:
+    def location_of(self, worker: WorkerLike) -> Location:
         """Return the address of another worker, given by its id, by itself or by an address of it."""
         found = self.get_worker(worker)
         known = self._addresses.get(found.id)
@@ -154,7 +154,7 @@ class Worker:
             if isinstance(known, Worker):
                 known._addresses.pop(self.id, None)
 
-    def add_worker(self, worker: Any) -> Worker:
+    def add_worker(self, worker: Worker | Location) -> Worker:
         """Get to know another worker, or an address of one, and introduce it to all whom this one knows.
 
         Workers of this process that have no address of their own share the one that they are introduced to.
@@ -171,7 +171,7 @@ class Worker:
                 worker._known_workers.setdefault(known.id, known)
         return self
 
-    def add_workers(self, workers: Iterable[Any]) -> Worker:
+    def add_workers(self, workers: Iterable[Worker | Location]) -> Worker:
         """Get to know several workers, as ``add_worker`` does one."""
         for worker in workers:
             self.add_worker(worker)
@@ -187,11 +187,11 @@ class Worker:
                 known._known_workers.pop(worker_id, None)
                 known._addresses.pop(worker_id, None)
 
-    def get_worker(self, id_or_worker: Any) -> Any:
+    def get_worker(self, id_or_worker: WorkerLike) -> Any:
         """Return the worker with this id, or the worker itself if one is given."""
         if isinstance(id_or_worker, Worker | Location):
             return id_or_worker
-        found = self._known_workers.get(id_or_worker)
+        found = self._known_workers.get(id_or_worker)  # type: ignore[arg-type]  # an id, or nothing that is known
         if found is None:
             near = difflib.get_close_matches(str(id_or_worker), [str(known) for known in self._known_workers], n=2)
             raise WorkerNotFoundError.named(id_or_worker, near)
