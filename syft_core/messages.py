@@ -281,21 +281,21 @@ def _takes(annotation: str) -> tuple[frozenset[type], Check | None]:
         return ANYTHING, None
     if not annotation.startswith("tuple["):
         kinds = frozenset([_KINDS[word] for word in annotation.split(" | ")])
-        return kinds, _is_short if int in kinds else _has_names if dict in kinds else None
+        return kinds, _has_names if dict in kinds else None
     inner, _, rest = annotation.removeprefix("tuple[").partition(", ...]")
-    inner_kinds, check = _takes(inner)
+    inner_kinds, _ = _takes(inner)
     kinds = frozenset([tuple, type(None)] if rest else [tuple])
     if inner_kinds is ANYTHING:
         return kinds, None
 
     def holds_only(part: Any) -> bool:
-        return part is None or (inner_kinds.issuperset(map(type, part)) and (check is None or all(map(check, part))))
+        return part is None or (inner_kinds.issuperset(map(type, part)) and not any(map(_is_long, part)))
 
     return kinds, holds_only
 
 
-def _is_short(part: Any) -> bool:
-    return type(part) is not int or part.bit_length() <= MOST_BITS
+def _is_long(part: Any) -> bool:
+    return type(part) is int and part.bit_length() > MOST_BITS
 
 
 def _has_names(part: Any) -> bool:
@@ -316,7 +316,10 @@ def _codec(kind: type[Message]) -> Codec:
                 f"cannot read a {kind.__name__}: it has other parts; install the same release at both ends"
             )
         for part, (kinds, check) in zip(payload, checks, strict=True):
-            if kinds is not ANYTHING and (type(part) not in kinds or (check is not None and not check(part))):
+            if kinds is ANYTHING:
+                continue
+            fits = type(part) in kinds and (check is None or check(part))
+            if not fits or (type(part) is int and part.bit_length() > MOST_BITS):
                 wrong = names[next(n for n, value in enumerate(payload) if value is part)]
                 raise SerdeError(f"cannot read a {kind.__name__}: its {wrong} has a wrong type or is too large")
         return kind(*payload)

@@ -77,7 +77,8 @@ def unpack_header(data: memoryview, limits: Limits) -> Header:
     if zlib.crc32(data[_HEAD.size : size]) != crc:
         raise SerdeError("cannot read a message: its checksum is wrong, so it was damaged on the way; send it again")
     lengths = struct.unpack_from(f"<{count}Q", data, _START) if count else ()
-    limits.check("bytes", length + sum(lengths), limits.max_bytes)
+    if length + sum(lengths) > limits.max_bytes:
+        limits.check("bytes", length + sum(lengths), limits.max_bytes)
     packings = _unpack_packings(data, _START + 8 * count, count, limits) if flags & COMPRESSED else None
     return data[start:size], lengths, packings, size
 
