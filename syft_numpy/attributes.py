@@ -30,7 +30,7 @@ from syft_core.hook.forms import Form, form
 from syft_core.hook.guards import bounded
 from syft_core.hook.rules import leaves
 from syft_core.pictures import end_of
-from syft_numpy.facts import ACCUMULATES, LARGEST, TAKES_WHOLE, describe, may_be_number
+from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, TAKES_WHOLE, describe, may_be_number
 from syft_numpy.stand_ins import STAND_INS, set_values, stand_in
 from syft_numpy.wrapper import Wrapper
 
@@ -189,6 +189,8 @@ def _runner(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
     run = partial(_count if last == "count_nonzero" else _run, func)
     if last in ACCUMULATES:
         run = partial(_accumulate, func)
+    elif last in NEEDS_FINITE:
+        run = partial(_run_finite, func)
     operation = _SYNONYMS.get(last, last)
     if last in UFUNC_METHODS:
         operation = _SYNONYMS.get(owner, owner)
@@ -200,6 +202,19 @@ def _accumulate(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     for target in (*args[3:4], *leaves(kwargs.get("out"))):
         if isinstance(target, np.ndarray) and target.ndim == 0:
             raise ValueError("cannot accumulate into an array without dimensions: it has no room for the results")
+    return _run(func, *args, **kwargs)
+
+
+def _run_finite(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a function that decomposes a matrix if its values are finite: LAPACK may never end on others."""
+    order = kwargs.get("ord", args[1] if len(args) > 1 else None)
+    if "norm" in func.__name__ and (
+        order is None or (type(order) in (int, float, str) and order not in (2, -2, "nuc"))
+    ):
+        return _run(func, *args, **kwargs)
+    for given in map(np.asanyarray, args[:2]):
+        if given.ndim > 1 and given.dtype.kind in "fc" and not np.isfinite(given).all():
+            raise np.linalg.LinAlgError("cannot decompose a matrix with infinite values, or values that are no number")
     return _run(func, *args, **kwargs)
 
 

@@ -74,17 +74,20 @@ OPTIONS = (
 """The options that make an operation change its first argument; ``copy`` only of those that otherwise copy."""
 _COPIES_UNLESS_TOLD = words("nan_to_num")
 
-OFF = words("busday_count busday_offset is_busday at unique_all unique_inverse")
+OFF = words("busday_count busday_offset is_busday at reduceat unique_all unique_inverse")
 """Operations that crash, hang or read foreign memory for some arguments, or take objects of this process."""
 
 LARGEST = {
-    **dict.fromkeys(words("tile diff trace round around"), 2**24),
+    **dict.fromkeys(words("tile repeat diff trace round around"), 2**24),
     **dict.fromkeys(words("pow float_power left_shift bitwise_left_shift"), 2**63 - 1),
 }
 """The largest whole number that operations take which crash or hang on larger ones; beyond 64 bits, numpy computes with
 numbers of Python, of any length."""
 ACCUMULATES = words("cumsum cumprod cumulative_sum cumulative_prod nancumsum nancumprod accumulate")
 """Operations that crash when ``out`` has no dimension."""
+
+NEEDS_FINITE = words("svd svdvals pinv cond matrix_rank norm matrix_norm lstsq polyfit")
+"""Operations that may never end on infinite values."""
 
 # --- the reviewed operations, all spellings of them: functions, methods, operators, in place
 

@@ -101,15 +101,18 @@ ALTERS_AUTOGRAD = words(
 """What, when it is set or called, changes how a tensor takes part in autograd."""
 
 OFF = words(
-    "segment_reduce new view_copy lcm ldl_solve lu_unpack binomial eig eigvals cudnn_batch_norm miopen_batch_norm "
-    "native_batch_norm choose_qparams_optimized index fractional_max_pool2d fractional_max_pool3d "
-    "fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices"
+    "segment_reduce new view_copy lcm ldl_solve lu_unpack binomial ctc_loss fused_moving_avg_obs_fake_quant eig "
+    "eigvals cudnn_batch_norm miopen_batch_norm native_batch_norm choose_qparams_optimized index "
+    "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
+    "fractional_max_pool3d_with_indices"
 )
 """Operations that crash, hang or read foreign memory for some arguments or values."""
 OFF_PREFIXES = ("_", "fbgemm_", "quantized_", "cudnn_", "miopen_", "mkldnn_", "batch_norm_")
 """Families of operations that are off: internals of torch, and kernels that take packed weights on trust."""
 LARGEST = dict.fromkeys(words("max_pool1d max_pool1d_with_indices lp_pool1d lp_pool2d lp_pool3d matrix_power"), 2**24)
 """The largest whole number that operations take which crash or hang on larger ones."""
+NONEMPTY = words("_weight_norm")
+"""Operations that crash on tensors without elements."""
 UNCHECKED = words("lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell")
 """Operations that crash on weights of a wrong shape instead of refusing them."""
 NEEDED = words(

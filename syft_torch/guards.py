@@ -9,14 +9,16 @@ from typing import Any
 import torch
 
 from syft_core.hook.guards import bounded
-from syft_core.hook.rules import map_leaves
-from syft_torch.facts import LARGEST, UNCHECKED, is_packed
+from syft_core.hook.rules import leaves, map_leaves
+from syft_torch.facts import LARGEST, NONEMPTY, UNCHECKED, is_packed
 
 
 def guarded(name: str, func: Callable[..., Any]) -> Callable[..., Any] | None:
     """Return ``func`` with the guard that it needs, or None if it needs none."""
     if name in UNCHECKED:
         return partial(_run_rehearsed, func)
+    if name in NONEMPTY:
+        return partial(_run_nonempty, func)
     return bounded(func, LARGEST[name]) if name in LARGEST else None
 
 
@@ -26,6 +28,13 @@ def _run_rehearsed(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         with torch.no_grad():
             shadows, named = map_leaves(_shadow, (args, kwargs))
             func(*shadows, **named)
+    return func(*args, **kwargs)
+
+
+def _run_nonempty(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run an operation if none of its tensors is without elements."""
+    if any(isinstance(leaf, torch.Tensor) and leaf.numel() == 0 for leaf in leaves((args, kwargs))):
+        raise ValueError(f"cannot run {func.__name__!r} on a tensor without elements")
     return func(*args, **kwargs)
 
 
