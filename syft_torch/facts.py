@@ -158,7 +158,7 @@ TRANSFORMS = words(
 )
 LAYERS = words(
     "linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d batch_norm instance_norm "
-    "layer_norm group_norm rms_norm local_response_norm normalize norm_except_dim max_pool1d max_pool2d "
+    "layer_norm group_norm rms_norm local_response_norm normalize norm_except_dim _weight_norm max_pool1d max_pool2d "
     "max_pool3d max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices avg_pool1d avg_pool2d "
     "avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
     "adaptive_max_pool3d lp_pool1d lp_pool2d lp_pool3d embedding one_hot dropout dropout1d dropout2d dropout3d "
