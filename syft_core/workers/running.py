@@ -150,7 +150,14 @@ def _keep(execution: Execution, result: Any, lineage: Lineage) -> Any:
     op, kwargs, message = execution.op, execution.kwargs, execution.message
     if op.inplace or (kwargs and kwargs.get("out") is not None):
         return None
+    if not (op.states_fact or execution.is_readable) and any(_is_answer(leaf) for leaf in leaves(result)):
+        raise ValueRefusedError.of(op.name, str(execution.worker.id))
     return keep_results(execution.worker, op.name, result, message.result, execution.peer, lineage)
+
+
+def _is_answer(leaf: Any) -> bool:
+    """Return whether a part of a result is neither a tensor nor nothing."""
+    return leaf is not None and leaf is not NotImplemented and not build_rule(leaf)
 
 
 def _run_watched(execution: Execution) -> Any:
