@@ -6,7 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, overload
 
@@ -163,6 +163,17 @@ class Op:
             or facts.differentiates
             or facts.alters_autograd
             or facts.retains
+        )
+
+    @cached_property
+    def only_changes_first(self) -> bool:
+        """Whether it does nothing but compute, and write the result into its first argument."""
+        facts = self.facts
+        return (
+            self.inplace
+            and facts.writes is WRITES_FIRST
+            and not facts.writes_if
+            and replace(self, describe=lambda _op: replace(facts, writes=frozenset())).only_computes
         )
 
     def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:

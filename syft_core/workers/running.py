@@ -22,9 +22,9 @@ from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import Here, id_here
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import allowed_users_of
-from syft_core.workers.changes import note_changes, run_noting
+from syft_core.workers.changes import change, note_changes, run_noting
 from syft_core.workers.disclosure import compute_unread, require_undisclosed
-from syft_core.workers.execution import Execution
+from syft_core.workers.execution import Execution, marks
 from syft_core.workers.failures import answer_failure
 from syft_core.workers.gradients import run_backward
 from syft_core.workers.memory import within, zeroed
@@ -72,11 +72,29 @@ def _run(worker: Worker, message: Run, sender: Peer) -> Any:
         if framework_types.get(type(result)):
             return keep(worker, result, message.result, sender, lineage)
         return keep_results(worker, op.name, result, message.result, sender, lineage)
+    if plain and op.only_changes_first and not message.modes and args and "out" not in kwargs:
+        return _change_first(Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage))
     execution = Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage)
     for parent in parents:
         if not parent.is_plain and ends_elsewhere(parent.value):
             return _run_elsewhere(execution)
     return _run_here(execution)
+
+
+def _change_first(execution: Execution) -> None:
+    """Run an operation that only changes its first argument, a tensor or a list of them, of nothing private."""
+    worker, first = execution.worker, execution.args[0]
+    targets = first if type(first) is list or type(first) is tuple else (first,)
+    forms = marks(first)
+    try:
+        dispatch(execution.op, execution.args, execution.kwargs)
+    finally:  # What fails may have changed something before.
+        for parent, operand in zip(execution.parents, execution.operands, strict=True):
+            for target in targets:
+                if operand is target:
+                    change(worker, parent, execution.lineage)
+    if forms != marks(first):
+        worker.note_form_change(execution.message, execution.peer)
 
 
 def _require_trust(worker: Worker, op: Op, sender: Peer, parents: list[Stored]) -> None:
