@@ -214,7 +214,7 @@ def _run_finite(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return _run(func, *args, **kwargs)
     for given in map(np.asanyarray, args[:2]):
         if given.ndim > 1 and given.dtype.kind in "fc" and not np.isfinite(given).all():
-            raise np.linalg.LinAlgError("cannot decompose a matrix with infinite values, or values that are no number")
+            raise np.linalg.LinAlgError("cannot decompose a matrix that contains infinities or NaN")
     return _run(func, *args, **kwargs)
 
 

@@ -59,10 +59,10 @@ class LoopbackLocation(WireLocation):
         return value
 
     def send_frames(self, sent: Sequence[Any]) -> None:
-        """Do nothing: there are no batches on their way."""
+        """Do nothing: every batch is delivered at once."""
 
     def receive_frames(self, wait: bool) -> Sequence[Any] | None:
-        """Return None: the same."""
+        """Return None: no reply is ever outstanding."""
         return None
 
 
