@@ -10,13 +10,17 @@ import torch
 
 from syft_core.hook.guards import bounded
 from syft_core.hook.rules import leaves, map_leaves
-from syft_torch.facts import LARGEST, NONEMPTY, UNCHECKED, is_packed
+from syft_torch.facts import LARGEST, NONEMPTY, PARTS, UNCHECKED, is_packed
 
 
 def guarded(name: str, func: Callable[..., Any]) -> Callable[..., Any] | None:
     """Return ``func`` with the guard that it needs, or None if it needs none."""
     if name in UNCHECKED:
         return partial(_run_rehearsed, func)
+    if name == "cpu":
+        return partial(_run_with_data, func)
+    if name in PARTS:
+        return partial(_run_copying, func)
     if name in NONEMPTY:
         return partial(_run_nonempty, func)
     return bounded(func, LARGEST[name]) if name in LARGEST else None
@@ -29,6 +33,16 @@ def _run_rehearsed(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             shadows, named = map_leaves(_shadow, (args, kwargs))
             func(*shadows, **named)
     return func(*args, **kwargs)
+
+
+def _run_with_data(func: Callable[..., Any], tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run an operation that brings data to the CPU; a tensor without data stands for one that is there."""
+    return tensor if tensor.is_meta else func(tensor, *args, **kwargs)
+
+
+def _run_copying(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return a part of a sparse tensor as a copy: what is written into one must not appear in the other."""
+    return func(*args, **kwargs).clone()
 
 
 def _run_nonempty(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -23,7 +23,7 @@ from syft_core.pointers.object_pointer import Here, id_here
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import allowed_users_of
 from syft_core.workers.changes import change, note_changes, run_noting
-from syft_core.workers.disclosure import compute_unread, require_undisclosed
+from syft_core.workers.disclosure import compute_unseen, require_undisclosed
 from syft_core.workers.execution import Execution, marks
 from syft_core.workers.failures import answer_failure
 from syft_core.workers.gradients import run_backward
@@ -187,7 +187,7 @@ def _run_watched(execution: Execution) -> Any:
         return result
     if not execution.is_readable:
         require_undisclosed(execution)
-        compute = partial(compute_unread, execution)
+        compute = partial(compute_unseen, execution)
     if op.uninitialized:
         return zeroed(compute())
     if op.accumulates:
