@@ -122,9 +122,7 @@ class TorchAttributes(FrameworkAttributes):
         self.inplace_methods = frozenset(op.attr for op in self.ops if op.inplace and op.spelling == "method")
 
     def _creator(self, name: str) -> Callable[..., Any]:
-        function = super()._creator(name)
-        # Without the check, an index that is out of range makes torch read or write foreign memory later.
-        return functools.partial(function, check_invariants=True) if name == "sparse_coo_tensor" else function
+        return _make_sparse if name == "sparse_coo_tensor" else super()._creator(name)
 
     def copy(self, tensor: Any) -> Any:
         """Return a tensor with the same data in memory of its own, and the same place in autograd."""
@@ -338,6 +336,11 @@ class TorchAttributes(FrameworkAttributes):
     def eval_torch_modules(self) -> dict[str, Callable[..., Any]]:
         """Map each function's command name to the original function."""
         return {op.name: op.func for op in self.ops if op.spelling == "function"}
+
+
+def _make_sparse(*args: Any, **kwargs: Any) -> Any:
+    """Make a sparse tensor, with a check: an index out of range would let torch read or write foreign memory later."""
+    return torch.sparse_coo_tensor(*args, **{**kwargs, "check_invariants": True})
 
 
 # --- memory
