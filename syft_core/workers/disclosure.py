@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
-from syft_core.exceptions import SyftError, ValueRefusedError
+from syft_core.exceptions import OperationNotAllowedError, SyftError, ValueRefusedError
 from syft_core.hook.chain import is_chain, links_of, plain_end
 from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.forms import LIMIT, Form
@@ -39,13 +39,16 @@ def require_undisclosed(execution: Execution) -> None:
         end = plain_end(stored.value)
         if (end is None or framework_of(end).memory_of(end) is None) and not execution.may_read(stored):
             raise ValueRefusedError.undecided(op.name, location)
+    for target in execution.written:
+        if not any(target is operand for operand in execution.operands):
+            raise OperationNotAllowedError.refused_by(
+                "worker", op.name, "a tensor that is not stored there cannot take private values; send it first"
+            )
 
 
-def compute_unseen(execution: Execution) -> Any:
-    """Run an operation on values that the sender may not have."""
-    op = execution.op
-    expected = None if op.differentiates or op.states_fact else _foresee(execution)
-    with execution.framework.sealed(op):
+def compute_unseen(execution: Execution, expected: list[Form | None] | None) -> Any:
+    """Run an operation on values that the sender may not have; its result must have the expected forms."""
+    with execution.framework.sealed(execution.op):
         result = execution.compute()
     return result if expected is None else _as_foreseen(execution, result, expected)
 
@@ -78,8 +81,13 @@ def _strides(known: Form | None) -> Any:
     return None if known is None else (known.shape, known.dtype, known.strides)
 
 
-def _foresee(execution: Execution) -> list[Form | None]:
-    """Return the forms of the tensors that a call gives, found without their values."""
+def foresee(execution: Execution) -> list[Form | None] | None:
+    """Return the forms of the tensors that a call returns, inferred without their values.
+
+    None for a backward pass and for questions about form, whose answers do not depend on values.
+    """
+    if execution.op.differentiates or execution.op.states_fact:
+        return None
     call = execution.args, execution.kwargs
     parts = tuple([_part(execution, leaf) for leaf in leaves(call)])
     key = execution.op, execution.message.modes, signature(call), parts

@@ -725,7 +725,7 @@ def test_draws_on_private_data_cannot_be_related_to_other_draws(mallory: Peer, s
 
     assert torch.equal(torch.default_generator.get_state(), before)
     public = torch.rand(3)
-    drawn = [bob.get_obj(mask.id_at_location).child.child for mask in masks]
+    drawn = [bob.get_obj(mask.id_at_location) for mask in masks]
     assert len({tuple(values.tolist()) for values in (*drawn, public)}) == 3
 
 
