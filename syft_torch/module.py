@@ -54,14 +54,21 @@ def send(module: nn.Module, *workers: object, force_send: bool = False, preiniti
             )
     if preinitialize_grad:
         create_grad_objects(module)
-    _travel(layers, partial(send_in_place, tensors, destination))
+    with _without_weak_references(layers):
+        send_in_place(tensors, destination)
+    for layer in layers:
+        _set_helpers(layer)
     return module
 
 
 def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Module:
     """Fetch parameters and buffers from their worker, in place, and return the module itself."""
     layers = _layers(module)
-    _travel(layers, partial(relocate, _elsewhere(module, layers, "get"), fetched(user, reason)))
+    away = _elsewhere(module, layers, "get")
+    with _without_weak_references(layers):
+        relocate(away, fetched(user, reason))
+    for layer in layers:
+        _remove_helpers(layer)
     return module
 
 
@@ -74,7 +81,8 @@ def move(module: nn.Module, destination: Any) -> nn.Module:
     if destination.id == here.id:
         return get(module)
     going = [tensor for tensor in away if location_of(tensor).id != destination.id]
-    _travel(layers, partial(relocate, going, moved(destination)))
+    with _without_weak_references(layers):
+        relocate(going, moved(destination))
     return module
 
 
@@ -159,11 +167,12 @@ for _word, _added in ADDED_TO_MODULES.items():
 def _layers(module: nn.Module) -> list[nn.Module]:
     """Return the module and everything in it; refuse TorchScript, which hands out its tensors by copied reference."""
     layers = list(module.modules())
-    if any(isinstance(layer, torch.jit.ScriptModule) for layer in layers):
-        raise WorkerError(
-            f"cannot send a {_name(module)}: it is, or contains, TorchScript, whose tensors cannot be exchanged; "
-            f"send the module that it was made from"
-        )
+    for layer in layers:
+        if isinstance(layer, torch.jit.ScriptModule):
+            raise WorkerError(
+                f"cannot send a {_name(module)}: it is, or contains, TorchScript, whose tensors cannot be exchanged; "
+                f"send the module that it was made from"
+            )
     return layers
 
 
@@ -190,13 +199,6 @@ def _elsewhere(module: nn.Module, layers: list[nn.Module], verb: str) -> list[nn
     return away
 
 
-def _travel(layers: list[nn.Module], set_out: Callable[[], None]) -> None:
-    with _without_weak_references(layers):
-        set_out()
-    for layer in layers:
-        _set_helpers(layer)
-
-
 @contextmanager
 def _without_weak_references(layers: list[nn.Module]) -> Iterator[None]:
     """Let recurrent layers forget, for a moment, their weak references to weights, which swapping does not allow."""
@@ -218,9 +220,9 @@ def _name(module: nn.Module) -> str:
 
 
 def _set_helpers(layer: nn.Module) -> None:
-    """Put helpers on a layer that is elsewhere, and take them off one that is here."""
+    """Put helpers on a layer that was sent, if it has anything that could be."""
     _remove_helpers(layer)
-    if any(location_of(tensor) is not None for tensor in _own_tensors(layer)):
+    if layer._parameters or layer._buffers:
         layer._register_load_state_dict_pre_hook(_send_what_is_loaded, with_module=True)
         if isinstance(layer, nn.RNNBase | nn.RNNCellBase):
             layer.register_forward_pre_hook(_start_from_zeros, with_kwargs=True)

@@ -77,12 +77,11 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     @grad.setter
     def grad(self, value: object) -> None:
-        op = self.ops.by_func[_SET_GRAD]
         pointer = self.child
-        if value is None and type(pointer) is PointerTensor:  # Optimizers do this to all parameters before each step.
-            PointerTensor.respond(op, NO_PLAN, (pointer, None), {})
+        if value is None and type(pointer) is PointerTensor:
+            take_gradient(pointer)
         else:
-            dispatch(op, (self, value), {})
+            dispatch(self.ops.by_func[_SET_GRAD], (self, value), {})
 
     @grad.deleter
     def grad(self) -> None:
@@ -92,8 +91,11 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
     def is_sparse(self) -> bool:
         """Whether the data is sparse; optimizers ask that of every gradient, and the form that is known answers."""
         pointer = self.child
-        if type(pointer) is PointerTensor and pointer.gone is None and pointer.known_form is not None:
-            return False
+        if type(pointer) is PointerTensor and pointer.gone is None:
+            if (plain := pointer.peek()) is not None:
+                return bool(plain.is_sparse)
+            if pointer.known_form is not None:
+                return False
         return bool(dispatch(self.framework.methods["is_sparse"], (self,), {}))
 
     def new(self, *args: Any, **kwargs: Any) -> Any:
@@ -149,3 +151,8 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")
+
+
+def take_gradient(pointers: PointerTensor | list[PointerTensor]) -> None:
+    """Take the gradient away from a tensor elsewhere, or from several on one worker."""
+    PointerTensor.respond(Wrapper.ops.by_func[_SET_GRAD], NO_PLAN, (pointers, None), {})

@@ -72,7 +72,7 @@ def forward(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
     A result, or a part of one, that *is* an argument is the caller's own object again: operations in place, ``out=``
     and ``x.contiguous()`` keep the identity they have without layers.
     """
-    attributes = _NO_ATTRIBUTES if plan.layer.rank == HEAD else attributes_of(op.name, plan, args, kwargs)
+    attributes = attributes_of(op.name, plan, args, kwargs)
     new_args = plan.args(args)
     new_kwargs = plan.kwargs(kwargs) if plan.kwargs is not None else kwargs
     result = dispatch(op, new_args, new_kwargs)
@@ -89,19 +89,22 @@ def forward(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
 
 
 def _forward_below_head(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
-    """Do what ``forward`` does for the common call on wrappers, which has neither keywords nor attributes."""
-    if kwargs or op.reveals:
-        return forward(op, plan, args, kwargs)
+    """Do what ``forward`` does for a call on wrappers, which have no attributes."""
     new_args = plan.args(args)
-    result = dispatch(op, new_args, kwargs)
-    if result is new_args[0]:
+    new_kwargs = plan.kwargs(kwargs) if plan.kwargs is not None else kwargs
+    result = dispatch(op, new_args, new_kwargs)
+    if op.reveals:
+        return result
+    if args and result is new_args[0]:
         return args[0]
+    if kwargs and (alias := _alias_in(result, kwargs, new_kwargs)) is not None:
+        return alias
     if type(result) in wrapped_directly:
         return plan.layer(result)
     wrapped = wrap_response(op.name, result, plan.layer, _NO_ATTRIBUTES)
     if is_flat(type(result)):
         return wrapped
-    return _with_aliases(wrapped, result, (args, kwargs), (new_args, kwargs))
+    return _with_aliases(wrapped, result, (args, kwargs), (new_args, new_kwargs))
 
 
 wrapped_directly: set[type] = set()

@@ -199,9 +199,18 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         known = whole._gradient if whole._gradient_seen == location.gradient_epoch else None
         return known if type(known) is Form else None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the object is known to be a plain tensor: not a chain, and not elsewhere again."""
+        return (self.known_form if self._location.predicts else self.peek()) is not None
+
+    def peek(self) -> Tensor:
+        """Return the object itself to read its form off, if it is a plain tensor in this process; None otherwise."""
+        return self._location.peek(self._id_at_location, self.point_to_attr)
+
     def _look(self) -> Form | None:
         """Return the form of an object in this process, if it says all that matters."""
-        if (plain := self._location.peek(self._id_at_location, self.point_to_attr)) is not None:
+        if (plain := self.peek()) is not None:
             return self.framework.form_of(plain)
         try:
             (found,) = self._location.describe((self._id_at_location,), self.point_to_attr)
@@ -210,7 +219,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return found if found is not None and found.strides is not None else None
 
     def _form(self, name: str) -> Any:
-        if (plain := self._location.peek(self._id_at_location, self.point_to_attr)) is not None and self.gone is None:
+        if (plain := self.peek()) is not None and self.gone is None:
             return getattr(plain, name, None)
         found = (self.known_form if self._location.predicts else None) or self._ask_form()
         return getattr(found, name, None)
@@ -260,9 +269,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         if self.gone is not None:
             self.require_alive()
         if not location.predicts:
-            if location.peek(self._id_at_location) is not None:
-                return location.peek(self._id_at_location, "grad") is not None
-            return location.describe((self._id_at_location,), "grad")[0] is not None
+            return location.has_gradient(self._id_at_location)
         if self._gradient_seen != location.gradient_epoch:
             self._ask_gradients()
         return self._gradient is not False
@@ -306,8 +313,7 @@ def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> 
 
 def _fact(op: Op, pointer: PointerTensor, args: Args) -> Any:
     """Answer what a form tells; ask for the form if it is not known, and remember it."""
-    plain = pointer._location.peek(pointer._id_at_location, pointer.point_to_attr)
-    if plain is not None:
+    if (plain := pointer.peek()) is not None:
         return op.run(plain, *args[1:])
     form = (pointer.known_form if pointer._location.predicts else None) or pointer._ask_form()
     if form is None:
@@ -324,12 +330,13 @@ def _changed_by(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> N
     """Return what an operation without results has changed, if that is what it returns."""
     if op.inplace:
         return args[0]
-    location = pointer._location
-    if op.spelling == "setter" and op.attr == "grad" and pointer.whole is None and location.predicts:
-        if pointer.is_aliased:
-            location.forget_gradients()
-        given = args[1]
-        pointer.know_gradient(None if given is None else given.known_form, given is not None)
+    if op.spelling == "setter" and op.attr == "grad" and pointer._location.predicts:
+        target, given = args
+        for each in target if type(target) is list else (target,):
+            if each.whole is None:
+                if each.is_aliased:
+                    pointer._location.forget_gradients()
+                each.know_gradient(None if given is None else given.known_form, given is not None)
     out = kwargs.get("out")
     return out[0] if type(out) is tuple and len(out) == 1 else out
 
