@@ -174,8 +174,9 @@ class TorchAttributes(FrameworkAttributes):
             return None
         if tensor._use_count() == 1:
             return None if references else tensor
-        edge = torch.autograd.graph.get_gradient_edge(tensor) if tensor.requires_grad else None
-        if edge is None or tensor._use_count() > _USED_BY_EDGE or references > _REFERENCES_OF_GRAPH:
+        start = tensor.view_as(tensor).grad_fn
+        adds = None if start is None else start.next_functions  # Hold the node that adds to its gradient, and count.
+        if adds is None or tensor._use_count() > _USED_BY_NODE or references > _REFERENCES_OF_GRAPH:
             return None
         tensor.grad = None
         return _leaf(tensor, tensor.data, gradient)
@@ -371,7 +372,7 @@ _PARTS = {
     **dict.fromkeys((torch.sparse_csc, torch.sparse_bsc), ("ccol_indices", "row_indices", "values")),
 }
 """The tensors that a sparse one consists of."""
-_USED_BY_EDGE = 2
+_USED_BY_NODE = 2
 """How many use a tensor that a variable holds, and the node that adds to its gradient."""
 
 

@@ -40,6 +40,12 @@ def location_of(tensor: torch.Tensor) -> Any:
     return getattr(getattr(tensor, "child", None), "location", None)
 
 
+def is_elsewhere(tensor: torch.Tensor) -> bool:
+    """Return whether the data of ``tensor`` is on a worker."""
+    child = getattr(tensor, "child", None)
+    return type(child) is PointerTensor or getattr(child, "location", None) is not None
+
+
 def send_in_place(tensors: Sequence[torch.Tensor], location: Location) -> None:
     """Send the data of every tensor object to ``location``: all of them, or none when one cannot go."""
     _require_all_movable(tensors)
@@ -156,8 +162,11 @@ def exchange(tensor: torch.Tensor, content: torch.Tensor) -> None:
 
     The id, tags and further attributes of ``tensor`` stay, and optimizers are told.
     """
-    attributes = {name: value for name, value in tensor.__dict__.items() if name not in _OF_THE_CONTENT}
-    attributes.update({name: value for name, value in content.__dict__.items() if name in _OF_THE_CONTENT})
+    attributes, others = dict(tensor.__dict__), content.__dict__
+    for name in _OF_THE_CONTENT:
+        attributes.pop(name, None)
+        if name in others:
+            attributes[name] = others[name]
     if isinstance(tensor, torch.nn.Parameter) and not isinstance(content, torch.nn.Parameter):
         attributes["_is_param"] = True
     # The checks of swap_tensors are about the wrapper here, not about what it points to.

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 
-from syft_core.hook.forms import Form
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.values import Function, Nested, Tensor
 from syft_torch.attributes import is_common
@@ -64,7 +63,8 @@ def _keeping_workers_apart(group: Function) -> Function:
         for index, leader in enumerate(leaders):
             pointer = leader.child if type(leader) is Wrapper else None
             if type(pointer) is PointerTensor:
-                place = pointer._location.id, pointer.device, pointer.dtype
+                seen = pointer.look()
+                place = pointer._location.id, seen.device, seen.dtype
             else:
                 place = location_of(leader), leader.device, leader.dtype
             places.setdefault(place, []).append(index)
@@ -149,5 +149,8 @@ def _is_exact_in_lists(tensor: Tensor) -> bool:
     pointer = tensor.child if type(tensor) is Wrapper else None
     if type(pointer) is not PointerTensor:
         return False
-    form = pointer.known_form if pointer._location.predicts else pointer.peek()
-    return form is not None and form.dtype in _EXACT_IN_LISTS and (type(form) is Form or is_common(form))
+    if pointer._location.predicts:
+        form = pointer.known_form
+        return form is not None and form.dtype in _EXACT_IN_LISTS
+    plain = pointer._location.peek(pointer._id_at_location, pointer.point_to_attr)
+    return plain is not None and plain.dtype in _EXACT_IN_LISTS and is_common(plain)

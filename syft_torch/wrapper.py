@@ -91,11 +91,11 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
     def is_sparse(self) -> bool:
         """Whether the data is sparse; optimizers ask that of every gradient, and the form that is known answers."""
         pointer = self.child
-        if type(pointer) is PointerTensor and pointer.gone is None:
-            if (plain := pointer.peek()) is not None:
-                return bool(plain.is_sparse)
-            if pointer.known_form is not None:
-                return False
+        seen = pointer.look() if type(pointer) is PointerTensor else None
+        if isinstance(seen, torch.Tensor):
+            return bool(seen.is_sparse)
+        if seen is not None and seen.strides is not None:
+            return False
         return bool(dispatch(self.framework.methods["is_sparse"], (self,), {}))
 
     def new(self, *args: Any, **kwargs: Any) -> Any:

@@ -97,8 +97,7 @@ class Facts:
         return _tensors(written) if written else []
 
     def _is_written(self, place: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        option = self.writes_if.get(place)
-        return option is None or option.is_on(args, kwargs)
+        return place not in self.writes_if or self.writes_if[place].is_on(args, kwargs)
 
     def disclosure(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Discloses:
         """Return what the answer to a call reveals."""

@@ -67,10 +67,12 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     def attr(self, name: str) -> PointerTensor:
         """Return a pointer to an attribute of the object."""
-        self.require_alive()
+        if self.gone is not None or self.whole is not None:
+            self.require_alive()
         attribute = pointer_at(self._location, self._id_at_location, self.framework, self._syft_owner)
         attribute.point_to_attr, attribute.garbage_collect_data = name, False
-        return self._beside(attribute)
+        attribute.whole = self.whole or self
+        return attribute
 
     def has_child(self) -> bool:
         """Say no: the chain ends here, and goes on elsewhere."""
@@ -202,15 +204,19 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     @property
     def is_plain(self) -> bool:
         """Whether the object is known to be a plain tensor: not a chain, and not elsewhere again."""
-        return (self.known_form if self._location.predicts else self.peek()) is not None
+        location = self._location
+        return (self.known_form if location.predicts else location.peek(self._id_at_location)) is not None
 
-    def peek(self) -> Tensor:
-        """Return the object itself to read its form off, if it is a plain tensor in this process; None otherwise."""
-        return self._location.peek(self._id_at_location, self.point_to_attr)
+    def look(self) -> Any:
+        """Return something with the shape, dtype and device of the object: the object itself, or its form."""
+        plain = self._location.peek(self._id_at_location, self.point_to_attr)
+        if plain is not None and self.gone is None:
+            return plain
+        return (self.known_form if self._location.predicts else None) or self._ask_form()
 
     def _look(self) -> Form | None:
         """Return the form of an object in this process, if it says all that matters."""
-        if (plain := self.peek()) is not None:
+        if (plain := self._location.peek(self._id_at_location, self.point_to_attr)) is not None:
             return self.framework.form_of(plain)
         try:
             (found,) = self._location.describe((self._id_at_location,), self.point_to_attr)
@@ -219,10 +225,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return found if found is not None and found.strides is not None else None
 
     def _form(self, name: str) -> Any:
-        if (plain := self.peek()) is not None and self.gone is None:
-            return getattr(plain, name, None)
-        found = (self.known_form if self._location.predicts else None) or self._ask_form()
-        return getattr(found, name, None)
+        return getattr(self.look(), name, None)
 
     def _ask_form(self) -> Form | None:
         """Ask for the form, and remember it; without strides, it does not say all that matters."""
@@ -313,7 +316,8 @@ def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> 
 
 def _fact(op: Op, pointer: PointerTensor, args: Args) -> Any:
     """Answer what a form tells; ask for the form if it is not known, and remember it."""
-    if (plain := pointer.peek()) is not None:
+    plain = pointer._location.peek(pointer._id_at_location, pointer.point_to_attr)
+    if plain is not None:
         return op.run(plain, *args[1:])
     form = (pointer.known_form if pointer._location.predicts else None) or pointer._ask_form()
     if form is None:

@@ -46,14 +46,9 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
     Modes of the calling thread, in the same process, must not see what a worker computes.
     """
     attached = FrameworkHook._attached.get(message.framework)
-    isolated = None if attached is None else attached.first.attributes.isolated()
-    if isolated is None:
-        return _run(worker, message, sender)
-    with isolated:
-        return _run(worker, message, sender)
-
-
-def _run(worker: Worker, message: Run, sender: Peer) -> Any:
+    if attached is not None and (isolated := attached.first.attributes.isolated()) is not None:
+        with isolated:
+            return run(worker, message, sender)
     op = _operation(worker, message)
     parents: list[Stored] = []
     operands: list[Any] = []
@@ -164,7 +159,7 @@ def _outcome(execution: Execution) -> Any:
 def _keep(execution: Execution, result: Any, lineage: Lineage) -> Any:
     """Keep what an operation has made, or note what it has changed; return what the sender is told."""
     op, kwargs, message = execution.op, execution.kwargs, execution.message
-    if op.inplace or (kwargs and kwargs.get("out") is not None):
+    if result is None or op.inplace or (kwargs and kwargs.get("out") is not None):
         return None
     if not (op.states_fact or execution.is_readable) and any(_is_answer(leaf) for leaf in leaves(result)):
         raise ValueRefusedError.of(op.name, str(execution.worker.id))
@@ -222,7 +217,9 @@ def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored], operands
         if cls is Here or (cls is PointerTensor and arg._location.id == worker.id):
             entry = store.get(arg._id_at_location) or store.entry(arg._id_at_location)
             parents.append(entry)
-            value = entry.value if arg.point_to_attr is None else attribute(entry.value, arg.point_to_attr)
+            value, attr = entry.value, arg.point_to_attr
+            if attr is not None:
+                value = getattr(value, attr) if attr in READABLE else attribute(value, attr)
             operands.append(value)
             values.append(value)
         elif cls in _NUMBERS:

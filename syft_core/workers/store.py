@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
 from syft_core.hook.chain import plain_below
 from syft_core.hook.dispatch import framework_of
-from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.ranks import framework_types, is_framework_tensor
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import allowed_users_of
 
@@ -134,7 +134,7 @@ class ObjectStore:
         if id in self._entries:
             raise IdNotUniqueError.of(id)
         value = entry.value
-        entry.is_plain = is_framework_tensor(type(value))
+        entry.is_plain = framework_types.get(type(value)) or is_framework_tensor(type(value))
         if not entry.sources:  # It was computed from nothing that is here: it is a source itself.
             entry.sources = frozenset((id,))
             entry.access = None if entry.is_plain else allowed_users_of(value)
@@ -196,7 +196,7 @@ class ObjectStore:
         entry = self.learning.get(id)
         if entry is None:
             return
-        plain = plain_below(entry.value)
+        plain = entry.value if entry.is_plain else plain_below(entry.value)
         gradient = plain.grad if getattr(plain, "is_leaf", False) else None
         if gradient is None or not framework_of(plain).is_shared(gradient):
             del self.learning[id]
@@ -305,7 +305,7 @@ def _some_of(joined: frozenset[Any], common: frozenset[Any]) -> frozenset[Any]:
 
 
 def _failures_in(sources: Iterable[Any]) -> list[Failure]:
-    return [source for source in sources if type(source) is Failure]
+    return [source for source in sources if type(source) is Failure] if Failure in map(type, sources) else []
 
 
 def _clock(moment: float) -> str:
