@@ -183,7 +183,10 @@ class TorchAttributes(FrameworkAttributes):
 
     def is_shared(self, tensor: Any) -> bool:
         """Say whether another tensor shows the storage of this one."""
-        return tensor.layout is torch.strided and _users_of_storage(tensor) > _ONE_USER
+        if tensor.layout is not torch.strided:
+            return False
+        storage = tensor.untyped_storage()
+        return _count_users(storage._cdata) > _ONE_USER
 
     def modes(self) -> str:
         """Return grad mode, inference mode, default dtype, and the dtype of autocast on CPUs if that is on."""
@@ -346,15 +349,21 @@ def _has_own_storage(tensor: Any) -> bool:
     """Say whether torch made the storage of a tensor, and no other tensor or array shows it."""
     if tensor.layout is not torch.strided:
         return False
-    return _users_of_storage(tensor) <= _ONE_USER and bool(tensor.untyped_storage().resizable())
-
-
-def _users_of_storage(tensor: Any) -> int:
     storage = tensor.untyped_storage()
-    return int(torch._C._storage_Use_Count(storage._cdata))
+    return bool(_count_users(storage._cdata) <= _ONE_USER and storage.resizable())
 
 
-_ONE_USER = _users_of_storage(torch.empty(1))
+_count_users: Callable[[int], int] = torch._C._storage_Use_Count
+
+
+def _count_one_user() -> int:
+    """Return how many users a storage has that one tensor shows, while a variable names it, too."""
+    tensor = torch.empty(1)
+    storage = tensor.untyped_storage()
+    return _count_users(storage._cdata)
+
+
+_ONE_USER = _count_one_user()
 
 
 def _references_to_gradient() -> int:
@@ -396,8 +405,9 @@ def _leaf(tensor: Any, data: Any, gradient: Any) -> Any:
     if gradient is not None:
         data.grad = gradient
     known = tensor.__dict__
-    if known:
-        data.__dict__.update({name: known[name] for name in _WORDS if name in known})
+    for name in _WORDS:
+        if name in known:
+            data.__dict__[name] = known[name]
     return data
 
 

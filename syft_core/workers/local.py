@@ -94,8 +94,9 @@ def _receive(message: Message, worker: BaseWorker) -> None:
     """Make the object that a worker is to keep the worker's own."""
     name = message.gives
     if getattr(message, "given", False):
-        with worker.lock:
-            worker.collect_garbage()  # A graph among what it has dropped may still refer to the object.
+        if worker.dropped:  # A graph among what is dropped may still refer to the object.
+            with worker.lock:
+                worker.collect_garbage()
         values = [getattr(message, name)]
         setattr(message, name, None)
         (kept,) = give_away(values, worker)

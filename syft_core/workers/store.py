@@ -162,8 +162,10 @@ class ObjectStore:
         """Drop an object and remember why."""
         entry = self.entry(id)
         del self._entries[id]
-        self._stop_learning(id)
-        self._unindex(id, entry)
+        if id in self.learning:
+            self._stop_learning(id)
+        if entry.tags:
+            self._unindex(id, entry)
         self._ended.append((id, why, time.time()))
         return entry
 
@@ -193,9 +195,7 @@ class ObjectStore:
 
     def _stop_learning(self, id: Id) -> None:
         """Forget an object that is gone, unless another one here shows its gradient: that may still change."""
-        entry = self.learning.get(id)
-        if entry is None:
-            return
+        entry = self.learning[id]
         plain = entry.value if entry.is_plain else plain_below(entry.value)
         gradient = plain.grad if getattr(plain, "is_leaf", False) else None
         if gradient is None or not framework_of(plain).is_shared(gradient):
