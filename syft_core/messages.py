@@ -299,10 +299,7 @@ def _is_long(part: Any) -> bool:
 
 
 def _has_names(part: Any) -> bool:
-    return _NAME.issuperset(map(type, part))
-
-
-_NAME = frozenset([str])
+    return {str}.issuperset(map(type, part))
 
 
 def _codec(kind: type[Message]) -> Codec:

@@ -356,25 +356,23 @@ def _has_own_storage(tensor: Any) -> bool:
 _count_users: Callable[[int], int] = torch._C._storage_Use_Count
 
 
-def _count_one_user() -> int:
-    """Return how many users a storage has that one tensor shows, while a variable names it, too."""
-    tensor = torch.empty(1)
-    storage = tensor.untyped_storage()
-    return _count_users(storage._cdata)
+def _count_what_is_alone() -> tuple[int, int, int]:
+    """Count the users of a storage and the references to a gradient that only a tensor and a variable here hold.
 
-
-_ONE_USER = _count_one_user()
-
-
-def _references_to_gradient() -> int:
-    """Return how many references there are to a gradient that only its tensor and a variable hold."""
+    Count also how many references a tensor gets when a graph uses it.
+    """
     tensor = torch.zeros(1, requires_grad=True)
     tensor.grad = torch.zeros(1)
-    gradient = tensor.grad
-    return sys.getrefcount(gradient)
+    storage, gradient = tensor.untyped_storage(), tensor.grad
+    references = sys.getrefcount(tensor)
+    with torch.enable_grad():
+        graph = tensor + 1
+    used = sys.getrefcount(tensor) - references
+    del graph
+    return _count_users(storage._cdata), sys.getrefcount(gradient), used
 
 
-_ONLY_A_GRADIENT = _references_to_gradient()
+_ONE_USER, _ONLY_A_GRADIENT, _REFERENCES_OF_GRAPH = _count_what_is_alone()
 _PARTS = {
     torch.sparse_coo: ("_indices", "_values"),
     **dict.fromkeys((torch.sparse_csr, torch.sparse_bsr), ("crow_indices", "col_indices", "values")),
@@ -383,17 +381,6 @@ _PARTS = {
 """The tensors that a sparse one consists of."""
 _USED_BY_NODE = 2
 """How many use a tensor that a variable holds, and the node that adds to its gradient."""
-
-
-def _references_of_graph() -> int:
-    """Return how many references there are to a tensor because a graph uses it."""
-    tensor = torch.zeros(1, requires_grad=True)
-    before = sys.getrefcount(tensor)
-    graph = tensor + 1
-    return sys.getrefcount(tensor) - before if graph.requires_grad else 0
-
-
-_REFERENCES_OF_GRAPH = _references_of_graph()
 
 
 def _leaf(tensor: Any, data: Any, gradient: Any) -> Any:
