@@ -289,7 +289,7 @@ def _takes(annotation: str) -> tuple[frozenset[type], Check | None]:
         return kinds, None
 
     def holds_only(part: Any) -> bool:
-        return part is None or (inner_kinds.issuperset(map(type, part)) and not any(map(_is_long, part)))
+        return inner_kinds.issuperset(map(type, part)) and not any(map(_is_long, part))
 
     return kinds, holds_only
 
@@ -299,7 +299,7 @@ def _is_long(part: Any) -> bool:
 
 
 def _has_names(part: Any) -> bool:
-    return part is None or all(type(name) is str for name in part)
+    return {str}.issuperset(map(type, part))
 
 
 def _codec(kind: type[Message]) -> Codec:
@@ -318,7 +318,7 @@ def _codec(kind: type[Message]) -> Codec:
         for part, (kinds, check) in zip(payload, checks, strict=True):
             if kinds is ANYTHING:
                 continue
-            fits = type(part) in kinds and (check is None or check(part))
+            fits = type(part) in kinds and (check is None or part is None or check(part))
             if not fits or (type(part) is int and part.bit_length() > MOST_BITS):
                 wrong = names[next(n for n, value in enumerate(payload) if value is part)]
                 raise SerdeError(f"cannot read a {kind.__name__}: its {wrong} has a wrong type or is too large")

@@ -130,17 +130,8 @@ class TorchAttributes(FrameworkAttributes):
 
     def transfer(self, tensor: Any) -> Any:
         """Return a leaf with the same data, id and gradient, in memory of its own."""
-        copy = tensor.detach().clone()
-        if type(tensor) is torch.nn.Parameter:
-            copy = torch.Tensor._make_subclass(torch.nn.Parameter, copy, tensor.requires_grad)
-        elif tensor.requires_grad:
-            copy.requires_grad_()
-        if tensor.is_leaf and (gradient := tensor.grad) is not None:
-            copy.grad = gradient.detach().clone()
-        known = tensor.__dict__
-        if known:
-            copy.__dict__.update({name: known[name] for name in _WORDS if name in known})
-        return copy
+        gradient = tensor.grad if tensor.is_leaf else None
+        return _leaf(tensor, tensor.detach().clone(), None if gradient is None else gradient.detach().clone())
 
     def become(self, tensor: Any, other: Any) -> None:
         """Exchange the content of a tensor object, as parameters do."""
@@ -171,21 +162,31 @@ class TorchAttributes(FrameworkAttributes):
             return False
         return bool(tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size())
 
-    def is_alone(self, tensor: Any) -> bool:
-        """Say whether a leaf and its gradient are the only ones that show their storages."""
-        if (
-            type(tensor) not in PLAIN_TYPES
-            or not tensor.is_leaf
-            or tensor._use_count() > 1
-            or not _has_own_storage(tensor)
-        ):
-            return False
+    def give(self, tensor: Any, references: int) -> Any:
+        """Return a leaf itself if it and its gradient are the only ones that show their storages.
+
+        A graph may refer to it, if only to give it a gradient: the receiver gets another leaf on the storage then.
+        """
+        if type(tensor) not in PLAIN_TYPES or not tensor.is_leaf or not _has_own_storage(tensor):
+            return None
         gradient = tensor.grad
-        return gradient is None or (sys.getrefcount(gradient) <= _ONLY_A_GRADIENT and _has_own_storage(gradient))
+        if gradient is not None and (sys.getrefcount(gradient) > _ONLY_A_GRADIENT or not _has_own_storage(gradient)):
+            return None
+        if tensor._use_count() == 1:
+            return None if references else tensor
+        start = tensor.view_as(tensor).grad_fn
+        adds = None if start is None else start.next_functions  # Hold the node that adds to its gradient, and count.
+        if adds is None or tensor._use_count() > _USED_BY_NODE or references > _REFERENCES_OF_GRAPH:
+            return None
+        tensor.grad = None
+        return _leaf(tensor, tensor.data, gradient)
 
     def is_shared(self, tensor: Any) -> bool:
         """Say whether another tensor shows the storage of this one."""
-        return tensor.layout is torch.strided and _users_of_storage(tensor) > _ONE_USER
+        if tensor.layout is not torch.strided:
+            return False
+        storage = tensor.untyped_storage()
+        return _count_users(storage._cdata) > _ONE_USER
 
     def modes(self) -> str:
         """Return grad mode, inference mode, default dtype, and the dtype of autocast on CPUs if that is on."""
@@ -211,19 +212,17 @@ class TorchAttributes(FrameworkAttributes):
             _require_independent_of_default(dtype, args, kwargs)
         return _set_modes(grad, inference, autocast)
 
-    def isolated(self) -> contextlib.AbstractContextManager[None] | None:
-        """Return a context without the ``TorchFunctionMode`` and ``TorchDispatchMode`` of the caller, or None."""
-        return isolate()
+    isolated = staticmethod(isolate)
 
     def form_of(self, tensor: Any) -> Form | None:
         """Return the form of a tensor of the common kind."""
-        if not _is_common(tensor):
+        if not is_common(tensor):
             return None
         return form(tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad, tensor.is_leaf)
 
     def form_of_copy(self, tensor: Any) -> Form | None:
         """Return the form of a copy, which is a leaf; the strides of a copy are certain for contiguous tensors only."""
-        if not _is_common(tensor) or not tensor.is_contiguous():
+        if not is_common(tensor) or not tensor.is_contiguous():
             return None
         return form(tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad)
 
@@ -350,32 +349,55 @@ def _has_own_storage(tensor: Any) -> bool:
     """Say whether torch made the storage of a tensor, and no other tensor or array shows it."""
     if tensor.layout is not torch.strided:
         return False
-    return _users_of_storage(tensor) <= _ONE_USER and bool(tensor.untyped_storage().resizable())
-
-
-def _users_of_storage(tensor: Any) -> int:
     storage = tensor.untyped_storage()
-    return int(torch._C._storage_Use_Count(storage._cdata))
+    return bool(_count_users(storage._cdata) <= _ONE_USER and storage.resizable())
 
 
-_ONE_USER = _users_of_storage(torch.empty(1))
+_count_users: Callable[[int], int] = torch._C._storage_Use_Count
 
 
-def _references_to_gradient() -> int:
-    """Return how many references there are to a gradient that only its tensor and a variable hold."""
+def _count_what_is_alone() -> tuple[int, int, int]:
+    """Count the users of a storage and the references to a gradient that only a tensor and a variable here hold.
+
+    Count also how many references a tensor gets when a graph uses it.
+    """
     tensor = torch.zeros(1, requires_grad=True)
     tensor.grad = torch.zeros(1)
-    gradient = tensor.grad
-    return sys.getrefcount(gradient)
+    storage, gradient = tensor.untyped_storage(), tensor.grad
+    references = sys.getrefcount(tensor)
+    with torch.enable_grad():
+        graph = tensor + 1
+    used = sys.getrefcount(tensor) - references
+    del graph
+    return _count_users(storage._cdata), sys.getrefcount(gradient), used
 
 
-_ONLY_A_GRADIENT = _references_to_gradient()
+_ONE_USER, _ONLY_A_GRADIENT, _REFERENCES_OF_GRAPH = _count_what_is_alone()
 _PARTS = {
     torch.sparse_coo: ("_indices", "_values"),
     **dict.fromkeys((torch.sparse_csr, torch.sparse_bsr), ("crow_indices", "col_indices", "values")),
     **dict.fromkeys((torch.sparse_csc, torch.sparse_bsc), ("ccol_indices", "row_indices", "values")),
 }
 """The tensors that a sparse one consists of."""
+_USED_BY_NODE = 2
+"""How many use a tensor that a variable holds, and the node that adds to its gradient."""
+
+
+def _leaf(tensor: Any, data: Any, gradient: Any) -> Any:
+    """Return a leaf like ``tensor`` with its id and words, but this data and gradient."""
+    if type(tensor) is torch.nn.Parameter:
+        data = torch.Tensor._make_subclass(torch.nn.Parameter, data, tensor.requires_grad)
+    elif tensor.requires_grad:
+        data.requires_grad_()
+    if gradient is not None:
+        data.grad = gradient
+    known = tensor.__dict__
+    for name in _WORDS:
+        if name in known:
+            data.__dict__[name] = known[name]
+    return data
+
+
 _WORDS = ("_syft_id", "_syft_tags", "_syft_description")
 """What goes along with a tensor that is transferred."""
 
@@ -386,7 +408,7 @@ _FIELDS = words("shape dtype device requires_grad is_leaf")
 _is_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
 
 
-def _is_common(tensor: Any) -> bool:
+def is_common(tensor: Any) -> bool:
     """Say whether a tensor is all that its form says: strided, neither quantized nor nested, of no further type."""
     return (
         type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested)
@@ -517,7 +539,7 @@ class _Zeros(torch.autograd.Function):  # type: ignore[misc]  # torch's values p
 
 def _form_on(device: Any, result: Any) -> Form | None:
     """Return the form that a result on the meta device would have on ``device``."""
-    if result.device.type != "meta" or not _is_common(result):
+    if result.device.type != "meta" or not is_common(result):
         return None
     return form(result.shape, result.stride(), result.dtype, device, result.requires_grad, result.is_leaf)
 
@@ -551,6 +573,15 @@ def _unlisted_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     yield "torch.autograd.backward", torch.autograd.backward
 
 
+def _set_gradient(target: Any, gradient: Any) -> None:
+    """Set the gradient of a tensor, or take the gradients of a list of tensors away."""
+    if type(target) is list and gradient is None:
+        for tensor in target:
+            tensor.grad = None
+    else:
+        target.grad = gradient
+
+
 def _last(name: str) -> str:
     parts = name.split(".")
     return parts[-2] if parts[-1] in ("__get__", "__set__") else parts[-1]
@@ -572,7 +603,7 @@ def _op(name: str, func: Callable[..., Any]) -> Op:
         spelling,
         inplace=spelling in ("method", "function") and is_inplace_name(last),
         synonyms=SYNONYMS if each is None else {each: f"_foreach_{each}"},
-        run=guarded(last, func),
+        run=_set_gradient if name == "torch.Tensor.grad.__set__" else guarded(last, func),
         each=each,
         describe=describe,
     )

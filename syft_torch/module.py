@@ -17,8 +17,8 @@ import copy
 import itertools
 import sys
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ from torch.nn.utils.rnn import PackedSequence
 from syft_core.exceptions import InvalidTensorForRemoteGetError, WorkerError
 from syft_core.hook.hook import current_worker
 from syft_core.values import Args, Function, Kwargs, Nested
-from syft_torch.parameter import fetched, location_of, moved, relocate, send_in_place
+from syft_torch.parameter import fetched, is_elsewhere, location_of, moved, relocate, send_in_place
 
 
 def send(module: nn.Module, *workers: object, force_send: bool = False, preinitialize_grad: bool = False) -> nn.Module:
@@ -43,32 +43,36 @@ def send(module: nn.Module, *workers: object, force_send: bool = False, preiniti
             f"cannot send a {_name(module)} to {len(workers)} workers: its parameters can be in one place only; "
             f"send a copy to each, e.g. `model.copy().send(bob)`"
         )
-    layers = _layers(module)
-    tensors = _tensors(layers)
+    layers, tensors = _parts(module)
     destination = _owner_of(tensors).location_of(workers[0])
     for tensor in tensors:
-        if (where := location_of(tensor)) is not None:
+        if is_elsewhere(tensor):
             raise WorkerError(
-                f"cannot send a {_name(module)} to {destination.id!r}: it is on {where.id!r}; "
+                f"cannot send a {_name(module)} to {destination.id!r}: it is on {location_of(tensor).id!r}; "
                 f"write `model.move({destination.id})`, or `model.get()` first"
             )
     if preinitialize_grad:
         create_grad_objects(module)
     _travel(layers, partial(send_in_place, tensors, destination))
+    for layer in layers:
+        if layer._parameters or layer._buffers:
+            _set_helpers(layer)
     return module
 
 
 def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Module:
     """Fetch parameters and buffers from their worker, in place, and return the module itself."""
-    layers = _layers(module)
-    _travel(layers, partial(relocate, _elsewhere(module, layers, "get"), fetched(user, reason)))
+    layers, away = _parts_elsewhere(module, "get")
+    _travel(layers, partial(relocate, away, fetched(user, reason)))
+    for layer in layers:
+        if layer._load_state_dict_pre_hooks:
+            _remove_helpers(layer)
     return module
 
 
 def move(module: nn.Module, destination: Any) -> nn.Module:
     """Let parameters and buffers go from their worker to another, in place, and return the module itself."""
-    layers = _layers(module)
-    away = _elsewhere(module, layers, "move")
+    layers, away = _parts_elsewhere(module, "move")
     here = _owner_of(away)
     destination = here.location_of(destination)
     if destination.id == here.id:
@@ -80,7 +84,7 @@ def move(module: nn.Module, destination: Any) -> nn.Module:
 
 def end_get(module: nn.Module) -> nn.Module:
     """Let the module's worker fetch what it holds pointers to, after ``remote_send``; return the module itself."""
-    for tensor in _elsewhere(module, _layers(module), "end_get"):
+    for tensor in _parts_elsewhere(module, "end_get")[1]:
         with suppress(InvalidTensorForRemoteGetError):  # The worker has the data already.
             tensor.remote_get()
     return module
@@ -156,55 +160,50 @@ for _word, _added in ADDED_TO_MODULES.items():
 # --- the journey of a module
 
 
-def _layers(module: nn.Module) -> list[nn.Module]:
-    """Return the module and everything in it; refuse TorchScript, which hands out its tensors by copied reference."""
-    layers = list(module.modules())
-    if any(isinstance(layer, torch.jit.ScriptModule) for layer in layers):
-        raise WorkerError(
-            f"cannot send a {_name(module)}: it is, or contains, TorchScript, whose tensors cannot be exchanged; "
-            f"send the module that it was made from"
-        )
-    return layers
+def _parts(module: nn.Module) -> tuple[list[nn.Module], list[torch.Tensor]]:
+    """Return the module and all in it, and their parameters and buffers: each once, however many names it has.
 
-
-def _tensors(layers: list[nn.Module]) -> list[torch.Tensor]:
-    """Return parameters and buffers, each once, however many names it has."""
-    own = (tensor for layer in layers for tensor in _own_tensors(layer))
-    return list({id(tensor): tensor for tensor in own}.values())
-
-
-def _own_tensors(layer: nn.Module) -> list[torch.Tensor]:
-    return [tensor for tensor in (*layer._parameters.values(), *layer._buffers.values()) if tensor is not None]
+    TorchScript is refused: it hands out its tensors by copied reference.
+    """
+    layers, tensors = {id(module): module}, {}
+    waiting = [module]
+    while waiting:
+        layer = waiting.pop()
+        if isinstance(layer, torch.jit.ScriptModule):
+            raise WorkerError(
+                f"cannot send a {_name(module)}: it is, or contains, TorchScript, whose tensors cannot be exchanged; "
+                f"send the module that it was made from"
+            )
+        for tensor in (*layer._parameters.values(), *layer._buffers.values()):
+            tensors[id(tensor)] = tensor
+        for part in reversed(layer._modules.values()):
+            if id(part) not in layers and part is not None:
+                layers[id(part)] = part
+                waiting.append(part)
+    tensors.pop(id(None), None)
+    return list(layers.values()), list(tensors.values())
 
 
 def _owner_of(tensors: list[torch.Tensor]) -> Any:
     return tensors[0].owner if tensors else current_worker()
 
 
-def _elsewhere(module: nn.Module, layers: list[nn.Module], verb: str) -> list[nn.Module]:
-    """Return the tensors that are on a worker; refuse a module that is here altogether."""
-    tensors = _tensors(layers)
-    away = [tensor for tensor in tensors if location_of(tensor) is not None]
+def _parts_elsewhere(module: nn.Module, verb: str) -> tuple[list[nn.Module], list[torch.Tensor]]:
+    """Return the module and all in it, and the tensors that are on a worker; refuse one that is here altogether."""
+    layers, tensors = _parts(module)
+    away = list(filter(is_elsewhere, tensors))
     if tensors and not away:
         raise WorkerError(f"cannot {verb} a {_name(module)}: it is here; send it first, e.g. `model.send(bob)`")
-    return away
+    return layers, away
 
 
 def _travel(layers: list[nn.Module], set_out: Callable[[], None]) -> None:
-    with _without_weak_references(layers):
-        set_out()
-    for layer in layers:
-        _set_helpers(layer)
-
-
-@contextmanager
-def _without_weak_references(layers: list[nn.Module]) -> Iterator[None]:
     """Let recurrent layers forget, for a moment, their weak references to weights, which swapping does not allow."""
     recurrent = [layer for layer in layers if isinstance(layer, nn.RNNBase)]
     for layer in recurrent:
         layer._flat_weight_refs = [None] * len(layer._flat_weights)
     try:
-        yield
+        set_out()
     finally:
         for layer in recurrent:
             layer._flat_weight_refs = [None if w is None else weakref.ref(w) for w in layer._flat_weights]
@@ -218,12 +217,12 @@ def _name(module: nn.Module) -> str:
 
 
 def _set_helpers(layer: nn.Module) -> None:
-    """Put helpers on a layer that is elsewhere, and take them off one that is here."""
-    _remove_helpers(layer)
-    if any(location_of(tensor) is not None for tensor in _own_tensors(layer)):
-        layer._register_load_state_dict_pre_hook(_send_what_is_loaded, with_module=True)
-        if isinstance(layer, nn.RNNBase | nn.RNNCellBase):
-            layer.register_forward_pre_hook(_start_from_zeros, with_kwargs=True)
+    """Put helpers on a layer that was sent."""
+    if layer._load_state_dict_pre_hooks:
+        _remove_helpers(layer)
+    layer._register_load_state_dict_pre_hook(_send_what_is_loaded, with_module=True)
+    if isinstance(layer, nn.RNNBase | nn.RNNCellBase):
+        layer.register_forward_pre_hook(_start_from_zeros, with_kwargs=True)
 
 
 def _remove_helpers(layer: nn.Module) -> None:

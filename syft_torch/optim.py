@@ -14,7 +14,7 @@ import torch
 
 from syft_core.hook.rules import map_leaves
 from syft_core.values import Function, Nested, Tensor
-from syft_torch.parameter import location_of
+from syft_torch.parameter import Moves, location_of
 
 NUMBERS = frozenset({"step", "eta", "mu", "mu_product"})
 """State that torch's optimizers read as numbers: it stays here, wherever the parameter is."""
@@ -53,7 +53,6 @@ class OptimizerState:
     """Watches over all optimizers while torch is hooked, at no cost as long as no module has travelled."""
 
     def __init__(self) -> None:
-        self._moves = 0
         self._followed: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
         """After how many moves the state of an optimizer was last brought to its parameters."""
         self._watched: WeakKeyDictionary[torch.optim.Optimizer, list[torch.utils.hooks.RemovableHandle]] = (
@@ -61,13 +60,9 @@ class OptimizerState:
         )
         """The hooks on optimizers that have had remote parameters."""
 
-    def note_move(self) -> None:
-        """Remember that parameters are in another place now."""
-        self._moves += 1
-
     def before_step(self, optimizer: torch.optim.Optimizer, _args: Nested, _kwargs: Nested) -> None:
         """Collocate an optimizer whose parameters may have travelled since its last step."""
-        if self._moves:
+        if Moves.count:
             self._follow(optimizer)
 
     def stop(self) -> None:
@@ -77,20 +72,15 @@ class OptimizerState:
                 handle.remove()
 
     def _follow(self, optimizer: torch.optim.Optimizer) -> None:
-        if self._followed.get(optimizer) == self._moves:
+        if self._followed.get(optimizer) == Moves.count:
             return
-        if any(location_of(parameter) is not None for parameter in _parameters(optimizer)):
-            self._watch(optimizer)
-        collocate(optimizer)
-        self._followed[optimizer] = self._moves
-
-    def _watch(self, optimizer: torch.optim.Optimizer) -> None:
-        """Let a state dict, taken or loaded, count as an occasion too."""
-        if optimizer not in self._watched:
+        if optimizer not in self._watched and any(location_of(p) is not None for p in _parameters(optimizer)):
             self._watched[optimizer] = [
                 optimizer.register_state_dict_pre_hook(self._follow),
                 optimizer.register_load_state_dict_post_hook(self._forget),
-            ]
+            ]  # A state dict, taken or loaded, is an occasion too.
+        collocate(optimizer)
+        self._followed[optimizer] = Moves.count
 
     def _forget(self, optimizer: torch.optim.Optimizer) -> None:
         self._followed.pop(optimizer, None)

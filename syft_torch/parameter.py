@@ -11,16 +11,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.nn.parameter import is_lazy
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # it is there
 from torch.utils import swap_tensors
 
 from syft_core.exceptions import WorkerError
 from syft_core.hook.dispatch import framework_of
-from syft_core.hook.hook import attached_hook
 from syft_core.location import Location
 from syft_core.messages import FetchAll, Forward, Store
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
+from syft_torch.wrapper import Wrapper
 
 PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
 """The types of tensors that are all that they seem: subclasses may mean more."""
@@ -38,6 +38,12 @@ def relocate(tensors: Sequence[torch.Tensor], journey: Journey) -> None:
 def location_of(tensor: torch.Tensor) -> Any:
     """Return where the data of ``tensor`` is, or None when it is here."""
     return getattr(getattr(tensor, "child", None), "location", None)
+
+
+def is_elsewhere(tensor: torch.Tensor) -> bool:
+    """Return whether the data of ``tensor`` is on a worker."""
+    child = getattr(tensor, "child", None)
+    return type(child) is PointerTensor or getattr(child, "location", None) is not None
 
 
 def send_in_place(tensors: Sequence[torch.Tensor], location: Location) -> None:
@@ -65,7 +71,7 @@ def _send_in_place(tensor: torch.Tensor, location: Location) -> None:
     framework, id = framework_of(tensor), new_id()
     pointer = pointer_at(location, id, framework, location.client)
     pointer.know_copy_of(tensor)
-    data = framework.wrapper(pointer)
+    data: torch.Tensor = Wrapper(pointer)
     exchange(tensor, data)
     message = Store(id, data, given=True)
     del data
@@ -88,14 +94,15 @@ def fetched(user: str | None, reason: str) -> Journey:
             return []
         pointers = [tensor.child for tensor in tensors]
         location: Any = getattr(pointers[0], "_location", None)
-        if not all(type(p) is PointerTensor and p.whole is None and p._location is location for p in pointers):
-            return [tensor.get(user=user, reason=reason, deregister_ptr=False) for tensor in tensors]
         for pointer in pointers:
+            if type(pointer) is not PointerTensor or pointer.whole is not None or pointer._location is not location:
+                return [tensor.get(user=user, reason=reason, deregister_ptr=False) for tensor in tensors]
             pointer.require_alive()
-        ids = tuple([pointer.id_at_location for pointer in pointers])
+        ids = tuple([pointer._id_at_location for pointer in pointers])
         arrived: list[torch.Tensor] = location.ask(FetchAll(ids, user, reason))
+        gone = f"it was fetched by {pointers[0].owner.id!r}"
         for pointer in pointers:
-            pointer.gone = f"it was fetched by {pointer.owner.id!r}"
+            pointer.gone = gone
         return arrived
 
     return fetch
@@ -133,7 +140,7 @@ def _require_all_movable(tensors: Sequence[torch.Tensor]) -> None:
 
 def _require_movable(tensor: torch.Tensor) -> None:
     """Refuse, before anything is changed, what torch would refuse in the middle of a module."""
-    if is_lazy(tensor):
+    if isinstance(tensor, UninitializedTensorMixin):
         raise WorkerError(
             "cannot move a parameter that has no shape yet: its lazy module has not seen data; run it first"
         )
@@ -155,17 +162,24 @@ def exchange(tensor: torch.Tensor, content: torch.Tensor) -> None:
 
     The id, tags and further attributes of ``tensor`` stay, and optimizers are told.
     """
-    attributes = {name: value for name, value in tensor.__dict__.items() if name not in _OF_THE_CONTENT}
-    attributes.update({name: value for name, value in content.__dict__.items() if name in _OF_THE_CONTENT})
+    attributes, others = dict(tensor.__dict__), content.__dict__
+    for name in _OF_THE_CONTENT:
+        attributes.pop(name, None)
+        if name in others:
+            attributes[name] = others[name]
     if isinstance(tensor, torch.nn.Parameter) and not isinstance(content, torch.nn.Parameter):
         attributes["_is_param"] = True
     # The checks of swap_tensors are about the wrapper here, not about what it points to.
     with torch._C.DisableTorchFunctionSubclass():
         _swap(tensor, content)
     tensor.__dict__, content.__dict__ = attributes, {}
-    hook: Any = attached_hook("torch")
-    if hook is not None:
-        hook.optimizer_state.note_move()
+    Moves.count += 1
+
+
+class Moves:
+    """How often tensors have changed their places, so that optimizers notice."""
+
+    count = 0
 
 
 _OF_THE_CONTENT = frozenset({"child", "_is_param", "_syft_grad", "_syft_device"})

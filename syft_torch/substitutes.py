@@ -16,8 +16,9 @@ import torch
 
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.values import Function, Nested, Tensor
+from syft_torch.attributes import is_common
 from syft_torch.parameter import location_of
-from syft_torch.wrapper import Wrapper
+from syft_torch.wrapper import Wrapper, take_gradient
 
 _GROUP = "_group_tensors_by_device_and_dtype"
 _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rmsprop", "rprop")
@@ -30,6 +31,7 @@ def substitutes() -> Iterator[tuple[Any, str, Any]]:
     """Yield who has a helper, its name, and what is there while torch is hooked; versions of torch differ in that."""
     optimizer = torch.optim.Optimizer
     yield optimizer, _GROUP, staticmethod(_keeping_workers_apart(getattr(optimizer, _GROUP)))
+    yield optimizer, "zero_grad", _taking_remote_gradients_together(optimizer.zero_grad)
     for path, name, substitute in (
         ("torch.nn.utils.clip_grad", _GROUP, _keeping_workers_apart),
         ("torch.optim.swa_utils", _GROUP, _keeping_workers_apart),
@@ -55,19 +57,50 @@ def _keeping_workers_apart(group: Function) -> Function:
     @functools.wraps(group)
     def grouped(tensorlists: Any, with_indices: bool = False) -> Nested:
         leaders = tensorlists[0]
-        if not any(isinstance(leader, Wrapper) for leader in leaders):
+        if Wrapper not in map(type, leaders):
             return group(tensorlists, with_indices)
         places: dict[Any, list[int]] = {}
         for index, leader in enumerate(leaders):
-            places.setdefault((location_of(leader), leader.dtype), []).append(index)
+            pointer = leader.child if type(leader) is Wrapper else None
+            if type(pointer) is PointerTensor:
+                seen = pointer.look()
+                place = pointer._location.id, seen.device, seen.dtype
+            else:
+                place = location_of(leader), leader.device, leader.dtype
+            places.setdefault(place, []).append(index)
         groups = {}
-        for (_worker, dtype), members in places.items():
+        for (_worker, *key), members in places.items():
             lists = [[tensors[index] for index in members] if tensors else tensors for tensors in tensorlists]
-            for found, indices in group(lists, True).values():
-                groups[_Key((found[0][0].device, dtype))] = found, [members[index] for index in indices]
+            groups[_Key(key)] = lists, members
         return groups
 
     return grouped
+
+
+def _taking_remote_gradients_together(zero_grad: Function) -> Function:
+    """Take the gradients of remote parameters away with one command for each worker."""
+
+    @functools.wraps(zero_grad)
+    def zeroed(optimizer: torch.optim.Optimizer, set_to_none: bool = True) -> None:
+        if not (set_to_none and _take_gradients(optimizer)):
+            zero_grad(optimizer, set_to_none)
+
+    return zeroed
+
+
+def _take_gradients(optimizer: torch.optim.Optimizer) -> bool:
+    """Take the gradients of all parameters away if all are plain tensors on workers; return whether they are."""
+    pointers: dict[Any, list[PointerTensor]] = {}
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            pointer = parameter.child if type(parameter) is Wrapper else None
+            if type(pointer) is not PointerTensor or not pointer.is_plain:
+                return False
+            if pointer.has_gradient():
+                pointers.setdefault(pointer._location.id, []).append(pointer)
+    for together in pointers.values():
+        take_gradient(together)
+    return True
 
 
 def _made_beside_its_values(make: Function) -> Function:
@@ -87,7 +120,7 @@ def _using_lists_for_remote_parameters(step: Function) -> Function:
 
     @functools.wraps(step)
     def stepped(params: list[torch.Tensor], grads: list[torch.Tensor], *args: Any, **options: Any) -> Nested:
-        if params and _may_use_lists(options) and all(map(_is_exact_in_lists, (*params, *grads))):
+        if _may_use_lists(options) and params and all(map(_is_exact_in_lists, (*params, *grads))):
             options["foreach"] = True
         return step(params, grads, *args, **options)
 
@@ -101,8 +134,9 @@ def _may_use_lists(options: dict[str, object]) -> bool:
     # Only a differentiable step runs with gradients enabled; SGD does not pass the option on.
     if torch.is_grad_enabled() or options.get("capturable"):
         return False
-    if any(isinstance(option, torch.Tensor) for option in options.values()):
-        return False
+    for option in options.values():
+        if isinstance(option, torch.Tensor):
+            return False
     # With nesterov the list form adds to the gradients in place, unless one of the others has copied them.
     return bool(not options.get("nesterov") or options["weight_decay"] or options["maximize"])
 
@@ -112,6 +146,11 @@ def _is_exact_in_lists(tensor: Tensor) -> bool:
 
     Only plain, dense tensors have a known form; a layer on the worker may have rules that lists would go around.
     """
-    pointer = tensor.child if isinstance(tensor, Wrapper) else None
-    form = pointer.known_form if type(pointer) is PointerTensor else None
-    return form is not None and form.dtype in _EXACT_IN_LISTS
+    pointer = tensor.child if type(tensor) is Wrapper else None
+    if type(pointer) is not PointerTensor:
+        return False
+    if pointer._location.predicts:
+        form = pointer.known_form
+        return form is not None and form.dtype in _EXACT_IN_LISTS
+    plain = pointer._location.peek(pointer._id_at_location, pointer.point_to_attr)
+    return plain is not None and plain.dtype in _EXACT_IN_LISTS and is_common(plain)

@@ -6,7 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, overload
 
@@ -152,28 +152,16 @@ class Op:
 
     @cached_property
     def only_computes(self) -> bool:
-        """Whether it does nothing but compute results, whose forms follow from the forms of its operands."""
+        """Whether it only computes results, whose forms follow from those of its operands, or writes to targets."""
         facts = self.facts
         return not (
-            facts.writes
-            or facts.discloses != "nothing"
+            facts.discloses != "nothing"
             or facts.form_depends is not None
             or facts.reads_beyond
             or facts.uninitialized
             or facts.differentiates
             or facts.alters_autograd
             or facts.retains
-        )
-
-    @cached_property
-    def only_changes_first(self) -> bool:
-        """Whether it does nothing but compute, and write the result into its first argument."""
-        facts = self.facts
-        return (
-            self.inplace
-            and facts.writes is WRITES_FIRST
-            and not facts.writes_if
-            and replace(self, describe=lambda _op: replace(facts, writes=frozenset())).only_computes
         )
 
     def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -386,9 +374,12 @@ class FrameworkAttributes:
         """Say whether a plain tensor shows only a part of the memory that it holds."""
         return False
 
-    def is_alone(self, tensor: Any) -> bool:
-        """Say whether nothing else refers to the memory of a plain tensor, and it has no history."""
-        return False
+    def give(self, tensor: Any, references: int) -> Any:
+        """Return what a receiver may keep of a plain tensor that its holder gives up; None if it must be copied.
+
+        ``references`` is how often others refer to the tensor.
+        """
+        return None
 
     def is_shared(self, tensor: Any) -> bool:
         """Say whether another tensor may show the memory of a plain tensor."""
@@ -402,7 +393,8 @@ class FrameworkAttributes:
         """Return a context in which the settings of another process hold for a call; refuse what cannot be set."""
         return nullcontext()
 
-    def isolated(self) -> AbstractContextManager[Any] | None:
+    @staticmethod
+    def isolated() -> AbstractContextManager[Any] | None:
         """Return a context in which nothing of the calling thread watches what a worker in the same process computes.
 
         None when nothing watches, which is the common case and must cost little.

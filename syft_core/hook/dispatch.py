@@ -72,7 +72,9 @@ def forward(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
     A result, or a part of one, that *is* an argument is the caller's own object again: operations in place, ``out=``
     and ``x.contiguous()`` keep the identity they have without layers.
     """
-    attributes = _NO_ATTRIBUTES if plan.layer.rank == HEAD else attributes_of(op.name, plan, args, kwargs)
+    layer = plan.layer
+    is_head = layer.rank == HEAD
+    attributes = _NO_ATTRIBUTES if is_head else attributes_of(op.name, plan, args, kwargs)
     new_args = plan.args(args)
     new_kwargs = plan.kwargs(kwargs) if plan.kwargs is not None else kwargs
     result = dispatch(op, new_args, new_kwargs)
@@ -82,26 +84,12 @@ def forward(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         return args[0]
     if kwargs and (alias := _alias_in(result, kwargs, new_kwargs)) is not None:
         return alias
+    if is_head and type(result) in wrapped_directly:
+        return layer(result)
     wrapped = rewrap(op.name, result, plan, attributes, (args, kwargs))
     if is_flat(type(result)):
         return wrapped
     return _with_aliases(wrapped, result, (args, kwargs), (new_args, new_kwargs))
-
-
-def _forward_below_head(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
-    """Do what ``forward`` does for the common call on wrappers, which has neither keywords nor attributes."""
-    if kwargs or op.reveals:
-        return forward(op, plan, args, kwargs)
-    new_args = plan.args(args)
-    result = dispatch(op, new_args, kwargs)
-    if result is new_args[0]:
-        return args[0]
-    if type(result) in wrapped_directly:
-        return plan.layer(result)
-    wrapped = wrap_response(op.name, result, plan.layer, _NO_ATTRIBUTES)
-    if is_flat(type(result)):
-        return wrapped
-    return _with_aliases(wrapped, result, (args, kwargs), (new_args, kwargs))
 
 
 wrapped_directly: set[type] = set()
@@ -111,8 +99,6 @@ _NO_ATTRIBUTES: Mapping[str, object] = {}
 
 def attributes_of(name: str, plan: Plan, args: Args, kwargs: Kwargs) -> Mapping[str, object]:
     """Return what the results of this call take over; refuse layers of one type that differ in it."""
-    if plan.layer.rank == HEAD:
-        return _NO_ATTRIBUTES
     attributes: Mapping[str, object] = plan.leader(args, kwargs).get_class_attributes()
     if attributes:
         _require_same_attributes(name, plan.layer, attributes, (args, kwargs))
@@ -179,7 +165,7 @@ def _answer_of(layer: LayerType, op: Op) -> Answer | None:
         return None
     answer = _answers.get((layer, op))
     if answer is None:
-        answer = _forward_below_head
+        answer = forward
         if layer.rank != HEAD:
             answer = _announced(layer, op, _rule_answer(layer, op) or layer.respond or forward)
         if len(_answers) >= PLAN_LIMIT:

@@ -35,7 +35,7 @@ class Option:
         value = kwargs.get(self.name, self.default)
         if self.position is not None and self.position < len(args):
             value = args[self.position]
-        return not any(value is harmless for harmless in self.off)
+        return id(value) not in map(id, self.off)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,8 @@ class Facts:
 
     def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return the argument objects that a call may change, flat."""
-        if self.writes is WRITES_FIRST and args and not kwargs and not self.writes_if:
+        unnamed = not kwargs or ("out" not in kwargs and self.writes.isdisjoint(kwargs))
+        if self.writes is WRITES_FIRST and args and unnamed and not self.writes_if:
             return [args[0]] if is_flat(type(args[0])) else _tensors(args[0])
         if self.writes is WRITES_ALL:
             return _tensors((args, dict(kwargs)))
@@ -96,8 +97,7 @@ class Facts:
         return _tensors(written) if written else []
 
     def _is_written(self, place: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        option = self.writes_if.get(place)
-        return option is None or option.is_on(args, kwargs)
+        return place not in self.writes_if or self.writes_if[place].is_on(args, kwargs)
 
     def disclosure(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Discloses:
         """Return what the answer to a call reveals."""

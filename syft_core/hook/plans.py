@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -69,12 +69,11 @@ def build_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
     if peel is None:
         return NO_PLAN
     # The cache key has the exact type of every slot, so these plans need not look again.
-    if _is_simple(peel, args):
-        unwrap_args = _children_in(peel)
-    else:
-        unwrap_args = _unwrap_slots(args, build_rule(args), peel, check=trusted)
-    unwrap_kwargs = None
-    if kwargs:
+    unwrap_args = _unwrap_slots(args, build_rule(args), peel, check=trusted)
+    unwrap_kwargs: Callable[[Kwargs], Kwargs] | None = None
+    if kwargs and _is_simple(peel, kwargs.values()):
+        unwrap_kwargs = _named_children_in(peel)
+    elif kwargs:
         named = {key: _unwrap_slot(value, build_rule(value), peel, check=trusted) for key, value in kwargs.items()}
         unwrap_kwargs = partial(_apply_to_dict, named)
     return Plan(peel, unwrap_args, unwrap_kwargs, _leader(peel, args))
@@ -128,7 +127,7 @@ def build_get_tensor_type(rules: object, layer: list[int] | None = None) -> Gett
     return lambda args: type(element_at(args))
 
 
-def _is_simple(peel: type, args: Args) -> bool:
+def _is_simple(peel: type, args: Iterable[object]) -> bool:
     """Say whether nothing is to be done with ``args`` but to take the child of each ``peel`` that stands there."""
     lifts = hasattr(peel, "lift")
     return resolve(forward_func, peel) is get_child and all(
@@ -139,6 +138,11 @@ def _is_simple(peel: type, args: Args) -> bool:
 @functools.cache
 def _children_in(peel: LayerType) -> Callable[[Args], Args]:
     return lambda args: tuple([arg.child if type(arg) is peel else arg for arg in args])
+
+
+@functools.cache
+def _named_children_in(peel: LayerType) -> Callable[[Kwargs], Kwargs]:
+    return lambda kwargs: {name: arg.child if type(arg) is peel else arg for name, arg in kwargs.items()}
 
 
 def _leader(peel: type, args: Args) -> Callable[[Args, Kwargs], Tensor]:
@@ -210,9 +214,12 @@ def _unwrap_slots(
     container: Callable[[Nested], Nested] | None = None,
     check: Callable[[type, Slot], Slot] = checked,
 ) -> Callable[[Nested], Nested]:
-    slots = [_unwrap_slot(a, rule, peel, check) for a, rule in zip(args, rules, strict=True)]
-    fold = fold_of(len(slots))
-    plan = partial(fold, slots) if check is trusted else partial(fold_exactly, fold, slots)
+    if check is trusted and peel is not None and _is_simple(peel, args):
+        plan: Callable[[Nested], Nested] = _children_in(peel)
+    else:
+        slots = [_unwrap_slot(a, rule, peel, check) for a, rule in zip(args, rules, strict=True)]
+        fold = fold_of(len(slots))
+        plan = partial(fold, slots) if check is trusted else partial(fold_exactly, fold, slots)
     return plan if container is None else lambda items: container(plan(items))
 
 

@@ -16,7 +16,7 @@ def form_of(value: object) -> str:
         if not is_head(value):
             names.append(type(value).__name__)
         value = child
-    return ">".join([*names, _form_of_end(value)])
+    return ">".join([*names, _form_of_end(value, child)])
 
 
 def end_of(link: Tensor) -> Tensor:
@@ -48,11 +48,10 @@ def place_of(pointer: Tensor) -> str:
     return f"{pointer.location.id}:{pointer.id_at_location}{attr}"
 
 
-def _form_of_end(end: Tensor) -> str:
+def _form_of_end(end: Tensor, child: object) -> str:
     if is_pointer(end):
         return f"→ {place_of(end)}"
     name = type(end).__name__
-    child = child_of(end)
     if isinstance(child, dict):
         return f"{name} of {len(child)}"
     shape = getattr(end, "shape", None)

@@ -67,10 +67,12 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     def attr(self, name: str) -> PointerTensor:
         """Return a pointer to an attribute of the object."""
-        self.require_alive()
+        if self.gone is not None or self.whole is not None:
+            self.require_alive()
         attribute = pointer_at(self._location, self._id_at_location, self.framework, self._syft_owner)
         attribute.point_to_attr, attribute.garbage_collect_data = name, False
-        return self._beside(attribute)
+        attribute.whole = self.whole or self
+        return attribute
 
     def has_child(self) -> bool:
         """Say no: the chain ends here, and goes on elsewhere."""
@@ -199,6 +201,19 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         known = whole._gradient if whole._gradient_seen == location.gradient_epoch else None
         return known if type(known) is Form else None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the object is known to be a plain tensor: not a chain, and not elsewhere again."""
+        location = self._location
+        return (self.known_form if location.predicts else location.peek(self._id_at_location)) is not None
+
+    def look(self) -> Any:
+        """Return something with the shape, dtype and device of the object: the object itself, or its form."""
+        plain = self._location.peek(self._id_at_location, self.point_to_attr)
+        if plain is not None and self.gone is None:
+            return plain
+        return (self.known_form if self._location.predicts else None) or self._ask_form()
+
     def _look(self) -> Form | None:
         """Return the form of an object in this process, if it says all that matters."""
         if (plain := self._location.peek(self._id_at_location, self.point_to_attr)) is not None:
@@ -210,10 +225,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return found if found is not None and found.strides is not None else None
 
     def _form(self, name: str) -> Any:
-        if (plain := self._location.peek(self._id_at_location, self.point_to_attr)) is not None and self.gone is None:
-            return getattr(plain, name, None)
-        found = (self.known_form if self._location.predicts else None) or self._ask_form()
-        return getattr(found, name, None)
+        return getattr(self.look(), name, None)
 
     def _ask_form(self) -> Form | None:
         """Ask for the form, and remember it; without strides, it does not say all that matters."""
@@ -260,9 +272,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         if self.gone is not None:
             self.require_alive()
         if not location.predicts:
-            if location.peek(self._id_at_location) is not None:
-                return location.peek(self._id_at_location, "grad") is not None
-            return location.describe((self._id_at_location,), "grad")[0] is not None
+            return location.has_gradient(self._id_at_location)
         if self._gradient_seen != location.gradient_epoch:
             self._ask_gradients()
         return self._gradient is not False
@@ -324,12 +334,13 @@ def _changed_by(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> N
     """Return what an operation without results has changed, if that is what it returns."""
     if op.inplace:
         return args[0]
-    location = pointer._location
-    if op.spelling == "setter" and op.attr == "grad" and pointer.whole is None and location.predicts:
-        if pointer.is_aliased:
-            location.forget_gradients()
-        given = args[1]
-        pointer.know_gradient(None if given is None else given.known_form, given is not None)
+    if op.spelling == "setter" and op.attr == "grad" and pointer._location.predicts:
+        target, given = args
+        for each in target if type(target) is list else (target,):
+            if each.whole is None:
+                if each.is_aliased:
+                    pointer._location.forget_gradients()
+                each.know_gradient(None if given is None else given.known_form, given is not None)
     out = kwargs.get("out")
     return out[0] if type(out) is tuple and len(out) == 1 else out
 

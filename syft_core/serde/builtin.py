@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeVar
 
 from syft_core.exceptions import SerdeError
@@ -11,7 +11,7 @@ from syft_core.registry import Registry
 from syft_core.serde.codec import Codec, CodecTable, Detail, qualified
 from syft_core.serde.context import Context
 from syft_core.serde.failures import FAILURE
-from syft_core.serde.structure import BIG_INT, RANGE
+from syft_core.serde.structure import BIG_INT, RANGE, TUPLE
 from syft_core.values import Payload
 
 # Classes that a call may take as an argument, like the ``float`` in ``x.astype(float)``.
@@ -40,10 +40,6 @@ def _itself(obj: T, _: Context) -> T:
 
 def _values(obj: Iterable[object], _: Context) -> tuple[object, ...]:
     return tuple(obj)
-
-
-def _rebuild(kind: Callable[[Payload], object]) -> Detail:
-    return lambda payload, _: kind(payload)
 
 
 def _unique(kind: type[set[object]] | type[frozenset[object]]) -> Detail:
@@ -165,7 +161,7 @@ def _detail_type(payload: Payload, _: Context) -> type:
 
 CODECS = (
     Codec(list, 3, _itself, _itself),
-    Codec(tuple, 4, _itself, _rebuild(tuple)),
+    Codec(tuple, TUPLE, _itself, lambda payload, _: tuple(payload)),
     Codec(dict, 5, _simplify_dict, _detail_dict),
     Codec(OrderedDict, 6, _simplify_ordered_dict, _detail_ordered_dict),
     Codec(set, 7, _values, _unique(set)),

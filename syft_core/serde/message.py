@@ -50,7 +50,7 @@ def from_frames(received: Sequence[Frame], context: Context | None = None, *, wr
     chosen = context if writable is None and context is not None else reading(context, writable)
     if not received:
         raise SerdeError("cannot read a message without frames: the header is missing; send it again")
-    data = as_bytes(received[0])
+    data = memoryview(received[0]) if type(received[0]) is bytes else as_bytes(received[0])
     structure, lengths, packings, size = unpack_header(data, chosen.limits)
     buffers = [as_bytes(frame) for frame in received[1:]] if len(received) > 1 else []
     if len(data) != size or tuple(map(len, buffers)) != lengths:

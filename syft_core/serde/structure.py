@@ -113,7 +113,7 @@ class _Writer:
         self._nodes_left -= 1
         if depth > self._max_depth or self._nodes_left < 0:
             raise self._too_much(depth)
-        payload = codec.simplify(obj, self._context)
+        payload = obj if kind is tuple else codec.simplify(obj, self._context)
         if type(payload) is not tuple and type(payload) is not list:
             raise _no_sequence(payload, codec)
         if NATIVE.issuperset(map(type, payload)):
@@ -172,6 +172,8 @@ class _Reader:
             del payload[0]
         else:
             payload = node[1:]
+        if code == TUPLE:  # The most common node, and nothing about it can be wrong.
+            return tuple(payload)
         try:
             value = codec.detail(payload, self._context)
         except (SerdeError, RecursionError):
@@ -273,7 +275,7 @@ def _big_int(number: Any) -> list[Any]:
     return [BIG_INT, number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True)]
 
 
-RANGE, BIG_INT = 9, 12
+TUPLE, RANGE, BIG_INT = 4, 9, 12
 _packers = _Packers()
 
 

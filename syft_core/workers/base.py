@@ -178,7 +178,9 @@ class BaseWorker(Worker):
                     value = self.handle(command, sender)
                 if type(value) is GeneratorType:
                     value = yield from self.step(value)
-                if asked:
+                if type(command) is Run and command.count >= 0:  # The sender knows what it gives.
+                    value = None
+                elif asked:
                     value = yield from self._packed(command, value, sender)
             except Exception as error:  # noqa: BLE001  # the sender hears of it
                 failure = _cause(command, error, session) or _failure(error, batch.number, place)
@@ -192,8 +194,6 @@ class BaseWorker(Worker):
             return (yield from lend_all(value, sender.id))
         if type(command) is not Run:
             return value
-        if command.count >= 0:
-            return None
         return named(describe_placed(self, value), self.attributes_of(command.framework))
 
     def _reply(self, reply: Reply) -> list[bytes]:
@@ -203,7 +203,7 @@ class BaseWorker(Worker):
         except Exception as error:  # noqa: BLE001  # what cannot be written is a failure as well
             reply = Reply(reply.number, None, _failure(error, reply.number, 0), reply.form_epoch, reply.gradient_epoch)
             sent = frames(reply, self._context)
-        owned = [frame if type(frame) is bytes else bytes(frame) for frame in sent]
+        owned = list(map(bytes, sent))
         self.stats.bytes_out += sum(map(len, owned))
         return owned
 

@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
-from syft_core.hook.chain import end_of
+from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import dispatch
-from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.hook.rules import is_flat, leaves
+from syft_core.hook.ranks import framework_types
 from syft_core.messages import Run
 from syft_core.peer import Peer
 from syft_core.workers.permissions import may_leave
@@ -18,7 +17,7 @@ from syft_core.workers.store import Lineage, Stored
 from syft_core.workers.worker import Worker
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Execution:
     """An operation with the stored objects that its message names in the place of pointers to them."""
 
@@ -79,11 +78,7 @@ class Execution:
         return result
 
 
-def marks(target: Any) -> Any:
-    """Return something that differs when an operation has changed the form of its target."""
-    if is_framework_tensor(type(target)):
-        return target.shape, getattr(target, "requires_grad", False)
-    if not is_flat(type(target)):
-        return [marks(leaf) for leaf in leaves(target)]
-    end = end_of(target)
-    return marks(end) if is_framework_tensor(type(end)) else None
+def marks(targets: list[Any]) -> list[Any]:
+    """Return something that differs when an operation has changed the form of one of its targets."""
+    ends = [target if framework_types.get(type(target)) else plain_end(target) for target in targets]
+    return [None if end is None else (end.shape, getattr(end, "requires_grad", False)) for end in ends]

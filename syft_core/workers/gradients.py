@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
@@ -20,31 +20,27 @@ from syft_core.workers.store import Stored, lineage_of
 from syft_core.workers.transfer import hand_over
 
 
-class _Learner(NamedTuple):
+class _Learner:
     """An object before a backward pass, with its gradient, if it keeps one."""
 
-    entry: Stored
-    end: Any
-    version: int | None
-    grad: Any
-    grad_version: int | None
-    copy: Any
+    def __init__(self, entry: Stored, end: Any) -> None:
+        self.entry, self.end, self.version = entry, end, change_count(end)
+        self.grad = grad = end.grad if keeps_gradient(end) else None
+        self.grad_version = None if grad is None else change_count(grad)
+        self.copy = framework_of(end).copy(grad) if grad is not None and entry.origin is not None else None
 
     def got_gradient(self) -> bool:
         """Return whether it has another gradient now, or the same one was changed."""
-        grad = self.end.grad if self.keeps_gradient else None
+        grad = self.end.grad if keeps_gradient(self.end) else None
         return grad is not self.grad or (grad is not None and change_count(grad) != self.grad_version)
-
-    @property
-    def keeps_gradient(self) -> bool:
-        """Whether a backward pass may give it a gradient."""
-        return keeps_gradient(self.end)
 
 
 def run_backward(execution: Execution, compute: Compute) -> Any:
     """Run a backward pass; return its result, or the process that sends gradients back to where copies came from."""
     worker, parents = execution.worker, execution.parents
-    before = [found for entry in worker.object_store.learners() if (found := _learner(entry)) is not None]
+    learners = worker.object_store.learners()
+    ends = [entry.value if entry.is_plain else plain_end(entry.value) for entry in learners]
+    before = [_Learner(entry, end) for entry, end in zip(learners, ends, strict=True) if end is not None]
     changed: list[_Learner] = []
     try:
         result = compute()
@@ -58,17 +54,6 @@ def run_backward(execution: Execution, compute: Compute) -> Any:
             change(worker, old.entry, lineage_of([old.entry, *parents]))
     copies = [old for old in changed if old.entry.origin is not None]
     return result if not copies else _give_back(execution, copies, result)
-
-
-def _learner(entry: Stored) -> _Learner | None:
-    end = plain_end(entry.value)
-    if end is None:
-        return None
-    grad = end.grad if keeps_gradient(end) else None
-    if grad is None:
-        return _Learner(entry, end, change_count(end), None, None, None)
-    copy = framework_of(end).copy(grad) if entry.origin is not None else None
-    return _Learner(entry, end, change_count(end), grad, change_count(grad), copy)
 
 
 def _give_back(execution: Execution, copies: list[_Learner], result: Any) -> Process:

@@ -69,6 +69,14 @@ class LocalLocation(Location):
         with self.worker.lock:  # A backward pass of another thread may be about to replace it.
             return getattr(entry.value, attr)
 
+    def has_gradient(self, id: Id) -> bool:
+        """Look at the object itself."""
+        entry = self.worker.object_store.get(id)
+        if entry is None or not entry.is_plain:
+            return super().has_gradient(id)
+        with self.worker.lock:
+            return entry.value.grad is not None
+
     def _execute(self, message: Message) -> Any:
         worker, client = self.worker, self.client
         if message.gives:
@@ -86,6 +94,9 @@ def _receive(message: Message, worker: BaseWorker) -> None:
     """Make the object that a worker is to keep the worker's own."""
     name = message.gives
     if getattr(message, "given", False):
+        if worker.dropped:  # A graph among what is dropped may still refer to the object.
+            with worker.lock:
+                worker.collect_garbage()
         values = [getattr(message, name)]
         setattr(message, name, None)
         (kept,) = give_away(values, worker)

@@ -46,14 +46,9 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
     Modes of the calling thread, in the same process, must not see what a worker computes.
     """
     attached = FrameworkHook._attached.get(message.framework)
-    isolated = None if attached is None else attached.first.attributes.isolated()
-    if isolated is None:
-        return _run(worker, message, sender)
-    with isolated:
-        return _run(worker, message, sender)
-
-
-def _run(worker: Worker, message: Run, sender: Peer) -> Any:
+    if attached is not None and (isolated := attached.first.attributes.isolated()) is not None:
+        with isolated:
+            return run(worker, message, sender)
     op = _operation(worker, message)
     parents: list[Stored] = []
     operands: list[Any] = []
@@ -67,13 +62,14 @@ def _run(worker: Worker, message: Run, sender: Peer) -> Any:
     plain = worker.policy is unless_private and lineage[0] is None
     for parent in parents:
         plain = plain and parent.is_plain
-    if plain and op.only_computes and not (kwargs or message.modes):
+    if plain and op.only_computes and not message.modes:
+        targets = op.facts.targets(args, kwargs) if op.writes or "out" in kwargs else None
+        if targets:
+            return _change(Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage), targets)
         result = dispatch(op, args, kwargs)  # the common operation: it only makes results, of nothing private
         if framework_types.get(type(result)):
             return keep(worker, result, message.result, sender, lineage)
         return keep_results(worker, op.name, result, message.result, sender, lineage)
-    if plain and op.only_changes_first and not message.modes and args and "out" not in kwargs:
-        return _change_first(Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage))
     execution = Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage)
     for parent in parents:
         if not parent.is_plain and ends_elsewhere(parent.value):
@@ -81,20 +77,20 @@ def _run(worker: Worker, message: Run, sender: Peer) -> Any:
     return _run_here(execution)
 
 
-def _change_first(execution: Execution) -> None:
-    """Run an operation that only changes its first argument, a tensor or a list of them, of nothing private."""
-    worker, first = execution.worker, execution.args[0]
-    targets = first if type(first) is list or type(first) is tuple else (first,)
-    forms = marks(first)
+def _change(execution: Execution, targets: list[Any]) -> Any:
+    """Run an operation that only computes and changes some of its arguments, of nothing private."""
+    worker = execution.worker
+    forms = marks(targets)
     try:
-        dispatch(execution.op, execution.args, execution.kwargs)
+        result = dispatch(execution.op, execution.args, execution.kwargs)
     finally:  # What fails may have changed something before.
         for parent, operand in zip(execution.parents, execution.operands, strict=True):
             for target in targets:
                 if operand is target:
                     change(worker, parent, execution.lineage)
-    if forms != marks(first):
+    if forms != marks(targets):
         worker.note_form_change(execution.message, execution.peer)
+    return _keep(execution, result, execution.lineage)
 
 
 def _require_trust(worker: Worker, op: Op, sender: Peer, parents: list[Stored]) -> None:
@@ -125,12 +121,9 @@ def _operation(worker: Worker, message: Run) -> Op:
 
 def _run_here(execution: Execution) -> Any:
     """Run an operation whose operands are all here; return its answer, or a process that goes on elsewhere."""
-    op, lineage = execution.op, execution.lineage
+    lineage = execution.lineage
     try:
-        if lineage[0] is None and op.only_computes and execution.worker.policy is unless_private:
-            result = execution.compute()
-        else:
-            result = _run_watched(execution)
+        result = _run_watched(execution)
     except Exception as error:  # noqa: BLE001  # whatever it is, the sender may have to be kept from knowing it
         result, lineage = answer_failure(execution, error)
     if hasattr(result, "throw"):
@@ -166,7 +159,7 @@ def _outcome(execution: Execution) -> Any:
 def _keep(execution: Execution, result: Any, lineage: Lineage) -> Any:
     """Keep what an operation has made, or note what it has changed; return what the sender is told."""
     op, kwargs, message = execution.op, execution.kwargs, execution.message
-    if op.inplace or (kwargs and kwargs.get("out") is not None):
+    if result is None or op.inplace or (kwargs and kwargs.get("out") is not None):
         return None
     if not (op.states_fact or execution.is_readable) and any(_is_answer(leaf) for leaf in leaves(result)):
         raise ValueRefusedError.of(op.name, str(execution.worker.id))
@@ -218,18 +211,23 @@ def _note_autograd(execution: Execution) -> None:
 def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored], operands: list[Any]) -> tuple[Any, ...]:
     """Replace pointers to this worker by what they point to; note those objects, and what stands for them."""
     values = []
+    store = worker.object_store
     for arg in args:
         cls = type(arg)
         if cls is Here or (cls is PointerTensor and arg._location.id == worker.id):
-            entry = worker.object_store.entry(arg._id_at_location)
+            entry = store.get(arg._id_at_location) or store.entry(arg._id_at_location)
             parents.append(entry)
-            value = entry.value if arg.point_to_attr is None else attribute(entry.value, arg.point_to_attr)
+            value, attr = entry.value, arg.point_to_attr
+            if attr is not None:
+                value = getattr(value, attr) if attr in READABLE else attribute(value, attr)
             if not entry.is_plain:
                 value = without_restriction(value)
             operands.append(value)
             values.append(value)
         elif cls in _NUMBERS:
             values.append(arg)
+        elif cls is list or cls is tuple:
+            values.append(cls(resolve(worker, arg, parents, operands)))
         else:
             values.append(map_leaves(partial(_resolved, worker, parents, operands), arg))
     return tuple(values)

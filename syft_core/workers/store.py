@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
 from syft_core.hook.chain import plain_below
 from syft_core.hook.dispatch import framework_of
-from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.ranks import framework_types, is_framework_tensor
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import allowed_users_of
 
@@ -122,8 +122,8 @@ class ObjectStore:
         self.get = self._entries.get
         """Return what is kept under an id, or None."""
         self._tagged: dict[str, set[Id]] = {}
-        self._ended: OrderedDict[Id, str] = OrderedDict()
-        self._released: deque[tuple[Id, float]] = deque(maxlen=MOST_REMEMBERED)
+        self._ended: deque[tuple[Id, str, float]] = deque(maxlen=MOST_REMEMBERED)
+        self._released: deque[tuple[Id, str, float]] = deque(maxlen=MOST_REMEMBERED)
         self.has_private = False
         """Whether an object has been here that is not for everybody."""
         self.learning: dict[Id, Stored] = {}
@@ -133,13 +133,13 @@ class ObjectStore:
         """Keep ``entry`` under an id that is free."""
         if id in self._entries:
             raise IdNotUniqueError.of(id)
+        value = entry.value
+        entry.is_plain = framework_types.get(type(value)) or is_framework_tensor(type(value))
         if not entry.sources:  # It was computed from nothing that is here: it is a source itself.
             entry.sources = frozenset((id,))
-            entry.access = allowed_users_of(entry.value)
+            entry.access = None if entry.is_plain else allowed_users_of(value)
         self._entries[id] = entry
         self.has_private = self.has_private or entry.access is not None
-        value = entry.value
-        entry.is_plain = is_framework_tensor(type(value))
         if not entry.is_plain or getattr(value, "requires_grad", False):
             self.learning[id] = entry
         if entry.tags:
@@ -162,11 +162,11 @@ class ObjectStore:
         """Drop an object and remember why."""
         entry = self.entry(id)
         del self._entries[id]
-        self._stop_learning(id)
-        self._unindex(id, entry)
-        self._ended[id] = f"{why} at {_clock(time.time())}"
-        if len(self._ended) > MOST_REMEMBERED:
-            self._ended.popitem(last=False)
+        if id in self.learning:
+            self._stop_learning(id)
+        if entry.tags:
+            self._unindex(id, entry)
+        self._ended.append((id, why, time.time()))
         return entry
 
     def release(self, leases: deque[tuple[Id, Any]]) -> None:
@@ -183,7 +183,7 @@ class ObjectStore:
                 del entries[id]
                 if id in learning:
                     self._stop_learning(id)
-                self._released.append((id, now))
+                self._released.append((id, "its last pointer was dropped", now))
                 if entry.tags:
                     self._unindex(id, entry)
 
@@ -195,10 +195,8 @@ class ObjectStore:
 
     def _stop_learning(self, id: Id) -> None:
         """Forget an object that is gone, unless another one here shows its gradient: that may still change."""
-        entry = self.learning.get(id)
-        if entry is None:
-            return
-        plain = plain_below(entry.value)
+        entry = self.learning[id]
+        plain = entry.value if entry.is_plain else plain_below(entry.value)
         gradient = plain.grad if getattr(plain, "is_leaf", False) else None
         if gradient is None or not framework_of(plain).is_shared(gradient):
             del self.learning[id]
@@ -250,13 +248,8 @@ class ObjectStore:
         return id in self._entries
 
     def _missing(self, id: Id) -> ObjectNotFoundError:
-        history = self._ended.get(id)
-        for released, moment in self._released:
-            if released == id:
-                history = f"its last pointer was dropped at {_clock(moment)}"
-        if history is None:
-            return ObjectNotFoundError.on(id, self._owner_id)
-        return ObjectNotFoundError.on(id, self._owner_id, history)
+        ends = [f"{why} at {_clock(moment)}" for gone, why, moment in (*self._ended, *self._released) if gone == id]
+        return ObjectNotFoundError.on(id, self._owner_id, *ends[-1:])
 
     def _index(self, id: Id, tags: Iterable[str]) -> None:
         for tag in tags:
@@ -290,7 +283,8 @@ def lineage_of(parents: Sequence[Stored]) -> Lineage:
         if parent.access is not access and parent.access is not None:
             access = parent.access if access is None else access & parent.access
         if parent.sources is not sources:
-            sources = _union(sources, parent.sources)
+            joined = sources | parent.sources
+            sources = joined if len(joined) <= MOST_SOURCES else _some_of(joined, sources & parent.sources)
     return access, sources
 
 
@@ -301,21 +295,17 @@ def derive(results: Iterable[Stored], parents: Sequence[Stored]) -> None:
         result.access, result.sources = access, sources
 
 
-def _union(some: frozenset[Any], others: frozenset[Any]) -> frozenset[Any]:
-    """Join sources. Of too many, those in both stay: data recurs in each step of a loop, and what passes does not.
+def _some_of(joined: frozenset[Any], common: frozenset[Any]) -> frozenset[Any]:
+    """Choose among too many sources. Those of both stay: data recurs in each step of a loop, what passes does not.
 
     Failures come first: no number of sources makes up for one.
     """
-    joined = some | others
-    if len(joined) <= MOST_SOURCES:
-        return joined
-    common = some & others
     named = [s for s in (*_failures_in(joined), *common, *(joined - common)) if s != MORE]
     return frozenset([*list(dict.fromkeys(named))[: MOST_SOURCES - 1], MORE])
 
 
 def _failures_in(sources: Iterable[Any]) -> list[Failure]:
-    return [source for source in sources if type(source) is Failure]
+    return [source for source in sources if type(source) is Failure] if Failure in map(type, sources) else []
 
 
 def _clock(moment: float) -> str:

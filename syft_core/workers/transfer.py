@@ -47,19 +47,14 @@ def give_away(values: list[Any], receiver: Party) -> list[Any]:
     given = []
     while values:
         value = values.pop()
-        if sys.getrefcount(value) <= _ONLY_HERE and is_framework_tensor(type(value)) and _is_alone(value):
-            given.append(value)
-        else:
-            given.append(hand_over(value, receiver))
+        others = sys.getrefcount(value) - _ONLY_HERE
+        mine = framework_of(value).give(value, others) if is_framework_tensor(type(value)) else None
+        given.append(hand_over(value, receiver) if mine is None else mine)
     return given
 
 
 _ONLY_HERE = 2
 """How many references there are to an object that only a variable holds: that one, and one of who counts."""
-
-
-def _is_alone(value: Any) -> bool:
-    return framework_of(value).is_alone(value)
 
 
 def hand_over_pointer(pointer: ObjectPointer, receiver: Party) -> Any:

@@ -35,7 +35,7 @@ class LoopbackLocation(WireLocation):
 
     def flush(self) -> None:
         """Hear of what others have changed: everything that was told was done at once."""
-        self._exchange(())
+        self._exchange()
 
     def drop(self, id: Id) -> None:
         """Note that a pointer is gone."""
@@ -43,15 +43,13 @@ class LoopbackLocation(WireLocation):
 
     def ask(self, message: Message) -> Any:
         """Execute a message and return the answer."""
-        return record(self, message, self._ask) if traces else self._ask(message)
+        return record(self, message, self._exchange) if traces else self._exchange(message)
 
     tell = ask
 
-    def _ask(self, message: Message) -> Any:
-        self._prepare(message)
-        return self._exchange((message,))
-
-    def _exchange(self, messages: tuple[Message, ...]) -> Any:
+    def _exchange(self, *messages: Message) -> Any:
+        for message in messages:
+            self._prepare(message)
         sent = self._encode(Batch(0, messages, True))
         value = self._decode(self.worker.deliver(sent, self.client.peer), 0, [])
         if self._errors:

@@ -87,6 +87,7 @@ def test_hooking_adds_names_and_replaces_only_the_constructor_and_functions_of_o
     assert replaced == {
         "torch.tensor",
         "Optimizer._group_tensors_by_device_and_dtype",
+        "Optimizer.zero_grad",
         "torch.nn.utils.clip_grad._group_tensors_by_device_and_dtype",
         "torch.optim.swa_utils._group_tensors_by_device_and_dtype",
         "torch.optim.adagrad._make_sparse",

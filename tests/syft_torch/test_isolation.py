@@ -39,7 +39,7 @@ class DispatchSpy(TorchDispatchMode):  # type: ignore[misc]  # the same
 
 def test_without_modes_there_is_nothing_to_isolate(hook: Any) -> None:
     assert hook.attributes.isolated() is None
-    assert FrameworkAttributes.isolated(hook.attributes) is None
+    assert FrameworkAttributes.isolated() is None
 
 
 @pytest.mark.parametrize("spies", [[FunctionSpy], [DispatchSpy], [FunctionSpy, DispatchSpy, FunctionSpy, DispatchSpy]])

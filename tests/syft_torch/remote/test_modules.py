@@ -57,6 +57,44 @@ class TestSendAndGet:
         assert [p.requires_grad for p in model.parameters()] == [p.requires_grad for p in expected.parameters()]
         assert bob.objects_count == 0
 
+    def test_within_a_process_a_model_is_not_copied_though_its_loss_stays(self, hook: Any) -> None:
+        bob = VirtualWorker(hook, id="bob", serialize=False)
+        model = linear()
+        memory = model.weight.data_ptr()
+        loss = trained_step(model.send(bob), torch.rand(5, 3).send(bob))
+        gradient = bob.object_store.entry(model.weight.id_at_location).value.grad.data_ptr()
+        model.get()
+        assert (model.weight.data_ptr(), model.weight.grad.data_ptr()) == (memory, gradient)
+        assert loss.get() > 0
+
+    def test_a_graph_that_stays_does_not_reach_the_model_that_was_fetched(self, bob: Any) -> None:
+        model, x = nn.Sequential(linear(), nn.ReLU(), nn.Linear(2, 1)).send(bob), torch.rand(5, 3).send(bob)
+        first, second = model(x).sum(), model(x).sum()
+        first.backward()
+        model.get()
+        gradients = [parameter.grad.clone() for parameter in model.parameters()]
+        second.backward()
+        assert all(map(torch.equal, gradients, [parameter.grad for parameter in model.parameters()]))
+
+    def test_a_graph_that_stays_keeps_the_weights_that_it_needs(self, bob: Any) -> None:
+        model, x = linear(), torch.rand(5, 3, requires_grad=True).send(bob)
+        expected = model.weight.detach().sum(0).expand(5, 3).clone()
+        loss = model.send(bob)(x).sum()
+        with torch.no_grad():
+            model.get().weight.zero_()
+        loss.backward()
+        assert torch.equal(x.grad.get(), expected)
+
+    def test_a_graph_keeps_the_weights_that_it_needs_though_they_learn_only_since_then(self, bob: Any) -> None:
+        model, x = linear().requires_grad_(False), torch.rand(5, 3, requires_grad=True).send(bob)
+        expected = model.weight.detach().sum(0).expand(5, 3).clone()
+        loss = model.send(bob)(x).sum()
+        model.weight.requires_grad_()
+        with torch.no_grad():
+            model.get().weight.zero_()
+        loss.backward()
+        assert torch.equal(x.grad.get(), expected)
+
     def test_the_parameter_objects_and_their_ids_stay_the_same(self, bob: Any, alice: Any) -> None:
         model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
         tensors = [*model.parameters(), *model.buffers()]

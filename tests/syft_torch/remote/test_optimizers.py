@@ -562,3 +562,34 @@ class TestUnhooking:
         optimizer = optim.Adam(model.parameters())
         train(model, *data(), optimizer)
         assert not optimizer._optimizer_state_dict_pre_hooks
+
+
+class TestZeroGrad:
+    def test_gradients_go_with_one_command_for_each_worker(self, bob: Any, alice: Any) -> None:
+        models = [mlp().send(bob), mlp().send(alice)]
+        for model, worker in zip(models, (bob, alice), strict=True):
+            model(torch.rand(3, 4).send(worker)).sum().backward()
+        optimizer = optim.SGD([parameter for model in models for parameter in model.parameters()], lr=0.1)
+        before = [worker.stats.operations for worker in (bob, alice)]
+        optimizer.zero_grad()
+        assert [worker.stats.operations for worker in (bob, alice)] == [count + 1 for count in before]
+        assert [parameter.grad for model in models for parameter in model.parameters()] == [None] * 4
+        optimizer.zero_grad()
+        assert [worker.stats.operations for worker in (bob, alice)] == [count + 1 for count in before]
+
+    def test_parameters_of_all_kinds_lose_their_gradients(self, bob: Any, alice: Any) -> None:
+        here, there, beyond = mlp(), mlp().send(bob), mlp().send(bob)
+        x = torch.rand(3, 4)
+        here(x).sum().backward()
+        there(x.send(bob)).sum().backward()
+        beyond[0].weight.remote_send(alice)
+        models = (here, there, beyond)
+        optimizer = optim.SGD([parameter for model in models for parameter in model.parameters()], lr=0.1)
+        optimizer.zero_grad()
+        assert [parameter.grad for model in models for parameter in model.parameters()] == [None] * 6
+
+    def test_gradients_may_also_become_zeros(self, bob: Any) -> None:
+        model = mlp().send(bob)
+        model(torch.rand(3, 4).send(bob)).sum().backward()
+        optim.SGD(model.parameters(), lr=0.1).zero_grad(set_to_none=False)
+        assert all(torch.equal(parameter.grad.get(), torch.zeros(parameter.shape)) for parameter in model.parameters())
