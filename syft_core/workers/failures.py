@@ -19,8 +19,6 @@ from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import map_leaves
-from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.tensors.private import restricted
 from syft_core.workers.changes import run_marking
 from syft_core.workers.disclosure import readable_by, unread
 from syft_core.workers.execution import Execution
@@ -124,14 +122,6 @@ class _Rehearsal:
         else:
             return leaf
         return twin if is_framework_tensor(type(leaf)) else rebuilt(leaf, lambda _end: twin)
-
-
-def zeros_for_nobody(pointer: PointerTensor) -> Any:
-    """Return what stands for an object of which its reader may not know that it failed: zeros that are for nobody."""
-    zeros = pointer.framework.creators["zeros"].run(pointer.shape, dtype=pointer.dtype)
-    if pointer._form("requires_grad"):
-        zeros.requires_grad_()
-    return restricted(zeros, frozenset())
 
 
 def require_success(entry: Stored, id: int | str, worker: Worker) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from syft_core.exceptions import WriteNotPermittedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.messages import Run
@@ -14,7 +15,7 @@ from syft_core.workers.changes import change, change_count
 from syft_core.workers.execution import Execution
 from syft_core.workers.ledger import record
 from syft_core.workers.memory import Compute, keeps_gradient
-from syft_core.workers.permissions import require_permission
+from syft_core.workers.permissions import may_change, require_permission
 from syft_core.workers.requests import Ask, Process
 from syft_core.workers.store import Stored, lineage_of
 from syft_core.workers.transfer import hand_over
@@ -29,6 +30,14 @@ class _Learner(NamedTuple):
     grad: Any
     grad_version: int | None
     copy: Any
+    may_change: bool
+    """Whether who started the pass may change it."""
+
+    def take_back(self) -> None:
+        """Give it the gradient that it had before."""
+        if self.grad is not None:
+            self.grad.detach().copy_(self.copy)
+        self.end.grad = self.grad
 
     def got_gradient(self) -> bool:
         """Return whether it has another gradient now, or the same one was changed."""
@@ -44,31 +53,52 @@ class _Learner(NamedTuple):
 def run_backward(execution: Execution, compute: Compute) -> Any:
     """Run a backward pass; return its result, or the process that sends gradients back to where copies came from."""
     worker, parents = execution.worker, execution.parents
-    before = [found for entry in worker.object_store.learners() if (found := _learner(entry)) is not None]
+    starters = _starters(execution)
+    before = [found for entry in worker.object_store.learners() if (found := _learner(execution, starters, entry))]
     changed: list[_Learner] = []
+    refused: list[_Learner] = []
     try:
         result = compute()
     finally:  # What fails may have changed some gradients before.
         worker.note_gradient_change(execution.message, execution.peer)
         for old in before:
+            if not old.may_change:
+                if old.got_gradient():
+                    old.take_back()
+                    refused.append(old)
+                continue
             if old.got_gradient():
                 changed.append(old)
             elif change_count(old.end) == old.version:  # It is not a gradient itself either, of a tensor that is gone.
                 continue
             change(worker, old.entry, lineage_of([old.entry, *parents]))
+    if refused:
+        why = "a backward pass would change its gradient, and it is published or somebody else's"
+        raise WriteNotPermittedError.to(str(execution.peer), refused[0].entry.id, str(worker.id), why)
     copies = [old for old in changed if old.entry.origin is not None]
     return result if not copies else _give_back(execution, copies, result)
 
 
-def _learner(entry: Stored) -> _Learner | None:
+def _starters(execution: Execution) -> list[Peer]:
+    """Return the peers, one of whom must have the right to change the gradients.
+
+    A gradient that comes back from a copy was started by whoever sent the copy away, as was noted then.
+    """
+    peer, parents = execution.peer, execution.parents
+    lent = [sent for worker, sent in parents[0].lent if worker == peer.id] if parents else []
+    return [sent._replace(behalf=(peer.original,)) for sent in lent] or [peer]
+
+
+def _learner(execution: Execution, starters: list[Peer], entry: Stored) -> _Learner | None:
     end = plain_end(entry.value)
     if end is None:
         return None
+    open_to = any(may_change(execution.worker, entry, peer) for peer in starters)
     grad = end.grad if keeps_gradient(end) else None
     if grad is None:
-        return _Learner(entry, end, change_count(end), None, None, None)
-    copy = framework_of(end).copy(grad) if entry.origin is not None else None
-    return _Learner(entry, end, change_count(end), grad, change_count(grad), copy)
+        return _Learner(entry, end, change_count(end), None, None, None, open_to)
+    copy = framework_of(end).copy(grad) if entry.origin is not None or not open_to else None
+    return _Learner(entry, end, change_count(end), grad, change_count(grad), copy, open_to)
 
 
 def _give_back(execution: Execution, copies: list[_Learner], result: Any) -> Process:
@@ -78,10 +108,10 @@ def _give_back(execution: Execution, copies: list[_Learner], result: Any) -> Pro
         origin = old.entry.origin
         receiver = origin._location
         gradient = old.end.grad if old.copy is None else old.end.grad - old.copy
-        stored_as = getattr(old.end, "id", "?")
         peer = getattr(receiver.face, "peer", Peer(receiver.id))
-        require_permission(worker.policy, old.entry, peer, stored_as, str(worker.id))
-        record(worker, old.entry, stored_as, peer, str(receiver.id), "its gradient went back")
+        require_permission(worker, "read", old.entry, peer, gradient)
+        named = peer._replace(behalf=execution.peer.chain) if peer.id != execution.peer.original.id else peer
+        record(worker, old.entry, named, str(receiver.id), "its gradient went back", gradient)
         framework = origin.framework
         # A failure is not disclosed to who started the pass, so its result goes on, but is for nobody there.
         users = frozenset() if old.entry.failures and old.entry.access is not None else old.entry.access

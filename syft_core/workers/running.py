@@ -27,8 +27,8 @@ from syft_core.workers.disclosure import compute_unread, require_undisclosed
 from syft_core.workers.execution import Execution, marks
 from syft_core.workers.failures import answer_failure
 from syft_core.workers.gradients import run_backward
-from syft_core.workers.memory import within, zeroed
-from syft_core.workers.permissions import may_leave, unless_private
+from syft_core.workers.memory import guard, guard_results, within, zeroed
+from syft_core.workers.permissions import may_change, may_leave, require_right_to_change, unless_private
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.transfer import ends_elsewhere
@@ -64,21 +64,46 @@ def _run(worker: Worker, message: Run, sender: Peer) -> Any:
     if op.tier != "reviewed":
         _require_trust(worker, op, sender, parents)
     lineage = lineage_of(parents)
-    plain = worker.policy is unless_private and lineage[0] is None
+    plain = worker.own_policy is None and lineage[0] is None
+    foreign = False
     for parent in parents:
         plain = plain and parent.is_plain
+        foreign = foreign or parent.holder != sender.id or parent.published or parent.guard is not None
     if plain and op.only_computes and not (kwargs or message.modes):
         result = dispatch(op, args, kwargs)  # the common operation: it only makes results, of nothing private
         if framework_types.get(type(result)):
-            return keep(worker, result, message.result, sender, lineage)
-        return keep_results(worker, op.name, result, message.result, sender, lineage)
-    if plain and op.only_changes_first and not message.modes and args and "out" not in kwargs:
-        return _change_first(Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage))
+            told: Any = keep(worker, result, message.result, sender, lineage)
+        else:
+            told = keep_results(worker, op.name, result, message.result, sender, lineage)
+        if foreign:
+            guard_results(worker, sender, parents, told)
+        return told
     execution = Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage)
-    for parent in parents:
+    if foreign or sender.behalf or worker.own_policy is not None:
+        _require_writable(execution)
+    if plain and op.only_changes_first and not message.modes and args and "out" not in kwargs:
+        return _change_first(execution)
+    return _run_execution(execution)
+
+
+def _run_execution(execution: Execution) -> Any:
+    """Run an operation with all that it entails, here or where its operands are."""
+    for parent in execution.parents:
         if not parent.is_plain and ends_elsewhere(parent.value):
             return _run_elsewhere(execution)
     return _run_here(execution)
+
+
+def _require_writable(execution: Execution) -> None:
+    """Raise unless the sender may change everything that an operation changes; see ``run_backward`` for gradients."""
+    op, sender = execution.op, execution.peer
+    if op.accumulates:
+        return
+    alters = op.retains or op.alters_autograd
+    changed = [*execution.targets(), *(execution.parents[:1] if alters else ())]
+    for parent, operand in zip(execution.parents, execution.operands, strict=True):
+        if any(parent is entry for entry in changed):
+            require_right_to_change(execution.worker, parent, sender, operand)
 
 
 def _change_first(execution: Execution) -> None:
@@ -102,7 +127,8 @@ def _require_trust(worker: Worker, op: Op, sender: Peer, parents: list[Stored]) 
     store = worker.object_store
     if not may_leave(worker, parents, sender):
         raise ValueRefusedError.unreviewed(op.name, str(worker.id))
-    if store.has_private and not all(unless_private(entry, sender.user) is None for entry in store.entries()):
+    private = [entry for entry in store.entries() if entry.access is not None] if store.has_private else []
+    if any(unless_private("read", entry, party, entry.value) for entry in private for party in sender.chain):
         raise ValueRefusedError.unreviewed(op.name, str(worker.id))
 
 
@@ -127,7 +153,7 @@ def _run_here(execution: Execution) -> Any:
     """Run an operation whose operands are all here; return its answer, or a process that goes on elsewhere."""
     op, lineage = execution.op, execution.lineage
     try:
-        if lineage[0] is None and op.only_computes and execution.worker.policy is unless_private:
+        if lineage[0] is None and op.only_computes and execution.worker.own_policy is None:
             result = execution.compute()
         else:
             result = _run_watched(execution)
@@ -166,11 +192,17 @@ def _outcome(execution: Execution) -> Any:
 def _keep(execution: Execution, result: Any, lineage: Lineage) -> Any:
     """Keep what an operation has made, or note what it has changed; return what the sender is told."""
     op, kwargs, message = execution.op, execution.kwargs, execution.message
+    worker, parents = execution.worker, execution.parents
+    if op.alters_autograd:
+        for target in execution.targets():
+            guard(target, [parent for parent in parents if not may_change(worker, parent, execution.peer)])
     if op.inplace or (kwargs and kwargs.get("out") is not None):
         return None
     if not (op.states_fact or execution.is_readable) and any(_is_answer(leaf) for leaf in leaves(result)):
         raise ValueRefusedError.of(op.name, str(execution.worker.id))
-    return keep_results(execution.worker, op.name, result, message.result, execution.peer, lineage)
+    told = keep_results(worker, op.name, result, message.result, execution.peer, lineage)
+    guard_results(worker, execution.peer, parents, told)
+    return told
 
 
 def _is_answer(leaf: Any) -> bool:
@@ -287,6 +319,8 @@ def keep_results(worker: Worker, op: str, result: Any, first: int, holder: Peer,
 def keep(worker: Worker, value: Any, id: int, holder: Peer, lineage: Lineage) -> Placed:
     """Store one tensor, and return what stands for it in a reply."""
     entry = Stored(value, holder.id)
+    if holder.behalf:
+        entry.giver = holder
     entry.access, entry.sources = lineage
     worker.object_store.put(id, entry)
     return Placed(id)
