@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -556,7 +557,7 @@ def test_pointers_that_go_in_a_circle_end_in_an_error(bob: Any, alice: Any, mall
     mallory.ask(Store(5, hook.attributes.wrapper(mallory.pointer(6, alice))))
     mallory.ask(Store(6, hook.attributes.wrapper(mallory.pointer(5))), alice)
 
-    for message in (Run("torch", "torch.Tensor.add", (mallory.pointer(5), 1), {}, 7), GetBack(5), Fetch(5)):
+    for message in (Run("torch", "torch.Tensor.add", (mallory.pointer(5), 1), {}, 7), GetBack(5)):
         with pytest.raises(SyftError):
             mallory.ask(message)
 
@@ -577,6 +578,7 @@ def test_sending_on_in_circles_ends(bob: Any, alice: Any, mallory: Peer) -> None
     while isinstance(getattr(bob.get_obj(p.id_at_location), "child", None), PointerTensor):
         mallory.ask(GetBack(p.id_at_location))
     assert mallory.ask(Fetch(p.id_at_location)).tolist() == [1.0, 1.0]
+    gc.collect()
     assert (bob.objects_count, alice.objects_count) == (0, 0)
 
 
