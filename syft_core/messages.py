@@ -333,7 +333,8 @@ def _codec(kind: type[Message]) -> Codec:
 
 
 def _simplify_batch(batch: Batch, _context: Context) -> tuple[Any, ...]:
-    return batch.number, batch.asks, tuple([(peer.id, peer.user) for peer in batch.behalf]), *batch.commands
+    behalf = tuple([(peer.id, peer.user) for peer in batch.behalf]) if batch.behalf else ()
+    return batch.number, batch.asks, behalf, *batch.commands
 
 
 def _detail_batch(payload: list[Any], _context: Context) -> Batch:

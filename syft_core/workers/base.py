@@ -188,17 +188,17 @@ class BaseWorker(Worker):
                 if type(value) is GeneratorType:
                     value = yield from self.step(value, sender)
                 if asked:
-                    value = yield from self.step(self._packed(command, value, sender), sender)
+                    value = self._packed(command, value)
+                    if command.returns_objects:
+                        value = yield from self.step(lend_all(value, sender.id), sender)
             except Exception as error:  # noqa: BLE001  # the sender hears of it
                 failure = _cause(command, error, session) or _failure(error, batch.number, place)
                 if not asked:
                     session.poison(getattr(command, "expected", ()), failure)
         return (value if batch.asks and failure is None else None), failure
 
-    def _packed(self, command: Message, value: Any, sender: Peer) -> Process:
-        """Return an answer as it travels: pointers with leases, named tuples by name, results with their forms."""
-        if command.returns_objects:
-            return (yield from lend_all(value, sender.id))
+    def _packed(self, command: Message, value: Any) -> Any:
+        """Return an answer as it travels: named tuples by name, results with their forms."""
         if type(command) is not Run:
             return value
         if command.count >= 0:

@@ -26,7 +26,7 @@ def memory_of(value: Any) -> Iterator[Any]:
         return
     framework = framework_of(end)
     yield framework.memory_of(end)
-    if keeps_gradient(end) and end.grad is not None:
+    if (getattr(end, "is_leaf", False) or getattr(end, "retains_grad", False)) and end.grad is not None:
         yield framework.memory_of(end.grad)
 
 

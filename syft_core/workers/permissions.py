@@ -124,6 +124,8 @@ def may_change(worker: Worker, stored: Stored, sender: Peer) -> bool:
 
     The worker itself may; of a published object, who published it; of any other, those whose own it is.
     """
+    if stored.holder == sender.id and not (stored.published or stored.guard or sender.behalf):
+        return True
     if stored.guard is not None and not may_change(worker, stored.guard, sender):
         return False
     return all(_has_authority(worker, stored, party) for party in sender.chain)
