@@ -34,6 +34,8 @@ class Execution:
     """What stands for each of them among the arguments: the object itself, or an attribute of it."""
     lineage: Lineage
     """Who may have what is computed, and what it is computed from."""
+    foreign: bool = True
+    """Whether one of the objects may be somebody else's than the sender's."""
 
     @property
     def framework(self) -> FrameworkAttributes:

@@ -65,7 +65,7 @@ def _run(worker: Worker, message: Run, sender: Peer) -> Any:
         _require_trust(worker, op, sender, parents)
     lineage = lineage_of(parents)
     plain = worker.own_policy is None and lineage[0] is None
-    foreign = False
+    foreign = bool(sender.behalf)
     for parent in parents:
         plain = plain and parent.is_plain
         foreign = foreign or parent.holder != sender.id or parent.published or parent.guard is not None
@@ -78,8 +78,8 @@ def _run(worker: Worker, message: Run, sender: Peer) -> Any:
         if foreign:
             guard_results(worker, sender, parents, told)
         return told
-    execution = Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage)
-    if foreign or sender.behalf or worker.own_policy is not None:
+    execution = Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage, foreign)
+    if foreign or worker.own_policy is not None:
         _require_writable(execution)
     if plain and op.only_changes_first and not message.modes and args and "out" not in kwargs:
         return _change_first(execution)
@@ -192,16 +192,17 @@ def _outcome(execution: Execution) -> Any:
 def _keep(execution: Execution, result: Any, lineage: Lineage) -> Any:
     """Keep what an operation has made, or note what it has changed; return what the sender is told."""
     op, kwargs, message = execution.op, execution.kwargs, execution.message
-    worker, parents = execution.worker, execution.parents
-    if op.alters_autograd:
+    worker, peer, parents = execution.worker, execution.peer, execution.parents
+    if execution.foreign and op.alters_autograd:
         for target in execution.targets():
-            guard(target, [parent for parent in parents if not may_change(worker, parent, execution.peer)])
+            guard(target, [parent for parent in parents if not may_change(worker, parent, peer)])
     if op.inplace or (kwargs and kwargs.get("out") is not None):
         return None
     if not (op.states_fact or execution.is_readable) and any(_is_answer(leaf) for leaf in leaves(result)):
         raise ValueRefusedError.of(op.name, str(execution.worker.id))
-    told = keep_results(worker, op.name, result, message.result, execution.peer, lineage)
-    guard_results(worker, execution.peer, parents, told)
+    told = keep_results(worker, op.name, result, message.result, peer, lineage)
+    if execution.foreign:
+        guard_results(worker, peer, parents, told)
     return told
 
 

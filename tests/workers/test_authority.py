@@ -211,53 +211,59 @@ def test_policies_are_given_by_name_or_as_a_function_of_four(hook: Any) -> None:
 
 
 WRITES = {
-    "in place": lambda worker, id: run("Tensor.add_", at(worker, id), 1),
-    "by keyword": lambda worker, id: run("relu_", input=at(worker, id)),
-    "out": lambda worker, id: run("add", at(worker, 1), 0, out=at(worker, id)),
-    "item": lambda worker, id: run("Tensor.__setitem__", at(worker, id), 0, 5.0),
-    "data": lambda worker, id: run("Tensor.data.__set__", at(worker, id), at(worker, 1)),
-    "grad": lambda worker, id: run("Tensor.grad.__set__", at(worker, id), at(worker, 1)),
-    "no grad": lambda worker, id: run("Tensor.grad.__set__", at(worker, id), None),
-    "requires_grad": lambda worker, id: run("Tensor.requires_grad_", at(worker, id)),
-    "its data": lambda worker, id: run("Tensor.zero_", at(worker, id, "data")),
-    "resize": lambda worker, id: run("Tensor.resize_", at(worker, id), 1),
-    "statistics": lambda worker, id: run(
-        "nn.functional.batch_norm", at(worker, 2), at(worker, id), at(worker, 3), None, None, True
+    "in place": lambda worker: run("Tensor.add_", at(worker, 5), 1),
+    "by keyword": lambda worker: run("relu_", input=at(worker, 5)),
+    "out": lambda worker: run("add", at(worker, 1), 0, out=at(worker, 5)),
+    "item": lambda worker: run("Tensor.__setitem__", at(worker, 5), 0, 5.0),
+    "data": lambda worker: run("Tensor.data.__set__", at(worker, 5), at(worker, 1)),
+    "grad": lambda worker: run("Tensor.grad.__set__", at(worker, 5), at(worker, 1)),
+    "no grad": lambda worker: run("Tensor.grad.__set__", at(worker, 5), None),
+    "requires_grad": lambda worker: run("Tensor.requires_grad_", at(worker, 5)),
+    "its data": lambda worker: run("Tensor.zero_", at(worker, 5, "data")),
+    "resize": lambda worker: run("Tensor.resize_", at(worker, 5), 1),
+    "statistics": lambda worker: run(
+        "nn.functional.batch_norm", at(worker, 2), at(worker, 5), at(worker, 3), None, None, True
     ),
-    "list": lambda worker, id: run("_foreach_add_", [at(worker, 1), at(worker, id)], 1),
-    "view": lambda worker, id: (
-        run("Tensor.view", at(worker, id), -1, result=10),
+    "list": lambda worker: run("_foreach_add_", [at(worker, 1), at(worker, 5)], 1),
+    "view": lambda worker: (
+        run("Tensor.view", at(worker, 5), -1, result=10),
         run("Tensor.zero_", at(worker, 10)),
     ),
-    "view of a view": lambda worker, id: (
-        run("Tensor.detach", at(worker, id), result=10),
+    "view of a view": lambda worker: (
+        run("Tensor.detach", at(worker, 5), result=10),
         run("Tensor.__getitem__", at(worker, 10), 0, result=11),
         run("Tensor.zero_", at(worker, 11)),
     ),
-    "part": lambda worker, id: (
-        run("Tensor.split", at(worker, id), 1, result=10),
+    "part": lambda worker: (
+        run("Tensor.split", at(worker, 5), 1, result=10),
         run("Tensor.zero_", at(worker, 11)),
     ),
-    "itself": lambda worker, id: (
-        run("Tensor.contiguous", at(worker, id), result=10),
+    "itself": lambda worker: (
+        run("Tensor.contiguous", at(worker, 5), result=10),
         run("Tensor.zero_", at(worker, 10)),
     ),
-    "data of another": lambda worker, id: (
-        run("Tensor.data.__set__", at(worker, 1), at(worker, id)),
+    "data of another": lambda worker: (
+        run("Tensor.data.__set__", at(worker, 1), at(worker, 5)),
         run("Tensor.zero_", at(worker, 1)),
     ),
-    "gradient of another": lambda worker, id: (
-        run("Tensor.grad.__set__", at(worker, 1), at(worker, id)),
+    "gradient of another": lambda worker: (
+        run("Tensor.grad.__set__", at(worker, 1), at(worker, 5)),
         run("Tensor.zero_", at(worker, 1, "grad")),
     ),
-    "a call": lambda worker, id: (
-        Call("same", (at(worker, id),), {}, 10),
+    "a call": lambda worker: (
+        Call("same", (at(worker, 5),), {}, 10),
         run("Tensor.zero_", at(worker, 10)),
     ),
-    "sent on": lambda worker, id: SendOn(id, "alice"),
-    "tagged": lambda worker, id: Tag(id, ("#x",)),
-    "published": lambda worker, id: Tag(id, publish=True),
+    "sent on": lambda worker: SendOn(5, "alice"),
+    "tagged": lambda worker: Tag(5, ("#x",)),
+    "published": lambda worker: Tag(5, publish=True),
 }
+
+
+def writes(way: str, worker: Any) -> tuple[Any, ...]:
+    """Return messages that change object 5."""
+    messages = WRITES[way](worker)
+    return messages if type(messages) is tuple else (messages,)
 
 
 @pytest.mark.parametrize("way", WRITES)
@@ -270,11 +276,9 @@ def test_what_is_somebody_elses_does_not_change(bob: Any, alice: Any, way: str, 
         ask(bob, Store(5, torch.tensor([1.0, 2.0]), whose == "published by ann"), sender=ANN)
     kept = bob.get_obj(5)
     ask(bob, Store(1, torch.ones(2)), Store(2, torch.ones(3, 2)), Store(3, torch.ones(2)))
-    messages = WRITES[way](bob, 5)
 
     with pytest.raises((WriteNotPermittedError, TagNotPermittedError)):
-        for message in messages if type(messages) is tuple else (messages,):
-            ask(bob, message)
+        ask(bob, *writes(way, bob))
 
     assert bob.get_obj(5) is kept
     assert (kept.tolist(), kept.grad, kept.requires_grad) == ([1.0, 2.0], None, False)
@@ -286,10 +290,8 @@ def test_what_is_ones_own_changes(bob: Any, alice: Any, way: str) -> None:
     loaded(bob, ObjectWrapper(lambda x: x, id="same"), "same")
     ask(bob, Store(5, torch.tensor([1.0, 2.0])))
     ask(bob, Store(1, torch.ones(2)), Store(2, torch.ones(3, 2)), Store(3, torch.ones(2)))
-    messages = WRITES[way](bob, 5)
 
-    for message in messages if type(messages) is tuple else (messages,):
-        ask(bob, message)
+    ask(bob, *writes(way, bob))
 
 
 def test_the_copy_that_the_error_advises_can_be_changed(bob: Any) -> None:
