@@ -31,7 +31,10 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── NotCollocatedError            (also a TypeError) one call met two workers, or a worker and local data
     │   ├── GetNotPermittedError          (also a PermissionError) an object may not leave its worker
     │   ├── TagNotPermittedError          (also a PermissionError) an object may not be tagged or described
+    │   ├── WriteNotPermittedError        (also a PermissionError) an object may not be changed
     │   ├── SendNotPermittedError         (also a PermissionError) an object may not be sent
+    │   ├── PolicyError                   (also a TypeError) something that is not a policy was given as one
+    │   ├── TooManyHopsError              a request went through too many workers, or in a circle
     │   ├── OperationFailedError          (also a RuntimeError) an operation failed on the way to an object
     │   ├── InvalidTensorForRemoteGetError (also a TypeError) a worker was asked to fetch what it has itself
     │   └── ValueRefusedError             (also a TypeError, RuntimeError) it would reveal a remote value implicitly
@@ -399,21 +402,78 @@ class GetNotPermittedError(WorkerError, PermissionError):
     """An object may not leave its worker."""
 
     @classmethod
-    def to(cls, user: object, id: object, worker: object, why: str) -> GetNotPermittedError:
+    def to(cls, user: object, id: object, worker: object, why: str, verb: str = "get") -> GetNotPermittedError:
         """Say who was refused what, and why."""
-        return cls(f"cannot get object {id!r} from worker {worker!r} as {user!r}: {why}; ask its owner to allow you")
+        place = "from" if verb == "get" else "on"
+        return cls(
+            f"cannot {verb} object {id!r} {place} worker {worker!r} as {user!r}: {why}; ask its owner to allow you"
+        )
 
 
 class TagNotPermittedError(WorkerError, PermissionError):
     """An object may not be tagged or described."""
 
     @classmethod
-    def to(cls, user: object, id: object, worker: object) -> TagNotPermittedError:
+    def to(cls, user: object, id: object, worker: object, why: str) -> TagNotPermittedError:
         """Say who was refused what, and the way around it."""
         return cls(
-            f"cannot tag or describe object {id!r} on worker {worker!r} as {user!r}: it is somebody else's; "
+            f"cannot tag or describe object {id!r} on worker {worker!r} as {user!r}: {why}; "
             f"tag a copy, e.g. `p.copy().tag(...)`, or ask its owner"
         )
+
+    @classmethod
+    def reserved(cls, user: object, id: object, worker: object, tag: str) -> TagNotPermittedError:
+        """Name the tag that the worker keeps for itself."""
+        return cls(
+            f"cannot tag object {id!r} on worker {worker!r} as {user!r}: its owner has published data under {tag!r}, "
+            f"and others would take this for it; choose another tag"
+        )
+
+
+class WriteNotPermittedError(WorkerError, PermissionError):
+    """An object may not be changed."""
+
+    @classmethod
+    def to(cls, user: object, id: object, worker: object, why: str) -> WriteNotPermittedError:
+        """Say who was refused what, and the way around it."""
+        return cls(
+            f"cannot change object {id!r} on worker {worker!r} as {user!r}: {why}; "
+            f"change a copy instead, e.g. `p = p.copy()`"
+        )
+
+
+class PolicyError(WorkerError, TypeError):
+    """Something that is not a policy was given as one."""
+
+    @classmethod
+    def unknown(cls, name: str, known: Iterable[str]) -> PolicyError:
+        """Name the policies that there are."""
+        return cls(f"cannot use the policy {name!r}: it is not known; use one of {', '.join(known)}, or a function")
+
+    @classmethod
+    def signature(cls, policy: object) -> PolicyError:
+        """Say what a policy takes and returns."""
+        return cls(
+            f"cannot use {policy!r} as a policy: it must take (verb, stored, peer, value); "
+            f"return None to allow, or the reason for a refusal"
+        )
+
+
+class TooManyHopsError(WorkerError):
+    """A request went through too many workers, or in a circle."""
+
+    @classmethod
+    def at(cls, worker: object) -> TooManyHopsError:
+        """Name the worker that refused to pass it on."""
+        return cls(
+            f"cannot answer on worker {worker!r}: the request was passed on from worker to worker too often, or in a "
+            f"circle; point to the data itself"
+        )
+
+    @classmethod
+    def itself(cls, worker: object) -> TooManyHopsError:
+        """Refuse a pointer from a worker to itself."""
+        return cls(f"cannot keep a pointer to {worker!r} on {worker!r} itself: the data is there; use `p.copy()`")
 
 
 class SendNotPermittedError(WorkerError, PermissionError):

@@ -80,8 +80,8 @@ class Location(ABC):
         """Wait until everything that was told has been done; raise the first error."""
 
     @abstractmethod
-    def drop(self, id: Id) -> None:
-        """Note that a pointer to an object is gone. Called by finalizers: it must neither wait nor fail."""
+    def drop(self, id: Id, lender: Id | None = None) -> None:
+        """Note that a pointer is gone, which ``lender`` gave. Called by finalizers: it must neither wait nor fail."""
 
     @abstractmethod
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from syft_core.exceptions import SerdeError
 from syft_core.hook.forms import Form, form, is_constant
+from syft_core.peer import Peer
 from syft_core.serde import Codec, Context, codecs
 
 
@@ -45,7 +46,7 @@ class Store(Message):
     origin: tuple[int | str, ...] | None = None
     """The worker and the id of what ``value`` is a copy of, if the gradient that it gets is to go back there."""
     holder: int | str | None = None
-    """Whose pointer it is, if not the sender's."""
+    """Whose pointer it is, if not the sender's: that of a peer for whom the sender asks."""
     given: bool = False
     """Whether the sender gives up ownership, so that a receiver in the same process may skip the copy."""
 
@@ -133,6 +134,8 @@ class Release(Message):
 
     code: ClassVar[int] = 305
     ids: tuple[int | str, ...]
+    lender: int | str | None = None
+    """Who gave the sender these pointers, if it did not get them from the worker itself."""
 
 
 @dataclass(slots=True)
@@ -202,6 +205,8 @@ class Batch(Message):
     commands: tuple[Any, ...]
     asks: bool = False
     """Whether the sender waits: for a value, or for the first error since it last waited."""
+    behalf: tuple[Any, ...] = ()
+    """The peers for whom the sender asks, see ``Peer.behalf``."""
 
 
 # --- what stands in replies
@@ -328,14 +333,24 @@ def _codec(kind: type[Message]) -> Codec:
 
 
 def _simplify_batch(batch: Batch, _context: Context) -> tuple[Any, ...]:
-    return batch.number, batch.asks, *batch.commands
+    behalf = tuple([(peer.id, peer.user) for peer in batch.behalf]) if batch.behalf else ()
+    return batch.number, batch.asks, behalf, *batch.commands
 
 
 def _detail_batch(payload: list[Any], _context: Context) -> Batch:
-    number, asks, *commands = payload
-    if type(number) is not int or type(asks) is not bool:
-        raise SerdeError("cannot read a Batch: its number or its flag has a wrong type (malformed message)")
-    return Batch(number, tuple(commands), asks)
+    number, asks, behalf, *commands = payload
+    if type(number) is not int or type(asks) is not bool or type(behalf) is not tuple:
+        raise SerdeError("cannot read a Batch: its number, flag or senders have a wrong type (malformed message)")
+    return Batch(number, tuple(commands), asks, tuple(map(_peer, behalf)) if behalf else ())
+
+
+def _peer(part: Any) -> Peer:
+    if type(part) is not tuple or len(part) != 2 or type(part[0]) not in _ID or type(part[1]) not in _USER:
+        raise SerdeError("cannot read a Batch: a peer has a wrong type (malformed message)")
+    return Peer(*part)
+
+
+_ID, _USER = (int, str), (str, type(None))
 
 
 for _kind in MESSAGES:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple, TypeAlias
 
 Id: TypeAlias = int | str
@@ -17,6 +20,36 @@ class Peer(NamedTuple):
 
     id: Id
     user: str | None = None
+    behalf: tuple[Peer, ...] = ()
+    """For whom a worker asks: who made the first request, then each worker that passed it on.
+
+    The sender claims this itself, so it never adds a right: a request needs the permission of every peer in it.
+    """
+
+    @property
+    def chain(self) -> tuple[Peer, ...]:
+        """Everybody who takes part in the request, the original peer first and the sender last."""
+        return (*self.behalf, Peer(self.id, self.user)) if self.behalf else (self,)
+
+    @property
+    def original(self) -> Peer:
+        """Who made the first request."""
+        return self.behalf[0] if self.behalf else self
 
     def __str__(self) -> str:
-        return self.user if self.user is not None else f"worker {self.id}"
+        name = self.user if self.user is not None else f"worker {self.id}"
+        return f"{self.behalf[0]} through {name}" if self.behalf else name
+
+
+behalf: ContextVar[tuple[Peer, ...]] = ContextVar("behalf", default=())
+"""For whom the requests are made that this thread or task sends; empty for those of the program itself."""
+
+
+@contextmanager
+def acting_for(peers: tuple[Peer, ...]) -> Iterator[None]:
+    """Send requests on behalf of others in a ``with`` block."""
+    token = behalf.set(peers)
+    try:
+        yield
+    finally:
+        behalf.reset(token)

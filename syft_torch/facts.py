@@ -322,6 +322,8 @@ class _Described:
         if not written and "inplace" in (parameters := self.parameters):
             places = WRITES_FIRST | {parameters[0]}
             return places, dict.fromkeys(places, self._option(Option(None, "inplace")))
+        if _takes_out_by_position(op.func):
+            written.add("out")
         return self._places(sorted(written)), {}
 
     def _places(self, names: Sequence[str]) -> Places:
@@ -422,3 +424,12 @@ _FORM_DEPENDS_ON = {
     "one_hot": _has_no_class_count,
     **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), is_packed),
 }
+
+
+def _takes_out_by_position(function: Any) -> bool:
+    """Return whether a function in Python may be given its target without the keyword."""
+    try:
+        out = inspect.signature(function).parameters.get("out")
+    except (TypeError, ValueError):
+        return False
+    return out is not None and out.kind is out.POSITIONAL_OR_KEYWORD

@@ -8,7 +8,7 @@ from typing import Any
 from syft_core.demo.stage import Stage
 from syft_core.exceptions import SyftError
 from syft_core.hook.hook import FrameworkHook
-from syft_core.workers.permissions import unless_private
+from syft_core.peer import Peer
 from syft_core.workers.store import Stored
 from syft_core.workers.virtual import VirtualWorker
 
@@ -16,11 +16,11 @@ Attempt = tuple[str, Callable[[], object]]
 """A line of code as the reader sees it, and what runs."""
 
 
-def raw_data_stays(stored: Stored, user: str) -> str | None:
+def raw_data_stays(verb: str, stored: Stored, peer: Peer, value: object) -> str | None:
     """Let results leave, but neither what the hospital itself published nor what is private: a policy of the demo."""
-    if stored.published:
+    if verb in ("read", "move") and stored.published:
         return "it is raw data, which the policy of this worker keeps in the house"
-    return unless_private(stored, user)
+    return None
 
 
 def open_hospital(hook: FrameworkHook, name: str, data: Sequence[object], serialize: bool) -> VirtualWorker:

@@ -10,7 +10,7 @@ from syft_core.exceptions import AlreadyRetrievedError
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Fetch, Lease, Tag
-from syft_core.peer import Id
+from syft_core.peer import Id, Peer
 from syft_core.tensors.identity import ID_PROVIDER, Identified
 from syft_core.values import Kwargs
 
@@ -28,6 +28,10 @@ class ObjectPointer(Identified):
     garbage_collect_data: bool = True
     travels_with_lease: bool = False
     """Whether the pointer that a receiver makes of this one takes over its lease."""
+    lender: Id | None = None
+    """Who gave this pointer with its lease, if the client did not get it from the worker itself."""
+    published_by: Peer | None = None
+    """Who published the object, as the worker knows them; for a pointer that a search has found."""
     gone: str | None = None
     """Why the object cannot be used any more, once it has been fetched or moved through this pointer."""
     whole: ObjectPointer | None = None
@@ -80,7 +84,7 @@ class ObjectPointer(Identified):
     def __del__(self) -> None:
         location = self._location
         if location is not None and self.garbage_collect_data and self.point_to_attr is None and self.gone is None:
-            location.drop(self._id_at_location)
+            location.drop(self._id_at_location, self.lender)
 
     def require_alive(self) -> None:
         """Refuse to be used after the object was taken away."""

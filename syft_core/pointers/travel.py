@@ -221,16 +221,22 @@ def head_of(pointer: Tensor) -> Tensor:
     return head
 
 
-def found(location: Location, owner: Party, id: Id, tags: Any, description: str | None, kind: str) -> Tensor:
+def found(
+    location: Location, owner: Party, id: Id, tags: Any, description: str | None, kind: str, publisher: Any
+) -> Tensor:
     """Return a pointer to an object that a search has found, in the form in which users hold it.
 
-    ``kind`` is the framework of a tensor; anything else is CALLABLE or just an OBJECT.
+    ``kind`` is the framework of a tensor; anything else is CALLABLE or just an OBJECT. ``publisher`` is the worker and
+    the user who published it, if anybody did.
     """
     location.note_alias(id)
+    words: Kwargs = {"owner": owner, "tags": tags, "description": description}
     if kind in _POINTERS:
-        return _POINTERS[kind](location, id, owner=owner, tags=tags, description=description)
-    attributes = owner.attributes_of(kind)
-    return head_of(PointerTensor(location, id, attributes, owner=owner, tags=tags, description=description))
+        pointer: ObjectPointer = _POINTERS[kind](location, id, **words)
+    else:
+        pointer = PointerTensor(location, id, owner.attributes_of(kind), **words)
+    pointer.published_by = None if publisher is None else Peer(*publisher)
+    return pointer if kind in _POINTERS else head_of(pointer)
 
 
 CALLABLE, OBJECT = "()", ""
@@ -275,7 +281,8 @@ def _keep_origin(tensor: Tensor, owner: Any, location: Location) -> Id:
     kept = new_id()
     owner.register_obj(tensor, kept)
     entry = owner.object_store.entry(kept)
-    entry.published, entry.holder, entry.leases = False, location.id, 1
+    entry.published = entry.source.published = False
+    entry.others, entry.lent = {(location.id, owner.id): 1}, frozenset({(location.id, owner.peer)})
     return kept
 
 

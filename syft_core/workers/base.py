@@ -22,10 +22,10 @@ from syft_core.peer import Id, Peer
 from syft_core.pictures import one_line, worker_html
 from syft_core.pointers.travel import found, sent
 from syft_core.serde import PEER_LIMITS, Context, Limits, frames, from_frames
-from syft_core.workers.handlers import HANDLERS
+from syft_core.workers.handlers import HANDLERS, drop_fetched
 from syft_core.workers.local import LocalLocation
 from syft_core.workers.log import logged
-from syft_core.workers.permissions import Policy, unless_private
+from syft_core.workers.permissions import Policy, require_short_way, unless_private
 from syft_core.workers.remote import Remote
 from syft_core.workers.requests import Process, Request, drive
 from syft_core.workers.results import named
@@ -56,7 +56,7 @@ class BaseWorker(Worker):
         verbose: whether it logs every message, by name and ids only, at level INFO.
         auto_add: whether it is introduced at all.
         message_pending_time: how many seconds it waits before it answers, to simulate latency.
-        policy: decides what may leave.
+        policy: decides what others may do: a function, or the name of a policy that is built in.
         limits: bounds what one message of a peer may ask for, in bytes and parts.
 
     """
@@ -71,7 +71,7 @@ class BaseWorker(Worker):
         verbose: bool = False,
         auto_add: bool = True,
         message_pending_time: float = 0,
-        policy: Policy = unless_private,
+        policy: Policy | str = unless_private,
         *,
         limits: Limits = PEER_LIMITS,
     ) -> None:
@@ -114,10 +114,15 @@ class BaseWorker(Worker):
             self.msg_history.append(logged(message))
         if self.verbose and _log.isEnabledFor(logging.INFO):
             _log.info("worker %r is asked by %s to %s", self.id, one_line(str(sender)), one_line(summary(message)))
+        if sender.behalf:
+            require_short_way(self, message, sender)
         return HANDLERS[type(message)](self, message, sender)
 
-    def step(self, process: Process) -> Process:
-        """Run a process under the lock of this worker, and give the lock back while the process waits."""
+    def step(self, process: Process, sender: Peer) -> Process:
+        """Run a process under the lock of this worker, and give the lock back while the process waits.
+
+        Whatever it needs from other parties, it asks for on behalf of ``sender``.
+        """
         answer: Any = None
         resume = process.send
         while True:
@@ -126,6 +131,7 @@ class BaseWorker(Worker):
                     request: Request = resume(answer)
                 except StopIteration as end:
                     return end.value
+            request.behalf = sender.chain
             try:
                 answer = yield request
                 resume = process.send
@@ -156,12 +162,15 @@ class BaseWorker(Worker):
             if type(batch) is not Batch:
                 raise SerdeError(f"cannot take a {type(batch).__name__}: workers take batches (malformed message)")
             number, asks = batch.number, batch.asks
+            if batch.behalf:
+                sender = sender._replace(behalf=batch.behalf)
             value, failure = yield from self._execute(batch, sender, session)
         except Exception as error:  # noqa: BLE001  # a failure is a reply, whatever it is
             failure = failure or _failure(error, number, 0)
         known, session.failed = session.failed, None if asks else failure
         told = failure if asks or failure is not known else None
-        return self._reply(Reply(number, value, told, session.form_epoch, session.gradient_epoch))
+        handed_over = batch.commands[-1] if value is not None else None
+        return self._reply(Reply(number, value, told, session.form_epoch, session.gradient_epoch), handed_over, sender)
 
     def _execute(self, batch: Batch, sender: Peer, session: Session) -> Process:
         """Execute commands in order. After one that fails none is executed until the sender has heard of it."""
@@ -177,35 +186,48 @@ class BaseWorker(Worker):
                 with self.lock:
                     value = self.handle(command, sender)
                 if type(value) is GeneratorType:
-                    value = yield from self.step(value)
+                    value = yield from self.step(value, sender)
                 if type(command) is Run and command.count >= 0:  # The sender knows what it gives.
                     value = None
                 elif asked:
-                    value = yield from self._packed(command, value, sender)
+                    value = self._packed(command, value)
+                    if command.returns_objects:
+                        value = yield from self.step(lend_all(value, sender.id), sender)
             except Exception as error:  # noqa: BLE001  # the sender hears of it
                 failure = _cause(command, error, session) or _failure(error, batch.number, place)
                 if not asked:
                     session.poison(getattr(command, "expected", ()), failure)
         return (value if batch.asks and failure is None else None), failure
 
-    def _packed(self, command: Message, value: Any, sender: Peer) -> Process:
-        """Return an answer as it travels: pointers with leases, named tuples by name, results with their forms."""
-        if command.returns_objects:
-            return (yield from lend_all(value, sender.id))
+    def _packed(self, command: Message, value: Any) -> Any:
+        """Return an answer as it travels: named tuples by name, results with their forms."""
         if type(command) is not Run:
             return value
         return named(describe_placed(self, value), self.attributes_of(command.framework))
 
-    def _reply(self, reply: Reply) -> list[bytes]:
-        """Return a reply as bytes of its own, which nothing that happens later can change."""
+    def _reply(self, reply: Reply, command: Message | None, sender: Peer) -> list[bytes]:
+        """Return a reply as bytes of its own, which nothing that happens later can change.
+
+        What ``command`` has fetched is let go only then: a reply that cannot be written loses nothing.
+        """
         try:
-            sent = frames(reply, self._context)
+            owned = self._written(reply)
         except Exception as error:  # noqa: BLE001  # what cannot be written is a failure as well
-            reply = Reply(reply.number, None, _failure(error, reply.number, 0), reply.form_epoch, reply.gradient_epoch)
-            sent = frames(reply, self._context)
-        owned = list(map(bytes, sent))
+            failed = _failure(error, reply.number, 0)
+            owned = self._written(Reply(reply.number, None, failed, reply.form_epoch, reply.gradient_epoch))
+        else:
+            if command is not None and command.returns_objects:
+                self.let_go(command, sender)
         self.stats.bytes_out += sum(map(len, owned))
         return owned
+
+    def _written(self, reply: Reply) -> list[bytes]:
+        return [frame if type(frame) is bytes else bytes(frame) for frame in frames(reply, self._context)]
+
+    def let_go(self, message: Message, sender: Peer) -> None:
+        """Drop what a message has fetched for good, now that it has been handed over."""
+        with self.lock:
+            drop_fetched(self, message, sender)
 
     # --- objects of others
 
@@ -276,8 +298,9 @@ class BaseWorker(Worker):
             self.object_store.remove(obj_id, "another object took its id")
             self.note_replacement()
         entry = Stored(obj, self.id)
-        entry.leases, entry.published = 0, True
+        entry.leases = 0
         self.object_store.put(obj_id, entry)
+        entry.publish(None)
         own(self, obj, obj_id)
         return obj_id
 

@@ -11,7 +11,6 @@ from syft_core.exceptions import SyftError
 from syft_core.hook.chain import plain_end
 from syft_core.workers.execution import Execution
 from syft_core.workers.memory import Compute, memory_of
-from syft_core.workers.permissions import unless_private
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.worker import Worker
 
@@ -19,7 +18,7 @@ from syft_core.workers.worker import Worker
 def run_noting(execution: Execution, compute: Compute) -> Any:
     """Run an operation, and let what it changes take over the lineage of all its operands."""
     worker, parents, lineage = execution.worker, execution.parents, execution.lineage
-    alike = worker.policy is unless_private and all(parent.access is lineage[0] for parent in parents)
+    alike = worker.own_policy is None and all(parent.access is lineage[0] for parent in parents)
     before = [] if alike else [_version(parent.value) for parent in parents]
     started = True
     try:
@@ -58,7 +57,7 @@ def change(worker: Worker, target: Stored, lineage: Lineage) -> None:
     access, sources = lineage
     before, target.access, target.sources = target.access, access, sources
     target.touched = True
-    if access != before or worker.policy is not unless_private:
+    if access != before or worker.own_policy is not None:
         _spread(worker, target)
 
 

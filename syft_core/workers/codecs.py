@@ -10,6 +10,7 @@ from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import Here
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 from syft_core.serde import Codec, Context, codecs
+from syft_core.workers.transfer import adopt
 
 
 def _simplify_pointer(pointer: PointerTensor, context: Context) -> tuple[Any, ...]:
@@ -39,9 +40,11 @@ def _detail_pointer(payload: list[Any], context: Context) -> PointerTensor | Her
         raise SerdeError("cannot rebuild a pointer: one of its parts has a wrong type (malformed message)")
     party = _receiver(context)
     pointer = pointer_at(party.location_of(location), id, party.attributes_of(framework), party)
-    pointer.point_to_attr, pointer.garbage_collect_data = attr, leased
+    pointer.point_to_attr, pointer.garbage_collect_data, pointer.travels_with_lease = attr, False, leased
     if leased:
         pointer._location.note_alias(id)
+        if context.receiver is not None:  # It stands in a reply.
+            adopt(pointer, context.receiver)
     return pointer
 
 

@@ -33,6 +33,8 @@ class Execution:
     """What stands for each of them among the arguments: the object itself, or an attribute of it."""
     lineage: Lineage
     """Who may have what is computed, and what it is computed from."""
+    foreign: bool = True
+    """Whether one of the objects may be somebody else's than the sender's."""
 
     @property
     def framework(self) -> FrameworkAttributes:
@@ -68,14 +70,14 @@ class Execution:
         kwargs, message = self.kwargs, self.message
         targets = self.written
         forms = marks(targets) if targets else None
-        if message.modes is None:
-            result = dispatch(self.op, self.args, kwargs)
-        else:
+        try:
+            if message.modes is None:
+                return dispatch(self.op, self.args, kwargs)
             with self.framework.under(message.modes, self.args, kwargs):
-                result = dispatch(self.op, self.args, kwargs)
-        if targets and forms != marks(targets):
-            self.worker.note_form_change(message, self.peer)
-        return result
+                return dispatch(self.op, self.args, kwargs)
+        finally:  # What fails may have changed a form before.
+            if targets and forms != marks(targets):
+                self.worker.note_form_change(message, self.peer)
 
 
 def marks(targets: list[Any]) -> list[Any]:

@@ -17,8 +17,6 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
-from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.tensors.private import restricted
 from syft_core.workers.changes import run_marking
 from syft_core.workers.disclosure import Rehearsal, rehearse
 from syft_core.workers.execution import Execution
@@ -92,14 +90,6 @@ def _answer_zeros(execution: Execution, rehearsal: Rehearsal) -> Any:
 def _form(shadow: Any) -> Form:
     end = plain_end(shadow)
     return framework_of(end).form_of(end)  # type: ignore[return-value]  # of what was made from tensors with forms
-
-
-def zeros_for_nobody(pointer: PointerTensor) -> Any:
-    """Return what stands for an object of which its reader may not know that it failed: zeros that are for nobody."""
-    zeros = pointer.framework.creators["zeros"].run(pointer.shape, dtype=pointer.dtype)
-    if pointer._form("requires_grad"):
-        zeros.requires_grad_()
-    return restricted(zeros, frozenset())
 
 
 def require_success(entry: Stored, id: int | str, worker: Worker) -> None:

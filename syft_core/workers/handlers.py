@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from syft_core.exceptions import InvalidTensorForRemoteGetError, OperationFailedError, SyftError, ValueRefusedError
+from syft_core.exceptions import (
+    GetNotPermittedError,
+    InvalidTensorForRemoteGetError,
+    SyftError,
+    ValueRefusedError,
+)
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.rules import build_rule, leaves, map_leaves
@@ -32,25 +37,32 @@ from syft_core.messages import (
     Store,
     Tag,
 )
-from syft_core.peer import Id, Peer
+from syft_core.peer import Id, Peer, acting_for
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import allowed_users_of, restricted
-from syft_core.workers.failures import require_success, zeros_for_nobody
+from syft_core.workers.failures import require_success
 from syft_core.workers.ledger import record
+from syft_core.workers.memory import guard_results
 from syft_core.workers.permissions import (
+    is_findable,
+    may_change,
     may_leave,
+    refusal,
+    require_free_tags,
     require_identity,
     require_permission,
+    require_right_to_change,
+    require_right_to_lease,
     require_right_to_publish,
     require_right_to_tag,
 )
 from syft_core.workers.requests import Ask, Elsewhere, Process
 from syft_core.workers.running import attribute, form_of, keep, own, resolve, run
-from syft_core.workers.store import Stored, derive, lineage_of
-from syft_core.workers.transfer import copy_of, ends_elsewhere, hand_over, is_tensor
+from syft_core.workers.store import Holder, Stored, derive, lineage_of
+from syft_core.workers.transfer import adopt, copy_of, ends_elsewhere, hand_over, is_tensor, require_elsewhere
 from syft_core.workers.worker import Worker
 
 
@@ -59,18 +71,35 @@ def store(worker: Worker, message: Store, sender: Peer) -> None:
     value = message.value
     if isinstance(value, ObjectWrapper):
         raise ValueRefusedError.only_local("storing a callable", str(worker.id))
+    adopt(value, sender.id)
+    require_elsewhere(worker, value)
     framework = framework_of(value)  # Or it is not a tensor: nothing that others may ask for could be said of it.
-    entry = Stored(value, sender.id if message.holder is None else message.holder)
-    entry.published = message.publish
-    entry.giver = sender
+    entry = Stored(value, _holder_named(worker, message, sender))
+    entry.id, entry.giver = message.id, sender
+    tags, description = getattr(value, "_syft_tags", None), getattr(value, "_syft_description", None)
+    require_free_tags(worker, tags or (), sender, entry)
+    if message.publish:
+        require_right_to_publish(worker, entry, sender)
     if message.origin is not None:
         place, id = message.origin
         entry.origin = PointerTensor(worker.location_of(place), id, framework, owner=worker)
+        entry.origin.lender = sender.id
     worker.object_store.put(message.id, entry)
     own(worker, value, message.id)
-    tags, description = getattr(value, "_syft_tags", None), getattr(value, "_syft_description", None)
+    if message.publish:
+        entry.publish(sender)
     if tags or description:
         worker.object_store.tag(message.id, tags or (), description)
+
+
+def _holder_named(worker: Worker, message: Store, sender: Peer) -> Id:
+    """Return whose pointer to an object it is: that of the sender, or of somebody for whom the sender asks."""
+    if message.holder is None:
+        return sender.id
+    if message.holder not in [party.id for party in sender.chain]:
+        why = f"the sender does not ask on behalf of {message.holder!r}"
+        raise GetNotPermittedError.to(str(sender), message.id, str(worker.id), why, "hold")
+    return message.holder
 
 
 def fetch(worker: Worker, message: Fetch, sender: Peer) -> Any:
@@ -80,12 +109,12 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Any:
     """
     require_identity(message.user, sender, message.id, str(worker.id))
     entry = worker.object_store.entry(message.id)
-    require_permission(worker.policy, entry, sender, message.id, str(worker.id))
-    require_success(entry, message.id, worker)
     value = attribute(entry.value, message.attr)
+    require_permission(worker, "read", entry, sender, value)
+    require_success(entry, message.id, worker)
     if message.attr is None and not message.keep:
-        return _taken(worker, message.id, entry, sender, message.reason)
-    record(worker, entry, message.id, sender, str(sender.id), message.reason)
+        return _taken(worker, entry, sender, message.reason)
+    record(worker, entry, sender, str(sender.id), message.reason, value)
     return _copied(value if value is None else restricted(value, entry.access))
 
 
@@ -93,11 +122,10 @@ def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Any:
     """Hand over several objects, if the policy lets each of them leave."""
     require_identity(message.user, sender, message.ids, str(worker.id))
     entries = [worker.object_store.entry(id) for id in message.ids]
-    for id, entry in zip(message.ids, entries, strict=True):
-        require_permission(worker.policy, entry, sender, id, str(worker.id))
-        require_success(entry, id, worker)
-    pairs = zip(message.ids, entries, strict=True)
-    taken = [_taken(worker, id, entry, sender, message.reason) for id, entry in pairs]
+    for entry in entries:
+        require_permission(worker, "read", entry, sender, entry.value)
+        require_success(entry, entry.id, worker)
+    taken = [_taken(worker, entry, sender, message.reason) for entry in entries]
     return _all_of(taken) if any(hasattr(value, "throw") for value in taken) else taken
 
 
@@ -108,15 +136,27 @@ def _all_of(taken: list[Any]) -> Process:
     return taken
 
 
-def _taken(worker: Worker, id: Id, entry: Stored, sender: Peer, reason: str) -> Any:
-    """Return an object that leaves for good, or a copy of one that somebody else needs."""
-    record(worker, entry, id, sender, str(sender.id), reason)
+def _taken(worker: Worker, entry: Stored, sender: Peer, reason: str) -> Any:
+    """Return an object that leaves for good once it has been handed over, or a copy of one that somebody else needs."""
+    record(worker, entry, sender, str(sender.id), reason)
+    entry.fetched_by = sender
     value = restricted(entry.value, entry.access)
-    if entry.is_needed_by_others(sender.id):
-        entry.give_up(sender.id)
-        return _copied(value)
-    worker.object_store.remove(id, f"it was fetched by {str(sender)!r}")
-    return value
+    return _copied(value) if entry.is_needed_by_others(sender.id) else value
+
+
+def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
+    """Drop what a ``Fetch`` or ``FetchAll`` has handed over for good, unless somebody else needs it."""
+    store = worker.object_store
+    ids: Iterable[Id] = message.ids if isinstance(message, FetchAll) else [getattr(message, "id", "")]
+    for id in ids:
+        entry = store.get(id)
+        if entry is None or entry.fetched_by != sender:
+            continue
+        entry.fetched_by = None
+        if entry.is_needed_by_others(sender.id):
+            entry.give_up(sender.id)
+        else:
+            store.remove(id, f"it was fetched by {str(sender)!r}")
 
 
 def _copied(value: Any) -> Any:
@@ -146,6 +186,7 @@ def _copy_here(worker: Worker, message: Forward, sender: Peer, entry: Stored, va
 
 def _keep_copy(worker: Worker, message: Forward, sender: Peer, entry: Stored, copied: Any) -> None:
     twin = Stored(copied, sender.id)
+    twin.giver = sender
     derive([twin], [entry])
     worker.object_store.put(message.new_id, twin)
     own(worker, copied, message.new_id)
@@ -153,11 +194,12 @@ def _keep_copy(worker: Worker, message: Forward, sender: Peer, entry: Stored, co
 
 def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, value: Any) -> Process:
     destination = worker.location_of(message.destination)
-    _let_go(worker, message.id, sender, destination.id, "moved")
+    _require_departure(worker, entry, value, sender, destination.id, "moved")
     stays = message.keep or message.requires_grad or entry.is_needed_by_others(sender.id)
-    origin = None
+    origin, lease = None, (destination.id, worker.id)
     if message.requires_grad:  # The copy holds on to what it was copied from, to give the gradient back.
-        entry.lease(destination.id)
+        entry.lease(lease)
+        entry.lent |= {(destination.id, sender.original)}
         origin = (worker.id, message.id)
     if stays and ends_elsewhere(value):
         value = yield Elsewhere(partial(copy_of, value))
@@ -166,23 +208,27 @@ def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, valu
         yield Ask(destination, Store(message.new_id, sent, origin=origin, holder=sender.id))
     except BaseException:
         if origin is not None:
-            entry.release(destination.id)
+            entry.release(lease)
         raise
     if stays and not message.keep:
         entry.release(sender.id)
-    elif not stays and message.id in worker.object_store:
+    elif not stays and worker.object_store.get(message.id) is entry:
         worker.object_store.remove(message.id, f"{str(sender)!r} moved it to {destination.id!r}")
 
 
 def send_on(worker: Worker, message: SendOn, sender: Peer) -> Process | None:
     """Send an object to another worker, and keep a pointer to it in its place."""
     entry = worker.object_store.entry(message.id)
-    return None if message.destination == worker.id else _send_on(worker, message, sender, entry)
+    if message.destination == worker.id:
+        return None
+    require_permission(worker, "move", entry, sender, entry.value)
+    require_right_to_change(worker, entry, sender, entry.value)
+    return _send_on(worker, message, sender, entry)
 
 
 def _send_on(worker: Worker, message: SendOn, sender: Peer, entry: Stored) -> Process:
     destination = worker.location_of(message.destination)
-    _let_go(worker, message.id, sender, destination.id, "sent on")
+    _require_departure(worker, entry, entry.value, sender, destination.id, "sent on")
     framework, id = framework_of(entry.value), new_id()
     yield Ask(destination, Store(id, restricted(entry.value, entry.access)))
     entry.hold(framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
@@ -195,10 +241,9 @@ def get_back(worker: Worker, message: GetBack, sender: Peer) -> Process:
     pointer = getattr(entry.value, "child", None)
     if not isinstance(pointer, PointerTensor):
         raise InvalidTensorForRemoteGetError.on(message.id, worker.id)
-    try:
-        value = yield Elsewhere(pointer.get)
-    except OperationFailedError:
-        value = yield Elsewhere(partial(zeros_for_nobody, pointer))
+    require_right_to_change(worker, entry, sender, entry.value)
+    value = yield Elsewhere(pointer.get)
+    require_elsewhere(worker, value)
     entry.hold(value)
     own(worker, entry.value, message.id)
     fetched = Stored(entry.value, worker.id)
@@ -207,16 +252,23 @@ def get_back(worker: Worker, message: GetBack, sender: Peer) -> Process:
 
 
 def lease(worker: Worker, message: Lease, sender: Peer) -> None:
-    """Count one more pointer."""
-    holder = sender.id if message.holder is None else message.holder
+    """Count one more pointer of the sender's, or of a worker to which it gives one."""
     entries = [worker.object_store.entry(id) for id in message.ids]
     for entry in entries:
-        entry.lease(holder)
+        require_right_to_lease(worker, entry, sender)
+    for entry in entries:
+        if message.holder is None or message.holder == sender.id:
+            entry.lease(sender.id)
+            continue
+        entry.lease((message.holder, sender.id))
+        if may_change(worker, entry, sender):
+            entry.writers |= {message.holder}
 
 
 def release(worker: Worker, message: Release, sender: Peer) -> None:
     """Count one pointer less."""
-    worker.object_store.release(deque((id, sender.id) for id in message.ids))
+    holder: Holder = sender.id if message.lender is None else (sender.id, message.lender)
+    worker.object_store.release(deque((id, holder) for id in message.ids))
     session = worker.sessions.get(sender.id)
     if session is not None and session.poisoned:
         for id in message.ids:
@@ -226,29 +278,36 @@ def release(worker: Worker, message: Release, sender: Peer) -> None:
 def describe(worker: Worker, message: Describe, sender: Peer) -> list[Form | None]:
     """Return the forms of objects, or of the same attribute of each."""
     entries = [worker.object_store.entry(id) for id in message.ids]
-    return [form_of(attribute(entry.value, message.attr)) for entry in entries]
+    values = [attribute(entry.value, message.attr) for entry in entries]
+    if worker.own_policy is not None:
+        for entry, value in zip(entries, values, strict=True):
+            require_permission(worker, "describe", entry, sender, value)
+    return [form_of(value) for value in values]
 
 
 def tag(worker: Worker, message: Tag, sender: Peer) -> None:
     """Tag, describe or publish an object."""
     entry = worker.object_store.entry(message.id)
-    if message.tags or message.description is not None:
-        require_right_to_tag(worker, entry, message.id, sender)
+    require_right_to_tag(worker, entry, sender, message.tags)
     if message.publish:
-        require_right_to_publish(worker, entry, message.id, sender)
-        entry.published, entry.touched = True, False
+        require_right_to_publish(worker, entry, sender)
+        entry.publish(None if sender.id == worker.id else sender)
     worker.object_store.tag(message.id, message.tags, message.description)
     if hasattr(type(entry.value), "_syft_tags"):
         entry.value._syft_tags, entry.value._syft_description = set(entry.tags), entry.description
 
 
 def search(worker: Worker, message: Search, sender: Peer) -> list[Any]:
-    """Find objects; return their ids, tags and kinds, with a lease for each."""
+    """Find objects; return their ids, tags and kinds and who published them, with a lease for each."""
     found = []
     for id in worker.object_store.search(message.query):
         entry = worker.object_store.entry(id)
-        entry.lease(sender.id)
-        found.append((id, tuple(sorted(entry.tags)), entry.description, _kind_of(entry.value)))
+        if not all(is_findable(worker, entry, party) for party in sender.chain):
+            continue
+        if refusal(worker, "search", entry, sender, entry.value) is None:
+            entry.lease(sender.id)
+            publisher = tuple((entry.publisher or worker.peer)[:2]) if entry.published else None
+            found.append((id, tuple(sorted(entry.tags)), entry.description, _kind_of(entry.value), publisher))
     return found
 
 
@@ -266,23 +325,25 @@ def call(worker: Worker, message: Call, sender: Peer) -> Any:
     entry = worker.object_store.entry(message.id)
     if not isinstance(entry.value, ObjectWrapper):
         raise ValueRefusedError.only_local(f"calling object {message.id!r}", str(worker.id))
+    require_permission(worker, "call", entry, sender, entry.value)
     parents = [entry]
     args = resolve(worker, message.args, parents, [])
     kwargs = dict(zip(message.kwargs, resolve(worker, tuple(message.kwargs.values()), parents, []), strict=True))
     name = f"a call of {message.id!r}"
     try:
-        result = entry.value.obj(*args, **kwargs)
+        with acting_for(sender.chain):
+            result = entry.value.obj(*args, **kwargs)
     except SyftError:
         raise
     except Exception as error:
         _require_telling(worker, name, sender, parents, error)
         raise
     if any(leaf is not None and not build_rule(leaf) for leaf in leaves(result)):
-        if not may_leave(worker, parents, sender):
+        if any(refusal(worker, "read", parent, sender, result) is not None for parent in parents):
             raise ValueRefusedError.of(name, str(worker.id))
         for parent in parents:
             require_success(parent, message.id, worker)
-        record(worker, entry, message.id, sender, str(sender.id), "result of a call")
+        record(worker, entry, sender, str(sender.id), "result of a call")
     kept = sum(1 for leaf in leaves(result) if build_rule(leaf))
     worker.object_store.require_free(range(message.result, message.result + kept))
     lineage, ids = lineage_of(parents), itertools.count(message.result)
@@ -292,7 +353,9 @@ def call(worker: Worker, message: Call, sender: Peer) -> Any:
             return leaf
         return replace(keep(worker, leaf, next(ids), sender, lineage), framework=framework_of(leaf).ALIAS)
 
-    return map_leaves(kept_or_told, result)
+    told = map_leaves(kept_or_told, result)
+    guard_results(worker, sender, parents, told)
+    return told
 
 
 Handler = Callable[[Any, Any, Peer], Any]
@@ -320,9 +383,8 @@ def _require_telling(worker: Worker, op: str, sender: Peer, parents: list[Stored
         raise ValueRefusedError.failed(op, str(worker.id), type(error).__name__) from None
 
 
-def _let_go(worker: Worker, id: Id, sender: Peer, destination: Id, reason: str) -> None:
-    """Let an object go to another worker, if the policy lets it leave to the sender; write it into the ledger."""
-    entry = worker.object_store.entry(id)
-    require_permission(worker.policy, entry, sender, id, str(worker.id))
-    require_success(entry, id, worker)
-    record(worker, entry, id, sender, str(destination), reason)
+def _require_departure(worker: Worker, entry: Stored, value: Any, sender: Peer, to: Id, reason: str) -> None:
+    """Raise unless the policy lets an object go to another worker for the sender; write it into the ledger."""
+    require_permission(worker, "move", entry, sender, value)
+    require_success(entry, entry.id, worker)
+    record(worker, entry, sender, str(to), reason, value)

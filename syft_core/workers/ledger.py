@@ -51,11 +51,14 @@ def _listed(sources: Iterable[str]) -> str:
     return ", ".join([one_line(source).replace(",", r"\x2c") for source in sources])
 
 
-def record(worker: Worker, entry: Stored, id: Id, peer: Peer, to: str, reason: str) -> None:
-    """Write into the ledger of ``worker`` that what it stores as ``entry`` leaves."""
-    sources = tuple(sorted(entry.sources, key=str))
-    names = worker.object_store.names_of(sources)
-    worker.ledger.record(Departure(time.time(), str(peer), id, form_of(entry.value), sources, to, reason, names))
+def record(worker: Worker, entry: Stored, peer: Peer, to: str, reason: str, value: Any = None) -> None:
+    """Write into the ledger of ``worker`` that what it stores as ``entry`` leaves, or an attribute of it."""
+    sources = sorted(entry.sources, key=lambda source: (getattr(source, "serial", -1), str(source)))
+    ids = tuple([getattr(source, "id", source) for source in sources])
+    tags = tuple([" ".join(sorted(getattr(source, "tags", ()))) for source in sources])
+    form = form_of(entry.value if value is None else value)
+    names = tags if any(tags) else ()
+    worker.ledger.record(Departure(time.time(), str(peer), entry.id, form, ids, to, reason, names))
 
 
 class Ledger:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from syft_core.hook.forms import Form
 from syft_core.location import Location, Party
 from syft_core.messages import Describe, Message
-from syft_core.peer import Id
+from syft_core.peer import Id, acting_for, behalf
 from syft_core.workers.requests import drive
 from syft_core.workers.trace import record, traces
 from syft_core.workers.transfer import give_away, hand_over
@@ -41,18 +41,19 @@ class LocalLocation(Location):
         worker, client = self.worker, self.client
         if message.gives or message.returns_objects:
             return self._execute(message)
+        peer = client.peer._replace(behalf=behalf.get()) if behalf.get() else client.peer
         with worker.lock:
-            reply = worker.handle(message, client.peer)
-        return drive(worker.step(reply)) if type(reply) is GeneratorType else reply
+            reply = worker.handle(message, peer)
+        return drive(worker.step(reply, peer)) if type(reply) is GeneratorType else reply
 
     tell = ask
 
     def flush(self) -> None:
         """Do nothing: everything was done at once."""
 
-    def drop(self, id: Id) -> None:
+    def drop(self, id: Id, lender: Id | None = None) -> None:
         """Note that a pointer is gone."""
-        self.worker.dropped.append((id, self.client.id))
+        self.worker.dropped.append((id, self.client.id if lender is None else (self.client.id, lender)))
 
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
         """Look at the objects themselves."""
@@ -62,7 +63,7 @@ class LocalLocation(Location):
     def peek(self, id: Id, attr: str | None = None) -> Any:
         """Return a plain tensor itself, or its gradient or data."""
         entry = self.worker.object_store.get(id)
-        if entry is None or not entry.is_plain:
+        if entry is None or not entry.is_plain or self.worker.own_policy is not None:
             return None
         if attr is None:
             return entry.value
@@ -81,13 +82,20 @@ class LocalLocation(Location):
         worker, client = self.worker, self.client
         if message.gives:
             _receive(message, worker)
+        peer = client.peer._replace(behalf=behalf.get())
         with worker.lock:
-            reply = worker.handle(message, client.peer)
+            reply = worker.handle(message, peer)
         if type(reply) is GeneratorType:
-            reply = drive(worker.step(reply))
+            reply = drive(worker.step(reply, peer))
         if not message.returns_objects:
             return reply
-        return give_away(reply, client) if type(reply) is list else hand_over(reply, client)
+        with acting_for(peer.chain):  # The worker lends what it points to in the name of who asked.
+            if type(reply) is list:
+                worker.let_go(message, peer)  # Now, so that what nobody else has need not be copied.
+                return give_away(reply, client)
+            taken = hand_over(reply, client)
+            worker.let_go(message, peer)
+            return taken
 
 
 def _receive(message: Message, worker: BaseWorker) -> None:

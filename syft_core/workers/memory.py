@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from syft_core.exceptions import ValueRefusedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
+from syft_core.hook.rules import leaves
+from syft_core.messages import Placed
+from syft_core.peer import Peer
 from syft_core.workers.execution import Execution
+from syft_core.workers.permissions import may_change
+from syft_core.workers.store import Stored
 from syft_core.workers.worker import Worker
 
 Compute = Callable[[], Any]
@@ -21,8 +26,25 @@ def memory_of(value: Any) -> Iterator[Any]:
         return
     framework = framework_of(end)
     yield from framework.memory_of(end) or ()
-    if keeps_gradient(end) and end.grad is not None:
+    if (getattr(end, "is_leaf", False) or getattr(end, "retains_grad", False)) and end.grad is not None:
         yield from framework.memory_of(end.grad) or ()
+
+
+def guard_results(worker: Worker, sender: Peer, parents: Sequence[Stored], result: Any) -> None:
+    """Note which results share the memory of an object that the sender may not change."""
+    foreign = [parent for parent in parents if not may_change(worker, parent, sender)]
+    if foreign:
+        for placed in leaves(result):
+            if type(placed) is Placed:
+                guard(worker.object_store.entry(placed.id), foreign)
+
+
+def guard(entry: Stored, foreign: Sequence[Stored]) -> None:
+    """Note that an object shares the memory of one of ``foreign``, if it does."""
+    memory = set(memory_of(entry.value))
+    for parent in foreign:
+        if parent is not entry and not memory.isdisjoint(memory_of(parent.value)):
+            entry.guard = parent.guard or parent
 
 
 def keeps_gradient(end: Any) -> bool:

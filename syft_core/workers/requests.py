@@ -12,29 +12,35 @@ from typing import Any, TypeAlias
 
 from syft_core.location import Location
 from syft_core.messages import Message
+from syft_core.peer import Peer, acting_for
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ask:
     """Ask another party, and be resumed with its reply."""
 
     location: Location
     message: Message
+    behalf: tuple[Peer, ...] = ()
+    """For whom the worker asks; set by the worker that runs the handler, for every request."""
 
     def perform(self) -> Any:
         """Ask, and wait for the reply."""
-        return self.location.ask(self.message)
+        with acting_for(self.behalf):
+            return self.location.ask(self.message)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Elsewhere:
     """Run a function that may wait for other parties, such as an operation on pointers that are stored here."""
 
     function: Callable[[], Any]
+    behalf: tuple[Peer, ...] = ()
 
     def perform(self) -> Any:
         """Run the function."""
-        return self.function()
+        with acting_for(self.behalf):
+            return self.function()
 
 
 Request: TypeAlias = Ask | Elsewhere

@@ -27,8 +27,8 @@ from syft_core.workers.disclosure import compute_unseen, foresee, require_undisc
 from syft_core.workers.execution import Execution, marks
 from syft_core.workers.failures import answer_failure
 from syft_core.workers.gradients import run_backward
-from syft_core.workers.memory import within, zeroed
-from syft_core.workers.permissions import may_leave, unless_private
+from syft_core.workers.memory import guard, guard_results, within, zeroed
+from syft_core.workers.permissions import may_change, may_leave, require_right_to_change, unless_private
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.transfer import ends_elsewhere
@@ -59,22 +59,56 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
     if op.tier != "reviewed":
         _require_trust(worker, op, sender, parents)
     lineage = lineage_of(parents)
-    plain = worker.policy is unless_private and lineage[0] is None
+    plain = worker.own_policy is None and lineage[0] is None
+    foreign = bool(sender.behalf)
     for parent in parents:
         plain = plain and parent.is_plain
-    if plain and op.only_computes and not message.modes:
-        targets = op.facts.targets(args, kwargs) if op.writes or "out" in kwargs else None
-        if targets:
-            return _change(Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage), targets)
+        foreign = foreign or parent.holder != sender.id or parent.published or parent.guard is not None
+    if plain and op.only_computes and not (message.modes or op.writes or "out" in kwargs):
         result = dispatch(op, args, kwargs)  # the common operation: it only makes results, of nothing private
-        if framework_types.get(type(result)):
-            return keep(worker, result, message.result, sender, lineage)
-        return keep_results(worker, op.name, result, message.result, sender, lineage)
-    execution = Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage)
-    for parent in parents:
+        return _keep_plain(worker, message, sender, parents if foreign else (), result, lineage)
+    execution = Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage, foreign)
+    if foreign or worker.own_policy is not None:
+        _require_writable(execution)
+    if plain and op.only_computes and not message.modes:
+        if execution.written:
+            return _change(execution, execution.written)
+        result = dispatch(op, args, kwargs)
+        return _keep_plain(worker, message, sender, parents if foreign else (), result, lineage)
+    return _run_execution(execution)
+
+
+def _keep_plain(
+    worker: Worker, message: Run, sender: Peer, foreign: Sequence[Stored], result: Any, lineage: Lineage
+) -> Any:
+    """Keep the results of an operation; note which of them share memory with a ``foreign`` operand."""
+    if framework_types.get(type(result)):
+        told: Any = keep(worker, result, message.result, sender, lineage)
+    else:
+        told = keep_results(worker, message.op, result, message.result, sender, lineage)
+    if foreign:
+        guard_results(worker, sender, foreign, told)
+    return told
+
+
+def _run_execution(execution: Execution) -> Any:
+    """Run an operation that may be private or change something, here or where its operands are."""
+    for parent in execution.parents:
         if not parent.is_plain and ends_elsewhere(parent.value):
             return _run_elsewhere(execution)
     return _run_here(execution)
+
+
+def _require_writable(execution: Execution) -> None:
+    """Raise unless the sender may change everything that an operation changes; see ``run_backward`` for gradients."""
+    op, sender = execution.op, execution.peer
+    if op.accumulates:
+        return
+    alters = op.retains or op.alters_autograd
+    changed = [*execution.targets(), *(execution.parents[:1] if alters else ())]
+    for parent, operand in zip(execution.parents, execution.operands, strict=True):
+        if any(parent is entry for entry in changed):
+            require_right_to_change(execution.worker, parent, sender, operand)
 
 
 def _change(execution: Execution, targets: list[Any]) -> Any:
@@ -98,7 +132,8 @@ def _require_trust(worker: Worker, op: Op, sender: Peer, parents: list[Stored]) 
     store = worker.object_store
     if not may_leave(worker, parents, sender):
         raise ValueRefusedError.unreviewed(op.name, str(worker.id))
-    if store.has_private and not all(unless_private(entry, sender.user) is None for entry in store.entries()):
+    private = [entry for entry in store.entries() if entry.access is not None] if store.has_private else []
+    if any(unless_private("read", entry, party, entry.value) for entry in private for party in sender.chain):
         raise ValueRefusedError.unreviewed(op.name, str(worker.id))
 
 
@@ -159,11 +194,18 @@ def _outcome(execution: Execution) -> Any:
 def _keep(execution: Execution, result: Any, lineage: Lineage) -> Any:
     """Keep what an operation has made, or note what it has changed; return what the sender is told."""
     op, kwargs, message = execution.op, execution.kwargs, execution.message
+    worker, peer, parents = execution.worker, execution.peer, execution.parents
+    if execution.foreign and op.alters_autograd:
+        for target in execution.targets():
+            guard(target, [parent for parent in parents if not may_change(worker, parent, peer)])
     if result is None or op.inplace or (kwargs and kwargs.get("out") is not None):
         return None
     if not (op.states_fact or execution.is_readable) and any(_is_answer(leaf) for leaf in leaves(result)):
         raise ValueRefusedError.of(op.name, str(execution.worker.id))
-    return keep_results(execution.worker, op.name, result, message.result, execution.peer, lineage)
+    told = keep_results(worker, op.name, result, message.result, peer, lineage)
+    if execution.foreign:
+        guard_results(worker, peer, parents, told)
+    return told
 
 
 def _is_answer(leaf: Any) -> bool:
@@ -288,6 +330,8 @@ def keep_results(worker: Worker, op: str, result: Any, first: int, holder: Peer,
 def keep(worker: Worker, value: Any, id: int, holder: Peer, lineage: Lineage) -> Placed:
     """Store one tensor, and return what stands for it in a reply."""
     entry = Stored(value, holder.id)
+    if holder.behalf:
+        entry.giver = holder
     entry.access, entry.sources = lineage
     worker.object_store.put(id, entry)
     return Placed(id)

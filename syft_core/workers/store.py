@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
 from syft_core.hook.chain import plain_below
@@ -21,6 +22,25 @@ MOST_REMEMBERED = 1024
 
 NOTHING: frozenset[Any] = frozenset()
 MORE = "…"
+_serials = itertools.count()
+
+
+class Source:
+    """An object from which others were computed, as their lineage names it, also when the object itself is gone.
+
+    Ids can be used again, so lineage is never compared by id.
+    """
+
+    __slots__ = ("id", "published", "serial", "tags")
+
+    def __init__(self, id: Id) -> None:
+        self.serial = next(_serials)
+        self.id = id
+        self.tags: frozenset[str] = NOTHING
+        self.published = False
+
+    def __str__(self) -> str:
+        return str(self.id)
 
 
 class Failure(NamedTuple):
@@ -34,24 +54,43 @@ class Failure(NamedTuple):
         return f"{self.op} that failed with {self.kind}"
 
 
+Holder: TypeAlias = "Id | tuple[Id, Id]"
+"""Whose lease it is: that of a worker, or of a worker to which another one, named second, gave it."""
+
+
 class Stored:
     """One object with what its worker knows of it."""
 
+    id: Id = ""
     leases = 1
     """How many pointers its holder has to it."""
-    others: dict[Any, int] | None = None
-    """How many pointers others have, by worker."""
+    others: dict[Holder, int] | None = None
+    """How many pointers others have, by holder."""
+    writers: frozenset[Id] = NOTHING
+    """The workers that were given a pointer by somebody who may change the object; so may they."""
     published = False
+    publisher: Peer | None = None
+    """Who published it; None when that was the worker itself."""
     touched = False
     """Whether an operation has changed it since it was published."""
+    fetched_by: Peer | None = None
+    """To whom a reply hands it over that is not yet written."""
     giver: Peer | None = None
-    """Who sent it; None when it was made here."""
+    """Who sent it, or for whom a worker had it computed; None when it was made for its holder."""
+    guard: Stored | None = None
+    """An object of somebody else's whose memory it shares: to change one is to change the other."""
     access: frozenset[str] | None = None
     """The users who may have it; None when nothing restricts it."""
     sources: frozenset[Any] = NOTHING
-    """The ids of the objects it was computed from, itself when it came from outside; and what failed on the way."""
+    """What it was computed from, itself when it came from outside; and what failed on the way."""
+    source: Source | None = None
+    """What stands for it in the lineage of others, if anything does."""
+    root: frozenset[Any] | None = None
+    """Its sources when it came from outside: as long as it has these, nothing was written into it."""
     origin: Any = None
     """A pointer to the object that it is a copy of, to which its gradient goes back."""
+    lent: frozenset[tuple[Id, Peer]] = NOTHING
+    """The workers that have a copy whose gradient comes back, each with the peer that sent the copy there."""
     tags: frozenset[str] = NOTHING
     description: str | None = None
 
@@ -78,14 +117,14 @@ class Stored:
         """What failed on the way to it: it does not hold what it was meant to."""
         return _failures_in(self.sources)
 
-    def lease(self, holder: Any) -> None:
+    def lease(self, holder: Holder) -> None:
         """Count one more pointer of ``holder``."""
         if holder == self.holder:
             self.leases += 1
         else:
             self.others = {**(self.others or {}), holder: (self.others or {}).get(holder, 0) + 1}
 
-    def release(self, holder: Any) -> bool:
+    def release(self, holder: Holder) -> bool:
         """Count one pointer of ``holder`` less, if it has one; say whether nobody needs the object any more."""
         if holder == self.holder:
             self.leases = max(self.leases - 1, 0)
@@ -95,22 +134,37 @@ class Stored:
                 del self.others[holder]
         return not (self.leases or self.others or self.published)
 
-    def is_needed_by_others(self, holder: Any) -> bool:
-        """Say whether the worker itself or somebody but ``holder`` counts on the object."""
-        if self.published or (self.leases and holder != self.holder):
+    def is_needed_by_others(self, worker: Id) -> bool:
+        """Return whether the worker itself or somebody but ``worker`` counts on the object."""
+        if self.published or (self.leases and worker != self.holder):
             return True
-        return bool(self.others) and any(other != holder for other in self.others or ())
+        return any(_worker_of(holder) != worker for holder in self.others or ())
 
-    def is_leased_to(self, holder: Any) -> bool:
-        """Say whether ``holder`` has a pointer to it."""
-        return bool(self.leases) if holder == self.holder else holder in (self.others or ())
+    def is_leased_to(self, worker: Id) -> bool:
+        """Return whether ``worker`` has a pointer to it."""
+        if worker == self.holder and self.leases:
+            return True
+        return any(_worker_of(holder) == worker for holder in self.others or ())
 
-    def give_up(self, holder: Any) -> None:
-        """Forget all pointers of ``holder``."""
-        if holder == self.holder:
+    def give_up(self, worker: Id) -> None:
+        """Forget all pointers of ``worker``."""
+        if worker == self.holder:
             self.leases = 0
-        elif self.others:
-            self.others.pop(holder, None)
+        if self.others:
+            self.others = {holder: n for holder, n in self.others.items() if _worker_of(holder) != worker}
+
+    def publish(self, publisher: Peer | None) -> None:
+        """Keep it for good; from now on the lineage of what is computed from it names it."""
+        self.published, self.publisher, self.touched = True, publisher, False
+        if self.source is None:
+            self.source = Source(self.id)
+            self.source.tags = self.tags
+            self.sources = self.sources | {self.source}
+        self.source.published = True
+
+
+def _worker_of(holder: Holder) -> Id:
+    return holder[0] if type(holder) is tuple else holder  # type: ignore[return-value]  # an id, if it is no pair
 
 
 class ObjectStore:
@@ -133,10 +187,11 @@ class ObjectStore:
         """Keep ``entry`` under an id that is free."""
         if id in self._entries:
             raise IdNotUniqueError.of(id)
-        value = entry.value
+        entry.id, value = id, entry.value
         entry.is_plain = framework_types.get(type(value)) or is_framework_tensor(type(value))
         if not entry.sources:  # It was computed from nothing that is here: it is a source itself.
-            entry.sources = frozenset((id,))
+            entry.source = Source(id)
+            entry.root = entry.sources = frozenset((entry.source,))
             entry.access = None if entry.is_plain else allowed_users_of(value)
         self._entries[id] = entry
         self.has_private = self.has_private or entry.access is not None
@@ -169,7 +224,7 @@ class ObjectStore:
         self._ended.append((id, why, time.time()))
         return entry
 
-    def release(self, leases: deque[tuple[Id, Any]]) -> None:
+    def release(self, leases: deque[tuple[Id, Holder]]) -> None:
         """Count one lease less for each pair of object and holder in ``leases``, and empty it; drop what is free."""
         entries, learning = self._entries, self.learning
         now = time.time()
@@ -205,17 +260,18 @@ class ObjectStore:
         """Add tags and a description to an object."""
         entry = self.entry(id)
         entry.tags = entry.tags.union(tags)
+        if entry.source is not None:
+            entry.source.tags = entry.tags
         self._index(id, tags)
         if description is not None:
             entry.description = description
 
-    def names_of(self, ids: Sequence[Any]) -> tuple[str, ...]:
-        """Return the tags of each object, nothing for one that has none or is gone; empty when none has any."""
-        if not self._tagged:
-            return ()
-        entries = [self._entries.get(id) for id in ids]
-        names = tuple([" ".join(sorted(entry.tags)) if entry is not None else "" for entry in entries])
-        return names if any(names) else ()
+    def reserved(self, tags: Iterable[str]) -> list[str]:
+        """Return those of ``tags`` under which the worker itself has published something."""
+        return [tag for tag in tags if any(self._is_of_worker(id) for id in self._tagged.get(tag, ()))]
+
+    def _is_of_worker(self, id: Id) -> bool:
+        return self._entries[id].published and self._entries[id].publisher is None
 
     def search(self, query: Iterable[Any]) -> list[Id]:
         """Return the ids of all objects that match every part of ``query``; without parts, of all tagged ones."""
@@ -264,8 +320,10 @@ class ObjectStore:
 
     def _matching(self, part: Any) -> set[Id]:
         found = set(self._tagged.get(part, ()))
-        found |= {id for id in self._entries if id == part or str(id) == str(part)}
-        found |= {id for id, entry in self._entries.items() if entry.description and str(part) in entry.description}
+        if part in self._entries:
+            found.add(part)
+        if type(part) is str:
+            found |= {id for id, entry in self._entries.items() if entry.description and part in entry.description}
         return found
 
 
@@ -298,10 +356,11 @@ def derive(results: Iterable[Stored], parents: Sequence[Stored]) -> None:
 def _some_of(joined: frozenset[Any], common: frozenset[Any]) -> frozenset[Any]:
     """Choose among too many sources. Those of both stay: data recurs in each step of a loop, what passes does not.
 
-    Failures come first: no number of sources makes up for one.
+    All failures and all published objects stay, however many they are.
     """
-    named = [s for s in (*_failures_in(joined), *common, *(joined - common)) if s != MORE]
-    return frozenset([*list(dict.fromkeys(named))[: MOST_SOURCES - 1], MORE])
+    lasting = [s for s in joined if type(s) is Failure or getattr(s, "published", False)]
+    named = [s for s in dict.fromkeys((*lasting, *common, *(joined - common))) if s != MORE]
+    return frozenset([*named[: max(MOST_SOURCES - 1, len(lasting))], MORE])
 
 
 def _failures_in(sources: Iterable[Any]) -> list[Failure]:

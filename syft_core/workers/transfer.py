@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from syft_core.exceptions import TooManyHopsError
 from syft_core.hook.chain import end_of, is_chain
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
@@ -15,7 +16,7 @@ from syft_core.location import Party
 from syft_core.messages import Lease
 from syft_core.peer import Id
 from syft_core.pointers.multi_pointer import MultiPointerTensor
-from syft_core.pointers.object_pointer import ObjectPointer
+from syft_core.pointers.object_pointer import Here, ObjectPointer, id_here
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import deserialize, serialize
 from syft_core.tensors.abstract import AbstractTensor
@@ -63,7 +64,35 @@ def hand_over_pointer(pointer: ObjectPointer, receiver: Party) -> Any:
     location = receiver.location_of(pointer.location_id)
     if lent.travels_with_lease:
         location.note_alias(lent.id_at_location)
-    return lent.sibling(location=location, owner=receiver, garbage_collect_data=lent.travels_with_lease)
+    taken = lent.sibling(location=location, owner=receiver, garbage_collect_data=lent.travels_with_lease)
+    taken.lender = pointer._location.client.id
+    return taken
+
+
+def adopt(value: Any, lender: Id) -> None:
+    """Let the pointers in a received object hold the leases that their sender says it took for them.
+
+    If it took none there, giving them back changes nothing: a worker counts leases by who gave them.
+    """
+    for pointer in _pointers_in(value):
+        if pointer.travels_with_lease:
+            pointer.garbage_collect_data, pointer.travels_with_lease, pointer.lender = True, False, lender
+
+
+def require_elsewhere(worker: Party, value: Any) -> None:
+    """Raise if an object points to the very worker that is to keep it."""
+    if any(id_here(pointer, worker.id) is not None for pointer in _pointers_in(value)):
+        raise TooManyHopsError.itself(worker.id)
+
+
+def _pointers_in(value: Any) -> list[Any]:
+    """Return the pointers in which a chain ends: none, one or several."""
+    if is_framework_tensor(type(value)):
+        return []
+    end = end_of(value)
+    if isinstance(end, MultiPointerTensor):
+        return list(end.child.values())
+    return [end] if isinstance(end, ObjectPointer | Here) else []
 
 
 def lend(pointer: ObjectPointer, receiver: Id) -> ObjectPointer:
@@ -98,8 +127,7 @@ def lend_all(value: Any, receiver: Id) -> Process:
         return value
     if not ends_elsewhere(value):
         return value
-    end = end_of(value)
-    for pointer in end.child.values() if isinstance(end, MultiPointerTensor) else [end]:
+    for pointer in _pointers_in(value):
         if (message := _lease_for(pointer, receiver)) is not None:
             yield Ask(pointer._location, message)
     return _with_pointers(_lent, value)

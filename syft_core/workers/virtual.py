@@ -10,10 +10,11 @@ from typing import Any
 from syft_core.exceptions import WorkerIdTakenError
 from syft_core.location import Location, Party
 from syft_core.messages import Batch, Message
-from syft_core.peer import Id
+from syft_core.peer import Id, behalf
 from syft_core.workers import codecs as _codecs  # noqa: F401  # registers what may travel
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.local import LocalLocation
+from syft_core.workers.permissions import find_policy
 from syft_core.workers.trace import record, traces
 from syft_core.workers.wire import WireLocation, raise_error
 
@@ -37,9 +38,9 @@ class LoopbackLocation(WireLocation):
         """Hear of what others have changed: everything that was told was done at once."""
         self._exchange()
 
-    def drop(self, id: Id) -> None:
+    def drop(self, id: Id, lender: Id | None = None) -> None:
         """Note that a pointer is gone."""
-        self.worker.dropped.append((id, self.client.id))
+        self.worker.dropped.append((id, self.client.id if lender is None else (self.client.id, lender)))
 
     def ask(self, message: Message) -> Any:
         """Execute a message and return the answer."""
@@ -50,7 +51,7 @@ class LoopbackLocation(WireLocation):
     def _exchange(self, *messages: Message) -> Any:
         for message in messages:
             self._prepare(message)
-        sent = self._encode(Batch(0, messages, True))
+        sent = self._encode(Batch(0, messages, True, behalf.get()))
         value = self._decode(self.worker.deliver(sent, self.client.peer), 0, [])
         if self._errors:
             raise_error(self._errors.pop())
@@ -109,6 +110,8 @@ class VirtualWorker(BaseWorker):
         if option == "data":
             held = self.object_store.values().values()
             return all(any(obj is kept for kept in held) for obj in value or ())
+        if option == "policy":
+            return bool(self.policy == find_policy(value))
         return bool(value) if option == "auto_add" else bool(getattr(self, option, None) == value)
 
     def make_address(self, client: Party) -> Location:

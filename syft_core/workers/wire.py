@@ -23,7 +23,7 @@ from syft_core.hook.forms import Form
 from syft_core.hook.hook import FrameworkHook, attached_hooks
 from syft_core.location import Location, Party
 from syft_core.messages import Batch, Describe, Failure, Message, Release, Reply, Run
-from syft_core.peer import Id
+from syft_core.peer import Id, Peer, behalf
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.results import from_named
 from syft_core.workers.trace import record, traces
@@ -60,7 +60,9 @@ class WireLocation(Location):
         self._lock = threading.RLock()
         self._told: list[Message] = []
         self._issued: list[Issued] = []
-        self._dropped: deque[Id] = deque()
+        self._behalf: tuple[Peer, ...] = ()
+        """For whom what was told is asked."""
+        self._dropped: deque[tuple[Id, Id | None]] = deque()
         self._number = 0
         self._on_its_way: deque[tuple[int, list[Issued]]] = deque()
         self._errors: list[Exception] = []
@@ -100,9 +102,9 @@ class WireLocation(Location):
             self._post(asks=True)
             self._wait()
 
-    def drop(self, id: Id) -> None:
+    def drop(self, id: Id, lender: Id | None = None) -> None:
         """Note that a pointer is gone; the next message says so."""
-        self._dropped.append(id)
+        self._dropped.append((id, lender))
 
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
         """Ask the worker."""
@@ -138,6 +140,10 @@ class WireLocation(Location):
             message.modes = FrameworkHook._attached[message.framework].first.attributes.modes()
 
     def _put(self, message: Message) -> None:
+        if (asked_for := behalf.get()) != self._behalf:
+            if self._told:
+                self._post(asks=False)
+            self._behalf = asked_for
         self._told.append(message)
         self._issued.append(_issuer(message))
 
@@ -147,18 +153,20 @@ class WireLocation(Location):
         told, self._told = self._told, []
         # After what was told, which may name an object only by its id; before what is asked, which comes last.
         place = len(told) - asks
-        if releases := self._releases():
-            issued.insert(place, _NOBODY)
+        releases = self._releases()
+        issued[place:place] = [_NOBODY] * len(releases)
         self._number += 1
         self._on_its_way.append((self._number, issued))
-        self.send_frames(self._encode(Batch(self._number, (*told[:place], *releases, *told[place:]), asks)))
+        commands = (*told[:place], *releases, *told[place:])
+        self.send_frames(self._encode(Batch(self._number, commands, asks, self._behalf)))
 
     def _releases(self) -> tuple[Message, ...]:
         """Return what tells the worker which pointers are gone."""
-        gone = []
+        gone: dict[Id | None, list[Id]] = {}
         while self._dropped:
-            gone.append(self._dropped.popleft())
-        return (Release(tuple(gone)),) if gone else ()
+            id, lender = self._dropped.popleft()
+            gone.setdefault(lender, []).append(id)
+        return tuple([Release(tuple(ids), lender) for lender, ids in gone.items()])
 
     def _encode(self, batch: Batch) -> Sequence[Any]:
         sent = frames(batch, self._context)

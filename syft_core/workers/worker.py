@@ -18,8 +18,8 @@ from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Failure, Run
 from syft_core.peer import Id, Peer
 from syft_core.workers.ledger import Ledger
-from syft_core.workers.permissions import Policy
-from syft_core.workers.store import ObjectStore
+from syft_core.workers.permissions import Policy, find_policy, unless_private
+from syft_core.workers.store import Holder, ObjectStore
 
 MOST_SESSIONS = 4096
 """How many clients a worker remembers; the first that it met is forgotten first."""
@@ -70,7 +70,7 @@ class Worker:
     serializer: str | None = None
     """How tensors are written for this worker's peers; None means in the framework's own way."""
 
-    def __init__(self, hook: FrameworkHook | None, id: Id, is_client_worker: bool, policy: Policy) -> None:
+    def __init__(self, hook: FrameworkHook | None, id: Id, is_client_worker: bool, policy: Policy | str) -> None:
         self.hook = hook
         self.id = id
         self.is_client_worker = is_client_worker
@@ -81,7 +81,7 @@ class Worker:
         self.ledger = Ledger(str(id))
         self.stats = Stats()
         self.sessions: OrderedDict[Id, Session] = OrderedDict()
-        self.dropped: deque[tuple[Id, Id]] = deque()
+        self.dropped: deque[tuple[Id, Holder]] = deque()
         """Objects to which a pointer of a client in this process was dropped; counted with the next message."""
         self._known_workers: dict[Id, Any] = {id: self}
         self._addresses: dict[Id, Location] = {}
@@ -96,6 +96,17 @@ class Worker:
     @user.setter
     def user(self, user: str | None) -> None:
         self.peer = Peer(self.id, user)
+
+    @property
+    def policy(self) -> Policy:
+        """Decides what others may do: a function, or the name of a policy that is built in."""
+        return self.own_policy or unless_private
+
+    @policy.setter
+    def policy(self, policy: Policy | str) -> None:
+        found = find_policy(policy)
+        self.own_policy = None if found is unless_private else found
+        """The policy to ask; None for the default, which adds nothing to the restrictions of private tensors."""
 
     # --- how others reach it
 

@@ -161,9 +161,36 @@ TEXTS = {
         "cannot send a private tensor as 'eve': its owner allows al, ann; send it as one of them",
     ),
     ("TagNotPermittedError", "to"): (
-        ("eve", 7, "bob"),
+        ("eve", 7, "bob", "it is somebody else's"),
         "cannot tag or describe object 7 on worker 'bob' as 'eve': it is somebody else's; tag a copy, e.g. "
         "`p.copy().tag(...)`, or ask its owner",
+    ),
+    ("TagNotPermittedError", "reserved"): (
+        ("eve", 7, "bob", "#mnist"),
+        "cannot tag object 7 on worker 'bob' as 'eve': its owner has published data under '#mnist', and others would "
+        "take this for it; choose another tag",
+    ),
+    ("WriteNotPermittedError", "to"): (
+        ("eve", 7, "bob", "it is published"),
+        "cannot change object 7 on worker 'bob' as 'eve': it is published; change a copy instead, e.g. `p = p.copy()`",
+    ),
+    ("PolicyError", "unknown"): (
+        ("all", ["nothing", "only_published"]),
+        "cannot use the policy 'all': it is not known; use one of nothing, only_published, or a function",
+    ),
+    ("PolicyError", "signature"): (
+        (5,),
+        "cannot use 5 as a policy: it must take (verb, stored, peer, value); return None to allow, or the reason for a "
+        "refusal",
+    ),
+    ("TooManyHopsError", "at"): (
+        ("bob",),
+        "cannot answer on worker 'bob': the request was passed on from worker to worker too often, or in a circle; "
+        "point to the data itself",
+    ),
+    ("TooManyHopsError", "itself"): (
+        ("bob",),
+        "cannot keep a pointer to 'bob' on 'bob' itself: the data is there; use `p.copy()`",
     ),
     ("OperationFailedError", "on_the_way_to"): (
         (7, "bob", ["toy.log that failed with ValueError", "toy.index that failed with IndexError"]),

@@ -158,7 +158,7 @@ def test_two_workers_that_forward_to_each_other_on_one_thread_both_go_on(hook: A
             continue
         assert type(request) is Ask
         peer = Peer("bob" if request.location.id == "alice" else "alice")
-        asked = frames(Batch(1, (request.message,), True), Context(worker=workers["bob"]))
+        asked = frames(Batch(1, (request.message,), True, request.behalf), Context(worker=workers["bob"]))
         loop.append((workers[request.location.id].serve(asked, peer), None, [process]))
 
     assert [reply.failure for reply in answers] == [None, None]

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syft_core.exceptions import ObjectNotFoundError  # noqa: E402
+from syft_core.exceptions import GetNotPermittedError, ObjectNotFoundError  # noqa: E402
 from syft_core.messages import Fetch, Lease, Release, Store  # noqa: E402
 
 
@@ -21,11 +21,11 @@ def test_a_peer_cannot_release_what_another_holds(bob: Any, alice: Any) -> None:
     assert p.get().tolist() == [1.0, 1.0]
 
 
-def test_a_peer_cannot_release_more_than_it_holds(bob: Any, alice: Any) -> None:
+def test_a_peer_cannot_release_more_than_it_holds(bob: Any, alice: Any, me: Any) -> None:
     p = torch.ones(2).send(bob)
-    alice.location_of(bob).ask(Lease((p.id_at_location,)))
+    me.location_of(bob).ask(Lease((p.id_at_location,), "alice"))
     for _ in range(3):
-        alice.location_of(bob).ask(Release((p.id_at_location,)))
+        alice.location_of(bob).ask(Release((p.id_at_location,), "me"))
     assert bob.objects_count == 1
 
     del p
@@ -34,7 +34,7 @@ def test_a_peer_cannot_release_more_than_it_holds(bob: Any, alice: Any) -> None:
 
 def test_what_others_hold_is_fetched_as_a_copy(bob: Any, alice: Any, me: Any) -> None:
     p = torch.ones(2).send(bob)
-    alice.location_of(bob).ask(Lease((p.id_at_location,)))
+    me.location_of(bob).ask(Lease((p.id_at_location,), "alice"))
     id = p.id_at_location
 
     assert p.get().tolist() == [1.0, 1.0]
@@ -85,10 +85,11 @@ def test_what_was_moved_belongs_to_the_mover(bob: Any, alice: Any) -> None:
     assert alice.objects_count == 0
 
 
-def test_an_object_stored_in_the_name_of_another_is_held_by_it(bob: Any, alice: Any) -> None:
-    alice.location_of(bob).ask(Store(1, torch.ones(2), holder="somebody"))
-    alice.location_of(bob).ask(Release((1,)))
-    assert bob.objects_count == 1
+def test_nobody_stores_an_object_in_the_name_of_another(bob: Any, alice: Any) -> None:
+    with pytest.raises(GetNotPermittedError, match="the sender does not ask on behalf of 'somebody'"):
+        alice.location_of(bob).ask(Store(1, torch.ones(2), holder="somebody"))
+
+    assert bob.objects_count == 0
 
 
 def test_what_goes_back_and_forth_with_its_gradient_is_dropped_at_the_end(bob: Any, alice: Any, me: Any) -> None:

@@ -432,7 +432,7 @@ class TestRefusals:
         x = torch.ones(4, 5).send(bob)
         trained_step(model, x)
         last = list(model.parameters())[-1].id_at_location
-        bob.policy = lambda stored, user: "no" if stored is bob.object_store.entry(last) else None
+        bob.policy = lambda verb, stored, peer, value: "no" if stored is bob.object_store.entry(last) else None
         for leave in (model.get, lambda: model.move(alice)):
             with pytest.raises(GetNotPermittedError):
                 leave()
