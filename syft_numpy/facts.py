@@ -184,6 +184,8 @@ def _writes(op: Op) -> tuple[Places, Mapping[int | str, Option]]:
         return frozenset(), {}
     if op.inplace or op.operation in WRITES_ITS_FIRST:
         return _FIRST, {}
+    if op.spelling == "method" and op.operation == "conjugate":
+        return frozenset({1}), {}  # it takes ``out``, which its signature does not say
     if (ufunc := _ufunc_of(op)) is not None:
         first = ufunc.nin if isinstance(op.func, np.ufunc) else _OUT_OF_METHOD[op.attr]
         return frozenset(range(first, first + ufunc.nout)), {}
