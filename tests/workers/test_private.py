@@ -381,6 +381,7 @@ asks_sizes = pytest.mark.skipif(does_not_ask_sizes(), reason="this torch does no
         lambda s: torch.bincount(s.long()),
         lambda s: F.one_hot(s.long()),
         lambda s: torch.repeat_interleave(s, s.long()),
+        lambda s: torch.repeat_interleave(s.long()),
         lambda s: torch.where(s > 2),
         lambda s: s.to_sparse(),
         lambda s: s[s[0].long() :],
