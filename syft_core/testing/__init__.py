@@ -4,7 +4,7 @@ import pytest
 
 for _module in (
     *("calls", "chains", "disclosure", "forms", "hooking", "layers"),
-    *("op_table", "pointers", "private_data", "section", "serde", "transport"),
+    *("op_table", "pointers", "private_data", "section", "serde", "spelling", "transport"),
 ):
     pytest.register_assert_rewrite(f"{__name__}.{_module}")
 

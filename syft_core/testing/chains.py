@@ -14,7 +14,7 @@ from syft_core.tensors.logging import LoggingTensor
 from syft_core.testing.section import VALUES, Section, fix
 from syft_core.values import Tensor
 
-_WRAPPER = "the wrapper"
+_WRAPPER = "the wrapper's bases (Forwarding)"
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "pow")
 
 
@@ -116,7 +116,7 @@ class ChainSection(Section):
 
     # --- nothing gets around
 
-    @fix("the wrapper's __reduce_ex__ and conversions")
+    @fix("the wrapper's __reduce_ex__")
     def test_every_road_around_the_protocol_ends_in_one_error(self, plain: Tensor) -> None:
         for leak in self.leaks(LoggingTensor().on(plain)):
             with pytest.raises(WrapperLeakError, match="holds no data of its own"):

@@ -24,7 +24,7 @@ class FormSection(Section):
         assert (tuple(form.shape), form.dtype) == (tuple(plain.shape), plain.dtype)
         assert form.strides is not None, "without strides a form is not used: return None instead"
 
-    @fix("FrameworkAttributes.form_of", "syft_core.hook.forms.form")
+    @fix("FrameworkAttributes.form_of")
     def test_tensors_that_differ_in_values_only_have_one_form(self, hook: FrameworkHook) -> None:
         one, other = (self._form(hook, hook.create_tensor(values)) for values in (VALUES, OTHERS))
         assert one is other, "make forms with `form(...)`, and of nothing that depends on values"

@@ -25,7 +25,7 @@ class HookSection(Section):
             assert was.keys() == now.keys()
             assert [name for name in was if was[name] is not now[name]] == []
 
-    @fix("FrameworkHook.__init__", "FrameworkHook._make_attributes")
+    @fix("FrameworkHook._make_attributes")
     def test_a_second_hook_warns_and_shares_the_local_worker(self, hook: FrameworkHook) -> None:
         with pytest.warns(UserWarning, match="hooked already"):
             second = self.hook_class(self.framework)

@@ -27,7 +27,7 @@ from syft_core.workers.virtual import VirtualWorker
 class PrivateDataSection(Section):
     """Each check works as "stranger" on data that is for "owner"; both modes are tried."""
 
-    @fix("FrameworkAttributes.wrapper", "register_codecs")
+    @fix("register_codecs", "Op.facts (Facts.reveals)")
     def test_private_data_does_not_leave(self, hook: FrameworkHook, by_wire: bool) -> None:
         secret = self._secret(hook, self.worker(hook, by_wire))
 
@@ -97,6 +97,16 @@ class PrivateDataSection(Section):
             hook.local_worker.user = "stranger"
             with pytest.raises(GetNotPermittedError):
                 part.get()
+
+    @fix("Op.facts (Facts.discloses, form_depends)")
+    def test_a_form_that_depends_on_private_values_is_refused(
+        self, hook: FrameworkHook, calls: Sequence[Call], by_wire: bool
+    ) -> None:
+        bob = self.worker(hook, by_wire)
+        for call in calls:
+            if call.op.tier == "reviewed" and not call.discloses_nothing:
+                told = self._told(hook, bob, call.op, call.working[0].before)
+                assert told.startswith(ValueRefusedError.__name__), f"{call} runs on private data: {told}"
 
     @fix("Op.facts (Facts.partial, tier)")
     def test_a_failure_that_depends_on_values_is_not_told(

@@ -40,6 +40,7 @@ def fix(*methods: str) -> Callable[[Check], Check]:
                     f"it does not hold that {promise}: {type(error).__name__}: {error}; fix {names} (docs/backends.md)"
                 ) from error
 
+        report.fixes = methods  # type: ignore[attr-defined]  # for those who ask what a check is about
         return report  # type: ignore[return-value]  # the same signature, as functools.wraps says
 
     return decorate

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -32,11 +34,12 @@ from syft_core.testing.disclosure import DisclosureSection
 from syft_core.testing.forms import FormSection
 from syft_core.testing.hooking import HookSection
 from syft_core.testing.layers import LayerSection
-from syft_core.testing.op_table import OpTableSection, SpellingSection
+from syft_core.testing.op_table import OpTableSection
 from syft_core.testing.pointers import PointerSection
 from syft_core.testing.private_data import PrivateDataSection
 from syft_core.testing.section import ConformanceError, Section
 from syft_core.testing.serde import SerdeSection
+from syft_core.testing.spelling import SpellingSection
 
 from .test_conformance import Toy, installed
 
@@ -398,6 +401,17 @@ def test_a_broken_backend_is_noticed_and_the_method_to_fix_is_named(name: str) -
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_whole_backend_has_no_failures(section: type[Section]) -> None:
     assert failures(section, ToyHook) == []
+
+
+def test_every_check_names_methods_that_the_guide_explains() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "backends.md").read_text(encoding="utf-8")
+    checks = [check for section in SECTIONS for name, check in vars(section).items() if name.startswith("test_")]
+
+    named = {fix for check in checks for fix in check.fixes}
+    lacking = [fix for fix in named if re.findall(r"\w+", fix.partition(" (")[0])[-1] not in guide]
+
+    assert len(checks) > 60
+    assert lacking == []
 
 
 def test_enough_is_broken_in_every_section() -> None:
