@@ -202,6 +202,34 @@ def test_private_arrays(x: Any, carol: Any, dave: Any, numpy_hook: Any) -> None:
         private.send(carol)
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda p, secret: np.rot90(p, secret),
+        lambda p, secret: np.array_split(p, secret),
+        lambda p, secret: np.linalg.svd(p, True, secret),
+    ],
+)
+def test_a_private_fraction_does_not_decide_on_a_form(numpy_hook: Any, carol: Any, ask: Any) -> None:
+    secret = numpy_hook.array(1.0).private_tensor(["me"]).send(carol)
+    p = numpy_hook.ones((2, 3)).send(carol)
+    numpy_hook.local_worker.user = "stranger"
+
+    with pytest.raises(ValueRefusedError, match="the shape of its result depends on values"):
+        ask(p, secret)
+
+
+def test_private_whole_numbers_are_data_to_operators(numpy_hook: Any, carol: Any) -> None:
+    secret = numpy_hook.array([1, 2, 3]).private_tensor(["me"]).send(carol)
+    numpy_hook.local_worker.user = "stranger"
+
+    result = secret + secret
+    result += secret
+
+    numpy_hook.local_worker.user = "me"
+    assert values(result.get().child) == [3, 6, 9]
+
+
 def test_the_collection_flags(x: Any, carol: Any) -> None:
     p = x.send(carol)
 
