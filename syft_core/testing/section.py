@@ -112,9 +112,9 @@ class Section:
         with cls.hooked() as hook:
             return collect_calls(hook)
 
-    def worker(self, hook: FrameworkHook, by_wire: bool, id: str = "bob") -> VirtualWorker:
+    def worker(self, hook: FrameworkHook, by_wire: bool) -> VirtualWorker:
         """Return a worker in this process."""
-        return VirtualWorker(hook, id=id, serialize=by_wire)
+        return VirtualWorker(hook, id="bob", serialize=by_wire)
 
     def tensor(self, hook: FrameworkHook, plain: Any) -> Tensor:
         """Return a tensor that can be sent: a framework whose tensors take no methods has wrappers for that."""
