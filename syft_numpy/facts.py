@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from syft_core.hook.attributes import Op, words
+from syft_core.hook.attributes import INPLACE_OPERATORS, REFLECTED_OPERATORS, Op, words
 from syft_core.hook.facts import WRITES_FIRST, Discloses, Facts, Option, Places, Tier
 from syft_core.hook.rules import leaves
 from syft_core.pictures import end_of
@@ -38,7 +38,7 @@ TAKES_WHOLE = words(
     "array append cat stack hstack vstack dstack column_stack block where select choose take take_along_axis "
     "__getitem__ __setitem__ copyto put putmask put_along_axis place dot inner outer tensordot kron vdot cross "
     "convolve correlate searchsorted digitize isin in1d interp lexsort cov corrcoef polyval clip full_like einsum "
-    "multi_dot average isclose nan_to_num"
+    "multi_dot average isclose nan_to_num fill fill_diagonal solve"
 )
 """The operations to which whole numbers in any argument but ``NUMBERS`` are data or indices. Elsewhere an array of
 them, after the first argument, may be a size or an axis, and the form of the result depends on its values."""
@@ -184,6 +184,8 @@ def _writes(op: Op) -> tuple[Places, Mapping[int | str, Option]]:
         return frozenset(), {}
     if op.inplace or op.operation in WRITES_ITS_FIRST:
         return _FIRST, {}
+    if op.spelling == "method" and op.operation in _OUT_OF_ARRAY:
+        return _OUT_OF_ARRAY[op.operation], {}
     if (ufunc := _ufunc_of(op)) is not None:
         first = ufunc.nin if isinstance(op.func, np.ufunc) else _OUT_OF_METHOD[op.attr]
         return frozenset(range(first, first + ufunc.nout)), {}
@@ -199,6 +201,8 @@ def _writes(op: Op) -> tuple[Places, Mapping[int | str, Option]]:
 _FIRST = WRITES_FIRST | {"a", "arr", "dst", "x"}
 _OUT_OF_METHOD = {"reduce": 3, "accumulate": 3, "reduceat": 4, "outer": 2}
 """Where the methods of ufuncs take ``out``."""
+_OUT_OF_ARRAY: Mapping[str, Places] = {"conjugate": frozenset({1}), "all": frozenset({2, 3}), "any": frozenset({2, 3})}
+"""Where methods of arrays take ``out`` though their signatures do not say so."""
 
 
 def _parameters(op: Op) -> list[str]:
@@ -275,12 +279,12 @@ class _TakesNumberAt:
 
 
 def may_be_number(end: Any) -> bool:
-    """Return whether numpy would read an array as a number, or as a row of them."""
-    return isinstance(end, np.ndarray) and end.dtype.kind in "iub" and (end.ndim < 2 or end.size == 1)
+    """Return whether numpy would read an array as a number, or as rows of them; also a fraction can be a number."""
+    return isinstance(end, np.ndarray) and (end.dtype.kind in "iub" or end.size == 1)
 
 
 def _form_depends(op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], bool] | None:
-    if op.spelling == "getter":
+    if op.spelling == "getter" or op.attr in _OPERATORS:
         return None
     if op.operation in _FORM_DEPENDS_ON:
         return _FORM_DEPENDS_ON[op.operation]
@@ -290,6 +294,10 @@ def _form_depends(op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], bool] 
         return _takes_number
     parameters = _parameters(op)
     return _TakesNumberAt(NUMBERS | {parameters.index(name) for name in NUMBERS if name in parameters})
+
+
+_OPERATORS = frozenset({*INPLACE_OPERATORS, *REFLECTED_OPERATORS, "__divmod__", "__rdivmod__"})
+"""Methods that take data in every argument."""
 
 
 def _has_sublists(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:

@@ -35,7 +35,7 @@ FORM_DEPENDS = PARTS | words(
 """Operations whose results have a form that depends on values, in addition to those that torch tags."""
 
 SIZES = words(
-    "repeat_interleave repeat tile tensor_split split split_with_sizes hsplit vsplit dsplit view reshape expand "
+    "repeat tile tensor_split split split_with_sizes hsplit vsplit dsplit view reshape expand "
     "narrow unflatten resize resize_ new_zeros new_ones new_full new_empty new_tensor interpolate pad combinations"
 )
 """Operations whose form depends on values when an argument after the first, a size or a position, is a tensor."""
@@ -45,7 +45,7 @@ STATES_FACT = words(
     "is_floating_point is_complex is_signed is_quantized is_nested __len__ itemsize element_size nbytes stride "
     "is_contiguous dim_order is_conj is_neg is_same_size result_type get_device is_cpu is_cuda is_ipu is_maia is_meta "
     "is_mkldnn is_mps is_mtia is_vulkan is_xla is_xpu is_inference is_distributed _has_compatible_shallow_copy_type "
-    "storage_offset storage_type type dense_dim sparse_dim _dimI _dimV _is_view _is_zerotensor retains_grad output_nr "
+    "storage_offset type dense_dim sparse_dim _dimI _dimV _is_view _is_zerotensor retains_grad output_nr "
     "has_names qscheme q_per_channel_axis is_pinned is_shared __dlpack_device__ grad_dtype"
 )
 """Operations whose plain answer is a fact about form."""
@@ -387,6 +387,12 @@ def _is_size_a_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     return any(hasattr(leaf, "ndim") for leaf in leaves((tuple(args[1:]), named)))
 
 
+def _is_count_a_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether tensors say how often to repeat: also the only argument of ``torch.repeat_interleave`` does."""
+    is_alone = len(args) + len(kwargs.keys() & {"input", "repeats"}) < 2
+    return is_alone or _is_size_a_tensor(args, kwargs)
+
+
 def _has_no_class_count(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     count = args[1] if len(args) > 1 else kwargs.get("num_classes", -1)
     return type(count) is not int or count < 0
@@ -417,6 +423,7 @@ def _is_complex_in_a_graph(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bo
 
 _FORM_DEPENDS_ON = {
     **dict.fromkeys(("svd", "eigh"), _is_complex_in_a_graph),
+    "repeat_interleave": _is_count_a_tensor,
     "select_scatter": _is_position_a_tensor,
     "slice_scatter": _is_position_a_tensor,
     "__getitem__": _is_mask_or_bound,

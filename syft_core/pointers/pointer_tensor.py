@@ -309,7 +309,8 @@ def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> 
         raise OperationNotAllowedError.off(op.name)
     if op.spelling == "getter" and op.attr in ATTRIBUTES:
         return _attribute(pointer, op.attr)
-    if op.attr in pointer.framework.facts_of_form and op.spelling != "setter" and not kwargs:
+    is_about_it = not kwargs and args[0] is pointer  # and not about a list of pointers
+    if is_about_it and op.attr in pointer.framework.facts_of_form and op.spelling != "setter":
         return _fact(op, pointer, args)
     return _ELSEWHERE
 

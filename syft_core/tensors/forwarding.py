@@ -76,7 +76,20 @@ def _operator(name: str) -> Function:
     return operator
 
 
-for _name in (*OPERATORS, *COMPARATORS, *UNARY_OPERATORS, *INPLACE_OPERATORS, *REFLECTED_OPERATORS):
+def _inplace_operator(name: str) -> Function:
+    def operator(self: Operators, other: Any) -> Nested:
+        framework = self.framework or framework_of(self)
+        op = framework.methods.get(name)
+        # Where tensors cannot change, Python computes `x = x + y` instead.
+        return NotImplemented if op is None else dispatch(op, (self, other), {})
+
+    operator.__name__ = name
+    return operator
+
+
+for _name in (*OPERATORS, *COMPARATORS, *UNARY_OPERATORS, *REFLECTED_OPERATORS):
     setattr(Operators, _name, _operator(_name))
+for _name in INPLACE_OPERATORS:
+    setattr(Operators, _name, _inplace_operator(_name))
 for _name in ("__bool__", "__float__", "__int__", "__index__", "__complex__", "__contains__"):
     setattr(Forwarding, _name, _operator(_name))

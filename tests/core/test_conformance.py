@@ -1,20 +1,28 @@
-"""The toy backend keeps the contract that every backend keeps."""
+"""The toy backend keeps the contract that every backend keeps, also when its vectors cannot change."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
+import pytest
 import toy
+from syft_toy.attributes import ToyAttributes
 from syft_toy.hook import ToyHook
 
+from syft_core.hook import hook_args
+from syft_core.hook.dispatch import frameworks
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.testing.conformance import BackendConformance
 
 
-class TestToyBackend(BackendConformance):
+class Toy:
+    """What the suite must know of toy."""
+
     framework = toy
-    hook_class = ToyHook
+    hook_class: Any = ToyHook
 
     def concatenate(self, tensors: Sequence[Any]) -> Any:
         return toy.cat(tensors)
@@ -24,3 +32,40 @@ class TestToyBackend(BackendConformance):
 
     def patched(self) -> Sequence[Any]:
         return [toy, toy.nn, toy.Vector, AbstractTensor]
+
+
+@contextmanager
+def installed(attributes: ToyAttributes) -> Iterator[None]:
+    """Let vectors belong to other attributes for a while, as if these had been registered."""
+    with patch.dict(frameworks._entries, {toy.Vector: attributes}):
+        hook_args._forget()
+        yield
+    hook_args._forget()
+
+
+class FrozenAttributes(ToyAttributes):
+    """Toy without the operations that change a vector."""
+
+    exclude = ToyAttributes.exclude | ToyAttributes.inplace_methods
+    inplace_methods = frozenset()
+
+
+class FrozenHook(ToyHook):
+    frozen = FrozenAttributes(toy)
+
+    def _make_attributes(self) -> ToyAttributes:
+        return self.frozen
+
+
+class TestToyBackend(Toy, BackendConformance): ...
+
+
+class TestImmutableToyBackend(Toy, BackendConformance):
+    hook_class = FrozenHook
+    mutable = False
+
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def _installed(cls) -> Iterator[None]:
+        with installed(FrozenHook.frozen):
+            yield

@@ -62,17 +62,6 @@ def test_most_operations_that_programs_use_are_reviewed() -> None:
     assert min(of_torch["off"], of_numpy["off"]) > 20
 
 
-def test_a_reviewed_operation_is_described(backend: tuple[FrameworkAttributes, Any]) -> None:
-    attributes, _ = backend
-    for op in attributes.ops:
-        if op.tier == "reviewed":
-            assert op.discloses == "nothing", op.name
-            assert op.writes is not WRITES_ALL, op.name
-            assert not op.reads_beyond, op.name
-            assert not op.reveals, op.name
-            assert not op.local, op.name
-
-
 def test_what_torch_tags_is_a_fact() -> None:
     reading = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
     for op in TorchAttributes(torch).ops:

@@ -133,6 +133,8 @@ a, b, out = np.ones(3), np.ones(3), np.ones(3)
         ("cumsum", (a, 0, None, out), {}, [out]),
         ("ndarray.cumsum", (a, 0, None, out), {}, [out]),
         ("ndarray.sum", (a, 0, None, out), {}, [out]),
+        ("ndarray.conj", (a, out), {}, [out]),
+        ("ndarray.all", (a, 0, None, out), {}, [out]),
         ("copyto", (a, b), {}, [a]),
         ("copyto", (), {"dst": a, "src": b}, [a]),
         ("ndarray.sort", (a,), {}, [a]),

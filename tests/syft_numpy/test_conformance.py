@@ -26,6 +26,7 @@ class TestNumpy(BackendConformance):
             lambda: np.array([wrapper]),
             lambda: np.ones(3)[wrapper > 0],
             lambda: np.full(3, wrapper),
+            lambda: np.vectorize(abs)(wrapper),
         ]
 
     def patched(self) -> Sequence[Any]:

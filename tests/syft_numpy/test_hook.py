@@ -7,9 +7,8 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from syft_core.exceptions import OperationNotAllowedError, WrapperLeakError  # noqa: E402
+from syft_core.exceptions import OperationNotAllowedError  # noqa: E402
 from syft_core.tensors.logging import LoggingTensor  # noqa: E402
-from syft_core.tensors.plus_is_minus import PlusIsMinusTensor  # noqa: E402
 from syft_core.tensors.polynomial import PolynomialTensor  # noqa: E402
 from syft_core.workers.base import BaseWorker  # noqa: E402
 from syft_numpy.wrapper import Wrapper  # noqa: E402
@@ -112,28 +111,6 @@ def test_functions_that_write_files_are_refused(hook: Any, function: str, tmp_pa
 def test_methods_that_write_files_or_show_memory_do_not_exist(hook: Any, method: str) -> None:
     with pytest.raises(AttributeError, match=f"cannot read '{method}'"):
         getattr(chain([1.0]), method)
-
-
-@pytest.mark.parametrize(
-    "bypass",
-    [
-        lambda x: np.asarray(x),
-        lambda x: np.array([x, x]),
-        lambda x: np.zeros(2)[x > 0],
-        lambda x: np.testing.assert_allclose(np.zeros(1), np.asarray(x)),
-        lambda x: np.vectorize(abs)(x),
-    ],
-)
-def test_every_road_around_the_protocol_ends_in_one_error(hook: Any, bypass: Any) -> None:
-    with pytest.raises(WrapperLeakError, match="cannot run numpy.asarray on a wrapper"):
-        bypass(chain([1.0, 2.0]))
-
-
-def test_layers_change_meaning_for_ufuncs_too(hook: Any) -> None:
-    x = PlusIsMinusTensor().on(np.array([5.0]))
-    assert data(np.add(x, 2)).tolist() == [3.0]
-    assert data(np.subtract(x, 2)).tolist() == [7.0]
-    assert data(np.ones(1) + x).tolist() == [-4.0]
 
 
 def test_polynomials_answer_numpys_functions(hook: Any) -> None:

@@ -23,7 +23,10 @@ class TestTorch(BackendConformance):
         return [
             lambda: pickle.dumps(wrapper),
             lambda: torch.Tensor(wrapper),
+            lambda: torch.ones(2).set_(wrapper),
             lambda: torch.func.vmap(lambda x: x * 2)(wrapper),
+            lambda: torch.func.grad(lambda x: x.sum())(wrapper),
+            lambda: torch.jit.trace(lambda x: x * 2, (wrapper,)),
         ]
 
     def patched(self) -> Sequence[Any]:

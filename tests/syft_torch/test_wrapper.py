@@ -174,23 +174,6 @@ def test_a_chain_shows_itself_in_every_way_of_printing() -> None:
     assert (str(x), repr(x), f"{x}") == (shown, shown, shown)
 
 
-@pytest.mark.parametrize(
-    "bypass",
-    [
-        lambda w: torch.Tensor(w),
-        lambda w: torch.ones(2).set_(w),
-        lambda w: torch.func.vmap(lambda x: x.sin())(w),
-        lambda w: torch.func.grad(lambda x: x.sum())(w),
-        lambda w: torch.jit.trace(_double, (w,)),
-    ],
-    ids=["Tensor", "set_", "vmap", "func.grad", "jit.trace"],
-)
-@pytest.mark.filterwarnings("ignore")
-def test_every_road_around_the_protocol_ends_in_one_error(bypass: Any) -> None:
-    with pytest.raises(WrapperLeakError, match="on a wrapper: a wrapper holds no data of its own"):
-        bypass(chain(2))
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_scripted_code_refuses_a_wrapper() -> None:
     # TorchScript keeps the text of a Python error to itself; its own names the line.

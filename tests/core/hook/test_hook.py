@@ -424,7 +424,7 @@ def test_a_hooked_method_runs_plain_tensors_natively_and_chains_by_their_layers(
     method = getattr(hook, getter)("clip")
 
     assert method(toy.Vector([5.0]), 0, high=2).tolist() == [2]
-    assert str(method(Watcher().on(toy.Vector([5.0])), 0, high=2)) == "(Wrapper)>Watcher>Vector([2])"
+    assert str(method(Watcher().on(toy.Vector([5.0])), 0, high=2)) == "(Wrapper)>Watcher>Vector([2.0])"
 
 
 def test_a_hooked_method_keeps_the_attributes_of_a_layer(hook: ToyHook) -> None:

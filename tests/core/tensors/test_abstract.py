@@ -99,7 +99,7 @@ def test_a_client_keeps_nothing_and_another_worker_keeps_wrappers(hook: ToyHook)
     unregistered = under(Watcher(owner=bob), 1.0).wrap(register=False)
 
     assert hook.local_worker.is_client_worker
-    assert repr(hook.local_worker) == "<BaseWorker id:me #objects:0>"
+    assert repr(hook.local_worker) == "<VirtualWorker id:me #objects:0>"
     assert mine.owner is hook.local_worker
     assert bob.get_obj(wrapped.id) is wrapped
     assert repr(bob) == "<BaseWorker id:bob #objects:1>"

@@ -9,9 +9,10 @@ import toy
 
 from syft_core.hook.dispatch import dispatch, framework_of, frameworks
 from syft_core.hook.hook import FrameworkHook, Patches
+from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.workers.base import BaseWorker
-from syft_toy import hook_args  # noqa: F401  # registers toy's types
+from syft_core.workers.virtual import VirtualWorker
+from syft_toy import hook_args, serde  # noqa: F401  # hook_args registers toy's types
 from syft_toy.attributes import ToyAttributes
 
 
@@ -19,7 +20,7 @@ class ToyHook(FrameworkHook):
     """Let chains of syft tensors go wherever a vector goes."""
 
     name = "toy"
-    worker_type = BaseWorker
+    worker_type = VirtualWorker
 
     def _make_attributes(self) -> ToyAttributes:
         return _attributes()
@@ -41,6 +42,10 @@ class ToyHook(FrameworkHook):
 
     def create_zeros(self, *shape: int, dtype: Any = None, **_kwargs: Any) -> toy.Vector:
         return toy.Vector([(dtype or float)(0)] * shape[0])
+
+
+for _codec in serde.CODECS:
+    codecs.register(_codec)
 
 
 @cache

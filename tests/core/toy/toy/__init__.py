@@ -130,12 +130,12 @@ class Vector:
         return Vector([all(self._values)])
 
     def clip(self, low: float, high: float = math.inf) -> Vector:
-        return self.map(lambda v: min(max(v, low), high))
+        return self.map(lambda v: type(v)(min(max(v, low), high)))
 
     def max(self, other: Any = None) -> Any:
         """Return the maximum, with ``other=0`` also its place, or the maxima of two vectors."""
         if isinstance(other, Vector):
-            return self.zip(other, max)
+            return self.zip(other, lambda a, b: type(a)(max(a, b)))
         top = max(self._values)
         return Vector([top]) if other is None else Max(Vector([top]), Vector([self._values.index(top)]))
 
@@ -190,6 +190,12 @@ def sub(x: Vector, y: Any) -> Vector:
 
 
 @_overridable
+def subtract(x: Vector, y: Any) -> Vector:
+    """Do what ``sub`` does, under the name that other frameworks give it."""
+    return x - y
+
+
+@_overridable
 def mul(x: Vector, y: Any) -> Vector:
     return x * y
 
@@ -222,6 +228,15 @@ def minmax(x: Vector) -> MinMax:
 @_overridable
 def summary(x: Vector) -> dict[str, Any]:
     return {"sum": x.sum(), "length": len(x), "ends": (x[0], x[-1])}
+
+
+def zeros(shape: Sequence[int], dtype: type = float) -> Vector:
+    (length,) = shape
+    return Vector([dtype(0)] * length)
+
+
+def arange(length: int) -> Vector:
+    return Vector(range(length))
 
 
 @_overridable

@@ -7,4 +7,4 @@ from toy import Vector, _overridable
 
 @_overridable
 def relu(x: Vector) -> Vector:
-    return x.map(lambda v: v if v > 0 else 0 * v)
+    return x.map(lambda v: v if v > 0 else type(v)(0))

@@ -1,0 +1,125 @@
+"""Call the operations of an op table with several sets of values: what a backend says of them must be true."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.hook import FrameworkHook
+from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.rules import leaves, map_leaves
+from syft_core.values import Args, Nested, Tensor
+
+_FLOATS = (
+    ([1.0, 2.0, 4.0], [3.0, 5.0, 2.0]),
+    ([0.0, -1.0, 0.5], [1.0, 0.0, -2.0]),
+    ([7.0, 7.0, 7.0], [-3.0, 0.25, 9.0]),
+)
+_INTEGERS = ([1, 2, 0], [2, 2, 2], [0, 0, 1])
+_MASKS = ([True, False, True], [False, False, True], [True, True, True])
+SETS = len(_FLOATS)
+"""How many sets of values there are."""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception in the place of a result."""
+
+    error: Exception
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One call with one set of values."""
+
+    before: Args
+    """Copies of the arguments."""
+    args: Args
+    """The arguments, as the call has left them."""
+    result: Nested
+
+    @property
+    def works(self) -> bool:
+        """Whether it raised nothing."""
+        return not isinstance(self.result, Raised)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One way to call an operation, with an outcome for each set of values."""
+
+    op: Op
+    outcomes: Sequence[Outcome]
+
+    @property
+    def working(self) -> list[Outcome]:
+        """The outcomes that are results."""
+        return [outcome for outcome in self.outcomes if outcome.works]
+
+    @property
+    def discloses_nothing(self) -> bool:
+        """Whether the backend says that the answer depends on forms only."""
+        return self.op.disclosure(self.outcomes[0].before, {}) == "nothing"
+
+    def __str__(self) -> str:
+        shown = ["a tensor" if is_tensor(leaf) else repr(leaf) for leaf in leaves(self.outcomes[0].before)]
+        return f"{self.op.name} of {', '.join(shown)}"
+
+
+def collect_calls(hook: FrameworkHook) -> list[Call]:
+    """Call every operation that may run on a worker in several ways; keep those that work with some values."""
+    ops = [op for op in hook.attributes.ops if op.tier != "off" and op.spelling != "setter" and not op.local]
+    given = [list(_arguments(hook.create_tensor, number)) for number in range(SETS)]
+    calls = [Call(op, _try(hook.attributes, op, sets)) for op in ops for sets in zip(*given, strict=True)]
+    return [call for call in calls if call.working]
+
+
+def _try(attributes: FrameworkAttributes, op: Op, sets: Sequence[Args]) -> list[Outcome]:
+    """Run an operation with each set of values; only once if the arguments are not for it at all."""
+    first = run(attributes, op, sets[0])
+    if isinstance(first.result, Raised) and isinstance(first.result.error, TypeError):
+        return [first]
+    return [first, *[run(attributes, op, args) for args in sets[1:]]]
+
+
+def run(attributes: FrameworkAttributes, op: Op, args: Args) -> Outcome:
+    """Run an operation on copies of ``args``."""
+    own: Args = map_leaves(lambda leaf: attributes.copy(leaf) if is_tensor(leaf) else leaf, args)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return Outcome(args, own, op.run(*own))
+        except Exception as error:  # noqa: BLE001  # whatever a framework raises
+            return Outcome(args, own, Raised(error))
+
+
+def _arguments(create: Callable[[Any], Tensor], number: int) -> Iterator[Args]:
+    """Yield arguments to try; those of one set have the forms of those of another."""
+    (x, y), whole, mask = map(create, _FLOATS[number]), create(_INTEGERS[number]), create(_MASKS[number])
+    yield from ((x,), (x, y), (x, 2), (whole,), (whole, whole), (x, whole), (x, mask), (mask,), (mask, mask))
+    yield from (([x, y],), (x, 0, whole), (x, mask, y), (x, x, y))
+
+
+def is_tensor(value: object) -> bool:
+    """Return whether ``value`` is a plain tensor."""
+    return is_framework_tensor(type(value))
+
+
+def form_of(attributes: FrameworkAttributes, tensor: Tensor) -> tuple[object, ...]:
+    """Describe a plain tensor by all but its values."""
+    known = attributes.form_of(tensor)
+    return tuple(tensor.shape), str(tensor.dtype), None if known is None else (known.strides, known.requires_grad)
+
+
+def forms(attributes: FrameworkAttributes, result: Nested) -> list[object]:
+    """Describe the tensors of a result by all but their values."""
+    return [form_of(attributes, leaf) for leaf in leaves(result) if is_tensor(leaf)]
+
+
+def plain_parts(result: Nested) -> list[object]:
+    """Return what a result contains besides tensors; of objects without a value of their own, the type."""
+    found = [leaf for leaf in leaves(result) if not is_tensor(leaf)]
+    return [type(leaf) if getattr(type(leaf), "__eq__", None) is object.__eq__ else leaf for leaf in found]

@@ -1,0 +1,155 @@
+"""Private data: what a stranger can do with it, and learns from it, does not depend on its values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from syft_core.exceptions import GetNotPermittedError, ValueRefusedError
+from syft_core.hook.attributes import Op
+from syft_core.hook.chain import end_of
+from syft_core.hook.dispatch import dispatch
+from syft_core.hook.hook import FrameworkHook
+from syft_core.hook.rules import leaves, map_leaves
+from syft_core.pointers.object_pointer import ObjectPointer
+from syft_core.pointers.revealing import revealing
+from syft_core.testing.calls import SETS, Call, is_tensor
+from syft_core.testing.section import VALUES, Section, fix
+from syft_core.values import Tensor
+from syft_core.workers.virtual import VirtualWorker
+
+
+class PrivateDataSection(Section):
+    """Each check works as "stranger" on data that is for "owner"; both modes are tried."""
+
+    @fix("register_codecs", "Op.facts (Facts.reveals)")
+    def test_private_data_does_not_leave(self, hook: FrameworkHook, by_wire: bool) -> None:
+        secret = self._secret(hook, self.worker(hook, by_wire))
+
+        for attempt in (secret, secret.copy()):
+            with pytest.raises(GetNotPermittedError):
+                attempt.get()
+        with revealing("a stranger is curious"), pytest.raises(GetNotPermittedError):
+            bool(secret)
+
+    @fix("Op.facts (Facts.tier)")
+    def test_results_of_reviewed_operations_are_as_private_as_their_operands(
+        self, hook: FrameworkHook, by_wire: bool
+    ) -> None:
+        secret = self._secret(hook, self.worker(hook, by_wire))
+
+        for result in (secret + 1, secret * secret, secret.sum(), secret[1:], self.concatenate([secret, secret])):
+            assert isinstance(result.child, ObjectPointer)
+            with pytest.raises(GetNotPermittedError):
+                result.get(deregister_ptr=False)
+        result = secret + 1
+        hook.local_worker.user = "owner"
+        assert self.fetch(result) == [v + 1 for v in VALUES]
+
+    @fix("FrameworkAttributes.facts_of_form")
+    def test_a_stranger_may_know_the_form(self, hook: FrameworkHook, by_wire: bool) -> None:
+        secret = self._secret(hook, self.worker(hook, by_wire))
+
+        assert (tuple(secret.shape), len(secret)) == ((3,), 3)
+
+    @fix("Op.facts (Facts.states_fact)")
+    def test_a_plain_answer_about_private_data_is_refused(self, hook: FrameworkHook, by_wire: bool) -> None:
+        secret = self._secret(hook, self.worker(hook, by_wire))
+        facts: Any = {"tier": "reviewed", "discloses": "nothing", "writes": frozenset(), "reads_beyond": False}
+
+        with _allowed(hook, _answer_plainly, **facts) as op, pytest.raises(ValueRefusedError):
+            dispatch(op, (secret,), {})
+
+    @fix("FrameworkAttributes.allow")
+    def test_an_operation_without_facts_does_not_run_on_private_data(self, hook: FrameworkHook, by_wire: bool) -> None:
+        secret = self._secret(hook, self.worker(hook, by_wire))
+
+        with _allowed(hook, _return_argument) as op, pytest.raises(ValueRefusedError):
+            dispatch(op, (secret,), {})
+
+    @fix("FrameworkAttributes.memory_of")
+    def test_nothing_runs_on_private_data_of_unknown_memory(self, hook: FrameworkHook, by_wire: bool) -> None:
+        secret = self._secret(hook, self.worker(hook, by_wire))
+
+        with patch.object(hook.attributes, "memory_of", lambda _tensor: None), pytest.raises(ValueRefusedError):
+            secret + 1
+
+    @fix("FrameworkAttributes.memory_of", "Op.facts (Facts.writes)")
+    def test_what_private_data_is_written_into_becomes_private(self, hook: FrameworkHook, by_wire: bool) -> None:
+        if not self.mutable:
+            pytest.skip("nothing can change a tensor of the framework")
+        bob = self.worker(hook, by_wire)
+        secret, shared = self._secret(hook, bob), self._secret(hook, bob, users=("owner", "stranger"))
+        part = shared[1:]
+        before = self.fetch(part)
+
+        shared += secret
+
+        with pytest.raises(GetNotPermittedError):
+            shared.get()
+        hook.local_worker.user = "owner"
+        if self.fetch(part) != before:
+            hook.local_worker.user = "stranger"
+            with pytest.raises(GetNotPermittedError):
+                part.get()
+
+    @fix("Op.facts (Facts.discloses, form_depends)")
+    def test_a_form_that_depends_on_private_values_is_refused(
+        self, hook: FrameworkHook, calls: Sequence[Call], by_wire: bool
+    ) -> None:
+        bob = self.worker(hook, by_wire)
+        for call in calls:
+            if call.op.tier == "reviewed" and not call.discloses_nothing:
+                told = self._told(hook, bob, call.op, call.working[0].before)
+                assert told.startswith(ValueRefusedError.__name__), f"{call} runs on private data: {told}"
+
+    @fix("Op.facts (Facts.partial, tier)")
+    def test_a_failure_that_depends_on_values_is_not_told(
+        self, hook: FrameworkHook, calls: Sequence[Call], by_wire: bool
+    ) -> None:
+        bob = self.worker(hook, by_wire)
+        for call in calls:
+            if call.op.tier == "reviewed" and len(call.working) < SETS:
+                told = {self._told(hook, bob, call.op, outcome.before) for outcome in call.outcomes}
+                assert len(told) == 1, f"a stranger notices with which values {call} fails: {told}"
+
+    def _told(self, hook: FrameworkHook, bob: VirtualWorker, op: Op, args: Any) -> str:
+        """Return what a stranger learns from a call on private data: an error, or the forms of pointers."""
+        sent = map_leaves(lambda leaf: self._secret(hook, bob, leaf) if is_tensor(leaf) else leaf, args)
+        try:
+            result = dispatch(op, sent, {})
+        except Exception as error:  # noqa: BLE001  # whatever it is, the stranger sees it
+            return re.sub(r"\d+", "#", f"{type(error).__name__}: {error}")
+        return str([tuple(leaf.shape) if isinstance(end_of(leaf), ObjectPointer) else leaf for leaf in leaves(result)])
+
+    def _secret(
+        self, hook: FrameworkHook, bob: VirtualWorker, plain: Any = VALUES, users: Sequence[str] = ("owner",)
+    ) -> Tensor:
+        """Return a stranger's pointer to data of the owner."""
+        hook.local_worker.user = "owner"
+        pointer = self.tensor(hook, plain).private_tensor(users).send(bob)
+        hook.local_worker.user = "stranger"
+        return pointer
+
+
+def _answer_plainly(_tensor: Tensor) -> bool:
+    return True
+
+
+def _return_argument(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+@contextmanager
+def _allowed(hook: FrameworkHook, function: Callable[..., Any], **facts: Any) -> Iterator[Op]:
+    """Put a function into the op table for a moment."""
+    op = hook.attributes.allow(function, f"{hook.attributes.ALIAS}.{function.__name__}", **facts)
+    try:
+        yield op
+    finally:
+        del hook.attributes.ops.by_name[op.name], hook.attributes.ops.by_func[op.func]

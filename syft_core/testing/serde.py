@@ -1,0 +1,92 @@
+"""Serde: tensors and chains cross the wire, exactly and in memory of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from syft_core.exceptions import SerdeError
+from syft_core.hook.hook import FrameworkHook
+from syft_core.hook.rules import leaves
+from syft_core.serde import Context, codecs, deserialize, serialize
+from syft_core.serde.structure import MALFORMED
+from syft_core.tensors.logging import LoggingTensor
+from syft_core.testing.calls import Call, is_tensor
+from syft_core.testing.section import VALUES, Section, fix
+from syft_core.values import Tensor
+
+_NUMBERS = (float, int, bool)
+
+
+class SerdeSection(Section):
+    """What a tensor is made of arrives as it was sent."""
+
+    @pytest.mark.parametrize("numbers", [VALUES, [1, -2], [True, False], [], [0.1]], ids=str)
+    @fix("register_codecs (the codec of your tensor type)")
+    def test_a_tensor_arrives_with_its_numbers_shape_and_dtype(self, hook: FrameworkHook, numbers: list[Any]) -> None:
+        sent = hook.create_tensor(numbers)
+
+        received = deserialize(serialize(sent))
+
+        assert type(received) is type(sent)
+        assert (self._content(received), tuple(received.shape)) == (self._content(sent), tuple(sent.shape))
+        assert received.dtype == sent.dtype
+
+    def _content(self, tensor: Tensor) -> Any:
+        return self.numbers(tensor) if len(tensor) else []
+
+    @fix("register_codecs (your dtypes, see register_scalar_type)")
+    def test_a_dtype_arrives(self, plain: Tensor) -> None:
+        assert deserialize(serialize(plain.dtype)) == plain.dtype
+
+    @fix("register_codecs (the codec of your tensor type)")
+    def test_what_arrives_has_memory_of_its_own(self, plain: Tensor) -> None:
+        if not self.mutable:
+            pytest.skip("nothing can change a tensor of the framework")
+        received = deserialize(serialize(plain))
+
+        received[0] = 9.0
+        plain[1] = 8.0
+
+        assert self.numbers(received) == [9.0, *VALUES[1:]]
+        assert self.numbers(plain) == [VALUES[0], 8.0, VALUES[2]]
+
+    @fix("Codec(shared=True)")
+    def test_a_tensor_that_stands_twice_in_a_message_arrives_once(self, plain: Tensor) -> None:
+        one, other = deserialize(serialize([plain, plain]))
+
+        assert one is other
+
+    @fix("register_codecs (the codec of your wrapper)")
+    def test_a_chain_arrives_as_a_chain(self, plain: Tensor) -> None:
+        received = deserialize(serialize(LoggingTensor().on(plain).tag("#x")))
+
+        self.same(received, plain, LoggingTensor)
+        assert received.tags == {"#x"}
+
+    @pytest.mark.parametrize("forged", [None, "text", {}, [None], -1], ids=repr)
+    @fix("register_codecs (what reads your tensors: check the type of every part, and raise SerdeError)")
+    def test_a_malformed_tensor_is_refused(self, plain: Tensor, forged: Any) -> None:
+        codec, context = codecs.of(type(plain)), Context()
+        payload = list(codec.simplify(plain, context))
+        for place in range(len(payload)):
+            received = [*payload[:place], forged, *payload[place + 1 :]]
+            try:
+                made: Any = codec.detail(received, context)
+            except (SerdeError, *MALFORMED):
+                continue
+            numbers = self.numbers(made) if len(made.shape) else [self.numbers(made)]
+            assert all(type(number) in _NUMBERS for number in leaves(numbers)), f"part {place} may be {forged!r}"
+
+    @fix("FrameworkAttributes.result_types")
+    def test_the_named_tuples_that_operations_return_are_listed(
+        self, hook: FrameworkHook, calls: Sequence[Call]
+    ) -> None:
+        listed = hook.attributes.result_types
+        for call in calls:
+            result = call.working[0].result
+            if isinstance(result, tuple) and type(result) is not tuple and any(map(is_tensor, leaves(result))):
+                name = type(result).__name__
+                assert listed.get(name) is type(result), f"{call.op.name} returns a {name}, which is not in the table"
