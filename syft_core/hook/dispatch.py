@@ -99,6 +99,8 @@ _NO_ATTRIBUTES: Mapping[str, object] = {}
 
 def attributes_of(name: str, plan: Plan, args: Args, kwargs: Kwargs) -> Mapping[str, object]:
     """Return what the results of this call take over; refuse layers of one type that differ in it."""
+    if plan.layer.rank == HEAD:
+        return _NO_ATTRIBUTES
     attributes: Mapping[str, object] = plan.leader(args, kwargs).get_class_attributes()
     if attributes:
         _require_same_attributes(name, plan.layer, attributes, (args, kwargs))

@@ -106,14 +106,14 @@ class DisclosureSection(Section):
                 if repr(self.numbers(result)) != was:
                     assert _share(attributes, result, own), f"what {op.name} returns shares memory with its argument"
 
-    @fix("FrameworkAttributes.is_part", "FrameworkAttributes.is_alone")
+    @fix("FrameworkAttributes.is_part", "FrameworkAttributes.give")
     def test_a_part_of_a_tensor_is_known_as_one(self, hook: FrameworkHook, plain: Tensor) -> None:
         attributes, part = hook.attributes, plain[1:]
         if attributes.memory_of(part) != attributes.memory_of(plain):
             pytest.skip("a part of a tensor has memory of its own")
         assert attributes.is_part(part), "an operation that reads beyond its arguments would see the rest"
-        assert not attributes.is_alone(part), "a receiver could change what is here"
-        assert not attributes.is_alone(plain), "a receiver could change what is here"
+        for shared in (part, plain):
+            assert attributes.give(shared, 0) is None, "a receiver could change what is here"
 
     @fix("FrameworkAttributes.copy", "FrameworkAttributes.transfer")
     def test_a_copy_does_not_change_with_its_original(self, hook: FrameworkHook) -> None:

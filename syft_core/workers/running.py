@@ -261,7 +261,7 @@ def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored], operands
             parents.append(entry)
             value, attr = entry.value, arg.point_to_attr
             if attr is not None:
-                value = getattr(value, attr) if attr in READABLE else attribute(value, attr)
+                value = attribute(value, attr)
             if not entry.is_plain:
                 value = without_restriction(value)
             operands.append(value)
@@ -298,7 +298,7 @@ def attribute(value: Any, name: str | None) -> Any:
         return value
     if name not in READABLE:
         raise ValueRefusedError.only_local(f"reading {name!r}", "the worker")
-    return getattr(value, name)
+    return getattr(value, name, None)
 
 
 # --- results
