@@ -91,9 +91,9 @@ class Location(ABC):
         """Return a plain tensor itself to read its form off, where the worker is in this process; None otherwise."""
         return None
 
-    def has_gradient(self, id: Id) -> bool:
-        """Return whether an object has a gradient."""
-        return self.describe((id,), "grad")[0] is not None
+    def has_gradient(self, id: Id, attr: str) -> bool:
+        """Return whether an object has a gradient, as its attribute ``attr``."""
+        return self.describe((id,), attr)[0] is not None
 
     def note_alias(self, id: Id) -> None:
         """Note that there may be several pointers to an object here."""

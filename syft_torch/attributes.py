@@ -24,6 +24,7 @@ from syft_core.hook.attributes import (
     describe_op,
     words,
 )
+from syft_core.hook.autograd import Autograd
 from syft_core.hook.chain import end_of
 from syft_core.hook.forms import LIMIT, Form, Inferred, form
 from syft_core.hook.rules import leaves, map_leaves
@@ -79,6 +80,7 @@ _UNLISTED_FUNCTIONS = words(
 _SETTERS = words("data grad requires_grad _backward_hooks _post_accumulate_grad_hooks grad_dtype")
 # Both are the same operations on lists of tensors; the second is the public face of the first, since torch 2.15.
 _ON_LISTS = ("torch._foreach_", "torch.foreach.")
+_SYNONYMS = {**SYNONYMS, "concatenate": "cat", "concat": "cat", "expit": "sigmoid"}
 _INIT_FUNCTIONS = words("uniform_ normal_ constant_ kaiming_uniform_")
 
 
@@ -106,6 +108,7 @@ class TorchAttributes(FrameworkAttributes):
         name: kind for name, kind in vars(torch.return_types).items() if isinstance(kind, type)
     }
     facts_of_form = FACTS_OF_FORM
+    autograd = Autograd(gradient="grad", data="data", history="grad_fn", backward="backward")
     global_state_change_methods = frozenset({"seed", "manual_seed"})
     aten = ATEN
     """The op table of numeric wrappers, which torch asks at the level of its kernels."""
@@ -298,6 +301,10 @@ class TorchAttributes(FrameworkAttributes):
         if not (learning and any(known.requires_grad for known in forms) and torch.is_grad_enabled()):
             return [_zeros(known, device) for known in forms]
         return list(_Zeros.apply(forms, device, *learning))
+
+    def clear(self, tensor: Any) -> None:
+        """Set a tensor to zeros."""
+        tensor.detach().zero_()
 
     def overwrite(self, target: Any, value: Any) -> None:
         """Resize and copy, as an operation does with its ``out``."""
@@ -602,7 +609,7 @@ def _op(name: str, func: Callable[..., Any]) -> Op:
         func,
         spelling,
         inplace=spelling in ("method", "function") and is_inplace_name(last),
-        synonyms=SYNONYMS if each is None else {each: f"_foreach_{each}"},
+        synonyms=_SYNONYMS if each is None else {each: f"_foreach_{each}"},
         run=_set_gradient if name == "torch.Tensor.grad.__set__" else guarded(last, func),
         each=each,
         describe=describe,

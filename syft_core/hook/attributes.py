@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, overload
 
 from syft_core.exceptions import OperationNotAllowedError, PluginError
 from syft_core.hook.facts import WRITES_ALL, WRITES_FIRST, Discloses, Facts, Option, Places, Tier
+from syft_core.hook.autograd import Autograd
 from syft_core.hook.forms import Form, Inferred
 from syft_core.hook.ranks import is_numeric
 from syft_core.hook.rules import leaves
@@ -52,7 +53,7 @@ UNARY_OPERATORS: Mapping[str, str] = {
 # The in-place operators by explicit list: `__index__`, `__int__` and `__invert__` also start with `__i`.
 INPLACE_OPERATORS: Mapping[str, str] = {f"__i{name[2:]}": operation for name, operation in OPERATORS.items()}
 REFLECTED_OPERATORS: Mapping[str, str] = {f"__r{name[2:]}": operation for name, operation in OPERATORS.items()}
-# Other spellings of one operation, as frameworks have them.
+# Other spellings of these operations, as frameworks have them.
 SYNONYMS: Mapping[str, str] = {
     "subtract": "sub",
     "multiply": "mul",
@@ -68,9 +69,6 @@ SYNONYMS: Mapping[str, str] = {
     "greater_equal": "ge",
     "mod": "remainder",
     "invert": "bitwise_not",
-    "concatenate": "cat",
-    "concat": "cat",
-    "expit": "sigmoid",
 }
 
 
@@ -295,6 +293,10 @@ class FrameworkAttributes:
     """The named tuples that operations return, by name: how they are written on a wire, and read from it."""
     facts_of_form: frozenset[str] = frozenset()
     """The operations that a form alone can answer: ``shape``, ``size`` …"""
+    autograd: ClassVar[Autograd | None] = None
+    """What the framework calls the parts of automatic differentiation, if it has that."""
+    tensor_attributes: frozenset[str] = frozenset()
+    """The attributes of a tensor that are tensors, to which a pointer may refer."""
     global_state_change_methods: frozenset[str] = frozenset()
     """Functions that change the framework for everybody; never in the table."""
 
@@ -302,6 +304,8 @@ class FrameworkAttributes:
         self, framework: Any, wrapper: Callable[[Any], Any], numeric_wrapper: Callable[[Any], Any] | None = None
     ) -> None:
         self.framework = framework
+        if self.autograd is not None:
+            self.tensor_attributes = self.autograd.attributes
         self._wrapper = wrapper
         self._numeric_wrapper = numeric_wrapper
         self.ops = OpTable(self.ALIAS, self._collect())
@@ -454,6 +458,10 @@ class FrameworkAttributes:
     def zeros(self, forms: Sequence[Form], operands: Sequence[Any]) -> list[Any]:
         """Return zeros of these forms, beside ``operands``, and computed from them as far as autograd is concerned."""
         raise NotImplementedError
+
+    def clear(self, tensor: Any) -> None:
+        """Set a plain tensor to zeros, outside of any graph."""
+        tensor[...] = 0
 
     def overwrite(self, target: Any, value: Any) -> None:
         """Let a plain tensor have the values and the shape of another, as an operation in place would."""

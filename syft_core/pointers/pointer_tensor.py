@@ -23,9 +23,6 @@ from syft_core.pointers.revealing import reveal
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.values import Args, Kwargs, Nested, Tensor
 
-ATTRIBUTES = frozenset({"grad", "data"})
-"""Attributes that are tensors of their own on the worker: pointed to, with ids that stay the same."""
-
 P = TypeVar("P", bound="PointerTensor")
 
 
@@ -196,7 +193,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
             return self._look()
         if whole is None:
             return self._known if self._seen == location.form_epoch else None
-        if self.point_to_attr == "data":
+        if self.point_to_attr != self._gradient_name:
             return prediction.data_form(whole.known_form)
         known = whole._gradient if whole._gradient_seen == location.gradient_epoch else None
         return known if type(known) is Form else None
@@ -234,7 +231,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         if found is not None and found.strides is not None:
             if self.whole is None:
                 self.know(found)
-            elif self.point_to_attr == "grad":
+            elif self.point_to_attr == self._gradient_name:
                 self.whole.know_gradient(found)
         return found
 
@@ -258,6 +255,12 @@ class PointerTensor(ObjectPointer, AbstractTensor):
             )
 
     @property
+    def _gradient_name(self) -> str:
+        """The attribute of the object that holds its gradient."""
+        autograd = self.framework.autograd
+        return "" if autograd is None else autograd.gradient
+
+    @property
     def is_aliased(self) -> bool:
         """Whether there may be other pointers here to the same object."""
         return self._id_at_location in self._location.aliased
@@ -272,7 +275,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         if self.gone is not None:
             self.require_alive()
         if not location.predicts:
-            return location.has_gradient(self._id_at_location)
+            return location.has_gradient(self._id_at_location, self._gradient_name)
         if self._gradient_seen != location.gradient_epoch:
             self._ask_gradients()
         return self._gradient is not False
@@ -282,7 +285,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         found = [ref() for ref in self._together]
         others = [mate for mate in found if mate is not None and mate is not self and mate.gone is None]
         mates = [self, *[mate for mate in others if mate._location is self._location]]
-        forms = self._location.describe([mate._id_at_location for mate in mates], "grad")
+        forms = self._location.describe([mate._id_at_location for mate in mates], self._gradient_name)
         for mate, form in zip(mates, forms, strict=True):
             mate.know_gradient(form if form is not None and form.strides is not None else None, form is not None)
 
@@ -307,7 +310,7 @@ def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> 
         return _answer_beside(op, pointer)
     if op.tier == "off":
         raise OperationNotAllowedError.off(op.name)
-    if op.spelling == "getter" and op.attr in ATTRIBUTES:
+    if op.spelling == "getter" and op.attr in pointer.framework.tensor_attributes:
         return _attribute(pointer, op.attr)
     is_about_it = not kwargs and args[0] is pointer  # and not about a list of pointers
     if is_about_it and op.attr in pointer.framework.facts_of_form and op.spelling != "setter":
@@ -335,7 +338,7 @@ def _changed_by(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> N
     """Return what an operation without results has changed, if that is what it returns."""
     if op.inplace:
         return args[0]
-    if op.spelling == "setter" and op.attr == "grad" and pointer._location.predicts:
+    if op.spelling == "setter" and op.attr == pointer._gradient_name and pointer._location.predicts:
         target, given = args
         for each in target if type(target) is list else (target,):
             if each.whole is None:
@@ -348,8 +351,8 @@ def _changed_by(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> N
 
 def _attribute(pointer: PointerTensor, name: str) -> Tensor:
     if pointer.point_to_attr is not None:  # p.grad.data is p.grad; its own gradient is nothing that can be named.
-        return pointer if name == "data" else None
-    if name == "grad" and not pointer.has_gradient():
+        return pointer if name != pointer._gradient_name else None
+    if name == pointer._gradient_name and not pointer.has_gradient():
         return None
     return pointer.attr(name)
 
@@ -358,7 +361,8 @@ def _answer_beside(op: Op, pointer: PointerTensor) -> Nested:
     """Answer what wants to be beside the data: a deep copy is made there, a leaf has no history; refuse the rest."""
     if op.attr == "__deepcopy__":
         return pointer.copy()
-    if op.attr == "grad_fn" and pointer._form("is_leaf"):
+    autograd = pointer.framework.autograd
+    if autograd is not None and op.attr == autograd.history and pointer._form("is_leaf"):
         return None
     raise ValueRefusedError.only_local(op.name, str(pointer._location.id))
 

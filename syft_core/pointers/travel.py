@@ -288,7 +288,7 @@ def _keep_origin(tensor: Tensor, owner: Any, location: Location) -> Id:
 
 def _require_gradients(tensor: Tensor) -> None:
     framework = framework_of(tensor)
-    if "backward" not in framework.methods:
+    if framework.autograd is None:
         raise TypeError(f"cannot bring gradients back: {framework.ALIAS} computes none; leave the option out")
 
 

@@ -102,6 +102,6 @@ def _give_back(execution: Execution, copies: list[_Learner], result: Any) -> Pro
         # A failure is not disclosed to who started the pass, so its result goes on, but is for nobody there.
         users = frozenset() if old.entry.failures and old.entry.access is not None else old.entry.access
         sent = restricted(hand_over(gradient.detach(), worker), users)
-        backward = framework.method("backward").name
+        backward = framework.method(framework.autograd.backward).name
         yield Ask(receiver, Run(framework.ALIAS, backward, (origin, sent), {}, new_id()))
     return result

@@ -70,13 +70,13 @@ class LocalLocation(Location):
         with self.worker.lock:  # A backward pass of another thread may be about to replace it.
             return getattr(entry.value, attr)
 
-    def has_gradient(self, id: Id) -> bool:
+    def has_gradient(self, id: Id, attr: str) -> bool:
         """Look at the object itself."""
         entry = self.worker.object_store.get(id)
         if entry is None or not entry.is_plain:
-            return super().has_gradient(id)
+            return super().has_gradient(id, attr)
         with self.worker.lock:
-            return entry.value.grad is not None
+            return getattr(entry.value, attr) is not None
 
     def _execute(self, message: Message) -> Any:
         worker, client = self.worker, self.client

@@ -55,7 +55,7 @@ def keeps_gradient(end: Any) -> bool:
 def zeroed(result: Any) -> Any:
     """Return memory without what others have left in it."""
     end = plain_end(result)
-    (end.detach() if hasattr(end, "detach") else end)[...] = 0
+    framework_of(end).clear(end)
     return result
 
 

@@ -36,8 +36,6 @@ from syft_core.workers.worker import Worker
 
 CAME_ALONG = frozenset({"what came along"})
 """The source of a chain that was not an object here, but an argument of a command."""
-READABLE = frozenset({"grad", "data"})
-"""The attributes that a pointer may point to."""
 
 
 def run(worker: Worker, message: Run, sender: Peer) -> Any:
@@ -145,7 +143,7 @@ def _operation(worker: Worker, message: Run) -> Op:
         op = worker.attributes_of(message.framework).command(message.op)
     if op.reveals:
         raise ValueRefusedError.of(op.name, str(worker.id))
-    if op.local or (op.spelling == "getter" and op.attr in READABLE):
+    if op.local or (op.spelling == "getter" and op.attr in worker.attributes_of(message.framework).tensor_attributes):
         raise ValueRefusedError.only_local(op.name, str(worker.id))
     if op.tier == "off":
         raise OperationNotAllowedError.off(op.name)
@@ -243,7 +241,8 @@ def _note_autograd(execution: Execution) -> None:
             worker.object_store.learning[id] = worker.object_store.entry(id)
     if execution.op.spelling == "setter":
         worker.note_gradient_change(message, execution.peer)
-        if execution.op.operation != "grad":
+        autograd = execution.framework.autograd
+        if autograd is None or execution.op.operation != autograd.gradient:
             worker.note_form_change(message, execution.peer)
 
 
@@ -296,7 +295,7 @@ def attribute(value: Any, name: str | None) -> Any:
     """Return an attribute of ``value`` that a pointer may point to, or ``value`` itself."""
     if name is None:
         return value
-    if name not in READABLE:
+    if name not in framework_of(value).tensor_attributes:
         raise ValueRefusedError.only_local(f"reading {name!r}", "the worker")
     return getattr(value, name, None)
 

@@ -111,7 +111,7 @@ class Peer:
             Forward(id, None, self.worker.id, self.new_id(), True),
             SendOn(id, self.worker.id),
         ):
-            with pytest.raises(GetNotPermittedError):
+            with pytest.raises((GetNotPermittedError, ValueRefusedError)):
                 self.ask(message, at)
         return True
 

@@ -43,7 +43,6 @@ def attributes() -> ToyAttributes:
         ("toy.Vector.__invert__", "method", False, "bitwise_not", "__invert__"),
         ("toy.Vector.shape.__get__", "getter", False, "shape", "shape"),
         ("toy.subtract", "function", False, "sub", "subtract"),
-        ("toy.concatenate", "function", False, "cat", "concatenate"),
     ],
 )
 def test_all_spellings_of_an_operation_share_its_name(
