@@ -30,6 +30,7 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── LocalWorkerConflictError      (also a ValueError) a hook asks for another local worker than the one in use
     │   ├── NotCollocatedError            (also a TypeError) one call met two workers, or a worker and local data
     │   ├── GetNotPermittedError          (also a PermissionError) an object may not leave its worker
+    │   ├── ReleaseError                  (also a ValueError) a release cannot be asked for, or decided on
     │   ├── TagNotPermittedError          (also a PermissionError) an object may not be tagged or described
     │   ├── WriteNotPermittedError        (also a PermissionError) an object may not be changed
     │   ├── SendNotPermittedError         (also a PermissionError) an object may not be sent
@@ -406,7 +407,54 @@ class GetNotPermittedError(WorkerError, PermissionError):
         """Say who was refused what, and why."""
         place = "from" if verb == "get" else "on"
         return cls(
-            f"cannot {verb} object {id!r} {place} worker {worker!r} as {user!r}: {why}; ask its owner to allow you"
+            f"cannot {verb} object {id!r} {place} worker {worker!r} as {user!r}: {why}; "
+            f'ask its owner for it with `p.request("why")`'
+        )
+
+    @classmethod
+    def by_request(
+        cls, user: object, id: object, worker: object, number: int, state: str, answer: str
+    ) -> GetNotPermittedError:
+        """Say that the owner has not decided yet, or has denied it."""
+        start = f"cannot get object {id!r} from worker {worker!r} as {user!r}: "
+        if state == "open":
+            return cls(f"{start}request {number} is waiting for its owner to decide; try again later")
+        reason = f" ({answer})" if answer else ""
+        return cls(f"{start}its owner denied request {number}{reason}; ask again with another reason, or for less")
+
+
+class ReleaseError(WorkerError, ValueError):
+    """A release cannot be asked for, or decided on."""
+
+    @classmethod
+    def unknown(cls, request: object, worker: object) -> ReleaseError:
+        """Name the request."""
+        return cls(f"cannot decide on request {request!r}: worker {worker!r} has none such; see `worker.requests`")
+
+    @classmethod
+    def decided(cls, number: int, worker: object, state: str) -> ReleaseError:
+        """Say what was decided."""
+        return cls(f"cannot decide on request {number} of worker {worker!r}: it was {state} already")
+
+    @classmethod
+    def too_many(cls, user: object, worker: object, most: int) -> ReleaseError:
+        """Give the limit."""
+        return cls(
+            f"cannot ask worker {worker!r} for another release as {user!r}: {most} requests are waiting for its owner; "
+            f"wait until some are decided"
+        )
+
+    @classmethod
+    def on_behalf(cls, user: object, worker: object) -> ReleaseError:
+        """Say that a worker cannot ask for others."""
+        return cls(f"cannot ask worker {worker!r} for a release as {user!r}: only the one who will get it may; ask it")
+
+    @classmethod
+    def elsewhere(cls, id: object, worker: object) -> ReleaseError:
+        """Say that the object is not there."""
+        return cls(
+            f"cannot ask worker {worker!r} to release object {id!r}: it holds no data, or only a pointer; "
+            f"ask the worker that has the data"
         )
 
 

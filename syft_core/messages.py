@@ -102,6 +102,16 @@ class FetchAll(Message):
 
 
 @dataclass(slots=True)
+class AskRelease(Message):
+    """Ask the owner of the worker to release objects, or an attribute of each."""
+
+    code: ClassVar[int] = 318
+    ids: tuple[int | str, ...]
+    attr: str | None
+    reason: str
+
+
+@dataclass(slots=True)
 class Forward(Message):
     """Send an object to another worker, which keeps it under ``new_id``; with ``keep`` a copy of it stays."""
 
@@ -262,7 +272,7 @@ MOST_RESULTS = 1 << 16
 """How many results one command may announce."""
 
 COMMANDS: tuple[type[Message], ...] = (
-    Store, Run, Fetch, FetchAll, Forward, Lease, Release, Describe, Tag, Search, Call, SendOn, GetBack,
+    Store, Run, Fetch, FetchAll, AskRelease, Forward, Lease, Release, Describe, Tag, Search, Call, SendOn, GetBack,
 )  # fmt: skip
 MESSAGES: tuple[type[Message], ...] = (*COMMANDS, Batch, Placed, Named, Failure, Reply)
 

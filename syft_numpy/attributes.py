@@ -46,7 +46,15 @@ _DUNDERS = words(
     "__getitem__ __setitem__ __len__ __contains__ __bool__ __float__ __int__ __index__ __complex__ "
     "__divmod__ __rdivmod__"
 )
-_SYNONYMS = {**SYNONYMS, "concatenate": "cat", "concat": "cat", "equal": "eq", "conj": "conjugate", "amax": "max", "amin": "min"}
+_SYNONYMS = {
+    **SYNONYMS,
+    "concatenate": "cat",
+    "concat": "cat",
+    "equal": "eq",
+    "conj": "conjugate",
+    "amax": "max",
+    "amin": "min",
+}
 _Dispatched: type = type(np.concatenate)
 
 

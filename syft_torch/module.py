@@ -27,7 +27,9 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
 from syft_core.exceptions import InvalidTensorForRemoteGetError, WorkerError
+from syft_core.hook.chain import end_of
 from syft_core.hook.hook import current_worker
+from syft_core.messages import AskRelease
 from syft_core.values import Args, Function, Kwargs, Nested
 from syft_torch.parameter import fetched, is_elsewhere, location_of, moved, relocate, send_in_place
 
@@ -68,6 +70,14 @@ def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Modu
         if layer._load_state_dict_pre_hooks:
             _remove_helpers(layer)
     return module
+
+
+def request(module: nn.Module, reason: str) -> int:
+    """Ask the owner of the worker to release the model; ``get`` works after they approve."""
+    pointers = [end_of(tensor) for tensor in _parts_elsewhere(module, "request")[1]]
+    message = AskRelease(tuple([pointer._id_at_location for pointer in pointers]), None, reason)
+    number: int = pointers[0]._location.ask(message)
+    return number
 
 
 def move(module: nn.Module, destination: Any) -> nn.Module:
@@ -145,6 +155,7 @@ ADDED_TO_MODULES: dict[str, AddedName] = {
     "send": AddedName(send),
     "send_": AddedName(send),
     "get": AddedName(get),
+    "request": AddedName(request),
     "get_": AddedName(get),
     "move": AddedName(move),
     "end_get": AddedName(end_get),

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, overload
 
 from syft_core.exceptions import OperationNotAllowedError, PluginError
-from syft_core.hook.facts import WRITES_ALL, WRITES_FIRST, Discloses, Facts, Option, Places, Tier
 from syft_core.hook.autograd import Autograd
+from syft_core.hook.facts import WRITES_ALL, WRITES_FIRST, Discloses, Facts, Option, Places, Tier
 from syft_core.hook.forms import Form, Inferred
 from syft_core.hook.ranks import is_numeric
 from syft_core.hook.rules import leaves

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from syft_core.exceptions import AlreadyRetrievedError
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location, Party, WorkerLike
-from syft_core.messages import Fetch, Lease, Tag
+from syft_core.messages import AskRelease, Fetch, Lease, Tag
 from syft_core.peer import Id, Peer
 from syft_core.tensors.identity import ID_PROVIDER, Identified
 from syft_core.values import Kwargs
@@ -105,6 +105,12 @@ class ObjectPointer(Identified):
         if not keep:
             self.gone = f"it was fetched by {self.owner.id!r}"
         return value
+
+    def request(self, reason: str) -> int:
+        """Ask the owner of the worker to release the object; return the number of the request."""
+        self.require_alive()
+        number: int = self._location.ask(AskRelease((self._id_at_location,), self.point_to_attr, reason))
+        return number
 
     def lease(self: P) -> P:
         """Return a second pointer to the same object, with a lease of its own."""

@@ -100,6 +100,11 @@ class Travelling:
             return pointer.get(sum_results=sum_results, **options)
         return _on_another_end(self, pointer.get(deregister_ptr=deregister_ptr, **options))
 
+    def request(self, reason: str) -> int:
+        """Ask the owner of what the chain points to for its release, and say why; ``get`` works after they approve."""
+        number: int = _pointer_under(self, "request").request(reason)
+        return number
+
     def get_(self, user: str | None = None, reason: str = "") -> Tensor:
         """Fetch what the chain points to, and let this very object be it."""
         framework_of(self).become(self, self.get(user=user, reason=reason))

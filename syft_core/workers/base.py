@@ -22,10 +22,12 @@ from syft_core.peer import Id, Peer
 from syft_core.pictures import one_line, worker_html
 from syft_core.pointers.travel import found, sent
 from syft_core.serde import PEER_LIMITS, Context, Limits, frames, from_frames
-from syft_core.workers.handlers import HANDLERS, drop_fetched
+from syft_core.workers.fetching import drop_fetched
+from syft_core.workers.handlers import HANDLERS
 from syft_core.workers.local import LocalLocation
 from syft_core.workers.log import logged
 from syft_core.workers.permissions import Policy, require_short_way, unless_private
+from syft_core.workers.release import ReleaseRequest, decide
 from syft_core.workers.remote import Remote
 from syft_core.workers.requests import Process, Request, drive
 from syft_core.workers.results import named
@@ -322,6 +324,14 @@ class BaseWorker(Worker):
             id = self._register(obj, None)
             tags, description = getattr(obj, "_syft_tags", None), getattr(obj, "_syft_description", None)
             self.object_store.tag(id, tags or (), description)
+
+    def approve(self, request: ReleaseRequest | int, by: str | None = None) -> None:
+        """Release what a peer asked for, given by its request or the number of it: their next ``get`` works, once."""
+        decide(self, request, "approved", by)
+
+    def deny(self, request: ReleaseRequest | int, why: str, by: str | None = None) -> None:
+        """Refuse what a peer asked for; ``why`` is what they are told."""
+        decide(self, request, "denied", by, why)
 
     def clear_objects(self, return_self: bool = True) -> Any:
         """Drop everything."""

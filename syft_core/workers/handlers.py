@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.messages import (
+    AskRelease,
     Call,
     Describe,
     Fetch,
@@ -44,6 +45,7 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import allowed_users_of, restricted
 from syft_core.workers.failures import require_success
+from syft_core.workers.fetching import ask_release, fetch, fetch_all
 from syft_core.workers.ledger import record
 from syft_core.workers.memory import guard_results
 from syft_core.workers.permissions import (
@@ -52,7 +54,6 @@ from syft_core.workers.permissions import (
     may_leave,
     refusal,
     require_free_tags,
-    require_identity,
     require_permission,
     require_right_to_change,
     require_right_to_lease,
@@ -100,72 +101,6 @@ def _holder_named(worker: Worker, message: Store, sender: Peer) -> Id:
         why = f"the sender does not ask on behalf of {message.holder!r}"
         raise GetNotPermittedError.to(str(sender), message.id, str(worker.id), why, "hold")
     return message.holder
-
-
-def fetch(worker: Worker, message: Fetch, sender: Peer) -> Any:
-    """Hand over an object, if the policy lets it leave; write it into the ledger.
-
-    A copy leaves of what the worker published, of what others hold pointers to, and of an attribute.
-    """
-    require_identity(message.user, sender, message.id, str(worker.id))
-    entry = worker.object_store.entry(message.id)
-    value = attribute(entry.value, message.attr)
-    require_permission(worker, "read", entry, sender, value)
-    require_success(entry, message.id, worker)
-    if message.attr is None and not message.keep:
-        return _taken(worker, entry, sender, message.reason)
-    record(worker, entry, sender, str(sender.id), message.reason, value)
-    return _copied(value if value is None else restricted(value, entry.access))
-
-
-def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Any:
-    """Hand over several objects, if the policy lets each of them leave."""
-    require_identity(message.user, sender, message.ids, str(worker.id))
-    entries = [worker.object_store.entry(id) for id in message.ids]
-    for entry in entries:
-        require_permission(worker, "read", entry, sender, entry.value)
-        require_success(entry, entry.id, worker)
-    taken = [_taken(worker, entry, sender, message.reason) for entry in entries]
-    return _all_of(taken) if any(hasattr(value, "throw") for value in taken) else taken
-
-
-def _all_of(taken: list[Any]) -> Process:
-    for place, value in enumerate(taken):
-        if hasattr(value, "throw"):
-            taken[place] = yield from value
-    return taken
-
-
-def _taken(worker: Worker, entry: Stored, sender: Peer, reason: str) -> Any:
-    """Return an object that leaves for good once it has been handed over, or a copy of one that somebody else needs."""
-    record(worker, entry, sender, str(sender.id), reason)
-    entry.fetched_by = sender
-    value = restricted(entry.value, entry.access)
-    return _copied(value) if entry.is_needed_by_others(sender.id) else value
-
-
-def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
-    """Drop what a ``Fetch`` or ``FetchAll`` has handed over for good, unless somebody else needs it."""
-    store = worker.object_store
-    ids: Iterable[Id] = message.ids if isinstance(message, FetchAll) else [getattr(message, "id", "")]
-    for id in ids:
-        entry = store.get(id)
-        if entry is None or entry.fetched_by != sender:
-            continue
-        entry.fetched_by = None
-        if entry.is_needed_by_others(sender.id):
-            entry.give_up(sender.id)
-        else:
-            store.remove(id, f"it was fetched by {str(sender)!r}")
-
-
-def _copied(value: Any) -> Any:
-    """Return what may be given away of ``value``, which stays; only what it points to elsewhere must be copied."""
-    return _ask_for_copy(value) if ends_elsewhere(value) else value
-
-
-def _ask_for_copy(value: Any) -> Process:
-    return (yield Elsewhere(partial(copy_of, value)))
 
 
 def forward(worker: Worker, message: Forward, sender: Peer) -> Any:
@@ -374,6 +309,7 @@ HANDLERS: dict[type[Message], Handler] = {
     Call: call,
     SendOn: send_on,
     GetBack: get_back,
+    AskRelease: ask_release,
 }
 
 

@@ -53,12 +53,25 @@ def _listed(sources: Iterable[str]) -> str:
 
 def record(worker: Worker, entry: Stored, peer: Peer, to: str, reason: str, value: Any = None) -> None:
     """Write into the ledger of ``worker`` that what it stores as ``entry`` leaves, or an attribute of it."""
-    sources = sorted(entry.sources, key=lambda source: (getattr(source, "serial", -1), str(source)))
+    sources = _in_order(entry.sources)
     ids = tuple([getattr(source, "id", source) for source in sources])
-    tags = tuple([" ".join(sorted(getattr(source, "tags", ()))) for source in sources])
+    tags = tuple([_tags_of(source) for source in sources])
     form = form_of(entry.value if value is None else value)
     names = tags if any(tags) else ()
     worker.ledger.record(Departure(time.time(), str(peer), entry.id, form, ids, to, reason, names))
+
+
+def name_sources(entry: Stored) -> list[str]:
+    """Return what an object was computed from, by tags where there are some."""
+    return [_tags_of(source) or str(getattr(source, "id", source)) for source in _in_order(entry.sources)]
+
+
+def _in_order(sources: Iterable[Any]) -> list[Any]:
+    return sorted(sources, key=lambda source: (getattr(source, "serial", -1), str(source)))
+
+
+def _tags_of(source: Any) -> str:
+    return " ".join(sorted(getattr(source, "tags", ())))
 
 
 class Ledger:

@@ -19,6 +19,7 @@ from syft_core.messages import Failure, Run
 from syft_core.peer import Id, Peer
 from syft_core.workers.ledger import Ledger
 from syft_core.workers.permissions import Policy, find_policy, unless_private
+from syft_core.workers.release import ReleaseRequests
 from syft_core.workers.store import Holder, ObjectStore
 
 MOST_SESSIONS = 4096
@@ -79,6 +80,8 @@ class Worker:
         self.lock = threading.RLock()
         self.object_store = ObjectStore(id)
         self.ledger = Ledger(str(id))
+        self.requests = ReleaseRequests(str(id))
+        """What peers have asked for, for the owner to approve or deny."""
         self.stats = Stats()
         self.sessions: OrderedDict[Id, Session] = OrderedDict()
         self.dropped: deque[tuple[Id, Holder]] = deque()

@@ -1,0 +1,131 @@
+"""Release: peers ask for objects they may not have, and the owner of the worker decides.
+
+A request holds a copy of each object, made when it arrives: the owner looks at that copy, and that copy is released,
+whatever the peer does with the object in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal
+
+from syft_core.exceptions import ReleaseError
+from syft_core.peer import Peer
+from syft_core.pictures import form_of, html_table, one_line, text_table
+from syft_core.workers.ledger import name_sources
+
+if TYPE_CHECKING:
+    from syft_core.workers.store import Stored
+    from syft_core.workers.worker import Worker
+
+MOST_OPEN = 64
+"""How many undecided requests a peer may have on one worker: each of them holds copies."""
+State = Literal["open", "approved", "denied", "released"]
+
+
+@dataclass(frozen=True, eq=False)
+class Requested:
+    """One object of a request: where it is, and the copy that is released if the owner agrees."""
+
+    entry: Stored
+    attr: str | None
+    value: Any
+
+
+@dataclass(eq=False)
+class ReleaseRequest:
+    """What a peer asks for, and what became of it."""
+
+    number: int
+    peer: Peer
+    reason: str
+    objects: list[Requested]
+    forms: str
+    sources: str
+    state: State = "open"
+    decided_by: str = ""
+    answer: str = ""
+    """Why it was denied."""
+
+    @property
+    def values(self) -> list[Any]:
+        """The copies that are released if the owner agrees, for the owner to look at."""
+        return [requested.value for requested in self.objects]
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the request as a line of a table; never a value."""
+        texts = str(self.peer), self.forms, self.sources, self.reason, self.answer
+        return str(self.number), self.state, *map(one_line, texts)
+
+    def __repr__(self) -> str:
+        return f"<ReleaseRequest {self.number} of {str(self.peer)!r}: {self.state}>"
+
+
+@dataclass(repr=False)
+class ReleaseRequests:
+    """The requests that peers have made to one worker. It prints as a table and renders in a notebook."""
+
+    owner: str
+    _requests: list[ReleaseRequest] = field(default_factory=list)
+
+    HEADER = ("number", "state", "who", "form", "computed from", "reason", "answer")
+
+    def __iter__(self) -> Iterator[ReleaseRequest]:
+        return iter(self._requests)
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def __getitem__(self, index: int) -> ReleaseRequest:
+        return self._requests[index]
+
+    def __str__(self) -> str:
+        return text_table(self.HEADER, self._cells()) if self._requests else self._nothing()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        if not self._requests:
+            return f"<div>{escape(self._nothing())}</div>"
+        return html_table(f"what {self.owner} is asked for", self.HEADER, self._cells())
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [request.cells() for request in self._requests]
+
+    def _nothing(self) -> str:
+        return f"nobody has asked {self.owner!r} for anything"
+
+    def add(self, peer: Peer, reason: str, objects: list[Requested]) -> ReleaseRequest:
+        """Enter a request."""
+        forms = ", ".join([form_of(requested.value) for requested in objects])
+        sources = sorted({name for requested in objects for name in name_sources(requested.entry)})
+        request = ReleaseRequest(len(self) + 1, peer, reason, objects, forms, ", ".join(sources))
+        self._requests.append(request)
+        return request
+
+    def find(self, number: ReleaseRequest | int) -> ReleaseRequest:
+        """Return an open request, given by itself or by its number."""
+        found = [request for request in self._requests if number in (request, request.number)]
+        if not found:
+            raise ReleaseError.unknown(number, self.owner)
+        if found[0].state != "open":
+            raise ReleaseError.decided(found[0].number, self.owner, found[0].state)
+        return found[0]
+
+    def of(self, entry: Stored, attr: str | None, peer: Peer) -> ReleaseRequest | None:
+        """Return the latest request of a peer for an object."""
+        for request in reversed(self._requests):
+            if request.peer == peer and any(r.entry is entry and r.attr == attr for r in request.objects):
+                return request
+        return None
+
+
+def decide(worker: Worker, request: ReleaseRequest | int, state: State, by: str | None, answer: str = "") -> None:
+    """Write down what the owner has decided."""
+    found = worker.requests.find(request)
+    found.state, found.answer = state, answer
+    found.decided_by = by or worker.user or f"worker {worker.id}"
+    if state == "denied":
+        found.objects = [Requested(r.entry, r.attr, None) for r in found.objects]
