@@ -84,14 +84,14 @@ class PrivateDataSection(Section):
         if not self.mutable:
             pytest.skip("nothing can change a tensor of the framework")
         bob = self.worker(hook, by_wire)
-        secret, shared = self._secret(hook, bob), self._secret(hook, bob, users=("owner", "stranger"))
-        part = shared[1:]
+        secret, free = self._secret(hook, bob), self.tensor(hook, VALUES).send(bob)
+        part = free[1:]
         before = self.fetch(part)
 
-        shared += secret
+        free += secret
 
         with pytest.raises(GetNotPermittedError):
-            shared.get()
+            free.get()
         hook.local_worker.user = "owner"
         if self.fetch(part) != before:
             hook.local_worker.user = "stranger"
@@ -127,12 +127,10 @@ class PrivateDataSection(Section):
             return re.sub(r"\d+", "#", f"{type(error).__name__}: {error}")
         return str([tuple(leaf.shape) if isinstance(end_of(leaf), ObjectPointer) else leaf for leaf in leaves(result)])
 
-    def _secret(
-        self, hook: FrameworkHook, bob: VirtualWorker, plain: Any = VALUES, users: Sequence[str] = ("owner",)
-    ) -> Tensor:
+    def _secret(self, hook: FrameworkHook, bob: VirtualWorker, plain: Any = VALUES) -> Tensor:
         """Return a stranger's pointer to data of the owner."""
         hook.local_worker.user = "owner"
-        pointer = self.tensor(hook, plain).private_tensor(users).send(bob)
+        pointer = self.tensor(hook, plain).private_tensor(["owner"]).send(bob)
         hook.local_worker.user = "stranger"
         return pointer
 

@@ -297,10 +297,18 @@ MUTATIONS = {
         DisclosureSection, "FrameworkAttributes.copy", ToyAttributes, "copy", lambda self, tensor: tensor
     ),
     "no memory identity": Mutation(
-        DisclosureSection, "FrameworkAttributes.memory_of", ToyAttributes, "memory_of", lambda self, tensor: frozenset((id(object()),))
+        DisclosureSection,
+        "FrameworkAttributes.memory_of",
+        ToyAttributes,
+        "memory_of",
+        lambda self, tensor: frozenset((id(object()),)),
     ),
     "one memory for all": Mutation(
-        DisclosureSection, "FrameworkAttributes.memory_of", ToyAttributes, "memory_of", lambda self, tensor: frozenset((0,))
+        DisclosureSection,
+        "FrameworkAttributes.memory_of",
+        ToyAttributes,
+        "memory_of",
+        lambda self, tensor: frozenset((0,)),
     ),
     # private data
     "unknown memory": Mutation(
