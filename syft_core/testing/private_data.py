@@ -72,6 +72,27 @@ class PrivateDataSection(Section):
         with _allowed(hook, _return_argument) as op, pytest.raises(ValueRefusedError):
             dispatch(op, (secret,), {})
 
+    @fix("FrameworkAttributes.shadow", "FrameworkAttributes.form_of")
+    def test_a_shadow_has_a_form_and_no_private_values(self, hook: FrameworkHook, plain: Tensor) -> None:
+        attributes = hook.attributes
+        form = attributes.form_of(plain)
+        assert form is not None, "nothing can be computed on private data of unknown form"
+        shadow = attributes.shadow(form, form.device)
+        assert (tuple(shadow.shape), shadow.dtype) == (tuple(plain.shape), plain.dtype)
+        assert attributes.shadow(3, form.device) == 3, "what is not a form stays as it is"
+
+    @fix("FrameworkAttributes.zeros", "FrameworkAttributes.overwrite")
+    def test_what_failed_can_be_answered_with_zeros(self, hook: FrameworkHook, plain: Tensor) -> None:
+        attributes = hook.attributes
+        form = attributes.form_of(plain)
+        assert form is not None, "nothing can be computed on private data of unknown form"
+        (zeros,) = attributes.zeros([form], [plain])
+        assert attributes.form_of(zeros) is form
+        assert self.numbers(zeros) == [0.0] * len(VALUES)
+        if self.mutable:
+            attributes.overwrite(plain, zeros)
+            assert self.numbers(plain) == [0.0] * len(VALUES)
+
     @fix("FrameworkAttributes.memory_of")
     def test_nothing_runs_on_private_data_of_unknown_memory(self, hook: FrameworkHook, by_wire: bool) -> None:
         secret = self._secret(hook, self.worker(hook, by_wire))
@@ -84,14 +105,14 @@ class PrivateDataSection(Section):
         if not self.mutable:
             pytest.skip("nothing can change a tensor of the framework")
         bob = self.worker(hook, by_wire)
-        secret, shared = self._secret(hook, bob), self._secret(hook, bob, users=("owner", "stranger"))
-        part = shared[1:]
+        secret, free = self._secret(hook, bob), self.tensor(hook, VALUES).send(bob)
+        part = free[1:]
         before = self.fetch(part)
 
-        shared += secret
+        free += secret
 
         with pytest.raises(GetNotPermittedError):
-            shared.get()
+            free.get()
         hook.local_worker.user = "owner"
         if self.fetch(part) != before:
             hook.local_worker.user = "stranger"
@@ -127,12 +148,10 @@ class PrivateDataSection(Section):
             return re.sub(r"\d+", "#", f"{type(error).__name__}: {error}")
         return str([tuple(leaf.shape) if isinstance(end_of(leaf), ObjectPointer) else leaf for leaf in leaves(result)])
 
-    def _secret(
-        self, hook: FrameworkHook, bob: VirtualWorker, plain: Any = VALUES, users: Sequence[str] = ("owner",)
-    ) -> Tensor:
+    def _secret(self, hook: FrameworkHook, bob: VirtualWorker, plain: Any = VALUES) -> Tensor:
         """Return a stranger's pointer to data of the owner."""
         hook.local_worker.user = "owner"
-        pointer = self.tensor(hook, plain).private_tensor(users).send(bob)
+        pointer = self.tensor(hook, plain).private_tensor(["owner"]).send(bob)
         hook.local_worker.user = "stranger"
         return pointer
 

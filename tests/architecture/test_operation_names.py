@@ -19,10 +19,6 @@ from syft_torch.attributes import TorchAttributes  # noqa: E402
 
 CORE = Path(attributes.__file__).parents[1]
 NAMES_OPERATIONS = {"tensors": "a layer names what it answers", "testing": "it calls operations", "demo": "the same"}
-    "tensors": "a layer names what it answers",
-    "testing": "a test calls operations",
-    "demo": "a program",
-}
 OPERATORS = {
     name
     for table in (attributes.OPERATORS, attributes.COMPARATORS, attributes.UNARY_OPERATORS, attributes.SYNONYMS)

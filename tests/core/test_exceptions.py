@@ -154,7 +154,7 @@ TEXTS = {
     ),
     ("GetNotPermittedError", "to"): (
         ("eve", 7, "bob", "it is private"),
-        "cannot get object 7 from worker 'bob' as 'eve': it is private; ask its owner to allow you",
+        "cannot get object 7 from worker 'bob' as 'eve': it is private; ask its owner for it with `p.request(\"why\")`",
     ),
     ("SendNotPermittedError", "by"): (
         ("eve", ["ann", "al"]),

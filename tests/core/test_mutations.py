@@ -22,7 +22,7 @@ from syft_toy.serde import CODECS
 from syft_toy.wrapper import Wrapper
 
 from syft_core.exceptions import SyftError
-from syft_core.hook.attributes import Op, describe_op
+from syft_core.hook.attributes import FrameworkAttributes, Op, describe_op
 from syft_core.hook.chain import end_of
 from syft_core.hook.facts import Facts
 from syft_core.hook.forms import Form, form
@@ -313,6 +313,30 @@ MUTATIONS = {
     # private data
     "unknown memory": Mutation(
         PrivateDataSection, "FrameworkAttributes.memory_of", ToyAttributes, "memory_of", lambda self, tensor: None
+    ),
+    "no shadows": Mutation(
+        PrivateDataSection, "FrameworkAttributes.shadow", ToyAttributes, "shadow", FrameworkAttributes.shadow
+    ),
+    "shadows of another form": Mutation(
+        PrivateDataSection,
+        "FrameworkAttributes.shadow",
+        ToyAttributes,
+        "shadow",
+        lambda self, argument, device: toy.Vector([1]) if type(argument) is Form else argument,
+    ),
+    "zeros of another form": Mutation(
+        PrivateDataSection,
+        "FrameworkAttributes.zeros",
+        ToyAttributes,
+        "zeros",
+        lambda self, forms, operands: [toy.Vector([0]) for _ in forms],
+    ),
+    "nothing is overwritten": Mutation(
+        PrivateDataSection,
+        "FrameworkAttributes.overwrite",
+        ToyAttributes,
+        "overwrite",
+        lambda self, target, value: None,
     ),
     "failures are told": Mutation(PrivateDataSection, "Facts.partial", ToyAttributes, "_describe", describe_guarded),
     "nothing is reviewed": Mutation(
