@@ -105,7 +105,7 @@ class FetchAll(Message):
 class AskRelease(Message):
     """Ask the owner of the worker to release objects, or an attribute of each."""
 
-    code: ClassVar[int] = 318
+    code: ClassVar[int] = 320
     ids: tuple[int | str, ...]
     attr: str | None
     reason: str

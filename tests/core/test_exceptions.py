@@ -156,6 +156,33 @@ TEXTS = {
         ("eve", 7, "bob", "it is private"),
         "cannot get object 7 from worker 'bob' as 'eve': it is private; ask its owner for it with `p.request(\"why\")`",
     ),
+    ("GetNotPermittedError", "by_request"): (
+        ("eve", 7, "bob", 3, "denied", "too detailed"),
+        "cannot get object 7 from worker 'bob' as 'eve': its owner denied request 3 (too detailed); ask again with "
+        "another reason, or for less",
+    ),
+    ("ReleaseError", "unknown"): (
+        (9, "bob"),
+        "cannot decide on request 9: worker 'bob' has none such; see `worker.requests`",
+    ),
+    ("ReleaseError", "decided"): (
+        (3, "bob", "denied"),
+        "cannot decide on request 3 of worker 'bob': it was denied already; wait for another one",
+    ),
+    ("ReleaseError", "too_many"): (
+        ("eve", "bob", 64),
+        "cannot ask worker 'bob' for another release as 'eve': 64 requests are waiting for its owner; wait until some "
+        "are decided",
+    ),
+    ("ReleaseError", "on_behalf"): (
+        ("alice", "bob"),
+        "cannot ask worker 'bob' for a release as 'alice': only the one who will get it may; ask it",
+    ),
+    ("ReleaseError", "elsewhere"): (
+        (7, "bob"),
+        "cannot ask worker 'bob' to release object 7: it holds no data, or only a pointer; ask the worker that has "
+        "the data",
+    ),
     ("SendNotPermittedError", "by"): (
         ("eve", ["ann", "al"]),
         "cannot send a private tensor as 'eve': its owner allows al, ann; send it as one of them",
