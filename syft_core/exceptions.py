@@ -434,7 +434,9 @@ class ReleaseError(WorkerError, ValueError):
     @classmethod
     def decided(cls, number: int, worker: object, state: str) -> ReleaseError:
         """Say what was decided."""
-        return cls(f"cannot decide on request {number} of worker {worker!r}: it was {state} already; wait for another one")
+        return cls(
+            f"cannot decide on request {number} of worker {worker!r}: it was {state} already; wait for another one"
+        )
 
     @classmethod
     def too_many(cls, user: object, worker: object, most: int) -> ReleaseError:
