@@ -219,13 +219,13 @@ class TorchAttributes(FrameworkAttributes):
 
     def form_of(self, tensor: Any) -> Form | None:
         """Return the form of a tensor of the common kind."""
-        if not is_common(tensor):
+        if not _is_common(tensor):
             return None
         return form(tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad, tensor.is_leaf)
 
     def form_of_copy(self, tensor: Any) -> Form | None:
         """Return the form of a copy, which is a leaf; the strides of a copy are certain for contiguous tensors only."""
-        if not is_common(tensor) or not tensor.is_contiguous():
+        if not _is_common(tensor) or not tensor.is_contiguous():
             return None
         return form(tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad)
 
@@ -415,7 +415,7 @@ _FIELDS = words("shape dtype device requires_grad is_leaf")
 _is_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
 
 
-def is_common(tensor: Any) -> bool:
+def _is_common(tensor: Any) -> bool:
     """Say whether a tensor is all that its form says: strided, neither quantized nor nested, of no further type."""
     return (
         type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested)
@@ -546,7 +546,7 @@ class _Zeros(torch.autograd.Function):  # type: ignore[misc]  # torch's values p
 
 def _form_on(device: Any, result: Any) -> Form | None:
     """Return the form that a result on the meta device would have on ``device``."""
-    if result.device.type != "meta" or not is_common(result):
+    if result.device.type != "meta" or not _is_common(result):
         return None
     return form(result.shape, result.stride(), result.dtype, device, result.requires_grad, result.is_leaf)
 

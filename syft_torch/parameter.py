@@ -15,7 +15,6 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 from torch.utils import swap_tensors
 
 from syft_core.exceptions import WorkerError
-from syft_core.hook.dispatch import framework_of
 from syft_core.location import Location
 from syft_core.messages import FetchAll, Forward, Store
 from syft_core.pointers.object_pointer import new_id
@@ -68,9 +67,10 @@ def _send_in_place(tensor: torch.Tensor, location: Location) -> None:
     if type(tensor) not in PLAIN_TYPES or tensor._syft_tags or tensor._syft_description:
         exchange(tensor, tensor.send(location))
         return
-    framework, id = framework_of(tensor), new_id()
-    pointer = pointer_at(location, id, framework, location.client)
-    pointer.know_copy_of(tensor)
+    id = new_id()
+    pointer = pointer_at(location, id, Wrapper.framework, location.client)
+    if location.predicts:
+        pointer.know_copy_of(tensor)
     data: torch.Tensor = Wrapper(pointer)
     exchange(tensor, data)
     message = Store(id, data, given=True)
@@ -167,7 +167,7 @@ def exchange(tensor: torch.Tensor, content: torch.Tensor) -> None:
         attributes.pop(name, None)
         if name in others:
             attributes[name] = others[name]
-    if isinstance(tensor, torch.nn.Parameter) and not isinstance(content, torch.nn.Parameter):
+    if not issubclass(type(content), torch.nn.Parameter) and isinstance(tensor, torch.nn.Parameter):
         attributes["_is_param"] = True
     # The checks of swap_tensors are about the wrapper here, not about what it points to.
     with torch._C.DisableTorchFunctionSubclass():

@@ -16,8 +16,7 @@ import torch
 
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.values import Function, Nested, Tensor
-from syft_torch.attributes import is_common
-from syft_torch.parameter import location_of
+from syft_torch.parameter import PLAIN_TYPES, location_of
 from syft_torch.wrapper import Wrapper, take_gradient
 
 _GROUP = "_group_tensors_by_device_and_dtype"
@@ -153,4 +152,5 @@ def _is_exact_in_lists(tensor: Tensor) -> bool:
         form = pointer.known_form
         return form is not None and form.dtype in _EXACT_IN_LISTS
     plain = pointer._location.peek(pointer._id_at_location, pointer.point_to_attr)
-    return plain is not None and plain.dtype in _EXACT_IN_LISTS and is_common(plain)
+    is_dense = type(plain) in PLAIN_TYPES and plain.layout is torch.strided and not plain.is_nested
+    return is_dense and plain.dtype in _EXACT_IN_LISTS

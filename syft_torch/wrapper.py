@@ -71,7 +71,9 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
         pointer = self.child
         if type(pointer) is not PointerTensor or pointer.whole is not None:
             return dispatch(self.framework.methods["grad"], (self,), {})
-        if not pointer.has_gradient():
+        location = pointer._location
+        looks = pointer.gone is None and not location.predicts
+        if not (location.has_gradient(pointer._id_at_location) if looks else pointer.has_gradient()):
             return None
         known = self.__dict__.get("_syft_grad")
         if known is None or known.child.whole is not pointer:

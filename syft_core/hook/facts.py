@@ -89,15 +89,13 @@ class Facts:
             return _tensors((args, dict(kwargs)))
         out = kwargs.get("out") if kwargs else None
         written = [] if out is None else [out]
-        if places := [place for place in self.writes if self._is_written(place, args, kwargs)]:
+        options = self.writes_if
+        if places := [place for place in self.writes if place not in options or options[place].is_on(args, kwargs)]:
             named = [value for name, value in kwargs.items() if name in places]
             placed = [args[place] for place in places if type(place) is int and place < len(args)]
             # By keywords of another name than we know: all of them may be meant.
             written += named + placed if named or args else kwargs.values()
         return _tensors(written) if written else []
-
-    def _is_written(self, place: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        return place not in self.writes_if or self.writes_if[place].is_on(args, kwargs)
 
     def disclosure(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Discloses:
         """Return what the answer to a call reveals."""
