@@ -355,7 +355,8 @@ def _detail_batch(payload: list[Any], _context: Context) -> Batch:
 
 
 def _peer(part: Any) -> Peer:
-    if type(part) is not tuple or len(part) != 2 or type(part[0]) not in _ID or type(part[1]) not in _USER:
+    fits = type(part) is tuple and len(part) == 2 and type(part[0]) in _ID and type(part[1]) in _USER
+    if not fits or _is_long(part[0]):
         raise SerdeError("cannot read a Batch: a peer has a wrong type (malformed message)")
     return Peer(*part)
 

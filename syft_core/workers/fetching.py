@@ -75,12 +75,15 @@ def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
     What left with an approval needs another one to leave again.
     """
     store = worker.object_store
-    ids: Iterable[Id] = message.ids if isinstance(message, FetchAll) else [getattr(message, "id", "")]
+    ids: Iterable[Id] = message.ids if isinstance(message, FetchAll) else ()
+    attr, for_good = None, True
+    if isinstance(message, Fetch):
+        ids, attr, for_good = (message.id,), message.attr, message.attr is None and not message.keep
     for id in ids:
         entry = store.get(id)
         if entry is not None:
-            _note_release(worker, entry, getattr(message, "attr", None), sender)
-        if entry is None or entry.fetched_by != sender:
+            _note_release(worker, entry, attr, sender)
+        if entry is None or entry.fetched_by != sender or not for_good:
             continue
         entry.fetched_by = None
         if entry.is_needed_by_others(sender.id):

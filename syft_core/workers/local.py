@@ -58,7 +58,7 @@ class LocalLocation(Location):
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
         """Look at the objects themselves."""
         with self.worker.lock:
-            return self.worker.describe(Describe(tuple(ids), attr), self.client.peer)
+            return self.worker.describe(Describe(tuple(ids), attr), self.client.peer._replace(behalf=behalf.get()))
 
     def peek(self, id: Id, attr: str | None = None) -> Any:
         """Return a plain tensor itself, or its gradient or data."""

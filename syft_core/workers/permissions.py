@@ -114,7 +114,7 @@ def may_leave(worker: Worker, objects: Iterable[Stored], sender: Peer) -> bool:
 
 def is_own(stored: Stored, party: Peer) -> bool:
     """Return whether an object was given by ``party``, made for it, or lent to it by somebody whose own it is."""
-    if party.id == stored.holder or (stored.giver is not None and stored.giver.original == party):
+    if stored.holder in (None, party.id) or (stored.giver is not None and stored.giver.original == party):
         return True
     return party.id in stored.writers and stored.is_leased_to(party.id)
 

@@ -284,7 +284,7 @@ def _resolved(worker: Worker, parents: list[Stored], operands: list[Any], leaf: 
         operands.append(without_restriction(attribute(entry.value, leaf.point_to_attr)))
         return operands[-1]
     if getattr(leaf, "child", None) is not None:  # A chain that came along may restrict what is computed from it.
-        parents.append(came := Stored(leaf, worker.id))
+        parents.append(came := Stored(leaf, None))
         operands.append(without_restriction(leaf))
         came.access, came.sources = allowed_users_of(leaf), CAME_ALONG
         return operands[-1]

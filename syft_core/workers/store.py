@@ -100,7 +100,7 @@ class Stored:
     def __init__(self, value: Any, holder: Any) -> None:
         self.value = value
         self.holder = holder
-        """The id of the worker for which it was stored or computed."""
+        """The id of the worker for which it was stored or computed; None for an argument that came with a command."""
 
     def hold(self, value: Any) -> None:
         """Hold another value from now on."""

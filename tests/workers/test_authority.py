@@ -12,6 +12,7 @@ import syft_core as sy  # noqa: E402
 from syft_core.exceptions import (  # noqa: E402
     GetNotPermittedError,
     PolicyError,
+    SerdeError,
     TagNotPermittedError,
     TooManyHopsError,
     ValueRefusedError,
@@ -294,6 +295,15 @@ def test_what_is_ones_own_changes(bob: Any, alice: Any, way: str) -> None:
     ask(bob, *writes(way, bob))
 
 
+@pytest.mark.parametrize("part", ["_values", "_indices", "detach", "t"])
+def test_the_parts_of_a_sparse_tensor_are_views_of_it(bob: Any, part: str) -> None:
+    kept = loaded(bob, torch.eye(2).to_sparse())
+
+    with pytest.raises(WriteNotPermittedError):
+        ask(bob, run(f"Tensor.{part}", at(bob, "data"), result=1), run("Tensor.zero_", at(bob, 1)))
+    assert kept.to_dense().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
 def test_the_copy_that_the_error_advises_can_be_changed(bob: Any) -> None:
     bob.load_data([torch.tensor([1.0, 2.0]).tag("#data")])
     (p,) = bob.search("#data")
@@ -392,6 +402,12 @@ def test_requests_are_not_passed_on_for_ever(bob: Any) -> None:
     assert ask(bob, Fetch("data", None, True), behalf=far[:16]).tolist() == [1.0, 1.0]
 
 
+@pytest.mark.parametrize(("id", "user"), [(1 << 80, None), ("ann", 5), (None, "ann"), (True, "ann"), (5.0, None)])
+def test_peers_that_are_none_are_refused(bob: Any, id: Any, user: Any) -> None:
+    with pytest.raises(SerdeError):
+        ask(bob, Search(()), behalf=(Peer(id, user),))
+
+
 def test_an_object_is_not_published_in_the_name_of_another(bob: Any) -> None:
     for message in (Store(1, torch.ones(2), True), Store(2, torch.ones(2), holder="bob")):
         with pytest.raises(PermissionError):
@@ -463,6 +479,7 @@ def test_a_reply_that_cannot_be_written_loses_nothing(bob: Any, monkeypatch: pyt
             ask(bob, message)
 
     monkeypatch.undo()
+    assert ask(bob, Fetch(1, None, True)).tolist() == [1.0, 1.0]
     assert [value.tolist() for value in ask(bob, FetchAll((1, 2)))] == [[1.0, 1.0]] * 2
     assert bob.objects_count == 0
 
