@@ -88,7 +88,7 @@ def store(worker: Worker, message: Store, sender: Peer) -> None:
     worker.object_store.put(message.id, entry)
     own(worker, value, message.id)
     if message.publish:
-        entry.publish(sender)
+        entry.publish(None if sender.id == worker.id else sender)
     if tags or description:
         worker.object_store.tag(message.id, tags or (), description)
 

@@ -48,9 +48,12 @@ def unless_private(verb: Verb, stored: Stored, peer: Peer, value: Any) -> str | 
 
 
 def only_published(verb: Verb, stored: Stored, peer: Peer, value: Any) -> str | None:
-    """Let nothing leave but what was published and not changed since; show nothing else that is somebody else's."""
-    shown = verb not in _LEAVING and (verb not in _SHOWING or is_own(stored, peer))
-    if shown or (stored.published and not stored.touched):
+    """Let nothing leave but what was published and not changed since; show nothing else that is somebody else's.
+
+    The gradient of a published object, and what a function computes of one, were not published.
+    """
+    shown = verb not in _LEAVING and (verb not in _SHOWING or stored.published or is_own(stored, peer))
+    if shown or (stored.published and not stored.touched and value is stored.value):
         return None
     return "this worker lets only published objects leave"
 

@@ -132,6 +132,16 @@ def test_a_policy_is_asked_about_the_gradient_that_would_leave(bob: Any) -> None
     assert ask(bob, Fetch(1, "data")).tolist() == [0.0]
 
 
+def test_the_gradient_of_what_was_published_was_not_published(bob: Any, alice: Any) -> None:
+    loaded(bob, torch.ones(2, requires_grad=True)).grad = torch.ones(2)
+    bob.policy = "only_published"
+
+    assert ask(bob, Fetch("data", None, True)).tolist() == [1.0, 1.0]
+    for message in (Fetch("data", "grad"), Forward("data", "grad", "alice", 5, True)):
+        with pytest.raises(GetNotPermittedError, match="only published objects"):
+            ask(bob, message)
+
+
 def test_a_policy_is_asked_about_the_result_of_a_call(bob: Any) -> None:
     loaded(bob, ObjectWrapper(lambda x: x.sum().item(), id="sum"), "sum")
     ask(bob, Store(1, torch.tensor([86753.0])))
