@@ -73,7 +73,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
             return dispatch(self.framework.methods["grad"], (self,), {})
         location = pointer._location
         looks = pointer.gone is None and not location.predicts
-        if not (location.has_gradient(pointer._id_at_location) if looks else pointer.has_gradient()):
+        if not (location.has_gradient(pointer._id_at_location) if looks else pointer.has_gradient(), "grad"):
             return None
         known = self.__dict__.get("_syft_grad")
         if known is None or known.child.whole is not pointer:
