@@ -27,6 +27,7 @@ from syft_core.hook.attributes import (
 from syft_core.hook.chain import end_of
 from syft_core.hook.forms import LIMIT, Form, Inferred, form
 from syft_core.hook.rules import leaves, map_leaves
+from syft_torch import links
 from syft_torch.aten import ATEN
 from syft_torch.facts import describe
 from syft_torch.guards import guarded
@@ -501,6 +502,7 @@ def _unlisted_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
         yield f"torch.nn.init.{name}", getattr(torch.nn.init, name)
     yield "torch.autograd.grad", torch.autograd.grad
     yield "torch.autograd.backward", torch.autograd.backward
+    yield from links.FUNCTIONS.items()
 
 
 def _last(name: str) -> str:

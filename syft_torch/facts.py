@@ -193,7 +193,9 @@ CREATION = words(
     "new_ones new_full new_empty new_tensor to type type_as cpu float double half bfloat16 long int short char byte "
     "bool cfloat cdouble normal uniform bernoulli exponential constant kaiming_uniform"
 )
-AUTOGRAD = words("backward grad data requires_grad retain_grad detach")
+AUTOGRAD = words("backward grad data requires_grad retain_grad detach link")
+_GRADIENTS = ("torch.autograd.grad", "torch.autograd.links.grad")
+"""The functions that return gradients instead of adding to them."""
 OPTIMIZERS = words("_amp_foreach_non_finite_check_and_unscale _amp_update_scale") | frozenset(
     f"_foreach_{name}"
     for name in words(
@@ -289,12 +291,12 @@ class _Described:
             states_fact=last in STATES_FACT and op.spelling != "setter",
             reveals=last in REVEALS,
             local=last in LOCAL,
-            differentiates=op.spelling != "getter" and (last == "backward" or op.name == "torch.autograd.grad"),
+            differentiates=op.spelling != "getter" and (last == "backward" or op.name in _GRADIENTS),
             accumulates=last == "backward",
             retains=last == "retain_grad",
             alters_autograd=op.spelling != "getter"
             and operation in ALTERS_AUTOGRAD
-            and op.name != "torch.autograd.grad",
+            and op.name not in _GRADIENTS,
             shape_depends_on_floats=last in SHAPE_DEPENDS_ON_FLOATS,
         )
 

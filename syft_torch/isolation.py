@@ -15,6 +15,8 @@ _is_tracing = torch._C._is_tracing
 _count_function_modes = torch._C._len_torch_function_stack
 _count_dispatch_modes = torch._C._len_torch_dispatch_stack
 
+_hooks_on_saved_tensors = torch._C._autograd._top_saved_tensors_default_hooks
+
 _KEPT = (Unread, DeviceContext)
 """Modes that stay: the worker's own, and the default device, which sees no tensor."""
 
@@ -23,6 +25,8 @@ def isolate() -> AbstractContextManager[None] | None:
     """Return a context without the modes of the caller; None when there are none. Refuse to run while torch traces."""
     if _is_tracing():
         raise tracing_refused()
+    if _hooks_on_saved_tensors(False) is not None:
+        return _without_modes()
     if not (_count_function_modes() or _count_dispatch_modes()):
         return None
     modes = [torch._C._get_function_stack_at(place) for place in range(_count_function_modes())]
@@ -39,7 +43,14 @@ def tracing_refused() -> WrapperLeakError:
 
 @contextmanager
 def _without_modes() -> Iterator[None]:
-    """Take all modes off the stacks of this thread but those that stay, and put them back."""
+    """Take all modes off the stacks of this thread but those that stay, and put them back.
+
+    The same for hooks on tensors that autograd saves: a checkpoint would discard those of the worker.
+    """
+    hooks = []
+    while (pair := _hooks_on_saved_tensors(False)) is not None:
+        torch._C._autograd._pop_saved_tensors_default_hooks()
+        hooks.append(pair)
     functions = [torch._C._pop_torch_function_stack() for _ in range(_count_function_modes())]
     dispatches = [torch._C._pop_torch_dispatch_stack(None) for _ in range(_count_dispatch_modes())]
     _push([mode for mode in functions if type(mode) in _KEPT], [mode for mode in dispatches if type(mode) in _KEPT])
@@ -51,6 +62,8 @@ def _without_modes() -> Iterator[None]:
         while _count_dispatch_modes():
             torch._C._pop_torch_dispatch_stack(None)
         _push(functions, dispatches)
+        for pair in reversed(hooks):
+            torch._C._autograd._push_saved_tensors_default_hooks(*pair)
 
 
 def _push(functions: list[object], dispatches: list[object]) -> None:

@@ -16,6 +16,7 @@ import torch
 
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.values import Function, Nested, Tensor
+from syft_torch.links import linking
 from syft_torch.parameter import location_of
 from syft_torch.wrapper import Wrapper
 
@@ -28,6 +29,8 @@ _EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})
 
 def substitutes() -> Iterator[tuple[Any, str, Any]]:
     """Yield who has a helper, its name, and what is there while torch is hooked; versions of torch differ in that."""
+    function = torch.autograd.Function
+    yield function, "apply", linking(vars(function)["apply"])
     optimizer = torch.optim.Optimizer
     yield optimizer, _GROUP, staticmethod(_keeping_workers_apart(getattr(optimizer, _GROUP)))
     for path, name, substitute in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -175,6 +176,14 @@ class Op:
             and not facts.writes_if
             and replace(self, describe=lambda _op: replace(facts, writes=frozenset())).only_computes
         )
+
+    @cached_property
+    def first(self) -> str:
+        """The name under which its first argument may be given; for what is not written in Python, the usual one."""
+        try:
+            return next(iter(inspect.signature(self.func).parameters), "")
+        except (TypeError, ValueError):
+            return "input"
 
     def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return the argument objects that a call may change, flat: the one answer to what a call changes."""
