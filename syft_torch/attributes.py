@@ -74,7 +74,7 @@ _UNLISTED_METHODS = words(
 )
 _UNLISTED_FUNCTIONS = words(
     "_has_compatible_shallow_copy_type "
-    "rand_like randn_like randint_like normal fill vander as_strided result_type linspace logspace segment_reduce "
+    "rand_like randn_like randint_like eye normal fill vander as_strided result_type linspace logspace segment_reduce "
     "_VF.atleast_1d _VF.atleast_2d _VF.atleast_3d _VF.meshgrid "
     "nn.functional.hardswish nn.functional.hardsigmoid nn.functional.elu_ nn.functional.leaky_relu_ "
     "nn.functional.hardtanh_ _C._nn.pad_sequence _pack_padded_sequence _pad_packed_sequence "
@@ -172,6 +172,18 @@ class TorchAttributes(FrameworkAttributes):
         if tensor.layout is not torch.strided or tensor.is_mkldnn:
             return False
         return bool(tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size())
+
+    def is_part_of_model(self, tensor: Any) -> bool:
+        """Return whether a tensor is a Parameter."""
+        return isinstance(tensor, torch.nn.Parameter)
+
+    def outside_graph(self, tensor: Any) -> Any:
+        """Return a leaf as it is, and of anything else the data, which needs no gradient."""
+        if tensor.is_leaf:
+            return tensor
+        outside = tensor.detach()
+        outside.__dict__.update({name: word for name, word in tensor.__dict__.items() if name in _WORDS})
+        return outside
 
     def is_alone(self, tensor: Any) -> bool:
         """Say whether a leaf and its gradient are the only ones that show their storages."""

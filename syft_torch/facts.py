@@ -188,8 +188,13 @@ INDEXING = words(
     "index_put index_reduce take take_along_dim masked_scatter put sort argsort msort topk searchsorted bucketize "
     "fill_diagonal select_scatter slice_scatter diagonal_scatter"
 )
+INDEXED = words(
+    "gather scatter scatter_add scatter_reduce index_select index_add index_copy index_fill index_put index_reduce take "
+    "take_along_dim"
+)
+"""Operations with an argument called ``index`` or ``indices``."""
 CREATION = words(
-    "clone copy fill zero zeros_like ones_like full_like empty_like rand_like randn_like randint_like new_zeros "
+    "eye clone copy fill zero zeros_like ones_like full_like empty_like rand_like randn_like randint_like new_zeros "
     "new_ones new_full new_empty new_tensor to type type_as cpu float double half bfloat16 long int short char byte "
     "bool cfloat cdouble normal uniform bernoulli exponential constant kaiming_uniform"
 )
@@ -279,6 +284,7 @@ class _Described:
         writes, writes_if = self._writes()
         tier = self._tier()
         return Facts(
+            first=self._first(),
             writes=writes,
             writes_if=writes_if,
             discloses=self._discloses(tier),
@@ -286,6 +292,7 @@ class _Described:
             reads_beyond=operation in BEYOND or not (self.overloads or tier == "reviewed"),
             uninitialized=operation in UNINITIALIZED,
             partial=tier != "reviewed" or operation not in TOTAL,
+            indices=self._indices(),
             random=torch.Tag.nondeterministic_seeded in self.tags or operation in RANDOM,
             tier=tier,
             states_fact=last in STATES_FACT and op.spelling != "setter",
@@ -299,6 +306,11 @@ class _Described:
             and op.name not in _GRADIENTS,
             shape_depends_on_floats=last in SHAPE_DEPENDS_ON_FLOATS,
         )
+
+    def _first(self) -> str:
+        """Return the name of the first argument; what is ``self`` in a schema is ``input`` in Python."""
+        name = next(iter(self.parameters), "")
+        return "input" if name == "self" and self.op.each is None else name
 
     def _writes(self) -> tuple[Places, Mapping[int | str, Option]]:
         op = self.op
@@ -323,6 +335,11 @@ class _Described:
             places = WRITES_FIRST | {parameters[0]}
             return places, dict.fromkeys(places, self._option(Option(None, "inplace")))
         return self._places(sorted(written)), {}
+
+    def _indices(self) -> Places:
+        if self.op.attr in ("__getitem__", "__setitem__"):
+            return frozenset({1})
+        return self._places(["index", "indices"]) if self.op.operation in INDEXED else frozenset()
 
     def _places(self, names: Sequence[str]) -> Places:
         parameters = self.parameters

@@ -259,8 +259,9 @@ def _torch_function(
 def _forget_what_dynamo_knows() -> None:
     """Let torch.compile look again: it remembers torch's functions by identity, and ``torch.tensor`` has changed."""
     rules: Any = sys.modules.get("torch._dynamo.trace_rules")
-    if rules is not None:
-        rules.get_torch_obj_rule_map.cache_clear()
+    known = getattr(rules, "get_torch_obj_rule_map", None)  # Another thread may be importing it.
+    if known is not None:
+        known.cache_clear()
 
 
 def _is_public_function(name: str, function: object) -> bool:

@@ -155,9 +155,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
 
 
 def _answer(op: Op, args: Args, kwargs: Kwargs) -> Nested:
-    """Send a call down the chain, its first argument by position; let links follow it while there are any."""
-    if not args and (first := op.first) in kwargs:
-        args = (kwargs.pop(first),)
+    """Send a call down the chain, and let links follow it while there are any."""
     return links.answer(op, args, kwargs) if links.live else dispatch(op, args, kwargs)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -129,6 +128,7 @@ class Op:
     describe: Callable[[Op], Facts] = lambda _op: Facts()
     """Return the facts about the operation."""
 
+    first = _Fact[str]()
     writes = _Fact[Places]()
     writes_if = _Fact[Mapping[int | str, Option]]()
     discloses = _Fact[Discloses]()
@@ -176,14 +176,6 @@ class Op:
             and not facts.writes_if
             and replace(self, describe=lambda _op: replace(facts, writes=frozenset())).only_computes
         )
-
-    @cached_property
-    def first(self) -> str:
-        """The name under which its first argument may be given; for what is not written in Python, the usual one."""
-        try:
-            return next(iter(inspect.signature(self.func).parameters), "")
-        except (TypeError, ValueError):
-            return "input"
 
     def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return the argument objects that a call may change, flat: the one answer to what a call changes."""
@@ -388,6 +380,14 @@ class FrameworkAttributes:
     def is_part(self, tensor: Any) -> bool:
         """Say whether a plain tensor shows only a part of the memory that it holds."""
         return False
+
+    def is_part_of_model(self, tensor: Any) -> bool:
+        """Return whether a plain tensor is a parameter, which is sent along with its model."""
+        return False
+
+    def outside_graph(self, tensor: Any) -> Any:
+        """Return a plain tensor without the graph that it is a part of: the graph stays where it is."""
+        return tensor
 
     def is_alone(self, tensor: Any) -> bool:
         """Say whether nothing else refers to the memory of a plain tensor, and it has no history."""

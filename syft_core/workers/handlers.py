@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from syft_core.exceptions import InvalidTensorForRemoteGetError, OperationFailedError, SyftError, ValueRefusedError
+from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.rules import build_rule, leaves, map_leaves
@@ -50,7 +51,7 @@ from syft_core.workers.permissions import (
 from syft_core.workers.requests import Ask, Elsewhere, Process
 from syft_core.workers.running import attribute, form_of, keep, own, resolve, run
 from syft_core.workers.store import Stored, derive, lineage_of
-from syft_core.workers.transfer import copy_of, ends_elsewhere, hand_over, is_tensor
+from syft_core.workers.transfer import copy_of, ends_elsewhere, hand_over, is_tensor, rebuilt
 from syft_core.workers.worker import Worker
 
 
@@ -86,7 +87,7 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Any:
     if message.attr is None and not message.keep:
         return _taken(worker, message.id, entry, sender, message.reason)
     record(worker, entry, message.id, sender, str(sender.id), message.reason)
-    return _copied(value if value is None else restricted(value, entry.access))
+    return _copied(value if value is None else restricted(_outside_graph(value), entry.access))
 
 
 def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Any:
@@ -111,12 +112,23 @@ def _all_of(taken: list[Any]) -> Process:
 def _taken(worker: Worker, id: Id, entry: Stored, sender: Peer, reason: str) -> Any:
     """Return an object that leaves for good, or a copy of one that somebody else needs."""
     record(worker, entry, id, sender, str(sender.id), reason)
-    value = restricted(entry.value, entry.access)
+    value = restricted(_outside_graph(entry.value), entry.access)
     if entry.is_needed_by_others(sender.id):
         entry.give_up(sender.id)
         return _copied(value)
     worker.object_store.remove(id, f"it was fetched by {str(sender)!r}")
     return value
+
+
+def _outside_graph(value: Any) -> Any:
+    """Return what is fetched without its graph, which stays here: a backward pass must start here, too."""
+    end = plain_end(value)
+    if end is None:
+        return value
+    outside = framework_of(end).outside_graph
+    if value is end:
+        return outside(end)
+    return value if outside(end) is end else rebuilt(value, outside)
 
 
 def _copied(value: Any) -> Any:

@@ -9,6 +9,7 @@ from syft_core.exceptions import ValueRefusedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.workers.execution import Execution
+from syft_core.workers.store import is_leaf
 from syft_core.workers.worker import Worker
 
 Compute = Callable[[], Any]
@@ -27,7 +28,7 @@ def memory_of(value: Any) -> Iterator[Any]:
 
 def keeps_gradient(end: Any) -> bool:
     """Return whether a backward pass may give a plain tensor a gradient."""
-    return getattr(end, "requires_grad", False) is True and (end.is_leaf or end.retains_grad)
+    return getattr(end, "requires_grad", False) is True and (is_leaf(end) or end.retains_grad)
 
 
 def zeroed(result: Any) -> Any:

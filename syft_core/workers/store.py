@@ -199,7 +199,7 @@ class ObjectStore:
         if entry is None:
             return
         plain = plain_below(entry.value)
-        gradient = plain.grad if getattr(plain, "is_leaf", False) else None
+        gradient = plain.grad if is_leaf(plain) else None
         if gradient is None or not framework_of(plain).is_shared(gradient):
             del self.learning[id]
 
@@ -320,3 +320,14 @@ def _failures_in(sources: Iterable[Any]) -> list[Failure]:
 
 def _clock(moment: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(moment))
+
+
+def is_leaf(plain: Any) -> bool:
+    """Return whether a plain tensor is a leaf of a graph.
+
+    A view that was made, and whose data was changed, without gradients cannot be one, and its framework may not say so.
+    """
+    try:
+        return bool(getattr(plain, "is_leaf", False))
+    except RuntimeError:
+        return False
