@@ -34,6 +34,7 @@ from syft_torch.guards import guarded
 from syft_torch.isolation import isolate
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange
+from syft_torch.placing import Placing
 from syft_torch.stand_ins import STAND_INS, set_values, stand_in
 from syft_torch.unread import Unread
 from syft_torch.wrapper import Wrapper
@@ -108,7 +109,10 @@ class TorchAttributes(FrameworkAttributes):
 
     ALIAS = "torch"
     exclude = EXCLUDE
-    worker_methods = ("tensor", "rand", "zeros", "randn", "randint", "sparse_coo_tensor")
+    worker_methods = tuple(
+        "tensor zeros ones full empty eye arange linspace logspace rand randn randint randperm tril_indices triu_indices "
+        "sparse_coo_tensor".split()
+    )
     result_types: ClassVar[Mapping[str, type]] = {
         name: kind for name, kind in vars(torch.return_types).items() if isinstance(kind, type)
     }
@@ -228,6 +232,10 @@ class TorchAttributes(FrameworkAttributes):
     def isolated(self) -> contextlib.AbstractContextManager[None] | None:
         """Return a context without the ``TorchFunctionMode`` and ``TorchDispatchMode`` of the caller, or None."""
         return isolate()
+
+    def placing(self, location: Any) -> contextlib.AbstractContextManager[Any]:
+        """Return a mode in which torch's functions make new tensors at ``location``."""
+        return Placing(self, location)
 
     def form_of(self, tensor: Any) -> Form | None:
         """Return the form of a tensor of the common kind."""

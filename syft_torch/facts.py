@@ -309,8 +309,11 @@ class _Described:
 
     def _first(self) -> str:
         """Return the name of the first argument; what is ``self`` in a schema is ``input`` in Python."""
-        name = next(iter(self.parameters), "")
-        return "input" if name == "self" and self.op.each is None else name
+        names = self.parameters
+        builtin = not inspect.isfunction(self.op.func) and self.op.each is None
+        if builtin and any(kernel._schema.arguments[0].name == "self" for kernel in self.overloads):
+            return "input"
+        return names[0] if names else ""
 
     def _writes(self) -> tuple[Places, Mapping[int | str, Option]]:
         op = self.op

@@ -288,6 +288,7 @@ def _creates(op: Op) -> Facts:
         discloses="nothing",
         form_depends=lambda args, kwargs: any(hasattr(leaf, "ndim") for leaf in leaves((args, dict(kwargs)))),
         reads_beyond=False,
+        uninitialized=op.attr.startswith("empty"),
         random=op.attr.startswith("rand"),
         tier="reviewed",
     )
@@ -411,6 +412,10 @@ class FrameworkAttributes:
         None when nothing watches, which is the common case and must cost little.
         """
         return None
+
+    def placing(self, location: Any) -> AbstractContextManager[Any]:
+        """Return a context in which the framework makes new tensors at ``location``, where that is possible."""
+        return nullcontext()
 
     def form_of(self, tensor: Any) -> Form | None:
         """Return the form of a plain tensor, or None where a form cannot say all that matters."""

@@ -51,7 +51,8 @@ def within(execution: Execution, compute: Compute) -> Compute:
 
     def compute_and_clear() -> Any:
         result = compute()
-        ends[0].view(-1)[shown:] = 0
+        if ends[0].numel() > shown:
+            ends[0].view(-1)[shown:] = 0
         return result
 
     return compute_and_clear

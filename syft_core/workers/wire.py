@@ -25,6 +25,7 @@ from syft_core.location import Location, Party
 from syft_core.messages import Batch, Describe, Failure, Message, Release, Reply, Run
 from syft_core.peer import Id
 from syft_core.serde import Context, frames, from_frames
+from syft_core.workers.remote import Place
 from syft_core.workers.results import from_named
 from syft_core.workers.trace import record, traces
 from syft_core.workers.transfer import with_leases
@@ -43,7 +44,7 @@ class Issued(NamedTuple):
     line: int
 
 
-class WireLocation(Location):
+class WireLocation(Place, Location):
     """Leads to a worker by frames. A transport provides ``send_frames`` and ``receive_frames``.
 
     Safe to use from several threads; each call of the two methods is made by one thread at a time.
