@@ -79,6 +79,7 @@ _UNLISTED_FUNCTIONS = words(
     "_VF.atleast_1d _VF.atleast_2d _VF.atleast_3d _VF.meshgrid "
     "nn.functional.hardswish nn.functional.hardsigmoid nn.functional.elu_ nn.functional.leaky_relu_ "
     "nn.functional.hardtanh_ _C._nn.pad_sequence _pack_padded_sequence _pad_packed_sequence "
+    "_transformer_encoder_layer_fwd _native_multi_head_attention _nested_tensor_from_mask "
     "_weight_norm _is_all_true _is_any_true _standard_gamma _sample_dirichlet _grouped_mm "
     "sparse.mm sparse.addmm sparse.sampled_addmm sparse.softmax sparse.log_softmax sparse.spsolve _sparse_sum"
 )

@@ -113,11 +113,14 @@ LARGEST = dict.fromkeys(words("max_pool1d max_pool1d_with_indices lp_pool1d lp_p
 """The largest whole number that operations take which crash or hang on larger ones."""
 NONEMPTY = words("_weight_norm")
 """Operations that crash on tensors without elements."""
-UNCHECKED = words("lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell")
+UNCHECKED = words(
+    "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _transformer_encoder_layer_fwd "
+    "_native_multi_head_attention"
+)
 """Operations that crash on weights of a wrong shape instead of refusing them."""
 NEEDED = words(
     "_weight_norm _has_compatible_shallow_copy_type _is_view _pack_padded_sequence _pad_packed_sequence _values "
-    "_indices _nnz _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_"
+    "_indices _nnz _transformer_encoder_layer_fwd _native_multi_head_attention _nested_tensor_from_mask _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_"
 )
 """The operations with a leading underscore that torch's own modules, optimizers and autograd need."""
 
@@ -163,7 +166,7 @@ LAYERS = words(
     "avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
     "adaptive_max_pool3d lp_pool1d lp_pool2d lp_pool3d embedding one_hot dropout dropout1d dropout2d dropout3d "
     "alpha_dropout feature_dropout feature_alpha_dropout lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell "
-    "rnn_relu_cell scaled_dot_product_attention multi_head_attention_forward interpolate pad constant_pad_nd "
+    "rnn_relu_cell _transformer_encoder_layer_fwd _native_multi_head_attention scaled_dot_product_attention multi_head_attention_forward interpolate pad constant_pad_nd "
     "pixel_shuffle pixel_unshuffle grid_sample affine_grid unfold fold pad_sequence"
 )
 ACTIVATIONS = words(

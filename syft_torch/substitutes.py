@@ -8,6 +8,7 @@ each of them is torch's own.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -31,6 +32,9 @@ def substitutes() -> Iterator[tuple[Any, str, Any]]:
     """Yield who has a helper, its name, and what is there while torch is hooked; versions of torch differ in that."""
     function = torch.autograd.Function
     yield function, "apply", linking(vars(function)["apply"])
+    yield torch.overrides, "has_torch_function", _ignoring_pointers(torch.overrides.has_torch_function)
+    aligned = "_nested_tensor_from_mask_left_aligned"
+    yield torch, aligned, _leaving_it_to_the_worker(getattr(torch, aligned))
     optimizer = torch.optim.Optimizer
     yield optimizer, _GROUP, staticmethod(_keeping_workers_apart(getattr(optimizer, _GROUP)))
     for path, name, substitute in (
@@ -42,6 +46,32 @@ def substitutes() -> Iterator[tuple[Any, str, Any]]:
         module = import_module(path)
         if hasattr(module, name):
             yield module, name, substitute(getattr(module, name))
+
+
+def _ignoring_pointers(has_torch_function: Function) -> Function:
+    """Let torch's modules take their fast path for remote tensors where they would take it at home."""
+
+    @functools.wraps(has_torch_function)
+    def asked(tensors: Any) -> bool:
+        if sys._getframe(1).f_globals.get("__name__") in _FAST and any(isinstance(t, Wrapper) for t in tensors):
+            return not all(isinstance(tensor, Wrapper) and location_of(tensor) is not None for tensor in tensors)
+        return bool(has_torch_function(tensors))
+
+    return asked
+
+
+_FAST = ("torch.nn.modules.transformer", "torch.nn.modules.activation")
+"""The modules of torch that ask because they have a fast path: kernels for a whole layer."""
+
+
+def _leaving_it_to_the_worker(is_left_aligned: Function) -> Function:
+    """Read no remote mask: the worker refuses to make a nested tensor by a mask with gaps."""
+
+    @functools.wraps(is_left_aligned)
+    def asked(tensor: Any, mask: Any) -> bool:
+        return isinstance(mask, Wrapper) or bool(is_left_aligned(tensor, mask))
+
+    return asked
 
 
 class _Key(tuple[Any, Any]):

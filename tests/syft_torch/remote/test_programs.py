@@ -279,3 +279,67 @@ def test_tensors_are_made_on_a_worker_where_a_program_says_so(bob: Any, alice: A
 def test_a_tensor_of_unwritten_memory_is_cleared_on_a_worker(bob: Any) -> None:
     with bob:
         assert not torch.empty(1000).get().any()
+
+
+# --- torch's fast path
+
+
+def encoder(**options: Any) -> Any:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, **options)
+    return nn.TransformerEncoder(layer, 2).eval()
+
+
+PADDING = torch.tensor([[False, False, False, False, True], [False, False, True, True, True]])
+
+
+@pytest.mark.parametrize("options", [{}, {"activation": "gelu"}, {"norm_first": True}])
+@pytest.mark.parametrize("padding", [None, PADDING])
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_an_encoder_takes_the_fast_path_of_home(options: Any, padding: Any, bob: Any) -> None:
+    model, x = encoder(**options), torch.randn(2, 5, 8)
+    remote = copy.deepcopy(model).send(bob)
+
+    with torch.no_grad():
+        expected = model(x, src_key_padding_mask=padding)
+        found = remote(x.send(bob), src_key_padding_mask=None if padding is None else padding.send(bob))
+
+    assert torch.equal(found.get(), expected)
+
+
+def test_an_encoder_that_learns_takes_the_slow_path_of_home(bob: Any) -> None:
+    model, x = encoder(), torch.randn(2, 5, 8)
+    remote = copy.deepcopy(model).send(bob)
+
+    expected = model(x, src_key_padding_mask=PADDING)
+    found = remote(x.send(bob), src_key_padding_mask=PADDING.send(bob))
+
+    assert torch.equal(found.get(), expected.detach())
+
+
+def test_attention_takes_the_fast_path_of_home(bob: Any) -> None:
+    torch.manual_seed(0)
+    model, x = nn.MultiheadAttention(8, 2, batch_first=True).eval(), torch.randn(2, 5, 8)
+    remote, there = copy.deepcopy(model).send(bob), x.send(bob)
+
+    with torch.no_grad():
+        expected, found = model(x, x, x), remote(there, there, there)
+
+    assert torch.equal(found[0].get(), expected[0])
+    assert torch.equal(found[1].get(), expected[1])
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_padding_with_gaps_is_refused_with_a_way_out(bob: Any) -> None:
+    model, x = encoder(), torch.randn(2, 5, 8)
+    remote, gaps = copy.deepcopy(model).send(bob), PADDING.flip(1)
+
+    with torch.no_grad():
+        with pytest.raises(ValueError, match="use_nested_tensor = False"):
+            remote(x.send(bob), src_key_padding_mask=gaps.send(bob)).get()
+        remote.use_nested_tensor = False
+        found = remote(x.send(bob), src_key_padding_mask=gaps.send(bob))
+        expected = model(x, src_key_padding_mask=gaps)
+
+    assert torch.equal(found.get(), expected)
