@@ -110,9 +110,9 @@ class TorchAttributes(FrameworkAttributes):
 
     ALIAS = "torch"
     exclude = EXCLUDE
-    worker_methods = tuple(
-        "tensor zeros ones full empty eye arange linspace logspace rand randn randint randperm tril_indices triu_indices "
-        "sparse_coo_tensor".split()
+    worker_methods = (
+        *("tensor", "zeros", "ones", "full", "empty", "eye", "arange", "linspace", "logspace"),
+        *("rand", "randn", "randint", "randperm", "tril_indices", "triu_indices", "sparse_coo_tensor"),
     )
     result_types: ClassVar[Mapping[str, type]] = {
         name: kind for name, kind in vars(torch.return_types).items() if isinstance(kind, type)

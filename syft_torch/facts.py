@@ -120,7 +120,8 @@ UNCHECKED = words(
 """Operations that crash on weights of a wrong shape instead of refusing them."""
 NEEDED = words(
     "_weight_norm _has_compatible_shallow_copy_type _is_view _pack_padded_sequence _pad_packed_sequence _values "
-    "_indices _nnz _transformer_encoder_layer_fwd _native_multi_head_attention _nested_tensor_from_mask _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_"
+    "_indices _nnz _transformer_encoder_layer_fwd _native_multi_head_attention _nested_tensor_from_mask "
+    "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_"
 )
 """The operations with a leading underscore that torch's own modules, optimizers and autograd need."""
 
@@ -166,7 +167,8 @@ LAYERS = words(
     "avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
     "adaptive_max_pool3d lp_pool1d lp_pool2d lp_pool3d embedding one_hot dropout dropout1d dropout2d dropout3d "
     "alpha_dropout feature_dropout feature_alpha_dropout lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell "
-    "rnn_relu_cell _transformer_encoder_layer_fwd _native_multi_head_attention scaled_dot_product_attention multi_head_attention_forward interpolate pad constant_pad_nd "
+    "rnn_relu_cell _transformer_encoder_layer_fwd _native_multi_head_attention "
+    "scaled_dot_product_attention multi_head_attention_forward interpolate pad constant_pad_nd "
     "pixel_shuffle pixel_unshuffle grid_sample affine_grid unfold fold pad_sequence"
 )
 ACTIVATIONS = words(
@@ -192,8 +194,8 @@ INDEXING = words(
     "fill_diagonal select_scatter slice_scatter diagonal_scatter"
 )
 INDEXED = words(
-    "gather scatter scatter_add scatter_reduce index_select index_add index_copy index_fill index_put index_reduce take "
-    "take_along_dim"
+    "gather scatter scatter_add scatter_reduce index_select index_add index_copy index_fill index_put index_reduce "
+    "take take_along_dim"
 )
 """Operations with an argument called ``index`` or ``indices``."""
 CREATION = words(
@@ -304,9 +306,7 @@ class _Described:
             differentiates=op.spelling != "getter" and (last == "backward" or op.name in _GRADIENTS),
             accumulates=last == "backward",
             retains=last == "retain_grad",
-            alters_autograd=op.spelling != "getter"
-            and operation in ALTERS_AUTOGRAD
-            and op.name not in _GRADIENTS,
+            alters_autograd=op.spelling != "getter" and operation in ALTERS_AUTOGRAD and op.name not in _GRADIENTS,
             shape_depends_on_floats=last in SHAPE_DEPENDS_ON_FLOATS,
         )
 

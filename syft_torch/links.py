@@ -1,6 +1,6 @@
 """Links: let ``torch.autograd.Function``, whose code is here, be part of a graph that is where the data is.
 
-A function of the user's runs here, forward and backward, as commands. At the worker a node takes its place in the graph:
+A function of the user's runs here, forward and backward, as commands. In the graph a node takes its place:
 
 1. ``apply`` runs ``forward`` without gradients, as torch does, and links its results to its inputs with such a node.
 2. Every tensor here that is computed from the results remembers the link.

@@ -6,9 +6,9 @@ the same; only their data is elsewhere. Buffers travel along, and so do gradient
 Note [Helpers on a remote module]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 Two things that modules do make plain tensors here although the data is elsewhere: a forward calls ``torch.zeros`` or
-``torch.arange``, and ``load_state_dict`` copies from a file. While a module is elsewhere, each of its layers has a helper
-that puts these where they belong. It goes when the module comes back, so that a module at home is exactly what it was,
-and can be saved.
+``torch.arange``, and ``load_state_dict`` copies from a file. While a module is elsewhere, each of its layers has a
+helper that puts these where they belong. It goes when the module comes back, so that a module at home is exactly what
+it was, and can be saved.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ _count_modes = torch._C._len_torch_function_stack
 MADE_HERE = {
     getattr(torch, name)
     for name in words(
-        "as_tensor asarray from_numpy frombuffer bartlett_window blackman_window hamming_window hann_window kaiser_window"
+        "as_tensor asarray from_numpy frombuffer bartlett_window blackman_window hamming_window hann_window "
+        "kaiser_window"
     )
 }
 """Functions that make a tensor of data that is here, or that no worker is asked for: what they make is sent."""

@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import attached_hook, attached_hooks
-from syft_core.location import Party
+from syft_core.location import Party, WorkerLike
 from syft_core.messages import Run
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import pointer_at
-
 
 P = TypeVar("P", bound="Place")
 
@@ -42,7 +41,7 @@ class Remote:
 class RemoteFramework:
     """The functions of one framework that make tensors on a worker."""
 
-    def __init__(self, worker: Party, owner: Party, attributes: FrameworkAttributes) -> None:
+    def __init__(self, worker: WorkerLike, owner: Party, attributes: FrameworkAttributes) -> None:
         self._worker = worker
         self._owner = owner
         self._attributes = attributes
@@ -50,8 +49,9 @@ class RemoteFramework:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         creators = self._attributes.creators
         if name not in creators:
+            where = self._owner.location_of(self._worker).id
             raise AttributeError(
-                f"cannot make a tensor on worker {self._worker.id!r} with {name!r}: {self._attributes.ALIAS} has "
+                f"cannot make a tensor on worker {where!r} with {name!r}: {self._attributes.ALIAS} has "
                 f"{', '.join(sorted(creators))} there; make it here and send it"
             )
         return lambda *args, **kwargs: self.create(creators[name], args, kwargs)

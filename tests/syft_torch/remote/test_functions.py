@@ -108,11 +108,21 @@ def changed_in_place(x: Any) -> Any:
     return (y + x).sum()
 
 
+def used_twice(x: Any) -> Any:
+    y = Square.apply(x)
+    return (y * x + y.exp()).sum()
+
+
+def two_results(x: Any) -> Any:
+    total, product = SumAndProduct.apply(x, x.cos(), 3.0)
+    return (total * product + x).sum()
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "twice the same tensor": lambda x: (Square.apply(x) + x).sum(),
     "nested": lambda x: Square.apply(Square.apply(x) * x).sum(),
-    "used twice": lambda x: (lambda y: (y * x + y.exp()).sum())(Square.apply(x)),
-    "two results": lambda x: (lambda s, p: (s * p + x).sum())(*SumAndProduct.apply(x, x.cos(), 3.0)),
+    "used twice": used_twice,
+    "two results": two_results,
     "one result unused": lambda x: SumAndProduct.apply(x, x.cos())[1].sum(),
     "a result without gradient": lambda x: (Top.apply(x)[0] * x).sum(),
     "a function in backward": lambda x: (Outer.apply(x.sin()) + x).sum(),

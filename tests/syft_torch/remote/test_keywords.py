@@ -58,7 +58,9 @@ def differs(bob: Any, op: Op, args: Any, kwargs: Any) -> bool | None:
         plain, expected = (args, kwargs), None
     elif isinstance(expected, Raised) != isinstance(found, Raised):
         return True
-    pairs = [(plain, twins)] if expected is None or isinstance(expected, Raised) else [(plain, twins), (expected, found)]
+    pairs = (
+        [(plain, twins)] if expected is None or isinstance(expected, Raised) else [(plain, twins), (expected, found)]
+    )
     for home, there in pairs:
         for one, other in zip(tensors(SURFACE, home), tensors(SURFACE, there), strict=True):
             if not torch.allclose(one.detach(), other.copy().get().detach(), equal_nan=True):
