@@ -1,17 +1,17 @@
-"""Run a program at home and on a worker, and compare: forward, loss, and three steps of AdamW."""
+"""Run a program at home and on a worker, and compare: the losses and the state after three steps of AdamW."""
 
 from __future__ import annotations
 
 import copy
 import time
-from contextlib import nullcontext
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 import syft_core as sy
-from syft_core.exceptions import SyftError
+from syft_core.exceptions import SyftError, ValueRefusedError
 
 from .programs import Program
 
@@ -23,41 +23,42 @@ class Outcome:
     """What a program does on a worker."""
 
     verdict: str
-    """"same bits", a difference, or what refuses it and why."""
+    """"same bits", a difference, or why it is refused."""
     ratio: float | None = None
     """How many times as long as at home it takes."""
-
-    @property
-    def is_same(self) -> bool:
-        return self.verdict.startswith("same bits")
+    reads: str = ""
+    """The first value that it reads in passing, for which it needs consent."""
 
 
 def compare(program: Program, bob: Any) -> Outcome:
-    """Run a program with, if it reads values in passing, the consent that it needs."""
+    """Train a model at home and on a worker; give consent if the model reads values in passing."""
     torch.manual_seed(0)
     model, batch = program.build(), program.batch()
     remote = copy.deepcopy(model).send(bob)
     there = {name: tensor.send(bob) for name, tensor in batch.items()}
     expected, at_home = _train(program, model, batch)
-    refusal, verdict = "", "same bits"
+    reads = ""
     try:
         found, elsewhere = _train(program, copy.deepcopy(remote), there)
+    except ValueRefusedError as error:
+        reads = getattr(error, "__notes__", [str(error)])[0]
+        with sy.revealing("the model reads its mask"):
+            found, elsewhere = _train(program, remote, there)
     except SyftError as error:
-        refusal = _first_line(error)
-        try:
-            with sy.revealing("the model reads its mask"):
-                found, elsewhere = _train(program, copy.deepcopy(remote), there)
-        except SyftError as again:
-            return Outcome(f"refused: {_first_line(again)}")
-        verdict = f"same bits, with `sy.revealing`: {refusal}"
-    worst = max(float((a - b).abs().max()) for a, b in zip(expected, found, strict=True))
-    if any(not torch.equal(a, b) for a, b in zip(expected, found, strict=True)):
-        return Outcome(f"differs by {worst:.1g}", elsewhere / at_home)
-    return Outcome(verdict, elsewhere / at_home)
+        return Outcome(f"refused: {error}")
+    return Outcome(judge(expected, found), elsewhere / at_home, reads)
+
+
+def judge(expected: Iterable[torch.Tensor], found: Iterable[torch.Tensor]) -> str:
+    """Say whether tensors are equal, and how much they differ otherwise."""
+    pairs = list(zip(expected, found, strict=True))
+    if all(torch.equal(one, other) for one, other in pairs):
+        return "same bits"
+    return f"differs by {max(float((one - other).abs().max()) for one, other in pairs):.1g}"
 
 
 def _train(program: Program, model: torch.nn.Module, batch: Any) -> tuple[list[torch.Tensor], float]:
-    """Train a model; return the losses and all parameters and buffers, and the time of the steps after the first."""
+    """Train a model; return the losses with all parameters and buffers, and the time of the steps after the first."""
     torch.manual_seed(1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     losses, started = [], 0.0
@@ -68,16 +69,8 @@ def _train(program: Program, model: torch.nn.Module, batch: Any) -> tuple[list[t
         loss.backward()
         optimizer.step()
         losses.append(loss)
-    losses = [loss.get() if hasattr(loss, "child") else loss.detach() for loss in losses]
+    fetched = [loss.get() if model.location is not None else loss.detach() for loss in losses]
     took = time.perf_counter() - started
-    if hasattr(next(model.parameters()), "child"):
+    if model.location is not None:
         model.get()
-    state = [tensor.detach().float() for tensor in model.state_dict().values()]
-    return [*losses, *state], took
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).split("\n")[0].split(";")[0]
-
-
-__all__ = ["Outcome", "compare", "nullcontext"]
+    return [*fetched, *[tensor.detach().float() for tensor in model.state_dict().values()]], took

@@ -42,6 +42,8 @@ class Program:
     build: Callable[[], nn.Module]
     batch: Callable[[], Batch]
     loss: Callable[[nn.Module, Batch], torch.Tensor]
+    reads_its_mask: bool = False
+    """Whether the model looks at values of the mask that it is given."""
 
 
 def of_transformers(model: nn.Module, batch: Batch) -> torch.Tensor:
@@ -106,30 +108,32 @@ def transformers_programs() -> Iterator[Program]:
 
         return build
 
-    def program(name: str, build: Callable[[], nn.Module], batch: Callable[[], Batch]) -> Program:
-        return Program(name, "transformers", build, batch, of_transformers)
+    def program(name: str, build: Callable[[], nn.Module], batch: Callable[[], Batch], reads: bool = False) -> Program:
+        return Program(name, "transformers", build, batch, of_transformers, reads)
 
     bert = model("BertForSequenceClassification", "BertConfig", **small)
-    yield program("BERT", bert, text())
+    yield program("BERT", bert, text(), True)
     yield program("BERT without a mask", bert, text(masked=False))
     distil = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "vocab_size": 100}
-    yield program("DistilBERT", model("DistilBertForSequenceClassification", "DistilBertConfig", **distil), text())
-    yield program("RoBERTa", model("RobertaForSequenceClassification", "RobertaConfig", **small), text())
+    yield program(
+        "DistilBERT", model("DistilBertForSequenceClassification", "DistilBertConfig", **distil), text(), True
+    )
+    yield program("RoBERTa", model("RobertaForSequenceClassification", "RobertaConfig", **small), text(), True)
     image = {**small, "image_size": 32, "patch_size": 8, "num_labels": 5}
     image = {name: value for name, value in image.items() if name not in ("vocab_size", "max_position_embeddings")}
     yield program("ViT", model("ViTForImageClassification", "ViTConfig", **image), pixels(32, "pixel_values", "labels"))
     gpt = {"n_embd": 16, "n_layer": 2, "n_head": 2, "vocab_size": 100, "n_positions": 64}
-    yield program("GPT-2", model("GPT2LMHeadModel", "GPT2Config", **gpt), text(labels=None))
+    yield program("GPT-2", model("GPT2LMHeadModel", "GPT2Config", **gpt), text(labels=None), True)
     yield program("GPT-2 without a mask", model("GPT2LMHeadModel", "GPT2Config", **gpt), text(False, None))
     decoder = {**small, "num_key_value_heads": 1}
-    yield program("Llama", model("LlamaForCausalLM", "LlamaConfig", **decoder), text(labels=None))
+    yield program("Llama", model("LlamaForCausalLM", "LlamaConfig", **decoder), text(labels=None), True)
     yield program("Llama without a mask", model("LlamaForCausalLM", "LlamaConfig", **decoder), text(False, None))
     yield program(
         "Mistral", model("MistralForCausalLM", "MistralConfig", **decoder, sliding_window=8), text(labels=None)
     )
     t5 = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2, "vocab_size": 100}
     t5 |= {"decoder_start_token_id": 0, "pad_token_id": 0}
-    yield program("T5", model("T5ForConditionalGeneration", "T5Config", **t5), text(labels=None))
+    yield program("T5", model("T5ForConditionalGeneration", "T5Config", **t5), text(labels=None), True)
 
 
 def vision_programs() -> Iterator[Program]:
