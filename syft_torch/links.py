@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 from weakref import WeakSet
@@ -23,6 +24,7 @@ from weakref import WeakSet
 import torch
 from torch.autograd.function import FunctionCtx, _is_setup_context_defined
 from torch.autograd.graph import GradientEdge
+from torch.utils.hooks import RemovableHandle
 
 from syft_core.exceptions import NotCollocatedError, OperationNotAllowedError
 from syft_core.hook.attributes import Op
@@ -128,6 +130,8 @@ class Link:
         self.outputs = [place for place, result in enumerate(results) if _is_differentiable(result, context)]
         self.forms = [(result.shape, result.dtype) if isinstance(result, torch.Tensor) else None for result in results]
         self.number = next(self._numbers)
+        self.before: dict[int, Function] = OrderedDict()
+        self.after: dict[int, Function] = OrderedDict()
         given = [results[place] for place in self.outputs], [args[place] for place in self.inputs]
         saved = [tensor for tensor in context.to_save if _is_chain(tensor)]
         *self.linked, self.handle = _call("link", *given, saved)
@@ -140,14 +144,46 @@ class Link:
         function = self.function
         backward = function.backward if function.vjp is torch.autograd.Function.vjp else function.vjp
         with torch.set_grad_enabled(differentiable):
-            found = backward(self.context, *given)
-        found = found if isinstance(found, tuple) else (found,)
+            arrived = tuple(given)
+            for hook in list(self.before.values()):
+                arrived = _or(hook(arrived), arrived)
+            found = backward(self.context, *arrived)
+            found = found if isinstance(found, tuple) else (found,)
+            for hook in list(self.after.values()):
+                found = _or(hook(found, arrived), found)
         return [found[place] if place < len(found) else None for place in self.inputs]
+
+    # --- the interface of a node, which torch's own hooks on modules use
+
+    def name(self) -> str:
+        """Return the name that torch gives such a node."""
+        return f"{self.function.__name__}Backward"
+
+    def register_prehook(self, hook: Function) -> RemovableHandle:
+        """Call ``hook`` with the gradients that arrive; it may return others."""
+        return _register(self.before, hook)
+
+    def register_hook(self, hook: Function) -> RemovableHandle:
+        """Call ``hook`` with the gradients that go on, and those that arrived; it may return others to go on."""
+        return _register(self.after, hook)
 
     def _zeros(self, form: Any) -> Any:
         if form is None or not self.context.materialize_grads:
             return None
         return self.handle.new_zeros(form[0], dtype=form[1])
+
+
+def _register(hooks: dict[int, Function], hook: Function) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def _or(changed: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what a hook has returned, or what it was given if that is nothing."""
+    if changed is None:
+        return before
+    return changed if isinstance(changed, tuple) else (changed,)
 
 
 live: WeakSet[Link] = WeakSet()
@@ -193,7 +229,7 @@ def _apply(function: Any, args: Args, kwargs: Kwargs) -> Nested:
     del link.linked
     before = _links_of(args)
     for place, output in zip(link.outputs, found, strict=True):
-        output._syft_links = before | {link}
+        output._syft_links, output._syft_link = before | {link}, link
         linked[place] = output
     live.add(link)
     return tuple(linked) if isinstance(result, tuple) else linked[0]

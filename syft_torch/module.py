@@ -230,14 +230,15 @@ class _Helper:
         self.place = place
         self.compiled = compiled
         """What was called before, if the layer was compiled."""
+        self.call = partial(_call_on_fast_path, layer) if isinstance(layer, _WITH_FAST_PATH) else layer._call_impl
         layer.__dict__["_compiled_call_impl"] = self.run
 
     def run(self, *args: Any, **kwargs: Any) -> Nested:
         """Call the layer, and let the tensors that it makes be where its parameters are."""
         if is_placing_at(self.place):
-            return self.layer._call_impl(*args, **kwargs)
+            return self.call(*args, **kwargs)
         with Placing(Wrapper.framework, self.place):
-            return self.layer._call_impl(*args, **kwargs)
+            return self.call(*args, **kwargs)
 
     def __call__(self, layer: nn.Module, state_dict: dict[str, object], prefix: str, *_rest: object) -> None:
         """Send the local values of a state dict to the parameters and buffers that they are loaded into."""
@@ -270,3 +271,21 @@ def _remove_helper(layer: nn.Module) -> None:
             layer._compiled_call_impl = helper.compiled
             if helper.compiled is None:
                 del layer._compiled_call_impl
+
+
+_WITH_FAST_PATH = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
+"""The layers for which torch has kernels of their own, which they use unless a tensor has a protocol."""
+_has_torch_function = torch.overrides.has_torch_function
+
+
+def _call_on_fast_path(layer: nn.Module, *args: Any, **kwargs: Any) -> Nested:
+    """Call a layer that asks whether a tensor has a protocol, and answer as it would be answered at home."""
+    torch.overrides.has_torch_function = _has_protocol_at_home
+    try:
+        return layer._call_impl(*args, **kwargs)
+    finally:
+        torch.overrides.has_torch_function = _has_torch_function
+
+
+def _has_protocol_at_home(tensors: Any) -> Any:
+    return not all(location_of(tensor) is not None for tensor in tensors) and _has_torch_function(tensors)

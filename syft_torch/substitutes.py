@@ -8,13 +8,15 @@ each of them is torch's own.
 from __future__ import annotations
 
 import functools
-import sys
+import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from syft_core.exceptions import WrapperLeakError
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.values import Function, Nested, Tensor
 from syft_torch.links import linking
@@ -32,7 +34,11 @@ def substitutes() -> Iterator[tuple[Any, str, Any]]:
     """Yield who has a helper, its name, and what is there while torch is hooked; versions of torch differ in that."""
     function = torch.autograd.Function
     yield function, "apply", linking(vars(function)["apply"])
-    yield torch.overrides, "has_torch_function", _ignoring_pointers(torch.overrides.has_torch_function)
+    yield torch, "compile", _leaving_chains_alone(torch.compile)
+    for path, name in (("vmap", "_add_batch_dim"), ("eager_transforms", "_wrap_for_grad")):
+        module = import_module(f"torch._functorch.{path}")
+        if hasattr(module, name):
+            yield module, name, _refusing_chains(getattr(module, name))
     aligned = "_nested_tensor_from_mask_left_aligned"
     yield torch, aligned, _leaving_it_to_the_worker(getattr(torch, aligned))
     optimizer = torch.optim.Optimizer
@@ -48,20 +54,44 @@ def substitutes() -> Iterator[tuple[Any, str, Any]]:
             yield module, name, substitute(getattr(module, name))
 
 
-def _ignoring_pointers(has_torch_function: Function) -> Function:
-    """Let torch's modules take their fast path for remote tensors where they would take it at home."""
+def _refusing_chains(transform: Function) -> Function:
+    """Refuse to transform a function of chains, before it runs: transforms work on kernels, where there is no data."""
 
-    @functools.wraps(has_torch_function)
-    def asked(tensors: Any) -> bool:
-        if sys._getframe(1).f_globals.get("__name__") in _FAST and any(isinstance(t, Wrapper) for t in tensors):
-            return not all(isinstance(tensor, Wrapper) and location_of(tensor) is not None for tensor in tensors)
-        return bool(has_torch_function(tensors))
+    @functools.wraps(transform)
+    def refused(tensor: Any, *args: Any) -> Nested:
+        if isinstance(tensor, Wrapper):
+            raise WrapperLeakError.at(
+                "a transform of torch.func",
+                "the operations run on a worker, where it cannot see them; use `torch.autograd.grad`, or an operation "
+                "on the whole batch, or fetch the tensor",
+            )
+        return transform(tensor, *args)
 
-    return asked
+    return refused
 
 
-_FAST = ("torch.nn.modules.transformer", "torch.nn.modules.activation")
-"""The modules of torch that ask because they have a fast path: kernels for a whole layer."""
+def _leaving_chains_alone(compile: Function) -> Function:
+    """Keep the compiler out of this library: calls on chains are left as they are, and run one by one.
+
+    But for the functions of this file: with plain tensors they are part of other people's graphs.
+    """
+
+    @functools.wraps(compile)
+    def compiled(*args: Any, **kwargs: Any) -> Nested:
+        made = compile(*args, **kwargs)
+        _skip_this_library()
+        return made
+
+    return compiled
+
+
+@functools.cache
+def _skip_this_library() -> None:
+    rules = import_module("torch._dynamo.trace_rules")
+    rules.add("syft_core")
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)], "syft_torch."):
+        if module.name != __name__:
+            rules.add(module.name)
 
 
 def _leaving_it_to_the_worker(is_left_aligned: Function) -> Function:
@@ -69,7 +99,7 @@ def _leaving_it_to_the_worker(is_left_aligned: Function) -> Function:
 
     @functools.wraps(is_left_aligned)
     def asked(tensor: Any, mask: Any) -> bool:
-        return isinstance(mask, Wrapper) or bool(is_left_aligned(tensor, mask))
+        return True if isinstance(mask, Wrapper) else is_left_aligned(tensor, mask)
 
     return asked
 

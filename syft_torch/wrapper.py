@@ -92,6 +92,12 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
         self.grad = None
 
     @property
+    def grad_fn(self) -> Any:
+        """What stands here for the node of the graph: the link that made the tensor; other nodes are elsewhere."""
+        link = self.__dict__.get("_syft_link")
+        return link if link is not None else dispatch(self.framework.methods["grad_fn"], (self,), {})
+
+    @property
     def is_sparse(self) -> bool:
         """Whether the data is sparse; optimizers ask that of every gradient, and the form that is known answers."""
         pointer = self.child
