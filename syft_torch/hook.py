@@ -37,8 +37,8 @@ class TorchHook(FrameworkHook):
 
     Interception is by torch's own protocol on the wrapper that heads a chain; plain tensors never meet a line of this
     library. The hook only adds names: ids, owners and tags to ``torch.Tensor``, ``native_<name>`` beside each original.
-    The one exception is ``torch.tensor``, which learns ``owner=`` and ``id=``; inside of torch, three private helpers
-    of its optimizers have substitutes (``substitutes.py``).
+    The one exception is ``torch.tensor``, which learns ``owner=`` and ``id=``; inside of torch, a few functions have
+    substitutes that do something else for wrappers only (``substitutes.py``).
 
     Args:
         torch: the torch module.
