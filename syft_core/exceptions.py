@@ -480,10 +480,10 @@ class ValueRefusedError(WorkerError, TypeError, RuntimeError):
 
     @classmethod
     def undecided(cls, op: str, location: str) -> ValueRefusedError:
-        """Say that whether an operation works would tell values."""
+        """Say that what an operation gives cannot be known without values."""
         return cls(
-            f"cannot run {op!r} on a pointer: whether it works depends on values at {location!r} that you may not "
-            f"have, and nothing can stand in for them; use another operation, or ask the owner to run it"
+            f"cannot run {op!r} on a pointer: without values at {location!r} that you may not have, nobody can say "
+            f"what it gives; use another operation, or ask the owner to run it"
         )
 
     @classmethod

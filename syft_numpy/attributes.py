@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -29,9 +29,7 @@ from syft_core.hook.attributes import (
 from syft_core.hook.forms import Form, form
 from syft_core.hook.guards import bounded
 from syft_core.hook.rules import leaves
-from syft_core.pictures import end_of
-from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, TAKES_WHOLE, describe, may_be_number
-from syft_numpy.stand_ins import STAND_INS, set_values, stand_in
+from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, describe
 from syft_numpy.wrapper import Wrapper
 
 EXCLUDE = words("save savez savez_compressed savetxt dump dumps tofile data ctypes base to_device")
@@ -39,18 +37,6 @@ EXCLUDE = words("save savez savez_compressed savetxt dump dumps tofile data ctyp
 
 INPLACE_METHODS = words("fill itemset partition put resize setfield sort") | frozenset(INPLACE_OPERATORS)
 """The methods that change their array; numpy's names do not show it."""
-
-TELLS_FORM = words("eig eigvals lstsq polyfit poly roots polymul polydiv real_if_close ix_ datetime_as_string")
-"""Operations whose results have a shape or a dtype that depends on values: of real numbers, or as long as a text."""
-TELLS_LENGTH = frozenset(
-    f"numpy.char.{name}"
-    for name in words(
-        "expandtabs join replace multiply center ljust rjust zfill partition rpartition split rsplit splitlines mod "
-        "decode encode translate"
-    )
-)
-SEARCHES = frozenset({"numpy.char.index", "numpy.char.rindex"})
-"""Operations that fail unless a text has a certain other one in it."""
 
 PROMOTES_BY_VALUE = np.lib.NumpyVersion(np.__version__) < "2.0.0"
 """Whether the dtype of a result depends on how large the numbers in arrays without dimensions are."""
@@ -87,7 +73,6 @@ class NumpyAttributes(FrameworkAttributes):
     worker_methods = ("array", "arange", "ones", "zeros")
     result_types = _result_types()
     facts_of_form = words("shape ndim size dtype itemsize nbytes __len__")
-    stand_ins = STAND_INS
     global_state_change_methods = frozenset({"seed", "seterr", "set_printoptions", "setbufsize", "seterrcall"})
 
     def __init__(self, numpy: Any, hook: Any = None) -> None:
@@ -103,11 +88,12 @@ class NumpyAttributes(FrameworkAttributes):
         """Give a wrapper another chain; an ``ndarray`` itself cannot become anything else."""
         tensor.child = other.child if isinstance(other, Wrapper) else other
 
-    def memory_of(self, tensor: Any) -> Any:
-        """Return the array that owns the memory, which its views share."""
-        while isinstance(tensor.base, np.ndarray):
-            tensor = tensor.base
-        return id(tensor)
+    def memory_of(self, tensor: Any) -> frozenset[int] | None:
+        """Return what owns the memory, which its views share: an array, or whatever it was made from."""
+        owner: Any = tensor
+        while (base := getattr(owner, "base", getattr(owner, "obj", None))) is not None:
+            owner = base
+        return frozenset((id(owner),))
 
     def is_part(self, tensor: Any) -> bool:
         """Say whether an array is a view of another."""
@@ -125,36 +111,21 @@ class NumpyAttributes(FrameworkAttributes):
         """Read a fact off an array of this form, which takes no memory."""
         return op.run(np.broadcast_to(np.empty((), form.dtype), form.shape), *args)
 
-    def unread(
-        self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], readable: Collection[Any], refusal: Exception
-    ) -> AbstractContextManager[None]:
-        """Refuse an operation that could take a whole number out of an array: a size, an axis, how often to repeat.
+    def shadow(self, argument: Any, device: Any) -> Any:
+        """Return an array that everybody knows for a form: numpy has none without values."""
+        return _example(argument) if type(argument) is Form else argument
 
-        numpy cannot be watched while it does so; of operations that take such arrays as data, there is a list, and of
-        those that choose the form of their result by values.
-        """
-        if op.operation in TELLS_FORM or op.name in TELLS_LENGTH or op.name.startswith("numpy.lib.scimath."):
-            raise refusal
-        if op.operation not in TAKES_WHOLE and not hasattr(getattr(op.func, "__self__", op.func), "nin"):
-            data = () if op in self.creators.values() else args[:1]
-            given = [
-                end_of(leaf) for leaf in leaves((args, kwargs)) if not any(leaf is first for first in leaves(data))
-            ]
-            if any(may_be_number(end) and self.memory_of(end) not in readable for end in given):
-                raise refusal
+    def sealed(self, op: Op) -> AbstractContextManager[None]:
+        """Keep numpy 1 from choosing dtypes by values."""
         return _promoting_by_type() if PROMOTES_BY_VALUE else nullcontext()
 
-    def stand_in(self, tensor: Any, number: int) -> Any:
-        """Return an array of the same form with other values."""
-        return stand_in(tensor, number)
+    def zeros(self, forms: Sequence[Form], operands: Sequence[Any]) -> list[Any]:
+        """Return zeros of these shapes."""
+        return [_filled(known, np.zeros((), known.dtype)) for known in forms]
 
-    def set_stand_in(self, tensor: Any, number: int) -> None:
-        """Give an array the values of a stand-in."""
-        set_values(tensor, number)
-
-    def needs_values(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Say so of texts that must have a part."""
-        return op.name in SEARCHES
+    def overwrite(self, target: Any, value: Any) -> None:
+        """Copy the values."""
+        target[...] = value
 
     def _collect(self) -> Iterator[Op]:
         for name, func, spelling in _numpy_functions():
@@ -226,6 +197,27 @@ def _run(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def _count(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Run a function that counts values; what numpy before 2.4 returns is a number of Python, as if it told a form."""
     return np.asarray(func(*args, **kwargs))
+
+
+def _example(known: Form) -> Any:
+    """Return an array of a form: matrices that have an inverse, else ones; zeros where there are no fractions."""
+    if known.dtype.kind not in "fc":  # whole numbers may be indices; also texts, dates and records
+        example = np.array(0).astype(known.dtype)
+    elif len(known.shape) > 1 and known.shape[-1] == known.shape[-2]:
+        example = np.eye(known.shape[-1], dtype=known.dtype)
+    else:
+        example = np.ones((), known.dtype)
+    return _filled(known, example)
+
+
+def _filled(known: Form, value: Any) -> Any:
+    """Return an array of a form with these values in memory of its own."""
+    ends = [(size - 1) * stride for size, stride in zip(known.shape, known.strides, strict=True) if size]
+    first = -sum(min(end, 0) for end in ends)
+    memory = bytearray(first + sum(max(end, 0) for end in ends) + known.dtype.itemsize)
+    array: Any = np.ndarray(known.shape, known.dtype, memory, first, known.strides)
+    array[...] = value
+    return array
 
 
 @contextmanager

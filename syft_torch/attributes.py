@@ -7,7 +7,7 @@ import functools
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -35,8 +35,6 @@ from syft_torch.isolation import isolate
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange
 from syft_torch.placing import Placing
-from syft_torch.stand_ins import STAND_INS, set_values, stand_in
-from syft_torch.unread import Unread
 from syft_torch.wrapper import Wrapper
 
 # torch resets the warning filters around each look-up, 1,400 times; the function inside does without.
@@ -62,10 +60,6 @@ DIFFERS_ON_META = words(
     "_autocast_to_reduced_precision"
 )
 """Operations whose results on the meta device have another form than elsewhere, or that have none."""
-
-COMPLEX_RESULTS = words("eig eigvals")
-CHECKED_BACKWARD = COMPLEX_RESULTS | words("svd svd_lowrank pca_lowrank eigh lobpcg")
-"""Operations whose gradient torch refuses for some values, in the complex case."""
 
 # Methods and functions that reach the protocol although torch does not list them.
 _UNLISTED_METHODS = words(
@@ -118,7 +112,6 @@ class TorchAttributes(FrameworkAttributes):
         name: kind for name, kind in vars(torch.return_types).items() if isinstance(kind, type)
     }
     facts_of_form = FACTS_OF_FORM
-    stand_ins = STAND_INS
     global_state_change_methods = frozenset({"seed", "manual_seed"})
     aten = ATEN
     """The op table of numeric wrappers, which torch asks at the level of its kernels."""
@@ -133,6 +126,9 @@ class TorchAttributes(FrameworkAttributes):
         }
         super().__init__(torch, Wrapper, NumericWrapper)
         self.inplace_methods = frozenset(op.attr for op in self.ops if op.inplace and op.spelling == "method")
+
+    def _creator(self, name: str) -> Callable[..., Any]:
+        return _make_sparse if name == "sparse_coo_tensor" else super()._creator(name)
 
     def copy(self, tensor: Any) -> Any:
         """Return a tensor with the same data in memory of its own, and the same place in autograd."""
@@ -156,11 +152,14 @@ class TorchAttributes(FrameworkAttributes):
         """Exchange the content of a tensor object, as parameters do."""
         exchange(tensor, other)
 
-    def memory_of(self, tensor: Any) -> Any:
-        """Return the storage of a tensor, which its views share."""
-        return (
-            tensor.untyped_storage()._cdata if tensor.layout is torch.strided and not tensor.is_mkldnn else id(tensor)
-        )
+    def memory_of(self, tensor: Any) -> frozenset[int] | None:
+        """Return the storage of a tensor, which its views share; of a sparse one, those of its parts."""
+        if tensor.layout is torch.strided and not (tensor.is_mkldnn or tensor.is_nested):
+            return frozenset((tensor.untyped_storage()._cdata,))
+        parts = _PARTS.get(tensor.layout)
+        if parts is None:
+            return None
+        return frozenset().union(*[self.memory_of(getattr(tensor.detach(), part)()) or () for part in parts])
 
     def own_memory(self, tensors: Sequence[Any]) -> None:
         """Copy the storage that tensors share into one that torch can resize: that of a message is not its own."""
@@ -274,8 +273,7 @@ class TorchAttributes(FrameworkAttributes):
                 warnings.simplefilter("ignore")
                 (device,) = devices
                 shadows, named = map_leaves(functools.partial(_shadow, device=device), (args, kwargs))
-                # What is where it should be stays there; without data torch cannot say so.
-                result = shadows[0] if op.attr == device.type and not named else op.run(*shadows, **named)
+                result = op.run(*shadows, **named)
         except Exception:  # noqa: BLE001  # without data torch may fail in any way: then only the worker knows
             return None
         pairs = zip(leaves((args, kwargs)), leaves((shadows, named)), strict=True)
@@ -308,26 +306,31 @@ class TorchAttributes(FrameworkAttributes):
             return getattr(form, op.attr)
         return op.run(_shadow(form), *args)
 
-    def unread(
-        self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], readable: Collection[Any], refusal: Exception
-    ) -> Unread:
-        """Return a mode that refuses every kernel that torch marks as depending on data."""
-        return Unread(readable, self.memory_of, refusal)
+    def shadow(self, argument: Any, device: Any) -> Any:
+        """Return a tensor on the meta device for a form, and that device for ``device``."""
+        return _shadow(argument, device)
 
-    def stand_in(self, tensor: Any, number: int) -> Any:
-        """Return a tensor of the same form with other values."""
-        return stand_in(tensor, number)
+    def needs_data(self, error: Exception) -> bool:
+        """Return whether a call failed because there is no data on the meta device."""
+        return isinstance(error, NotImplementedError) or "meta" in str(error).lower()
 
-    def set_stand_in(self, tensor: Any, number: int) -> None:
-        """Give a tensor the values of a stand-in."""
-        set_values(tensor, number)
+    def zeros(self, forms: Sequence[Form], operands: Sequence[Any]) -> list[Any]:
+        """Return zeros whose gradients, if they require any, go on to the operands as zeros."""
+        device = operands[0].device if operands else None
+        learning = [operand for operand in operands if operand.requires_grad]
+        if not (learning and any(known.requires_grad for known in forms) and torch.is_grad_enabled()):
+            return [_zeros(known, device) for known in forms]
+        return list(_Zeros.apply(forms, device, *learning))
 
-    def needs_values(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Say so of segments, whose lengths must add up, and of vectors whose gradient depends on their phase."""
-        if op.operation not in CHECKED_BACKWARD:
-            return op.operation == "segment_reduce"
-        learning = [leaf for leaf in leaves((args, kwargs)) if getattr(leaf, "requires_grad", False)]
-        return any(leaf.dtype.is_complex or op.operation in COMPLEX_RESULTS for leaf in learning)
+    def overwrite(self, target: Any, value: Any) -> None:
+        """Resize and copy, as an operation does with its ``out``."""
+        if target.shape != value.shape:
+            target.resize_(value.shape)
+        target.copy_(value)
+
+    def sealed(self, op: Op) -> contextlib.AbstractContextManager[None]:
+        """Give an operation that draws random numbers a generator of its own."""
+        return _own_generator() if op.random else contextlib.nullcontext()
 
     def _collect(self) -> Iterator[Op]:
         seen: set[Callable[..., Any]] = set()
@@ -357,6 +360,11 @@ class TorchAttributes(FrameworkAttributes):
         return {op.name: op.func for op in self.ops if op.spelling == "function"}
 
 
+def _make_sparse(*args: Any, **kwargs: Any) -> Any:
+    """Make a sparse tensor, with a check: an index out of range would let torch read or write foreign memory later."""
+    return torch.sparse_coo_tensor(*args, **{**kwargs, "check_invariants": True})
+
+
 # --- memory
 
 
@@ -384,6 +392,12 @@ def _references_to_gradient() -> int:
 
 
 _ONLY_A_GRADIENT = _references_to_gradient()
+_PARTS = {
+    torch.sparse_coo: ("_indices", "_values"),
+    **dict.fromkeys((torch.sparse_csr, torch.sparse_bsr), ("crow_indices", "col_indices", "values")),
+    **dict.fromkeys((torch.sparse_csc, torch.sparse_bsc), ("ccol_indices", "row_indices", "values")),
+}
+"""The tensors that a sparse one consists of."""
 _WORDS = ("_syft_id", "_syft_tags", "_syft_description")
 """What goes along with a tensor that is transferred."""
 
@@ -465,6 +479,18 @@ def _set_modes(grad: bool, inference: bool, autocast: Any) -> Iterator[None]:
                 yield
 
 
+@contextlib.contextmanager
+def _own_generator() -> Iterator[None]:
+    """Seed the generator of the process anew, and put it back as it was: most operations know no other."""
+    generator = torch.default_generator
+    before = generator.get_state()
+    generator.seed()
+    try:
+        yield
+    finally:
+        generator.set_state(before)
+
+
 _forms_of_gradients: dict[Form, Form | None] = {}
 _BACKWARD = ("tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
 _BACKWARD_METHOD = ("tensors", "gradient", "retain_graph", "create_graph", "inputs")
@@ -487,6 +513,28 @@ def _shadow(leaf: Any, device: Any = None) -> Any:
         return shadow
     with torch.inference_mode(False), torch.enable_grad():
         return shadow.view_as(shadow)
+
+
+def _zeros(known: Form, device: Any) -> Any:
+    zeros = torch.empty_strided(known.shape, known.strides, dtype=known.dtype, device=device or known.device)
+    return zeros.zero_()
+
+
+class _Zeros(torch.autograd.Function):  # type: ignore[misc]  # torch's values pass as Any
+    """Zeros that depend on tensors as far as autograd is concerned, with gradients of zero."""
+
+    @staticmethod
+    def forward(ctx: Any, forms: Sequence[Form], device: Any, *operands: Any) -> tuple[Any, ...]:
+        made = [_zeros(known, device) for known in forms]
+        ctx.mark_non_differentiable(
+            *[zeros for zeros, known in zip(made, forms, strict=True) if not known.requires_grad]
+        )
+        ctx.like = [operand.new_zeros(()).expand(operand.shape) for operand in operands]
+        return tuple(made)
+
+    @staticmethod
+    def backward(ctx: Any, *_gradients: Any) -> tuple[Any, ...]:
+        return (None, None, *ctx.like)
 
 
 def _form_on(device: Any, result: Any) -> Form | None:

@@ -23,10 +23,12 @@ REVEALS = words(
 )
 """Operations that answer with a plain value."""
 
-FORM_DEPENDS = words(
-    "nonzero argwhere masked_select unique unique_consecutive bincount to_sparse to_sparse_coo "
-    "to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc coalesce _coalesced _nnz indices values _indices _values "
-    "crow_indices col_indices ccol_indices row_indices indices_copy values_copy crow_indices_copy col_indices_copy "
+PARTS = words("indices values _indices _values crow_indices col_indices ccol_indices row_indices")
+"""Operations that return a part of a sparse tensor."""
+FORM_DEPENDS = PARTS | words(
+    "nonzero argwhere masked_select unique unique_consecutive bincount to_sparse to_sparse_coo to_sparse_csr "
+    "to_sparse_csc to_sparse_bsr to_sparse_bsc coalesce _coalesced _nnz indices_copy values_copy crow_indices_copy "
+    "col_indices_copy "
     "ccol_indices_copy row_indices_copy is_coalesced sparse_mask _sparse_mask_projection histogram histogramdd "
     "_pack_padded_sequence _pad_packed_sequence"
 )
@@ -430,7 +432,14 @@ def _form_depends(op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], bool] 
     return _FORM_DEPENDS_ON.get(op.operation)
 
 
+def _is_complex_in_a_graph(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a backward pass may follow: torch refuses it for vectors whose loss depends on their phase."""
+    operands = [leaf for leaf in leaves((args, dict(kwargs))) if hasattr(leaf, "requires_grad")]
+    return any(leaf.requires_grad and leaf.dtype.is_complex for leaf in operands)
+
+
 _FORM_DEPENDS_ON = {
+    **dict.fromkeys(("svd", "eigh"), _is_complex_in_a_graph),
     "select_scatter": _is_position_a_tensor,
     "slice_scatter": _is_position_a_tensor,
     "__getitem__": _is_mask_or_bound,

@@ -10,7 +10,7 @@ import torch
 
 from syft_core.hook.guards import bounded
 from syft_core.hook.rules import leaves, map_leaves
-from syft_torch.facts import LARGEST, NONEMPTY, UNCHECKED, is_packed
+from syft_torch.facts import LARGEST, NONEMPTY, PARTS, UNCHECKED, is_packed
 
 
 def guarded(name: str, func: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -19,6 +19,10 @@ def guarded(name: str, func: Callable[..., Any]) -> Callable[..., Any] | None:
         return partial(_run_rehearsed, func)
     if name == "_nested_tensor_from_mask":
         return _run_left_aligned
+    if name == "cpu":
+        return partial(_run_with_data, func)
+    if name in PARTS:
+        return partial(_run_copying, func)
     if name in NONEMPTY:
         return partial(_run_nonempty, func)
     return bounded(func, LARGEST[name]) if name in LARGEST else None
@@ -41,6 +45,16 @@ def _run_left_aligned(tensor: Any, mask: Any, mask_check: bool = True) -> Any:
             "tensors after `encoder.use_nested_tensor = False`"
         )
     return torch._nested_tensor_from_mask(tensor, mask, mask_check=False)
+
+
+def _run_with_data(func: Callable[..., Any], tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run an operation that brings data to the CPU; a tensor without data stands for one that is there."""
+    return tensor if tensor.is_meta else func(tensor, *args, **kwargs)
+
+
+def _run_copying(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return a part of a sparse tensor as a copy: what is written into one must not appear in the other."""
+    return func(*args, **kwargs).clone()
 
 
 def _run_nonempty(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -4,34 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import torch
 from torch.utils._device import DeviceContext
 
 from syft_core.exceptions import WrapperLeakError
-from syft_torch.unread import Unread
 
 _is_tracing = torch._C._is_tracing
 _count_function_modes = torch._C._len_torch_function_stack
 _count_dispatch_modes = torch._C._len_torch_dispatch_stack
 
-_hooks_on_saved_tensors = torch._C._autograd._top_saved_tensors_default_hooks
 
-_KEPT = (Unread, DeviceContext)
-"""Modes that stay: the worker's own, and the default device, which sees no tensor."""
+def _saved_tensors_hooks() -> Any:
+    """Return the innermost pair of functions that see every tensor a graph saves, or None."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(False)
+
+
+_KEPT = (DeviceContext,)
+"""Modes that stay: the default device, which sees no tensor."""
 
 
 def isolate() -> AbstractContextManager[None] | None:
     """Return a context without the modes of the caller; None when there are none. Refuse to run while torch traces."""
     if _is_tracing():
         raise tracing_refused()
-    if _hooks_on_saved_tensors(False) is not None:
-        return _without_modes()
-    if not (_count_function_modes() or _count_dispatch_modes()):
+    if not (_count_function_modes() or _count_dispatch_modes() or _saved_tensors_hooks()):
         return None
     modes = [torch._C._get_function_stack_at(place) for place in range(_count_function_modes())]
     modes += [torch._C._get_dispatch_stack_at(place) for place in range(_count_dispatch_modes())]
-    return None if all(type(mode) in _KEPT for mode in modes) else _without_modes()
+    watched = _saved_tensors_hooks() or not all(type(mode) in _KEPT for mode in modes)
+    return _without_modes() if watched else None
 
 
 def tracing_refused() -> WrapperLeakError:
@@ -43,16 +46,13 @@ def tracing_refused() -> WrapperLeakError:
 
 @contextmanager
 def _without_modes() -> Iterator[None]:
-    """Take all modes off the stacks of this thread but those that stay, and put them back.
-
-    The same for hooks on tensors that autograd saves: a checkpoint would discard those of the worker.
-    """
-    hooks = []
-    while (pair := _hooks_on_saved_tensors(False)) is not None:
-        torch._C._autograd._pop_saved_tensors_default_hooks()
-        hooks.append(pair)
+    """Take all modes off the stacks of this thread but those that stay, and put them back."""
     functions = [torch._C._pop_torch_function_stack() for _ in range(_count_function_modes())]
     dispatches = [torch._C._pop_torch_dispatch_stack(None) for _ in range(_count_dispatch_modes())]
+    hooks = []
+    while (pair := _saved_tensors_hooks()) is not None:
+        hooks.append(pair)
+        torch._C._autograd._pop_saved_tensors_default_hooks()
     _push([mode for mode in functions if type(mode) in _KEPT], [mode for mode in dispatches if type(mode) in _KEPT])
     try:
         yield

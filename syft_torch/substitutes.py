@@ -70,15 +70,15 @@ def _refusing_chains(transform: Function) -> Function:
     return refused
 
 
-def _leaving_chains_alone(compile: Function) -> Function:
+def _leaving_chains_alone(make: Function) -> Function:
     """Keep the compiler out of this library: calls on chains are left as they are, and run one by one.
 
     But for the functions of this file: with plain tensors they are part of other people's graphs.
     """
 
-    @functools.wraps(compile)
+    @functools.wraps(make)
     def compiled(*args: Any, **kwargs: Any) -> Nested:
-        made = compile(*args, **kwargs)
+        made = make(*args, **kwargs)
         _skip_this_library()
         return made
 

@@ -108,7 +108,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
     def new(self, *args: Any, **kwargs: Any) -> Any:
         """Make a sparse tensor where the data is, as torch's sparse optimizers do with this; all else is off."""
         if len(args) == 3 and isinstance(args[0], torch.Tensor):
-            return dispatch(self.framework.creators["sparse_coo_tensor"], args, {"check_invariants": True})
+            return dispatch(self.framework.creators["sparse_coo_tensor"], args, {})
         return super().new(*args, **kwargs)
 
     @classmethod

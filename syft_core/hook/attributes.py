@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -311,8 +311,6 @@ class FrameworkAttributes:
     """The operations that a form alone can answer: ``shape``, ``size`` …"""
     global_state_change_methods: frozenset[str] = frozenset()
     """Functions that change the framework for everybody; never in the table."""
-    stand_ins: int = 0
-    """How many tensors of one form there are that may stand in for another; they are tried one after the other."""
 
     def __init__(
         self, framework: Any, wrapper: Callable[[Any], Any], numeric_wrapper: Callable[[Any], Any] | None = None
@@ -323,7 +321,7 @@ class FrameworkAttributes:
         self.ops = OpTable(self.ALIAS, self._collect())
         self.methods: dict[str, Op] = self._methods()
         self.creators: dict[str, Op] = {
-            name: describe_op(f"{self.ALIAS}.{name}", getattr(framework, name), "function", describe=_creates)
+            name: describe_op(f"{self.ALIAS}.{name}", self._creator(name), "function", describe=_creates)
             for name in self.worker_methods
         }
         """The operations that make tensors on a worker, out of nothing but their arguments."""
@@ -335,6 +333,11 @@ class FrameworkAttributes:
     def _methods(self) -> dict[str, Op]:
         """Map attribute names of a tensor to the operations they spell."""
         raise NotImplementedError
+
+    def _creator(self, name: str) -> Callable[..., Any]:
+        """Return the function that makes tensors under ``name``."""
+        function: Callable[..., Any] = getattr(self.framework, name)
+        return function
 
     def wrapper(self, child: Any) -> Any:
         """Put a wrapper on ``child``: the numeric one if a layer encodes the values."""
@@ -371,9 +374,12 @@ class FrameworkAttributes:
         """Let ``tensor``, the object that a user holds, be what ``other`` is: a head, or plain data."""
         raise NotImplementedError
 
-    def memory_of(self, tensor: Any) -> Any:
-        """Return something that is equal for plain tensors that share memory."""
-        return id(tensor)
+    def memory_of(self, tensor: Any) -> frozenset[int] | None:
+        """Return the pieces of memory that a plain tensor shows; tensors that share memory have one in common.
+
+        None when that cannot be said: a worker then refuses to compute on private tensors.
+        """
+        return None
 
     def own_memory(self, tensors: Sequence[Any]) -> None:
         """Let plain tensors that share memory share some that can be enlarged; what was received often cannot."""
@@ -454,29 +460,33 @@ class FrameworkAttributes:
         """Return what ``op``, one of ``facts_of_form``, answers for any tensor of this form."""
         raise NotImplementedError
 
-    def unread(
-        self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], readable: Collection[Any], refusal: Exception
-    ) -> AbstractContextManager[Any]:
-        """Return a context in which ``op`` is refused if it reads values to decide on the form of its result.
+    def shadow(self, argument: Any, device: Any) -> Any:
+        """Return an argument of a call that is run without data, to find out the form of its result.
 
-        Only from memory that is ``readable`` it may. A framework that has no such operations need not override this.
+        For a ``Form``, a plain tensor of that form: without values, or with values that everybody knows; for the device
+        of the others, that of such tensors; all else as it is. Without this method a worker refuses to compute on
+        private tensors.
+        """
+        raise NotImplementedError("the backend has no shadows")
+
+    def needs_data(self, error: Exception) -> bool:
+        """Return whether a call on shadows failed only because they have no values."""
+        return isinstance(error, NotImplementedError)
+
+    def zeros(self, forms: Sequence[Form], operands: Sequence[Any]) -> list[Any]:
+        """Return zeros of these forms, beside ``operands``, and computed from them as far as autograd is concerned."""
+        raise NotImplementedError
+
+    def overwrite(self, target: Any, value: Any) -> None:
+        """Let a plain tensor have the values and the shape of another, as an operation in place would."""
+        raise NotImplementedError
+
+    def sealed(self, op: Op) -> AbstractContextManager[Any]:
+        """Return a context in which ``op`` runs on private values, and leaves nothing that depends on them.
+
+        Its random numbers come from a generator of its own, seeded by the system: nobody can relate them to others.
         """
         return nullcontext()
-
-    def stand_in(self, tensor: Any, number: int) -> Any:
-        """Return a plain tensor of the same form and place in autograd, whose values are known to everybody.
-
-        An operation that works with any values of this form must work with one of the ``stand_ins``.
-        """
-        raise NotImplementedError
-
-    def set_stand_in(self, tensor: Any, number: int) -> None:
-        """Give a plain tensor the values of one of its ``stand_ins``."""
-        raise NotImplementedError
-
-    def needs_values(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Say whether a call may work with some values though it works with no stand-in, or fail only later."""
-        return False
 
     def allow(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 from syft_core.exceptions import OperationNotAllowedError, SendNotPermittedError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import Op
-from syft_core.hook.chain import below_wrapper, links_of
+from syft_core.hook.chain import below_wrapper, is_wrapper, links_of
 from syft_core.hook.dispatch import TRANSPARENT, dispatch, forward, framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.plans import Plan
@@ -89,6 +89,18 @@ def restricted(value: object, users: frozenset[str] | None) -> Tensor:
     if users is None or allowed_users_of(value) == users:
         return value
     return framework_of(value).wrapper(PrivateTensor(users, child=below_wrapper(value)))
+
+
+def without_restriction(value: Tensor) -> Tensor:
+    """Return a chain without its private layers, for a worker that restricts results itself."""
+    if isinstance(value, PrivateTensor):
+        return without_restriction(value.child)
+    below = getattr(value, "child", None)
+    if below is None or (bare := without_restriction(below)) is below:
+        return value
+    if is_framework_tensor(type(bare)) and is_wrapper(value):
+        return bare
+    return value.twin_on(bare) if isinstance(value, AbstractTensor) else type(value)(bare)
 
 
 def require_sendable(value: object, sender: Peer) -> None:

@@ -1,44 +1,154 @@
-"""Keep the form of a result, and whether there is one, from disclosing values that the sender may not have."""
+"""Run an operation for a sender who may not have all of its operands: nothing of the answer depends on their values.
+
+The call is run first without data (``FrameworkAttributes.shadow``), once per signature. What fails there fails because
+of forms, and that error is raised: it has seen no values. What cannot run without data is refused. The result that the
+operation then gives has the form that was found so, or is refused.
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Any
+import warnings
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, NamedTuple
 
-from syft_core.exceptions import ValueRefusedError
-from syft_core.hook.chain import plain_end
-from syft_core.hook.rules import leaves
+from syft_core.exceptions import OperationNotAllowedError, SyftError, ValueRefusedError
+from syft_core.hook.chain import is_chain, links_of, plain_end
+from syft_core.hook.dispatch import dispatch, framework_of
+from syft_core.hook.forms import LIMIT, Form
+from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.rules import leaves, map_leaves, signature
 from syft_core.workers.execution import Execution
-from syft_core.workers.memory import memory_of
+from syft_core.workers.transfer import rebuilt
+
+
+class Rehearsal(NamedTuple):
+    """A call that was run without data: its arguments afterwards, and its result."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: Any
 
 
 def require_undisclosed(execution: Execution) -> None:
-    """Refuse an operation whose result, or failure, would tell values that the sender may not have."""
-    op, worker = execution.op, execution.worker
+    """Refuse an operation whose result would tell values that the sender may not have."""
+    op, location = execution.op, str(execution.worker.id)
     if op.disclosure(execution.args, execution.kwargs) != "nothing":
-        raise ValueRefusedError.form(op.name, str(worker.id))
-    elsewhere = any(plain_end(stored.value) is None and not execution.may_read(stored) for stored in execution.parents)
-    if elsewhere or execution.framework.needs_values(op, execution.args, execution.kwargs):
-        raise ValueRefusedError.undecided(op.name, str(worker.id))
+        raise ValueRefusedError.form(op.name, location)
+    for stored in execution.parents:
+        end = plain_end(stored.value)
+        if (end is None or framework_of(end).memory_of(end) is None) and not execution.may_read(stored):
+            raise ValueRefusedError.undecided(op.name, location)
+    for target in execution.written:
+        if not any(target is operand for operand in execution.operands):
+            raise OperationNotAllowedError.refused_by(
+                "worker", op.name, "a tensor that is not stored there cannot take private values; send it first"
+            )
 
 
-def compute_unread(execution: Execution) -> Any:
-    """Run an operation that is refused if it reads values which the sender may not have to decide on a form."""
-    with unread(execution, readable_by(execution)):
-        return execution.compute()
+def compute_unseen(execution: Execution, expected: list[Form | None] | None) -> Any:
+    """Run an operation on values that the sender may not have; its result must have the expected forms."""
+    with execution.framework.sealed(execution.op):
+        result = execution.compute()
+    return result if expected is None else _as_foreseen(execution, result, expected)
 
 
-def readable_by(execution: Execution) -> set[Any]:
-    """Return the memory of all tensors in a call that the sender may have."""
-    message, parents = execution.message, execution.parents
-    own = [stored.value for stored in parents if execution.may_read(stored)]
-    readable = {memory for value in [*own, *leaves((message.args, message.kwargs))] for memory in memory_of(value)}
-    return readable - {
-        memory for stored in parents if not execution.may_read(stored) for memory in memory_of(stored.value)
-    }
+def _as_foreseen(execution: Execution, result: Any, expected: list[Form | None]) -> Any:
+    """Return a result if its tensors have the expected forms; lay them out in memory as expected if they have not."""
+    found = _forms(result)
+    if [_strides(known) for known in found] == [_strides(known) for known in expected]:
+        return result
+    if [_shape(known) for known in found] != [_shape(known) for known in expected]:
+        raise ValueRefusedError.form(execution.op.name, str(execution.worker.id))
+    following = iter(expected)
+    return map_leaves(lambda leaf: _laid_out(leaf, next(following)), result)
 
 
-def unread(execution: Execution, readable: set[Any]) -> AbstractContextManager[Any]:
-    """Return a context in which an operation is refused if it reads anything else to decide on a form."""
-    op, refusal = execution.op, ValueRefusedError.form(execution.op.name, str(execution.worker.id))
-    return execution.framework.unread(op, execution.args, execution.kwargs, readable, refusal)
+def _laid_out(leaf: Any, known: Form | None) -> Any:
+    if known is None or _strides(framework_of(leaf).form_of(plain_end(leaf))) == _strides(known):
+        return leaf
+    framework, end = framework_of(leaf), plain_end(leaf)
+    (twin,) = framework.zeros([known], [end])
+    framework.overwrite(twin, end)
+    return twin if is_framework_tensor(type(leaf)) else rebuilt(leaf, lambda _end: twin)
+
+
+def _shape(known: Form | None) -> Any:
+    return None if known is None else (known.shape, known.dtype)
+
+
+def _strides(known: Form | None) -> Any:
+    return None if known is None else (known.shape, known.dtype, known.strides)
+
+
+def foresee(execution: Execution) -> list[Form | None] | None:
+    """Return the forms of the tensors that a call returns, inferred without their values.
+
+    None for a backward pass and for questions about form, whose answers do not depend on values.
+    """
+    if execution.op.differentiates or execution.op.states_fact:
+        return None
+    call = execution.args, execution.kwargs
+    parts = tuple([_part(execution, leaf) for leaf in leaves(call)])
+    key = execution.op, execution.message.modes, signature(call), parts
+    try:
+        known = _foreseen.get(key)
+    except TypeError:  # An argument cannot be a part of a key.
+        return _forms(rehearse(execution).result)
+    if known is None:
+        known = _forms(rehearse(execution).result)
+        if len(_foreseen) >= LIMIT:
+            _foreseen.clear()
+        _foreseen[key] = known
+    return known
+
+
+_foreseen: dict[object, list[Form | None]] = {}
+
+
+def _part(execution: Execution, leaf: Any) -> Any:
+    """Return what decides on the form of a result, of one argument."""
+    end = plain_end(leaf)
+    if end is not None:
+        return (_form(execution, end), *map(type, links_of(leaf)))
+    return None if type(leaf) is float and not execution.op.shape_depends_on_floats else leaf
+
+
+def _forms(result: Any) -> list[Form | None]:
+    ends = [plain_end(leaf) for leaf in leaves(result)]
+    return [None if end is None else framework_of(end).form_of(end) for end in ends]
+
+
+def rehearse(execution: Execution) -> Rehearsal:
+    """Run a call without data; raise what fails because of forms, and refuse what needs values."""
+    op, framework, modes = execution.op, execution.framework, execution.message.modes
+    framework.warm_up()
+    call = execution.args, execution.kwargs
+    ends = [end for leaf in leaves(call) if (end := plain_end(leaf)) is not None]
+    device = _form(execution, ends[0]).device if ends else None
+    try:
+        args, kwargs = map_leaves(partial(_shadow, execution, device), call)
+        context = nullcontext() if modes is None else framework.under(modes, args, kwargs)
+        with framework.sealed(op), context, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # The framework warns when it runs with data.
+            return Rehearsal(args, kwargs, dispatch(op, args, kwargs))
+    except Exception as error:
+        if isinstance(error, SyftError) or not framework.needs_data(error):
+            raise
+    raise ValueRefusedError.undecided(op.name, str(execution.worker.id))
+
+
+def _shadow(execution: Execution, device: Any, leaf: Any) -> Any:
+    """Return an argument of a call without its data."""
+    end = plain_end(leaf)
+    if end is None:
+        return execution.framework.shadow(leaf, device)
+    shadow = framework_of(end).shadow(_form(execution, end), device)
+    return rebuilt(leaf, lambda _end: shadow) if is_chain(leaf) and not is_framework_tensor(type(leaf)) else shadow
+
+
+def _form(execution: Execution, end: Any) -> Form:
+    known = framework_of(end).form_of(end)
+    if known is None:
+        raise ValueRefusedError.undecided(execution.op.name, str(execution.worker.id))
+    return known

@@ -21,9 +21,9 @@ def memory_of(value: Any) -> Iterator[Any]:
     if end is None:
         return
     framework = framework_of(end)
-    yield framework.memory_of(end)
+    yield from framework.memory_of(end) or ()
     if keeps_gradient(end) and end.grad is not None:
-        yield framework.memory_of(end.grad)
+        yield from framework.memory_of(end.grad) or ()
 
 
 def keeps_gradient(end: Any) -> bool:
@@ -61,5 +61,5 @@ def within(execution: Execution, compute: Compute) -> Compute:
 def _sharing(worker: Worker, end: Any) -> list[Any]:
     """Return the tensors on a worker that share the memory of ``end``, itself among them."""
     ends = [found for entry in worker.object_store.entries() if (found := plain_end(entry.value)) is not None]
-    memory = framework_of(end).memory_of(end)
-    return [found for found in ends if framework_of(found).memory_of(found) == memory]
+    memory = framework_of(end).memory_of(end) or frozenset()
+    return [found for found in ends if not memory.isdisjoint(framework_of(found).memory_of(found) or ())]

@@ -21,9 +21,9 @@ from syft_core.messages import Placed, Run
 from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import Here, id_here
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.tensors.private import allowed_users_of
+from syft_core.tensors.private import allowed_users_of, without_restriction
 from syft_core.workers.changes import change, note_changes, run_noting
-from syft_core.workers.disclosure import compute_unread, require_undisclosed
+from syft_core.workers.disclosure import compute_unseen, foresee, require_undisclosed
 from syft_core.workers.execution import Execution, marks
 from syft_core.workers.failures import answer_failure
 from syft_core.workers.gradients import run_backward
@@ -187,7 +187,7 @@ def _run_watched(execution: Execution) -> Any:
         return result
     if not execution.is_readable:
         require_undisclosed(execution)
-        compute = partial(compute_unread, execution)
+        compute = partial(compute_unseen, execution, foresee(execution))
     if op.uninitialized:
         return zeroed(compute())
     if op.accumulates:
@@ -224,6 +224,8 @@ def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored], operands
             entry = worker.object_store.entry(arg._id_at_location)
             parents.append(entry)
             value = entry.value if arg.point_to_attr is None else attribute(entry.value, arg.point_to_attr)
+            if not entry.is_plain:
+                value = without_restriction(value)
             operands.append(value)
             values.append(value)
         elif cls in _NUMBERS:
@@ -240,12 +242,13 @@ def _resolved(worker: Worker, parents: list[Stored], operands: list[Any], leaf: 
     if (id := id_here(leaf, worker.id)) is not None:
         entry = worker.object_store.entry(id)
         parents.append(entry)
-        operands.append(attribute(entry.value, leaf.point_to_attr))
+        operands.append(without_restriction(attribute(entry.value, leaf.point_to_attr)))
         return operands[-1]
     if getattr(leaf, "child", None) is not None:  # A chain that came along may restrict what is computed from it.
         parents.append(came := Stored(leaf, worker.id))
-        operands.append(leaf)
+        operands.append(without_restriction(leaf))
         came.access, came.sources = allowed_users_of(leaf), CAME_ALONG
+        return operands[-1]
     return leaf
 
 

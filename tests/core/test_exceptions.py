@@ -183,8 +183,8 @@ TEXTS = {
     ),
     ("ValueRefusedError", "undecided"): (
         ("toy.index", "bob"),
-        "cannot run 'toy.index' on a pointer: whether it works depends on values at 'bob' that you may not have, and "
-        "nothing can stand in for them; use another operation, or ask the owner to run it",
+        "cannot run 'toy.index' on a pointer: without values at 'bob' that you may not have, nobody can say what it "
+        "gives; use another operation, or ask the owner to run it",
     ),
     ("ValueRefusedError", "of"): (
         ("toy.item", "bob"),

@@ -33,6 +33,8 @@ TIER = os.environ.get("SYFT_HOSTILE_TIER", "reviewed")
 """The tier that is attacked."""
 MEMORY = 1 << 30
 """How many bytes the process may take in addition to what it starts with."""
+GROWTH = 200 << 20
+"""How many bytes more it may hold when all calls are made."""
 
 INTEGERS = (0, 1, -1, 2, 3, -5, 7, 255, 2**31 - 1, -(2**31), 2**31, 2**40, 2**62, 2**63 - 1, -(2**63), 2**64, 10**30)
 FLOATS = (0.0, -0.0, 1.0, -1.0, 1e-320, 1e308, -1e308, float("nan"), float("inf"), float("-inf"))
@@ -101,19 +103,21 @@ def main(framework: str, first: int, last: int, progress: int) -> None:
     warnings.simplefilter("ignore")
     attacker = TorchAttacker() if framework == "torch" else NumpyAttacker()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_size() + MEMORY, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (_pages()[0] * resource.getpagesize() + MEMORY, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    before = _pages()[1]
     for number in range(first, last):
         op, args, kwargs = attacker.call(number)
         os.write(progress, f"{number} {op.name}\n".encode())
         with contextlib.suppress(Exception):
             op.run(*args, **kwargs)
     os.write(progress, f"{last} \n".encode())
-    os._exit(0)
+    os._exit(int((_pages()[1] - before) * resource.getpagesize() > GROWTH))
 
 
-def _size() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+def _pages() -> list[int]:
+    """Return how many pages of memory the process has, and how many of them are in use."""
+    return [int(field) for field in Path("/proc/self/statm").read_text().split()[:2]]
 
 
 class Attacker:

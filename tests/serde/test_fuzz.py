@@ -1,6 +1,6 @@
 """Whatever arrives, reading it ends in a value or in a SerdeError, with little memory and in little time.
 
-``SYFT_FUZZ_MESSAGES`` sets the number of mutated messages: 5,000 by default, 200,000 in the nightly environment.
+``SYFT_FUZZ_MESSAGES`` sets the number of mutated messages: 5,000 by default, 300,000 in the nightly environment.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from .golden_messages import installed
 COUNT = int(os.environ.get("SYFT_FUZZ_MESSAGES", "5000"))
 SEED = int(os.environ.get("SYFT_FUZZ_SEED", "1"))
 CONTEXT = Context(limits=Limits(max_bytes=2**26, max_structure=2**22))
-GROWTH = 400 * 2**20
+GROWTH = 200 * 2**20
 
 # First bytes of msgpack's types, wire codes, lengths at the edges.
 TELLING = [

@@ -15,7 +15,6 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from syft_core.exceptions import WrapperLeakError  # noqa: E402
 from syft_core.hook.attributes import FrameworkAttributes  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
-from syft_torch.unread import Unread  # noqa: E402
 
 
 class FunctionSpy(TorchFunctionMode):  # type: ignore[misc]  # torch's types are Any here
@@ -74,12 +73,16 @@ def test_modes_come_back_in_their_order_after_an_error(hook: Any) -> None:
     assert inner
 
 
-def test_what_protects_the_worker_itself_stays(hook: Any) -> None:
-    guard = Unread((), id, WrapperLeakError("read"))
-    with DispatchSpy([]), guard, hook.attributes.isolated(), pytest.raises(WrapperLeakError, match="read"):
-        torch.ones(3).nonzero()
-    with guard:
-        assert hook.attributes.isolated() is None
+def test_hooks_on_saved_tensors_see_nothing_inside_and_everything_afterwards(hook: Any) -> None:
+    seen: list[Any] = []
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: seen.append(t) or t, lambda t: t):
+        with hook.attributes.isolated():
+            x * x
+        assert seen == []
+        x * x
+        assert seen
+    assert hook.attributes.isolated() is None
 
 
 def test_the_default_device_stays(hook: Any) -> None:

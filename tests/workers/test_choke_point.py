@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,14 +17,13 @@ from torch.overrides import get_overridable_functions
 
 from syft_core.exceptions import GetNotPermittedError, NotCollocatedError, OperationNotAllowedError, ValueRefusedError
 from syft_core.hook.attributes import describe_op
-from syft_core.hook.hook import current_worker
 from syft_core.messages import Run
 from syft_core.pointers.revealing import revealing
 from syft_core.workers.virtual import VirtualWorker
 from syft_torch.attributes import TorchAttributes
 
-from ..surface.checks import Case, Raised, attempt, map_tensors, tensors
-from .remote_surface import CAME_HERE, EXHAUSTIVE, RemoteSurface, same
+from ..surface.checks import Raised, attempt, tensors
+from .remote_surface import CAME_HERE, RemoteSurface, same
 
 # The samples use what the frameworks deprecate, and leave the domain of some functions.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -79,40 +77,6 @@ def test_whether_an_operation_fails_is_not_told(surface: Any) -> None:
 
     assert telling == {}
     assert failed > (20 if surface.name == "torch" else 5)
-
-
-def test_what_works_with_some_values_works_with_a_stand_in(surface: Any) -> None:
-    """So that an operation which works with no stand-in never works: that it failed may be told."""
-    framework, lacking = current_worker().hook.attributes, set()
-
-    def works(case: Case, replace: Callable[[Any], Any]) -> bool:
-        given = map_tensors(surface, replace, (case.args, case.kwargs))
-        return not isinstance(attempt(case.call, *given), Raised)
-
-    for op in surface.ops:
-        known = (
-            op.reveals
-            or op.local
-            or op.facts.discloses != "nothing"
-            or op.facts.form_depends
-            or op.name in SHOWS_ITSELF
-        )
-        for case in surface.cases(op)[: None if EXHAUSTIVE else 2] if not known else ():
-            secrets = [*tensors(surface, (case.args, case.kwargs))]
-            if framework.needs_values(op, case.args, case.kwargs) or not works(case, surface.copy):
-                continue
-            for some in (secrets, *([[secret] for secret in secrets] if len(secrets) > 1 else [])):
-
-                def replace(number: int, tensor: Any, some: Any = some) -> Any:
-                    chosen = any(tensor is secret for secret in some)
-                    made = framework.stand_in(tensor, number) if chosen else surface.copy(tensor)
-                    # What a call changes is no result of another: it gets the values itself.
-                    return made if not getattr(made, "requires_grad", False) else surface.copy(made)
-
-                if not any(works(case, partial(replace, number)) for number in range(framework.stand_ins)):
-                    lacking.add(op.name)
-
-    assert lacking == set()
 
 
 def test_what_is_changed_with_a_private_tensor_tells_nothing_of_it(surface: Any) -> None:

@@ -22,12 +22,13 @@ from syft_core.exceptions import (
     SyftError,
     ValueRefusedError,
 )
+from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.hook_args import default_register_tensor
 from syft_core.hook.overload import overloaded
 from syft_core.messages import Describe
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.workers import permissions
+from syft_core.workers import disclosure, permissions
 
 F = torch.nn.functional
 
@@ -172,14 +173,12 @@ def test_a_binary_search_finds_nothing(bob: Any, eve: Any) -> None:
 def test_what_depends_on_no_private_value_is_told_in_the_words_of_the_framework(bob: Any, eve: Any) -> None:
     secret, public = private(bob, [0.5, 7.0]), torch.arange(5.0).send(bob)
 
-    with pytest.raises(RuntimeError, match=r"size of tensor a \(2\) must match the size of tensor b \(5\)"):
+    with pytest.raises(RuntimeError, match="broadcast"):
         secret + public
     with pytest.raises(RuntimeError, match="shape '\\[3\\]' is invalid for input of size 2"):
         secret.view(3)
-    with pytest.raises(IndexError, match="is out of bounds for dimension 0 with size 2"):
-        secret[public.long()]
-    with pytest.raises(RuntimeError, match="singular"):
-        torch.linalg.solve(torch.ones(2, 2).send(bob), secret)
+    with pytest.raises(RuntimeError, match="must be batches of square matrices"):
+        torch.linalg.inv(secret.view(1, 2))
 
 
 def test_whoever_may_have_the_values_is_told_at_once(bob: Any, me: Any) -> None:
@@ -320,7 +319,7 @@ def test_weights_that_are_renormed_on_the_way_are_private_afterwards(bob: Any, e
 def test_what_would_fail_by_values_in_a_backward_pass_is_refused_before(bob: Any, eve: Any, make: Any) -> None:
     secret, w = private(bob, DEFINITE), torch.ones(2, 2, requires_grad=True).send(bob)
 
-    with pytest.raises(ValueRefusedError, match="whether it works depends on values"):
+    with pytest.raises(ValueRefusedError, match="depends on values"):
         make(secret * w)
     make(secret)
 
@@ -406,14 +405,15 @@ def test_a_private_object_that_is_elsewhere_is_not_worked_on_for_others(bob: Any
     secret.remote_send(alice)
     me.user = "eve"
 
-    with pytest.raises(ValueRefusedError, match="nothing can stand in for them"):
+    with pytest.raises(ValueRefusedError, match="nobody can say what it gives"):
         torch.bernoulli(secret)
 
 
-def test_without_stand_ins_no_text_is_told(bob: Any, eve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(bob.hook.attributes), "stand_ins", 0)
+def test_without_shadows_nothing_runs_and_no_text_is_told(bob: Any, eve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(bob.hook.attributes), "shadow", FrameworkAttributes.shadow)
+    monkeypatch.setattr(disclosure, "_foreseen", {})
 
-    with pytest.raises(ValueRefusedError, match="nothing can stand in for them") as caught:
+    with pytest.raises(ValueRefusedError, match="nobody can say what it gives") as caught:
         torch.ones(2).send(bob)[private(bob, [77])]
 
     assert "77" not in str(caught.value)

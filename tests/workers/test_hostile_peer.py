@@ -329,13 +329,11 @@ def test_a_secret_is_no_size(bob: Any, mallory: Peer, ask: Callable[..., Any], p
         ask(mallory, number, own)
 
 
-def test_a_public_number_is_a_size_beside_private_data(mallory: Peer, secret: Any) -> None:
+def test_a_stored_number_is_no_size_beside_private_data(mallory: Peer, secret: Any) -> None:
     two = mallory.give(torch.tensor(2))
 
-    windows = mallory.compute("Tensor.unfold", secret, 0, two, 1)
-
-    (form,) = mallory.ask(Describe((windows.id_at_location,)))
-    assert tuple(form.shape) == (2, 2)
+    with pytest.raises(ValueRefusedError, match="nobody can say what it gives"):
+        mallory.compute("Tensor.unfold", secret, 0, two, 1)
 
 
 @pytest.mark.parametrize(
@@ -666,3 +664,73 @@ def test_nothing_that_shows_something_shows_a_secret(bob: Any, mallory: Peer, se
 
     assert not [text for text in texts for digits in DIGITS if digits in text]
     assert len(bob.ledger) == 1
+
+
+# --- memory that is shared, random numbers that are drawn
+
+
+def leaked(mallory: Peer, secret: PointerTensor) -> PointerTensor:
+    """Return a pointer to a plain tensor with the secret in it, which only its history makes private."""
+    leaf = mallory.give(torch.zeros(3, requires_grad=True))
+    mallory.run("Tensor.backward", mallory.compute("Tensor.sum", mallory.compute("Tensor.mul", leaf, secret)))
+    return mallory.pointer(leaf.id_at_location, point_to_attr="grad")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_part_of_a_sparse_tensor_is_a_copy_and_the_tensor_is_as_private_as_its_parts(mallory: Peer, bob: Any) -> None:
+    values = mallory.give(torch.zeros(3))
+    sparse = mallory.compute("sparse_coo_tensor", torch.tensor([[0, 1, 2]]), values, (3,))
+    part = mallory.compute("Tensor._values", sparse)
+    secret = mallory.pointer(private(bob, "owner", torch.tensor(SECRETS)))
+
+    mallory.run("Tensor.copy_", part, leaked(mallory, secret))
+    assert mallory.ask(Fetch(sparse.id_at_location, None, True)).to_dense().tolist() == [0.0, 0.0, 0.0]
+    mallory.run("Tensor.copy_", values, leaked(mallory, secret))
+
+    assert bob.get_obj(sparse.id_at_location)._values().tolist() == SECRETS
+    assert mallory.is_refused(sparse)
+
+
+def test_a_sparse_tensor_with_wrong_indices_is_refused(mallory: Peer) -> None:
+    with pytest.raises(RuntimeError, match="found index 9"):
+        mallory.run("sparse_coo_tensor", torch.tensor([[0, 9]]), torch.ones(2), (3,), check_invariants=False)
+    with pytest.raises((RuntimeError, IndexError)):
+        mallory.run("sparse_coo_tensor", torch.tensor([[0, -9]]), torch.ones(2), (3,))
+
+
+def test_windows_of_an_array_share_its_memory(numpy_hook: Any) -> None:
+    array = np.zeros(3)
+    windows = np.lib.stride_tricks.sliding_window_view(array, 2)
+
+    for view in (windows, windows[1:], np.frombuffer(memoryview(array))):
+        assert numpy_hook.attributes.memory_of(view) == numpy_hook.attributes.memory_of(array)
+
+
+@pytest.mark.parametrize("network", ["rnn_tanh", "rnn_relu", "gru", "lstm"])
+def test_the_lengths_of_packed_sequences_do_not_decide_on_a_form(mallory: Peer, bob: Any, network: str) -> None:
+    lengths = mallory.pointer(private(bob, "owner", torch.tensor([2, 1])))
+    cell = getattr(torch.nn, "RNN" if "rnn" in network else network.upper())(1, 1)
+    weights = [mallory.give(weight.detach()) for weight in cell._flat_weights]
+    data, hidden = mallory.give(torch.ones(3, 1)), mallory.give(torch.zeros(1, 2, 1))
+    state = (hidden, hidden) if network == "lstm" else hidden
+
+    with pytest.raises(ValueRefusedError, match="depends on values"):
+        mallory.run(network, data, lengths, state, weights, True, 1, 0.0, False, False)
+
+
+def test_draws_on_private_data_cannot_be_related_to_other_draws(mallory: Peer, secret: Any, bob: Any) -> None:
+    before = torch.default_generator.manual_seed(7).get_state()
+
+    masks = [mallory.compute("rand_like", secret) for _ in range(2)]
+
+    assert torch.equal(torch.default_generator.get_state(), before)
+    public = torch.rand(3)
+    drawn = [bob.get_obj(mask.id_at_location) for mask in masks]
+    assert len({tuple(values.tolist()) for values in (*drawn, public)}) == 3
+
+
+def test_how_often_a_tensor_was_changed_is_not_told(mallory: Peer) -> None:
+    own = mallory.give(torch.ones(3))
+
+    with pytest.raises(SyftError, match="cannot run"):
+        mallory.run("Tensor._version.__get__", own)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import toy
 
 from syft_core.hook.attributes import INPLACE_OPERATORS, FrameworkAttributes, Op, describe_op
 from syft_core.hook.facts import WRITES_FIRST, Facts
+from syft_core.hook.forms import Form, form
 from syft_toy.wrapper import Wrapper
 
 REVEALS = frozenset({"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__contains__"})
@@ -46,8 +47,20 @@ class ToyAttributes(FrameworkAttributes):
         inplace = name in self.inplace_methods
         return describe_op(f"toy.Vector.{name}", function, "method", inplace=inplace, describe=_facts)
 
-    def memory_of(self, tensor: Any) -> Any:
-        return id(tensor)
+    def memory_of(self, tensor: Any) -> frozenset[int]:
+        return frozenset((id(tensor),))
+
+    def form_of(self, tensor: Any) -> Form:
+        return form((len(tensor),), None, tensor.dtype)
+
+    def shadow(self, argument: Any, device: Any) -> Any:
+        return self.zeros([argument], [])[0] if type(argument) is Form else argument
+
+    def zeros(self, forms: Sequence[Form], operands: Sequence[Any]) -> list[Any]:
+        return [toy.Vector([known.dtype(0)] * known.shape[0]) for known in forms]
+
+    def overwrite(self, target: Any, value: Any) -> None:
+        target[:] = value
 
     def _methods(self) -> dict[str, Op]:
         return {op.attr: op for op in self.ops if op.name.startswith("toy.Vector.")}
