@@ -383,11 +383,11 @@ class NotCollocatedError(WorkerError, TypeError):
         )
 
     @classmethod
-    def local(cls, op: str, there: object) -> NotCollocatedError:
-        """Say that plain data met a pointer."""
+    def local(cls, op: str, there: object, of_model: bool = False) -> NotCollocatedError:
+        """Say that plain data, or a parameter of a model that is here, met a pointer."""
+        advice = f"send the model, `model.send({there})`" if of_model else f"send the local one, e.g. `y.send({there})`"
         return cls(
-            f"cannot run {op!r}: its arguments live on {there!r} and in this process; "
-            f"send the local one, e.g. `y.send({there})`, or fetch the other"
+            f"cannot run {op!r}: its arguments live on {there!r} and in this process; {advice}, or fetch the other"
         )
 
     @classmethod

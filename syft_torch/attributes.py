@@ -28,12 +28,14 @@ from syft_core.hook.autograd import Autograd
 from syft_core.hook.chain import end_of
 from syft_core.hook.forms import LIMIT, Form, Inferred, form
 from syft_core.hook.rules import leaves, map_leaves
+from syft_torch import links
 from syft_torch.aten import ATEN
 from syft_torch.facts import describe
 from syft_torch.guards import guarded
 from syft_torch.isolation import isolate
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange
+from syft_torch.placing import Placing
 from syft_torch.wrapper import Wrapper
 
 # torch resets the warning filters around each look-up, 1,400 times; the function inside does without.
@@ -68,10 +70,11 @@ _UNLISTED_METHODS = words(
 )
 _UNLISTED_FUNCTIONS = words(
     "_has_compatible_shallow_copy_type "
-    "rand_like randn_like randint_like normal fill vander as_strided result_type linspace logspace segment_reduce "
+    "rand_like randn_like randint_like eye normal fill vander as_strided result_type linspace logspace segment_reduce "
     "_VF.atleast_1d _VF.atleast_2d _VF.atleast_3d _VF.meshgrid "
     "nn.functional.hardswish nn.functional.hardsigmoid nn.functional.elu_ nn.functional.leaky_relu_ "
     "nn.functional.hardtanh_ _C._nn.pad_sequence _pack_padded_sequence _pad_packed_sequence "
+    "_transformer_encoder_layer_fwd _native_multi_head_attention _nested_tensor_from_mask "
     "_weight_norm _is_all_true _is_any_true _standard_gamma _sample_dirichlet _grouped_mm "
     "sparse.mm sparse.addmm sparse.sampled_addmm sparse.softmax sparse.log_softmax sparse.spsolve _sparse_sum"
 )
@@ -103,7 +106,10 @@ class TorchAttributes(FrameworkAttributes):
 
     ALIAS = "torch"
     exclude = EXCLUDE
-    worker_methods = ("tensor", "rand", "zeros", "randn", "randint", "sparse_coo_tensor")
+    worker_methods = (
+        *("tensor", "zeros", "ones", "full", "empty", "eye", "arange", "linspace", "logspace"),
+        *("rand", "randn", "randint", "randperm", "tril_indices", "triu_indices", "sparse_coo_tensor"),
+    )
     result_types: ClassVar[Mapping[str, type]] = {
         name: kind for name, kind in vars(torch.return_types).items() if isinstance(kind, type)
     }
@@ -165,6 +171,18 @@ class TorchAttributes(FrameworkAttributes):
             return False
         return bool(tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size())
 
+    def is_part_of_model(self, tensor: Any) -> bool:
+        """Return whether a tensor is a Parameter."""
+        return isinstance(tensor, torch.nn.Parameter)
+
+    def outside_graph(self, tensor: Any) -> Any:
+        """Return a leaf as it is, and of anything else the data, which needs no gradient."""
+        if tensor.is_leaf:
+            return tensor
+        outside = tensor.detach()
+        outside.__dict__.update({name: word for name, word in tensor.__dict__.items() if name in _WORDS})
+        return outside
+
     def give(self, tensor: Any, references: int) -> Any:
         """Return a leaf itself if it and its gradient are the only ones that show their storages.
 
@@ -216,6 +234,10 @@ class TorchAttributes(FrameworkAttributes):
         return _set_modes(grad, inference, autocast)
 
     isolated = staticmethod(isolate)
+
+    def placing(self, location: Any) -> contextlib.AbstractContextManager[Any]:
+        """Return a mode in which torch's functions make new tensors at ``location``."""
+        return Placing(self, location)
 
     def form_of(self, tensor: Any) -> Form | None:
         """Return the form of a tensor of the common kind."""
@@ -578,6 +600,7 @@ def _unlisted_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
         yield f"torch.nn.init.{name}", getattr(torch.nn.init, name)
     yield "torch.autograd.grad", torch.autograd.grad
     yield "torch.autograd.backward", torch.autograd.backward
+    yield from links.FUNCTIONS.items()
 
 
 def _set_gradient(target: Any, gradient: Any) -> None:

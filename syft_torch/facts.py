@@ -115,11 +115,15 @@ LARGEST = dict.fromkeys(words("max_pool1d max_pool1d_with_indices lp_pool1d lp_p
 """The largest whole number that operations take which crash or hang on larger ones."""
 NONEMPTY = words("_weight_norm")
 """Operations that crash on tensors without elements."""
-UNCHECKED = words("lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell")
+UNCHECKED = words(
+    "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _transformer_encoder_layer_fwd "
+    "_native_multi_head_attention"
+)
 """Operations that crash on weights of a wrong shape instead of refusing them."""
 NEEDED = words(
     "_weight_norm _has_compatible_shallow_copy_type _is_view _pack_padded_sequence _pad_packed_sequence _values "
-    "_indices _nnz _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_"
+    "_indices _nnz _transformer_encoder_layer_fwd _native_multi_head_attention _nested_tensor_from_mask "
+    "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_"
 )
 """The operations with a leading underscore that torch's own modules, optimizers and autograd need."""
 
@@ -165,7 +169,8 @@ LAYERS = words(
     "avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
     "adaptive_max_pool3d lp_pool1d lp_pool2d lp_pool3d embedding one_hot dropout dropout1d dropout2d dropout3d "
     "alpha_dropout feature_dropout feature_alpha_dropout lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell "
-    "rnn_relu_cell scaled_dot_product_attention multi_head_attention_forward interpolate pad constant_pad_nd "
+    "rnn_relu_cell _transformer_encoder_layer_fwd _native_multi_head_attention "
+    "scaled_dot_product_attention multi_head_attention_forward interpolate pad constant_pad_nd "
     "pixel_shuffle pixel_unshuffle grid_sample affine_grid unfold fold pad_sequence"
 )
 ACTIVATIONS = words(
@@ -190,12 +195,19 @@ INDEXING = words(
     "index_put index_reduce take take_along_dim masked_scatter put sort argsort msort topk searchsorted bucketize "
     "fill_diagonal select_scatter slice_scatter diagonal_scatter"
 )
+INDEXED = words(
+    "gather scatter scatter_add scatter_reduce index_select index_add index_copy index_fill index_put index_reduce "
+    "take take_along_dim"
+)
+"""Operations with an argument called ``index`` or ``indices``."""
 CREATION = words(
-    "clone copy fill zero zeros_like ones_like full_like empty_like rand_like randn_like randint_like new_zeros "
+    "eye clone copy fill zero zeros_like ones_like full_like empty_like rand_like randn_like randint_like new_zeros "
     "new_ones new_full new_empty new_tensor to type type_as cpu float double half bfloat16 long int short char byte "
     "bool cfloat cdouble normal uniform bernoulli exponential constant kaiming_uniform"
 )
-AUTOGRAD = words("backward grad data requires_grad retain_grad detach")
+AUTOGRAD = words("backward grad data requires_grad retain_grad detach link")
+_GRADIENTS = ("torch.autograd.grad", "torch.autograd.links.grad")
+"""The functions that return gradients instead of adding to them."""
 OPTIMIZERS = words("_amp_foreach_non_finite_check_and_unscale _amp_update_scale") | frozenset(
     f"_foreach_{name}"
     for name in words(
@@ -279,6 +291,7 @@ class _Described:
         writes, writes_if = self._writes()
         tier = self._tier()
         return Facts(
+            first=self._first(),
             writes=writes,
             writes_if=writes_if,
             discloses=self._discloses(tier),
@@ -286,19 +299,26 @@ class _Described:
             reads_beyond=operation in BEYOND or not (self.overloads or tier == "reviewed"),
             uninitialized=operation in UNINITIALIZED,
             partial=tier != "reviewed" or operation not in TOTAL,
+            indices=self._indices(),
             random=torch.Tag.nondeterministic_seeded in self.tags or operation in RANDOM,
             tier=tier,
             states_fact=last in STATES_FACT and op.spelling != "setter",
             reveals=last in REVEALS,
             local=last in LOCAL,
-            differentiates=op.spelling != "getter" and (last == "backward" or op.name == "torch.autograd.grad"),
+            differentiates=op.spelling != "getter" and (last == "backward" or op.name in _GRADIENTS),
             accumulates=last == "backward",
             retains=last == "retain_grad",
-            alters_autograd=op.spelling != "getter"
-            and operation in ALTERS_AUTOGRAD
-            and op.name != "torch.autograd.grad",
+            alters_autograd=op.spelling != "getter" and operation in ALTERS_AUTOGRAD and op.name not in _GRADIENTS,
             shape_depends_on_floats=last in SHAPE_DEPENDS_ON_FLOATS,
         )
+
+    def _first(self) -> str:
+        """Return the name of the first argument; what is ``self`` in a schema is ``input`` in Python."""
+        names = self.parameters
+        builtin = not inspect.isfunction(self.op.func) and self.op.each is None
+        if builtin and any(kernel._schema.arguments[0].name == "self" for kernel in self.overloads):
+            return "input"
+        return names[0] if names else ""
 
     def _writes(self) -> tuple[Places, Mapping[int | str, Option]]:
         op = self.op
@@ -325,6 +345,11 @@ class _Described:
         if _takes_out_by_position(op.func):
             written.add("out")
         return self._places(sorted(written)), {}
+
+    def _indices(self) -> Places:
+        if self.op.attr in ("__getitem__", "__setitem__"):
+            return frozenset({1})
+        return self._places(["index", "indices"]) if self.op.operation in INDEXED else frozenset()
 
     def _places(self, names: Sequence[str]) -> Places:
         parameters = self.parameters

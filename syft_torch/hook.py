@@ -37,8 +37,8 @@ class TorchHook(FrameworkHook):
 
     Interception is by torch's own protocol on the wrapper that heads a chain; plain tensors never meet a line of this
     library. The hook only adds names: ids, owners and tags to ``torch.Tensor``, ``native_<name>`` beside each original.
-    The one exception is ``torch.tensor``, which learns ``owner=`` and ``id=``; inside of torch, three private helpers
-    of its optimizers have substitutes (``substitutes.py``).
+    The one exception is ``torch.tensor``, which learns ``owner=`` and ``id=``; inside of torch, a few functions have
+    substitutes that do something else for wrappers only (``substitutes.py``).
 
     Args:
         torch: the torch module.
@@ -259,8 +259,9 @@ def _torch_function(
 def _forget_what_dynamo_knows() -> None:
     """Let torch.compile look again: it remembers torch's functions by identity, and ``torch.tensor`` has changed."""
     rules: Any = sys.modules.get("torch._dynamo.trace_rules")
-    if rules is not None:
-        rules.get_torch_obj_rule_map.cache_clear()
+    known = getattr(rules, "get_torch_obj_rule_map", None)  # Another thread may be importing it.
+    if known is not None:
+        known.cache_clear()
 
 
 def _is_public_function(name: str, function: object) -> bool:

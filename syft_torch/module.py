@@ -5,10 +5,10 @@ the same; only their data is elsewhere. Buffers travel along, and so do gradient
 
 Note [Helpers on a remote module]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-Two things that torch's modules do make plain tensors here although the data is elsewhere: recurrent layers start from
-zeros, and ``load_state_dict`` copies from a file. While a module is elsewhere, hooks of torch's own kind on it
-(forward and load-state-dict pre-hooks) put these where they belong. They go when the module comes back, so that a
-module at home is exactly what it was, and can be saved.
+Two things that modules do make plain tensors here although the data is elsewhere: a forward calls ``torch.zeros`` or
+``torch.arange``, and ``load_state_dict`` copies from a file. While a module is elsewhere, each of its layers has a
+helper that puts these where they belong. It goes when the module comes back, so that a module at home is exactly what
+it was, and can be saved.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.utils.rnn import PackedSequence
 
 from syft_core.exceptions import InvalidTensorForRemoteGetError, WorkerError
 from syft_core.hook.chain import end_of
 from syft_core.hook.hook import current_worker
+from syft_core.location import Location
 from syft_core.messages import AskRelease
-from syft_core.values import Args, Function, Kwargs, Nested
+from syft_core.values import Function, Nested
 from syft_torch.parameter import fetched, is_elsewhere, location_of, moved, relocate, send_in_place
+from syft_torch.placing import Placing, is_placing_at
+from syft_torch.wrapper import Wrapper
 
 
 def send(module: nn.Module, *workers: object, force_send: bool = False, preinitialize_grad: bool = False) -> nn.Module:
@@ -56,9 +58,7 @@ def send(module: nn.Module, *workers: object, force_send: bool = False, preiniti
     if preinitialize_grad:
         create_grad_objects(module)
     _travel(layers, partial(send_in_place, tensors, destination))
-    for layer in layers:
-        if layer._parameters or layer._buffers:
-            _set_helpers(layer)
+    _set_helpers(layers, destination)
     return module
 
 
@@ -66,9 +66,7 @@ def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Modu
     """Fetch parameters and buffers from their worker, in place, and return the module itself."""
     layers, away = _parts_elsewhere(module, "get")
     _travel(layers, partial(relocate, away, fetched(user, reason)))
-    for layer in layers:
-        if layer._load_state_dict_pre_hooks:
-            _remove_helpers(layer)
+    _set_helpers(layers, None)
     return module
 
 
@@ -89,6 +87,7 @@ def move(module: nn.Module, destination: Any) -> nn.Module:
         return get(module)
     going = [tensor for tensor in away if location_of(tensor).id != destination.id]
     _travel(layers, partial(relocate, going, moved(destination)))
+    _set_helpers(layers, destination)
     return module
 
 
@@ -227,57 +226,73 @@ def _name(module: nn.Module) -> str:
 # --- helpers while a module is elsewhere; see Note [Helpers on a remote module]
 
 
-def _set_helpers(layer: nn.Module) -> None:
-    """Put helpers on a layer that was sent."""
-    if layer._load_state_dict_pre_hooks:
-        _remove_helpers(layer)
-    layer._register_load_state_dict_pre_hook(_send_what_is_loaded, with_module=True)
-    if isinstance(layer, nn.RNNBase | nn.RNNCellBase):
-        layer.register_forward_pre_hook(_start_from_zeros, with_kwargs=True)
+class _Helper:
+    """What a layer has while its module is elsewhere: it runs, and loads, where its data is.
+
+    It hangs on the layer twice: as a hook of ``load_state_dict``, with which it is copied, and as what torch calls in
+    the place of ``forward`` and its hooks, which torch keeps out of copies.
+    """
+
+    def __init__(self, layer: nn.Module, place: Location, compiled: Function | None = None) -> None:
+        self.layer = layer
+        self.place = place
+        self.compiled = compiled
+        """What was called before, if the layer was compiled."""
+        self.call = partial(_call_on_fast_path, layer) if isinstance(layer, _WITH_FAST_PATH) else layer._call_impl
+        layer.__dict__["_compiled_call_impl"] = self.run
+
+    def run(self, *args: Any, **kwargs: Any) -> Nested:
+        """Call the layer, and let the tensors that it makes be where its parameters are."""
+        if is_placing_at(self.place):
+            return self.call(*args, **kwargs)
+        with Placing(Wrapper.framework, self.place):
+            return self.call(*args, **kwargs)
+
+    def __call__(self, layer: nn.Module, state_dict: dict[str, object], prefix: str, *_rest: object) -> None:
+        """Send the local values of a state dict to the parameters and buffers that they are loaded into."""
+        for name, tensor in itertools.chain(layer._parameters.items(), layer._buffers.items()):
+            value = state_dict.get(prefix + name)
+            where = location_of(tensor)
+            if isinstance(value, torch.Tensor) and where is not None and location_of(value) is None:
+                state_dict[prefix + name] = value.detach().send(where)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Helper:
+        return _Helper(memo[id(self.layer)], self.place, self.compiled)
 
 
-def _remove_helpers(layer: nn.Module) -> None:
-    if loaders := layer._load_state_dict_pre_hooks:
-        for key in [key for key, loader in loaders.items() if getattr(loader, "hook", None) is _send_what_is_loaded]:
+def _set_helpers(layers: list[nn.Module], place: Location | None) -> None:
+    """Put helpers on the layers of a module that is elsewhere, and take them off those of one that is here."""
+    for layer in layers:
+        if layer._load_state_dict_pre_hooks:
+            _remove_helper(layer)
+        if place is not None:
+            helper = _Helper(layer, place, layer._compiled_call_impl)
+            layer._register_load_state_dict_pre_hook(helper, with_module=True)
+
+
+def _remove_helper(layer: nn.Module) -> None:
+    loaders = layer._load_state_dict_pre_hooks
+    for key, loader in list(loaders.items()):
+        if isinstance(helper := getattr(loader, "hook", None), _Helper):
             del loaders[key]
-    if starters := layer._forward_pre_hooks:
-        for key in [key for key, starter in starters.items() if starter is _start_from_zeros]:
-            del starters[key]
-            layer._forward_pre_hooks_with_kwargs.pop(key, None)
+            layer._compiled_call_impl = helper.compiled
+            if helper.compiled is None:
+                del layer._compiled_call_impl
 
 
-def _send_what_is_loaded(layer: nn.Module, state_dict: dict[str, object], prefix: str, *_rest: object) -> None:
-    """Send the local values of a state dict to the parameters and buffers that they are loaded into."""
-    for name, tensor in itertools.chain(layer._parameters.items(), layer._buffers.items()):
-        value = state_dict.get(prefix + name)
-        where = location_of(tensor)
-        if isinstance(value, torch.Tensor) and where is not None and location_of(value) is None:
-            state_dict[prefix + name] = value.detach().send(where)
+_WITH_FAST_PATH = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
+"""The layers for which torch has kernels of their own, which they use unless a tensor has a protocol."""
+_has_torch_function = torch.overrides.has_torch_function
 
 
-def _start_from_zeros(layer: nn.Module, args: Args, kwargs: Kwargs) -> Nested:
-    """Give a recurrent layer its initial zeros beside its input."""
-    given = args[1] if len(args) > 1 else kwargs.get("hx")
-    data = args[0] if args else kwargs["input"]
-    tensor = data.data if isinstance(data, PackedSequence) else data
-    if given is not None or not isinstance(tensor, torch.Tensor) or location_of(tensor) is None:
-        return None
-    zeros = _cell_zeros(layer, data) if isinstance(layer, nn.RNNCellBase) else _layer_zeros(layer, data)
-    return args[:1], {**kwargs, "hx": zeros}
+def _call_on_fast_path(layer: nn.Module, *args: Any, **kwargs: Any) -> Nested:
+    """Call a layer that asks whether a tensor has a protocol, and answer as it would be answered at home."""
+    torch.overrides.has_torch_function = _has_protocol_at_home
+    try:
+        return layer._call_impl(*args, **kwargs)
+    finally:
+        torch.overrides.has_torch_function = _has_torch_function
 
 
-def _cell_zeros(cell: nn.Module, data: torch.Tensor) -> Nested:
-    zeros = data.new_zeros(*data.shape[:-1], cell.hidden_size)
-    return (zeros, zeros) if isinstance(cell, nn.LSTMCell) else zeros
-
-
-def _layer_zeros(layer: nn.Module, data: torch.Tensor | PackedSequence) -> Nested:
-    if isinstance(data, PackedSequence):
-        data, sizes, *_order = data
-        batch: tuple[int, ...] = (sizes[0],)
-    else:
-        shape = data.shape
-        batch = () if len(shape) == 2 else (shape[0 if layer.batch_first else 1],)
-    count = layer.num_layers * (2 if layer.bidirectional else 1)
-    hidden = data.new_zeros(count, *batch, layer.proj_size or layer.hidden_size)
-    return (hidden, data.new_zeros(count, *batch, layer.hidden_size)) if layer.mode == "LSTM" else hidden
+def _has_protocol_at_home(tensors: Any) -> Any:
+    return not all(location_of(tensor) is not None for tensor in tensors) and _has_torch_function(tensors)

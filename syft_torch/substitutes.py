@@ -8,14 +8,18 @@ each of them is torch's own.
 from __future__ import annotations
 
 import functools
+import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from syft_core.exceptions import WrapperLeakError
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.values import Function, Nested, Tensor
+from syft_torch.links import linking
 from syft_torch.parameter import PLAIN_TYPES, location_of
 from syft_torch.wrapper import Wrapper, take_gradient
 
@@ -28,6 +32,15 @@ _EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})
 
 def substitutes() -> Iterator[tuple[Any, str, Any]]:
     """Yield who has a helper, its name, and what is there while torch is hooked; versions of torch differ in that."""
+    function = torch.autograd.Function
+    yield function, "apply", linking(vars(function)["apply"])
+    yield torch, "compile", _leaving_chains_alone(torch.compile)
+    for path, name in (("vmap", "_add_batch_dim"), ("eager_transforms", "_wrap_for_grad")):
+        module = import_module(f"torch._functorch.{path}")
+        if hasattr(module, name):
+            yield module, name, _refusing_chains(getattr(module, name))
+    aligned = "_nested_tensor_from_mask_left_aligned"
+    yield torch, aligned, _leaving_it_to_the_worker(getattr(torch, aligned))
     optimizer = torch.optim.Optimizer
     yield optimizer, _GROUP, staticmethod(_keeping_workers_apart(getattr(optimizer, _GROUP)))
     yield optimizer, "zero_grad", _taking_remote_gradients_together(optimizer.zero_grad)
@@ -40,6 +53,56 @@ def substitutes() -> Iterator[tuple[Any, str, Any]]:
         module = import_module(path)
         if hasattr(module, name):
             yield module, name, substitute(getattr(module, name))
+
+
+def _refusing_chains(transform: Function) -> Function:
+    """Refuse to transform a function of chains, before it runs: transforms work on kernels, where there is no data."""
+
+    @functools.wraps(transform)
+    def refused(tensor: Any, *args: Any) -> Nested:
+        if isinstance(tensor, Wrapper):
+            raise WrapperLeakError.at(
+                "a transform of torch.func",
+                "the operations run on a worker, where it cannot see them; use `torch.autograd.grad`, or an operation "
+                "on the whole batch, or fetch the tensor",
+            )
+        return transform(tensor, *args)
+
+    return refused
+
+
+def _leaving_chains_alone(make: Function) -> Function:
+    """Keep the compiler out of this library: calls on chains are left as they are, and run one by one.
+
+    But for the functions of this file: with plain tensors they are part of other people's graphs.
+    """
+
+    @functools.wraps(make)
+    def compiled(*args: Any, **kwargs: Any) -> Nested:
+        made = make(*args, **kwargs)
+        _skip_this_library()
+        return made
+
+    return compiled
+
+
+@functools.cache
+def _skip_this_library() -> None:
+    rules = import_module("torch._dynamo.trace_rules")
+    rules.add("syft_core")
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)], "syft_torch."):
+        if module.name != __name__:
+            rules.add(module.name)
+
+
+def _leaving_it_to_the_worker(is_left_aligned: Function) -> Function:
+    """Read no remote mask: the worker refuses to make a nested tensor by a mask with gaps."""
+
+    @functools.wraps(is_left_aligned)
+    def asked(tensor: Any, mask: Any) -> bool:
+        return True if isinstance(mask, Wrapper) else is_left_aligned(tensor, mask)
+
+    return asked
 
 
 class _Key(tuple[Any, Any]):

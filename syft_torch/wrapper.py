@@ -9,13 +9,14 @@ from typing import Any, ClassVar, NoReturn
 import torch
 
 from syft_core.exceptions import WrapperLeakError
-from syft_core.hook.attributes import FrameworkAttributes, OpTable
+from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
 from syft_core.hook.dispatch import HEAD, dispatch
 from syft_core.hook.plans import NO_PLAN
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.tensors.forwarding import Operators
+from syft_core.tensors.forwarding import OPERATOR_NAMES
 from syft_core.tensors.identity import show_head
-from syft_core.values import Args, Function, Nested, Tensor
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+from syft_torch import links
 from syft_torch.isolation import tracing_refused
 from syft_torch.native import TorchTensor
 
@@ -28,7 +29,7 @@ _NO_DATA = torch.empty((), device=_META)
 _SET_GRAD = torch.Tensor.grad.__set__
 
 
-class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # torch's types are Any here
+class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types are Any here
     """A tensor without data of its own: ``child`` is the first layer of a chain.
 
     Every call on it arrives at ``__torch_function__`` and goes down the chain. Shape, dtype and device are those of
@@ -43,6 +44,8 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 
     rank: ClassVar[int] = HEAD
     is_wrapper = True
+    is_followed = True
+    """Results of a ``torch.autograd.Function`` and what is computed from them remember it; see ``links.py``."""
     ops: ClassVar[OpTable]
     """The op table of the hook that is on; set when torch is hooked."""
     framework: FrameworkAttributes
@@ -73,7 +76,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
             return dispatch(self.framework.methods["grad"], (self,), {})
         location = pointer._location
         looks = pointer.gone is None and not location.predicts
-        if not (location.has_gradient(pointer._id_at_location) if looks else pointer.has_gradient(), "grad"):
+        if not (location.has_gradient(pointer._id_at_location, "grad") if looks else pointer.has_gradient()):
             return None
         known = self.__dict__.get("_syft_grad")
         if known is None or known.child.whole is not pointer:
@@ -91,6 +94,12 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
     @grad.deleter
     def grad(self) -> None:
         self.grad = None
+
+    @property
+    def grad_fn(self) -> Any:
+        """What stands here for the node of the graph: the link that made the tensor; other nodes are elsewhere."""
+        link = self.__dict__.get("_syft_link")
+        return link if link is not None else dispatch(self.framework.methods["grad_fn"], (self,), {})
 
     @property
     def is_sparse(self) -> bool:
@@ -119,7 +128,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
         op = cls.ops.by_func.get(func)
         if op is None:
             op = cls.ops.of(func)
-        return dispatch(op, args, dict(kwargs) if kwargs else {})
+        return _answer(op, args, dict(kwargs) if kwargs else {})
 
     @classmethod
     def __torch_dispatch__(
@@ -161,3 +170,23 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
 def take_gradient(pointers: PointerTensor | list[PointerTensor]) -> None:
     """Take the gradient away from a tensor elsewhere, or from several on one worker."""
     PointerTensor.respond(Wrapper.ops.by_func[_SET_GRAD], NO_PLAN, (pointers, None), {})
+
+
+def _answer(op: Op, args: Args, kwargs: Kwargs) -> Nested:
+    """Send a call down the chain, and let links follow it while there are any."""
+    return links.answer(op, args, kwargs) if links.live else dispatch(op, args, kwargs)
+
+
+def _operator(name: str) -> Function:
+    """Return an operator of Python's that keeps what a layer says; torch's own turn a TypeError into another."""
+
+    def operator(self: Wrapper, *args: Any) -> Nested:
+        framework = self.framework
+        return _answer(framework.methods.get(name) or framework.method(name), (self, *args), {})
+
+    operator.__name__ = name
+    return operator
+
+
+for _name in OPERATOR_NAMES:
+    setattr(Wrapper, _name, _operator(_name))

@@ -126,6 +126,7 @@ class Op:
     describe: Callable[[Op], Facts] = lambda _op: Facts()
     """Return the facts about the operation."""
 
+    first = _Fact[str]()
     writes = _Fact[Places]()
     writes_if = _Fact[Mapping[int | str, Option]]()
     discloses = _Fact[Discloses]()
@@ -273,6 +274,7 @@ def _creates(op: Op) -> Facts:
         discloses="nothing",
         form_depends=lambda args, kwargs: any(hasattr(leaf, "ndim") for leaf in leaves((args, dict(kwargs)))),
         reads_beyond=False,
+        uninitialized=op.attr.startswith("empty"),
         random=op.attr.startswith("rand"),
         tier="reviewed",
     )
@@ -385,6 +387,14 @@ class FrameworkAttributes:
         """
         return None
 
+    def is_part_of_model(self, tensor: Any) -> bool:
+        """Return whether a plain tensor is a parameter, which is sent along with its model."""
+        return False
+
+    def outside_graph(self, tensor: Any) -> Any:
+        """Return a plain tensor without the graph that it is a part of: the graph stays where it is."""
+        return tensor
+
     def is_shared(self, tensor: Any) -> bool:
         """Say whether another tensor may show the memory of a plain tensor."""
         return True
@@ -404,6 +414,10 @@ class FrameworkAttributes:
         None when nothing watches, which is the common case and must cost little.
         """
         return None
+
+    def placing(self, location: Any) -> AbstractContextManager[Any]:
+        """Return a context in which the framework makes new tensors at ``location``, where that is possible."""
+        return nullcontext()
 
     def form_of(self, tensor: Any) -> Form | None:
         """Return the form of a plain tensor, or None where a form cannot say all that matters."""

@@ -34,6 +34,8 @@ Answer = Callable[[Op, Plan, Args, Kwargs], Nested]
 def dispatch(op: Op, args: Args, kwargs: Kwargs) -> Nested:
     """Answer a call with the outermost layer in it, or natively when none is left."""
     if kwargs:
+        if not args and op.first in kwargs:  # From here on what a call is about is known by its place.
+            args, kwargs = (kwargs[op.first],), {name: value for name, value in kwargs.items() if name != op.first}
         key = (op, tuple(map(type, args)), *kwargs, *map(type, kwargs.values()))
         road = _roads.get(key)
         answer, plan = road if road is not None else _find_road(key, op, args, kwargs)

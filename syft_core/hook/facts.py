@@ -42,6 +42,8 @@ class Option:
 class Facts:
     """What is known about an operation. The defaults are for one that nobody described: they assume the worst."""
 
+    first: str = ""
+    """The name of the first argument, if it can be given by keyword."""
     writes: Places = WRITES_ALL
     """The arguments that a call may change; ``out=`` is understood and not listed."""
     writes_if: Mapping[int | str, Option] = field(default_factory=dict)
@@ -77,6 +79,8 @@ class Facts:
     """It makes a tensor that is not a leaf keep its gradient."""
     alters_autograd: bool = False
     """It changes how its first argument takes part in autograd: its gradient, whether it gets one, its data."""
+    indices: Places = frozenset()
+    """The arguments that only say which elements are meant: they go along with a call, wherever they are."""
     shape_depends_on_floats: bool = False
     """The form of the result depends on floats among the arguments: a scale, a probability."""
 
@@ -96,6 +100,12 @@ class Facts:
             # By keywords of another name than we know: all of them may be meant.
             written += named + placed if named or args else kwargs.values()
         return _tensors(written) if written else []
+
+    def indexes(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Return the argument objects of a call that are indices, flat."""
+        places = self.indices
+        placed = [args[place] for place in places if type(place) is int and place < len(args)]
+        return leaves((placed, [value for name, value in kwargs.items() if name in places])) if places else []
 
     def disclosure(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Discloses:
         """Return what the answer to a call reveals."""

@@ -9,7 +9,7 @@ import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any, ClassVar
 
 from syft_core.exceptions import LocalWorkerConflictError, NotTheFrameworkError
@@ -239,6 +239,31 @@ class FrameworkHook(ABC):
         """Return the function called ``attr``: plain tensors run natively, chains are answered by their layers."""
         op = self.attributes.ops.named(attr)
         return lambda *args, **kwargs: dispatch(op, args, kwargs)
+
+
+_library_code: dict[CodeType, bool] = {}
+
+
+def find_line_of_program() -> tuple[str, int]:
+    """Return the file and the line that is running of the user's program, to which libraries of others belong."""
+    frame: Any = sys._getframe(2)
+    while frame.f_back is not None:
+        code = frame.f_code
+        library = _library_code.get(code)
+        if library is None:
+            package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+            library = _library_code[code] = package in _library_packages()
+        if not library:
+            break
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _library_packages() -> set[str]:
+    """Return the packages whose lines are not the user's: this one, and the frameworks with their backends."""
+    hooks = attached_hooks()
+    packages = {type(hook).__module__.partition(".")[0] for hook in hooks}
+    return {__name__.partition(".")[0], *(hook.name for hook in hooks), *packages}
 
 
 def _level_of_caller(hook: FrameworkHook) -> int:

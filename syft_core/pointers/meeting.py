@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def meeting_point(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
-    """Return the first pointer of a call, and whether single numbers are here.
+    """Return the first pointer of a call, and whether some of its operands are here.
 
-    All tensors of a call must be on one worker; a plain tensor without dimensions is a number, and travels with the
-    command.
+    All tensors of a call must be on one worker. A plain tensor without dimensions is a number, and travels with the
+    command; so does an index.
     """
     found: Tensor = None
     for arg in (*args, *kwargs.values()) if kwargs else args:
@@ -42,7 +42,7 @@ _PLAIN = frozenset({int, float, bool, str, type(None)})
 
 
 def with_copies(op: Op, pointer: Tensor, args: Nested, kwargs: Nested) -> tuple[Nested, Nested]:
-    """Return the arguments with copies of the numbers among them, which a worker may keep."""
+    """Return the arguments with copies of the plain tensors among them, which a worker may keep."""
     _require_pointer_target(op, pointer._location, args, kwargs)
     copied = map_leaves(own_copy, (args, kwargs))
     return copied[0], copied[1]
@@ -57,6 +57,7 @@ def _meeting_point_of(pointer_type: type[PointerTensor], op: Op, args: Args, kwa
     """Look for pointers everywhere in the arguments."""
     found: Tensor = None
     plain = large = False
+    local: Tensor = None
     for arg in leaves((args, kwargs)):
         if type(arg) is pointer_type:
             if found is None:
@@ -67,10 +68,11 @@ def _meeting_point_of(pointer_type: type[PointerTensor], op: Op, args: Args, kwa
                 arg.require_alive()
         elif not large and is_framework_tensor(type(arg)):
             plain = True
-            large = len(arg.shape) > 0
+            large = len(arg.shape) > 0 and not any(arg is index for index in op.facts.indexes(args, kwargs))
+            local = arg if large else None
     if large and found is not None:
         _require_pointer_target(op, found._location, args, kwargs)
-        raise NotCollocatedError.local(op.name, found._location.id)
+        raise NotCollocatedError.local(op.name, found._location.id, framework_of(local).is_part_of_model(local))
     return found, plain
 
 

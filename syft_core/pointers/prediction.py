@@ -261,7 +261,7 @@ def _leaf(pointer_type: type[PointerTensor], op: Op, leaf: Tensor) -> object:
     if cls is float or cls is complex:
         return (cls, leaf) if op.shape_depends_on_floats else cls
     if is_framework_tensor(cls):
-        return (cls, leaf.dtype, getattr(leaf, "requires_grad", False))
+        return (cls, leaf.shape, leaf.dtype, getattr(leaf, "requires_grad", False))
     return (cls, leaf) if is_constant(leaf) else _UNKNOWN
 
 

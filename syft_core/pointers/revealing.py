@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from syft_core.exceptions import ValueRefusedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import dispatch
-from syft_core.hook.hook import current_worker
+from syft_core.hook.hook import current_worker, find_line_of_program
 from syft_core.hook.rules import map_leaves
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.values import Args, Kwargs, Nested, Tensor
@@ -57,7 +58,11 @@ def reveal(op: Op, pointer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
         raise ValueRefusedError.only_local(op.name, pointer.location.id)
     reason = _reason_of(pointer.owner)
     if reason is None:
-        raise ValueRefusedError.of(op.name, pointer.location.id)
+        refusal: Any = ValueRefusedError.of(op.name, pointer.location.id)
+        file, line = find_line_of_program()
+        if not file.startswith("<"):  # Otherwise the program was typed in, and there is no file to look at.
+            refusal.__notes__ = [f"{op.attr!r} was called by {file}:{line}"]
+        raise refusal
 
     def fetch(leaf: Tensor) -> Nested:
         return leaf.get(reason=reason, deregister_ptr=False) if isinstance(leaf, ObjectPointer) else leaf

@@ -10,11 +10,8 @@ from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.values import Function, Nested, Tensor
 
 
-class Operators:
-    """Python's operators, sent down the chain.
-
-    A framework may turn a TypeError in its own operators into "unsupported operand"; these keep what a layer says.
-    """
+class Forwarding:
+    """Methods, attributes and operators of the framework in which the chain ends, sent down the chain."""
 
     child: Tensor = None
     framework: Any = None
@@ -22,10 +19,6 @@ class Operators:
 
     def _call(self, name: str, *args: Any) -> Nested:
         return dispatch(framework_of(self).method(name), (self, *args), {})
-
-
-class Forwarding(Operators):
-    """Methods, attributes and operators of the framework in which the chain ends, sent down the chain."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -68,7 +61,7 @@ def childless(layer: Tensor, name: str) -> AttributeError:
 
 
 def _operator(name: str) -> Function:
-    def operator(self: Operators, *args: Any) -> Nested:
+    def operator(self: Forwarding, *args: Any) -> Nested:
         framework = self.framework or framework_of(self)
         return dispatch(framework.methods.get(name) or framework.method(name), (self, *args), {})
 
@@ -77,7 +70,7 @@ def _operator(name: str) -> Function:
 
 
 def _inplace_operator(name: str) -> Function:
-    def operator(self: Operators, other: Any) -> Nested:
+    def operator(self: Forwarding, other: Any) -> Nested:
         framework = self.framework or framework_of(self)
         op = framework.methods.get(name)
         # Where tensors cannot change, Python computes `x = x + y` instead.
@@ -87,9 +80,10 @@ def _inplace_operator(name: str) -> Function:
     return operator
 
 
-for _name in (*OPERATORS, *COMPARATORS, *UNARY_OPERATORS, *REFLECTED_OPERATORS):
-    setattr(Operators, _name, _operator(_name))
+OPERATOR_NAMES = (*OPERATORS, *COMPARATORS, *UNARY_OPERATORS, *INPLACE_OPERATORS, *REFLECTED_OPERATORS)
+for _name in OPERATOR_NAMES:
+    setattr(Forwarding, _name, _operator(_name))
 for _name in INPLACE_OPERATORS:
-    setattr(Operators, _name, _inplace_operator(_name))
+    setattr(Forwarding, _name, _inplace_operator(_name))
 for _name in ("__bool__", "__float__", "__int__", "__index__", "__complex__", "__contains__"):
     setattr(Forwarding, _name, _operator(_name))

@@ -28,7 +28,7 @@ from syft_core.workers.local import LocalLocation
 from syft_core.workers.log import logged
 from syft_core.workers.permissions import Policy, require_short_way, unless_private
 from syft_core.workers.release import ReleaseRequest, decide
-from syft_core.workers.remote import Remote
+from syft_core.workers.remote import Place, Remote
 from syft_core.workers.requests import Process, Request, drive
 from syft_core.workers.results import named
 from syft_core.workers.running import describe_placed, own
@@ -42,7 +42,7 @@ MOST_LINES = 20
 """How many lines of a traceback a failure carries, the innermost ones."""
 
 
-class BaseWorker(Worker):
+class BaseWorker(Place, Worker):
     """Holds objects by id and answers messages about them.
 
     ``deliver(frames, sender) -> frames`` is all that a transport needs.

@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any
 
 from syft_core.exceptions import GetNotPermittedError, ReleaseError
+from syft_core.hook.chain import plain_end
+from syft_core.hook.dispatch import framework_of
 from syft_core.messages import AskRelease, Fetch, FetchAll, Message
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import restricted
@@ -17,7 +19,7 @@ from syft_core.workers.release import MOST_OPEN, Requested
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.running import attribute
 from syft_core.workers.store import Stored
-from syft_core.workers.transfer import copy_of, ends_elsewhere, hand_over
+from syft_core.workers.transfer import copy_of, ends_elsewhere, hand_over, rebuilt
 from syft_core.workers.worker import Worker
 
 
@@ -32,7 +34,7 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Any:
     require_success(entry, message.id, worker)
     record(worker, entry, sender, str(sender.id), _reasons(message.reason, approval), value)
     if not approval and value is not None:
-        value = restricted(value, entry.access)
+        value = restricted(_outside_graph(value), entry.access)
     if message.attr is None and not message.keep:
         return _taken(entry, sender, value)
     return _copied(value)
@@ -48,7 +50,7 @@ def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Any:
     taken = []
     for entry, (value, approval) in zip(entries, allowed, strict=True):
         record(worker, entry, sender, str(sender.id), _reasons(message.reason, approval), value)
-        taken.append(_taken(entry, sender, value if approval else restricted(value, entry.access)))
+        taken.append(_taken(entry, sender, value if approval else restricted(_outside_graph(value), entry.access)))
     return _all_of(taken) if any(hasattr(value, "throw") for value in taken) else taken
 
 
@@ -57,6 +59,17 @@ def _all_of(taken: list[Any]) -> Process:
         if hasattr(value, "throw"):
             taken[place] = yield from value
     return taken
+
+
+def _outside_graph(value: Any) -> Any:
+    """Return what is fetched without its graph, which stays here: a backward pass must start here, too."""
+    end = plain_end(value)
+    if end is None:
+        return value
+    outside = framework_of(end).outside_graph
+    if value is end:
+        return outside(end)
+    return value if outside(end) is end else rebuilt(value, outside)
 
 
 def _reasons(reason: str, approval: str) -> str:

@@ -13,7 +13,7 @@ from syft_core.messages import Placed
 from syft_core.peer import Peer
 from syft_core.workers.execution import Execution
 from syft_core.workers.permissions import may_change
-from syft_core.workers.store import Stored
+from syft_core.workers.store import Stored, is_leaf
 from syft_core.workers.worker import Worker
 
 Compute = Callable[[], Any]
@@ -49,7 +49,7 @@ def guard(entry: Stored, foreign: Sequence[Stored]) -> None:
 
 def keeps_gradient(end: Any) -> bool:
     """Return whether a backward pass may give a plain tensor a gradient."""
-    return getattr(end, "requires_grad", False) is True and (end.is_leaf or end.retains_grad)
+    return getattr(end, "requires_grad", False) is True and (is_leaf(end) or end.retains_grad)
 
 
 def zeroed(result: Any) -> Any:
@@ -72,7 +72,8 @@ def within(execution: Execution, compute: Compute) -> Compute:
 
     def compute_and_clear() -> Any:
         result = compute()
-        ends[0].view(-1)[shown:] = 0
+        if ends[0].numel() > shown:
+            ends[0].view(-1)[shown:] = 0
         return result
 
     return compute_and_clear

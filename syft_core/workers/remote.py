@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, TypeVar
 
-from syft_core.hook.attributes import FrameworkAttributes
+from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.forms import Form
 from syft_core.hook.hook import attached_hook, attached_hooks
-from syft_core.location import Party
+from syft_core.location import Party, WorkerLike
 from syft_core.messages import Run
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import pointer_at
+
+P = TypeVar("P", bound="Place")
 
 
 class Remote:
@@ -36,7 +41,7 @@ class Remote:
 class RemoteFramework:
     """The functions of one framework that make tensors on a worker."""
 
-    def __init__(self, worker: Party, owner: Party, attributes: FrameworkAttributes) -> None:
+    def __init__(self, worker: WorkerLike, owner: Party, attributes: FrameworkAttributes) -> None:
         self._worker = worker
         self._owner = owner
         self._attributes = attributes
@@ -44,20 +49,45 @@ class RemoteFramework:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         creators = self._attributes.creators
         if name not in creators:
+            where = self._owner.location_of(self._worker).id
             raise AttributeError(
-                f"cannot make a tensor on worker {self._worker.id!r} with {name!r}: {self._attributes.ALIAS} has "
+                f"cannot make a tensor on worker {where!r} with {name!r}: {self._attributes.ALIAS} has "
                 f"{', '.join(sorted(creators))} there; make it here and send it"
             )
-        return lambda *args, **kwargs: self._create(creators[name].name, args, kwargs)
+        return lambda *args, **kwargs: self.create(creators[name], args, kwargs)
 
     def __dir__(self) -> list[str]:
         return sorted(self._attributes.creators)
 
-    def _create(self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def create(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], known: Form | None = None) -> Any:
+        """Make a tensor on the worker; if its form is known, without waiting for it."""
         attributes = self._attributes
         location = self._owner.location_of(self._worker)
-        reply = location.ask(Run(attributes.ALIAS, op, args, kwargs, new_id()))
-        pointer = pointer_at(location, reply.id, attributes, self._owner)
+        message = Run(attributes.ALIAS, op.name, args, kwargs, new_id())
+        if known is not None and location.predicts:
+            message.count = 1
+            location.tell(message)
+        else:
+            known = location.ask(message).form
+        pointer = pointer_at(location, message.result, attributes, self._owner)
         if location.predicts:
-            pointer.know(reply.form)
+            pointer.know(known)
         return attributes.wrapper(pointer)
+
+
+_placings = threading.local()
+
+
+class Place:
+    """What a worker and an address of one have in common: ``with bob:`` makes new tensors there."""
+
+    def __enter__(self: P) -> P:
+        with ExitStack() as stack:
+            for hook in attached_hooks():
+                place = hook.local_worker.location_of(self)
+                stack.enter_context(hook.attributes.placing(place))
+            _placings.__dict__.setdefault("open", []).append(stack.pop_all())
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        _placings.open.pop().__exit__(*raised)

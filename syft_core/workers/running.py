@@ -354,7 +354,11 @@ def form_of(value: Any) -> Form | None:
         (None, None) if plain is not None else (getattr(value, "dtype", None), getattr(value, "device", None))
     )
     place = bool(getattr(value, "requires_grad", False)), bool(getattr(value, "is_leaf", True))
-    return form(getattr(value, "shape", None), None, dtype, device, *place)
+    try:
+        shape = getattr(value, "shape", None)
+    except RuntimeError:  # It has none: a tensor of rows of different lengths.
+        shape = None
+    return form(shape, None, dtype, device, *place)
 
 
 def describe_placed(worker: Worker, result: Any) -> Any:

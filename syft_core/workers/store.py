@@ -252,7 +252,7 @@ class ObjectStore:
         """Forget an object that is gone, unless another one here shows its gradient: that may still change."""
         entry = self.learning[id]
         plain = entry.value if entry.is_plain else plain_below(entry.value)
-        gradient = plain.grad if getattr(plain, "is_leaf", False) else None
+        gradient = plain.grad if is_leaf(plain) else None
         if gradient is None or not framework_of(plain).is_shared(gradient):
             del self.learning[id]
 
@@ -369,3 +369,14 @@ def _failures_in(sources: Iterable[Any]) -> list[Failure]:
 
 def _clock(moment: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(moment))
+
+
+def is_leaf(plain: Any) -> bool:
+    """Return whether a plain tensor is a leaf of a graph.
+
+    A view that was made, and whose data was changed, without gradients cannot be one, and its framework may not say so.
+    """
+    try:
+        return bool(getattr(plain, "is_leaf", False))
+    except RuntimeError:
+        return False

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import sys
 import threading
 import weakref
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Sequence
-from types import CodeType
 from typing import Any, NamedTuple, NoReturn
 
 from syft_core.exceptions import WorkerError
 from syft_core.hook.forms import Form
-from syft_core.hook.hook import FrameworkHook, attached_hooks
+from syft_core.hook.hook import FrameworkHook, find_line_of_program
 from syft_core.location import Location, Party
 from syft_core.messages import Batch, Describe, Failure, Message, Release, Reply, Run
 from syft_core.peer import Id, Peer, behalf
 from syft_core.serde import Context, frames, from_frames
+from syft_core.workers.remote import Place
 from syft_core.workers.results import from_named
 from syft_core.workers.trace import record, traces
 from syft_core.workers.transfer import with_leases
@@ -43,7 +42,7 @@ class Issued(NamedTuple):
     line: int
 
 
-class WireLocation(Location):
+class WireLocation(Place, Location):
     """Leads to a worker by frames. A transport provides ``send_frames`` and ``receive_frames``.
 
     Safe to use from several threads; each call of the two methods is made by one thread at a time.
@@ -233,33 +232,11 @@ def _push_all() -> None:
 
 
 _NOBODY = Issued("release", "", 0)
-_library_code: dict[CodeType, bool] = {}
-
-
-def _library_packages() -> set[str]:
-    """Return the packages whose lines are not the user's: this one, and the frameworks with their backends."""
-    hooks = attached_hooks()
-    return {__name__.partition(".")[0], *(hook.name for hook in hooks), *(_package_of(hook) for hook in hooks)}
-
-
-def _package_of(thing: object) -> str:
-    return type(thing).__module__.partition(".")[0]
 
 
 def _issuer(message: Message) -> Issued:
     """Return what a message asks for, and the line of the user's program that it comes from."""
-    frame: Any = sys._getframe(2)
-    while frame.f_back is not None:
-        code = frame.f_code
-        library = _library_code.get(code)
-        if library is None:
-            package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-            library = _library_code[code] = package in _library_packages()
-        if not library:
-            break
-        frame = frame.f_back
-    what = message.op if type(message) is Run else type(message).__name__
-    return Issued(what, frame.f_code.co_filename, frame.f_lineno)
+    return Issued(message.op if type(message) is Run else type(message).__name__, *find_line_of_program())
 
 
 def raise_error(error: Exception) -> NoReturn:

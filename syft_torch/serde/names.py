@@ -126,9 +126,9 @@ def simplify_size(size: torch.Size, _: Context) -> tuple[int, ...]:
 
 
 def detail_size(payload: Payload, _: Context) -> torch.Size:
-    """Rebuild a size from its lengths."""
-    if not all(type(length) is int and 0 <= length < 2**63 for length in payload):
-        raise SerdeError("cannot rebuild a torch.Size: its lengths are no natural numbers; send it again")
+    """Rebuild a size from its lengths, of which -1 is left to torch: ``x.view(x.shape[:-1] + (-1, 2))``."""
+    if not all(type(length) is int and -1 <= length < 2**63 for length in payload):
+        raise SerdeError("cannot rebuild a torch.Size: expected lengths of -1 or more (malformed message)")
     return torch.Size(payload)
 
 

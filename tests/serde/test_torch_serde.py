@@ -477,7 +477,7 @@ HOSTILE = {
     "strategy numpy wrong": [150, 6, "numpy", [4, "|O8", [4, 1], FOUR, "float32"]],
     "parameter without flag": [151, 0, F32, FOUR, 1],
     "parameter empty": [151, True],
-    "size negative": [153, -1],
+    "size negative": [153, -2],
     "size text": [153, "a"],
     "size huge": [153, 2**64 - 1],
     "dtype number": [154, 999],

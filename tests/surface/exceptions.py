@@ -11,6 +11,7 @@ TORCH: dict[str, str] = {
     "torch.Tensor.__repr__": _SHOWS_THE_CHAIN,
     "torch.Tensor.__format__": _SHOWS_THE_CHAIN,
     "torch.Tensor.__reduce_ex__": "pickling a chain is refused: nothing is ever unpickled",
+    "torch._nested_tensor_from_mask": "a nested tensor has no shape, so a wrapper cannot stand for one",
     "torch.Tensor.to_padded_tensor": "a nested tensor has no shape, so a wrapper cannot stand for one",
     "torch.fbgemm_linear_quantize_weight": "tells the range of the weight as a number: a value, which leaves the chain",
 }

@@ -198,6 +198,9 @@ def autograd() -> Iterator[Case]:
     yield from doing("autograd.backward", lambda x: torch.autograd.backward([(x * x).sum()]), leaf())
     yield from doing("autograd.grad", lambda x: torch.autograd.grad((x * x).sum(), x), leaf())
     yield from doing("autograd.grad", lambda x: torch.autograd.grad((x * x).sum(), [x], create_graph=True), leaf())
+    yield from doing("autograd.links.link", lambda x: Squared.apply(x), leaf())
+    yield from doing("autograd.links.backward", lambda x: (Squared.apply(x) + x).sum().backward(), leaf())
+    yield from doing("autograd.links.grad", lambda x: torch.autograd.grad(Squared.apply(x).sum(), x), leaf())
     yield from doing("Tensor.retain_grad Tensor.retains_grad.__get__", _retained, leaf())
     yield from doing("Tensor.register_hook", _doubled_by_hook, leaf())
     yield from doing("Tensor.register_post_accumulate_grad_hook", _zeroed_by_hook, leaf())
@@ -205,6 +208,20 @@ def autograd() -> Iterator[Case]:
     yield from each("Tensor.requires_grad_", leaf(), False)
     yield from each("Tensor.detach Tensor.detach_ detach detach_ detach_copy", floats())
     yield from each("Tensor.detach detach", leaf())
+
+
+class Squared(torch.autograd.Function):
+    """A function of the user's, which becomes part of the graph under the chain."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 2 * x * gradient
 
 
 def _retained(x: Any) -> Any:
@@ -425,6 +442,12 @@ def networks() -> Iterator[Case]:
     yield from each("instance_norm", x, ones, ones, None, None, True, 0.1, 1e-5, False)
     yield from each("batch_norm_update_stats", x, ones, ones, 0.1)
     yield from each("native_dropout", x, 0.5, True)
+    yield from doing("eye", lambda out: torch.eye(2, 3, out=out), floats())
+    attention = numbers(12, 4), numbers(12), numbers(4, 4), numbers(4)
+    yield from each("_native_multi_head_attention", x, x, x, 4, 2, *attention)
+    norms, widths = [torch.ones(4), torch.zeros(4)] * 2, [numbers(8, 4), numbers(8), numbers(4, 8), numbers(4)]
+    yield from each("_transformer_encoder_layer_fwd", x, 4, 2, *attention, False, False, 1e-5, *norms, *widths)
+    yield from each("_nested_tensor_from_mask", x, torch.ones(2, 3, dtype=torch.bool))
     yield from each("affine_grid_generator nn.functional.affine_grid", numbers(1, 2, 3), [1, 1, 2, 2], False)
     yield from each("grid_sampler", numbers(1, 1, 3, 3), numbers(1, 2, 2, 2), 0, 0, False)
     yield from each("convolution", x, numbers(2, 3, 2), None, [1], [0], [1], False, [0], 1)

@@ -64,3 +64,36 @@ def test_a_saved_tensor_with_an_id_loads_without_this_library(hook: Any, tmp_pat
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[0.0, 1.0, 2.0] 2"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: torch.func.vmap(torch.sin)(x),
+        lambda x: torch.func.grad(lambda z: z.sin().sum())(x),
+        lambda x: Double.apply(x),
+        lambda x: torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=False),
+        lambda x: ENCODER(x),
+    ],
+)
+def test_what_others_compile_is_compiled_whole(program: Any, hook: Any) -> None:
+    x = torch.randn(2, 3, 8)
+    compiled = torch.compile(program, backend="eager", fullgraph=True)
+
+    with torch.no_grad():
+        assert torch.allclose(compiled(x), program(x))
+    torch._dynamo.reset()
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient * 2
+
+
+ENCODER = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()

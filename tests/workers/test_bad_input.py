@@ -87,7 +87,10 @@ MISTAKES: dict[str, tuple[Callable[[World], Any], tuple[type[Exception] | tuple[
     "here and there: an operator": (lambda the: the.p + the.x, HERE),
     "here and there: the other way": (lambda the: the.x + the.p, HERE),
     "here and there: a function": (lambda the: torch.cat([the.p, the.x]), HERE),
-    "here and there: a module here": (lambda the: nn.Linear(3, 1)(the.p), HERE),
+    "here and there: a module here": (
+        lambda the: nn.Linear(3, 1)(the.p),
+        (NotCollocatedError, r"send the model, `model.send\(bob\)`"),
+    ),
     "here and there: a module there": (lambda the: the.model(the.x), HERE),
     "a second get": (lambda the: the.fetched.get(), FETCHED),
     "a second get in place": (lambda the: the.fetched.get_(), FETCHED),

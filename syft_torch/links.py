@@ -1,0 +1,310 @@
+"""Links: let ``torch.autograd.Function``, whose code is here, be part of a graph that is where the data is.
+
+A function of the user's runs here, forward and backward, as commands. In the graph a node takes its place:
+
+1. ``apply`` runs ``forward`` without gradients, as torch does, and links its results to its inputs with such a node.
+2. Every tensor here that is computed from the results remembers the link.
+3. A backward pass first asks for the gradients that arrive at each node, the latest one first, and runs ``backward``
+   here on them. Then the pass itself runs, over the whole graph, and each node gives the gradients that were found.
+
+So every gradient is added up where, and in the order in which, torch adds it up at home. A node that is reached by a
+pass that knows nothing of it raises an error.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch.autograd.function import FunctionCtx, _is_setup_context_defined
+from torch.autograd.graph import GradientEdge
+from torch.utils.hooks import RemovableHandle
+
+from syft_core.exceptions import NotCollocatedError, OperationNotAllowedError
+from syft_core.hook.attributes import Op
+from syft_core.hook.dispatch import dispatch
+from syft_core.hook.rules import leaves
+from syft_core.values import Args, Function, Kwargs, Nested
+
+# --- where the data is
+
+
+class _Node(torch.autograd.Function):  # type: ignore[misc]  # torch's types are Any here
+    """Stands for a function that runs elsewhere; its gradients are computed before the pass that needs them."""
+
+    @staticmethod
+    def forward(ctx: Any, outputs: Sequence[torch.Tensor], saved: Sequence[torch.Tensor], *_inputs: Any) -> Any:
+        ctx.set_materialize_grads(False)
+        ctx.count, ctx.gradients = len(outputs), None
+        ctx.saved = [(tensor, tensor._version) for tensor in saved]
+        return *[output.detach() for output in outputs], outputs[0].new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, *_gradients: Any) -> Any:
+        if ctx.gradients is None:
+            raise RuntimeError(
+                "cannot run backward: the graph contains a torch.autograd.Function that runs at another place, and the "
+                "tensor that this pass starts from was not computed from its result there; start from that one"
+            )
+        return None, None, *ctx.gradients
+
+
+def link(outputs: list[torch.Tensor], inputs: list[torch.Tensor], saved: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Return the outputs as results of a node whose inputs these are, and a handle of the node."""
+    return list(_Node.apply(outputs, saved, *inputs))
+
+
+def backward(*args: Any, links: Sequence[tuple[torch.Tensor, Sequence[torch.Tensor]]] = (), **kwargs: Any) -> None:
+    """Run ``torch.autograd.backward`` with the gradients that the inputs of nodes get."""
+    _run_with(links, torch.autograd.backward, *args, **kwargs)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    *args: Any,
+    links: Sequence[tuple[torch.Tensor, Sequence[torch.Tensor]]] = (),
+    **kwargs: Any,
+) -> list[torch.Tensor | None]:
+    """Run ``torch.autograd.grad`` likewise; a handle alone as the inputs means all results of its node."""
+    node = inputs.grad_fn if isinstance(inputs, torch.Tensor) else None
+    if isinstance(node, _Node._backward_cls):
+        if any(tensor._version != version for tensor, version in node.saved):
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                "a tensor that a torch.autograd.Function has saved for backward"
+            )
+        inputs = [GradientEdge(node, place) for place in range(node.count)]
+    return list(_run_with(links, torch.autograd.grad, outputs, inputs, *args, **kwargs))
+
+
+def _run_with(links: Any, run: Function, *args: Any, **kwargs: Any) -> Any:
+    for handle, gradients in links:
+        handle.grad_fn.gradients = gradients
+    try:
+        return run(*args, **kwargs)
+    finally:
+        for handle, _gradients in links:
+            handle.grad_fn.gradients = None
+
+
+# --- where the function is
+
+
+class _Context(FunctionCtx):  # type: ignore[misc]  # torch's types are Any here
+    """What ``forward`` keeps for ``backward``: the interface of torch's own context."""
+
+    def __init__(self, args: Args) -> None:
+        self.needs_input_grad = tuple([isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args])
+        self.to_save: Sequence[Any] = ()
+        self.non_differentiable: Sequence[Any] = ()
+        self.materialize_grads = True
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        return tuple(self.to_save)
+
+    def mark_dirty(self, *_args: Any) -> None:
+        raise OperationNotAllowedError(
+            "cannot run a torch.autograd.Function that changes its input in place on remote tensors: its backward runs "
+            "here, and the graph is elsewhere; return a new tensor instead"
+        )
+
+
+class Link:
+    """A function that has run, with what its backward needs."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, function: Any, context: _Context, args: Args, results: Sequence[Any]) -> None:
+        self.function = function
+        self.context = context
+        self.inputs = [place for place, needed in enumerate(context.needs_input_grad) if needed]
+        """The places of the arguments that need gradients."""
+        self.outputs = [place for place, result in enumerate(results) if _is_differentiable(result, context)]
+        self.forms = [(result.shape, result.dtype) if isinstance(result, torch.Tensor) else None for result in results]
+        self.number = next(self._numbers)
+        self.before: dict[int, Function] = OrderedDict()
+        self.after: dict[int, Function] = OrderedDict()
+        given = [results[place] for place in self.outputs], [args[place] for place in self.inputs]
+        saved = [tensor for tensor in context.to_save if _is_chain(tensor)]
+        *self.linked, self.handle = _call("link", *given, saved)
+
+    def run_backward(self, gradients: Sequence[Any], differentiable: bool) -> list[Any]:
+        """Return the gradients of the inputs that need them, for those of the outputs."""
+        given = [self._zeros(form) for form in self.forms]
+        for place, gradient in zip(self.outputs, gradients, strict=True):
+            given[place] = given[place] if gradient is None else gradient
+        function = self.function
+        backward = function.backward if function.vjp is torch.autograd.Function.vjp else function.vjp
+        with torch.set_grad_enabled(differentiable):
+            arrived = tuple(given)
+            for hook in list(self.before.values()):
+                arrived = _or(hook(arrived), arrived)
+            found = backward(self.context, *arrived)
+            found = found if isinstance(found, tuple) else (found,)
+            for hook in list(self.after.values()):
+                found = _or(hook(found, arrived), found)
+        return [found[place] if place < len(found) else None for place in self.inputs]
+
+    # --- the interface of a node, which torch's own hooks on modules use
+
+    def name(self) -> str:
+        """Return the name that torch gives such a node."""
+        return f"{self.function.__name__}Backward"
+
+    def register_prehook(self, hook: Function) -> RemovableHandle:
+        """Call ``hook`` with the gradients that arrive; it may return others."""
+        return _register(self.before, hook)
+
+    def register_hook(self, hook: Function) -> RemovableHandle:
+        """Call ``hook`` with the gradients that go on, and those that arrived; it may return others to go on."""
+        return _register(self.after, hook)
+
+    def _zeros(self, form: Any) -> Any:
+        if form is None or not self.context.materialize_grads:
+            return None
+        return self.handle.new_zeros(form[0], dtype=form[1])
+
+
+def _register(hooks: dict[int, Function], hook: Function) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def _or(changed: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what a hook has returned, or what it was given if that is nothing."""
+    if changed is None:
+        return before
+    return changed if isinstance(changed, tuple) else (changed,)
+
+
+live: WeakSet[Link] = WeakSet()
+"""The links that some tensor remembers; as long as there are none, nothing is followed."""
+
+
+def linking(apply: Any) -> Any:
+    """Return ``torch.autograd.Function.apply`` for chains, and torch's own for everything else."""
+    native = apply.__func__
+
+    @functools.wraps(native)
+    def linked(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if not any(map(_is_chain, args)) and not any(map(_is_chain, kwargs.values())):
+            return native(cls, *args, **kwargs)
+        return _apply(cls, args, kwargs)
+
+    return classmethod(linked)
+
+
+def _apply(function: Any, args: Args, kwargs: Kwargs) -> Nested:
+    """Run a function of the user's on chains, and make it part of their graph."""
+    if any(isinstance(arg, torch.Tensor) and arg.requires_grad and not _is_chain(arg) for arg in args):
+        where = next(arg for arg in args if _is_chain(arg))
+        raise NotCollocatedError.local(f"{function.__name__}.apply", getattr(where.child, "location_id", "a chain"))
+    with torch.no_grad():
+        if _is_setup_context_defined(function.setup_context):
+            bound = inspect.signature(function.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args = bound.args
+            context = _Context(args)
+            result = function.forward(*args)
+            function.setup_context(context, args, result)
+        else:
+            context = _Context(args)
+            result = function.forward(context, *args, **kwargs)
+    results = result if isinstance(result, tuple) else (result,)
+    if not (torch.is_grad_enabled() and any(context.needs_input_grad)):
+        return result
+    if not any(_is_differentiable(part, context) for part in results):
+        return result
+    link = Link(function, context, args, results)
+    linked, found = list(results), list(link.linked)
+    del link.linked
+    before = _links_of(args)
+    for place, output in zip(link.outputs, found, strict=True):
+        output._syft_links, output._syft_link = before | {link}, link
+        linked[place] = output
+    live.add(link)
+    return tuple(linked) if isinstance(result, tuple) else linked[0]
+
+
+def answer(op: Op, args: Args, kwargs: Kwargs) -> Nested:
+    """Answer a call on chains while there are links: let results remember them, and backward passes use them."""
+    if not op.differentiates:
+        result = dispatch(op, args, kwargs)
+        return _remember(result, args, kwargs) if torch.is_grad_enabled() else result
+    names = _ARGUMENTS["grad" if not op.accumulates else op.spelling]
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    roots = given["tensors" if op.accumulates else "outputs"]
+    links = sorted(_links_of(roots), key=lambda link: link.number, reverse=True)
+    return _differentiate(op, given, roots, links) if links else dispatch(op, args, kwargs)
+
+
+_ARGUMENTS = {
+    "method": ("tensors", "grad_tensors", "retain_graph", "create_graph", "inputs"),
+    "function": ("tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs"),
+    "grad": ("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph", "only_inputs", "allow_unused"),
+}
+"""The arguments of ``Tensor.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad``, in their order."""
+
+
+def _differentiate(op: Op, given: Kwargs, roots: Any, links: list[Link]) -> Nested:
+    if "gradient" in given:
+        given["grad_tensors"] = given.pop("gradient")
+    started = given.get("grad_tensors" if op.accumulates else "grad_outputs")
+    create_graph = bool(given.get("create_graph"))
+    known: list[tuple[Any, list[Any]]] = []
+    for link in links:
+        options = {"create_graph": create_graph, "allow_unused": True, "links": known}
+        gradients = _call("grad", roots, link.handle, started, True, **options)
+        if any(gradient is not None for gradient in gradients):
+            known.append((link.handle, link.run_backward(gradients, create_graph)))
+    given["links"] = known
+    result = _call("backward" if op.accumulates else "grad", **given)
+    if op.accumulates:
+        return result
+    result = tuple(result)
+    return _remember(result, (roots, *[found for _, found in known]), {}) if create_graph else result
+
+
+def _remember(result: Nested, args: Any, kwargs: Kwargs) -> Nested:
+    """Let the results of a call that are part of a graph remember the links that its operands remember."""
+    if links := _links_of((args, kwargs)):
+        for leaf in leaves(result):
+            if _is_chain(leaf) and leaf.requires_grad:
+                leaf._syft_links = _links_of(leaf) | links
+    return result
+
+
+def _links_of(values: Any) -> frozenset[Link]:
+    found: frozenset[Link] = frozenset()
+    for leaf in leaves(values):
+        if (links := getattr(leaf, "__dict__", {}).get("_syft_links")) is not None:
+            found |= links
+    return found
+
+
+def _is_chain(value: Any) -> bool:
+    return getattr(type(value), "is_followed", False)
+
+
+def _is_differentiable(result: Any, context: _Context) -> bool:
+    if not isinstance(result, torch.Tensor) or any(result is other for other in context.non_differentiable):
+        return False
+    return bool(result.is_floating_point() or result.is_complex())
+
+
+def _call(name: str, *args: Any, **kwargs: Any) -> Any:
+    chain = next(filter(_is_chain, leaves((args, kwargs))))
+    return dispatch(chain.framework.ops.by_name[f"torch.autograd.links.{name}"], args, kwargs)
+
+
+FUNCTIONS = {f"torch.autograd.links.{function.__name__}": function for function in (link, backward, grad)}
+"""What workers run for links, by its name in the op table."""

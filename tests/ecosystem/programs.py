@@ -1,0 +1,177 @@
+"""Programs of other people's: models from small configurations, without downloads, and data from scikit-learn."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+Batch = dict[str, torch.Tensor]
+
+
+def declare_what_torchvision_lacks() -> torch.library.Library | None:
+    """Declare what torchvision needs to be imported where its kernels, built for another torch, cannot be loaded."""
+    spec = importlib.util.find_spec("torchvision")
+    if spec is None:
+        return None
+    try:
+        torch.ops.load_library(str(Path(spec.submodule_search_locations[0]) / "_C.so"))
+    except OSError:
+        library = torch.library.Library("torchvision", "DEF")
+        for name in ("nms", "qnms"):
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        return library
+    return None
+
+
+_library = declare_what_torchvision_lacks()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A model, a batch of data for it, and the loss that is minimized."""
+
+    name: str
+    package: str
+    build: Callable[[], nn.Module]
+    batch: Callable[[], Batch]
+    loss: Callable[[nn.Module, Batch], torch.Tensor]
+    reads_its_mask: bool = False
+    """Whether the model looks at values of the mask that it is given."""
+
+
+def of_transformers(model: nn.Module, batch: Batch) -> torch.Tensor:
+    return model(**batch).loss
+
+
+def of_classifier(model: nn.Module, batch: Batch) -> torch.Tensor:
+    return nn.functional.cross_entropy(model(batch["x"]), batch["y"])
+
+
+def text(masked: bool = True, labels: int | None = 2) -> Callable[[], Batch]:
+    """Return a batch of token ids; the second text is shorter, unless there is no mask."""
+
+    def make() -> Batch:
+        ids = torch.randint(3, 90, (2, 12))
+        batch = {"input_ids": ids}
+        if masked:
+            mask = torch.ones(2, 12, dtype=torch.long)
+            mask[1, 9:] = 0
+            batch["attention_mask"] = mask
+        batch["labels"] = ids.clone() if labels is None else torch.randint(0, labels, (2,))
+        return batch
+
+    return make
+
+
+def pixels(size: int, name: str = "x", target: str = "y") -> Callable[[], Batch]:
+    return lambda: {name: torch.randn(2, 3, size, size), target: torch.randint(0, 5, (2,))}
+
+
+def digits() -> Batch:
+    from sklearn.datasets import load_digits  # noqa: PLC0415
+
+    found = load_digits()
+    return {"x": torch.tensor(found.data[:64], dtype=torch.float32) / 16, "y": torch.tensor(found.target[:64])}
+
+
+def programs() -> Iterator[Program]:
+    yield Program("MLP on digits", "sklearn", mlp, digits, of_classifier)
+    yield from transformers_programs()
+    yield from vision_programs()
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 10))
+
+
+def transformers_programs() -> Iterator[Program]:
+    small = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "vocab_size": 100,
+        "max_position_embeddings": 64,
+    }
+
+    def model(name: str, config: str, **options: Any) -> Callable[[], nn.Module]:
+        def build() -> nn.Module:
+            transformers = import_module("transformers")
+            return getattr(transformers, name)(getattr(transformers, config)(**options)).train()
+
+        return build
+
+    def program(name: str, build: Callable[[], nn.Module], batch: Callable[[], Batch], reads: bool = False) -> Program:
+        return Program(name, "transformers", build, batch, of_transformers, reads)
+
+    bert = model("BertForSequenceClassification", "BertConfig", **small)
+    yield program("BERT", bert, text(), True)
+    yield program("BERT without a mask", bert, text(masked=False))
+    distil = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "vocab_size": 100}
+    yield program(
+        "DistilBERT", model("DistilBertForSequenceClassification", "DistilBertConfig", **distil), text(), True
+    )
+    yield program("RoBERTa", model("RobertaForSequenceClassification", "RobertaConfig", **small), text(), True)
+    image = {**small, "image_size": 32, "patch_size": 8, "num_labels": 5}
+    image = {name: value for name, value in image.items() if name not in ("vocab_size", "max_position_embeddings")}
+    yield program("ViT", model("ViTForImageClassification", "ViTConfig", **image), pixels(32, "pixel_values", "labels"))
+    gpt = {"n_embd": 16, "n_layer": 2, "n_head": 2, "vocab_size": 100, "n_positions": 64}
+    yield program("GPT-2", model("GPT2LMHeadModel", "GPT2Config", **gpt), text(labels=None), True)
+    yield program("GPT-2 without a mask", model("GPT2LMHeadModel", "GPT2Config", **gpt), text(False, None))
+    decoder = {**small, "num_key_value_heads": 1}
+    yield program("Llama", model("LlamaForCausalLM", "LlamaConfig", **decoder), text(labels=None), True)
+    yield program("Llama without a mask", model("LlamaForCausalLM", "LlamaConfig", **decoder), text(False, None))
+    yield program(
+        "Mistral", model("MistralForCausalLM", "MistralConfig", **decoder, sliding_window=8), text(labels=None)
+    )
+    t5 = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2, "vocab_size": 100}
+    t5 |= {"decoder_start_token_id": 0, "pad_token_id": 0}
+    yield program("T5", model("T5ForConditionalGeneration", "T5Config", **t5), text(labels=None), True)
+
+
+def vision_programs() -> Iterator[Program]:
+    def torchvision(name: str, **options: Any) -> Callable[[], nn.Module]:
+        return lambda: getattr(import_module("torchvision.models"), name)(weights=None, num_classes=5, **options)
+
+    def timm(name: str, **options: Any) -> Callable[[], nn.Module]:
+        return lambda: import_module("timm").create_model(name, pretrained=False, num_classes=5, **options)
+
+    def program(name: str, package: str, build: Callable[[], nn.Module], size: int = 32) -> Program:
+        return Program(name, package, build, pixels(size), of_classifier)
+
+    yield program("ResNet-18", "torchvision", torchvision("resnet18"))
+    yield program("EfficientNet-B0", "torchvision", torchvision("efficientnet_b0"))
+    swin = {"patch_size": [4, 4], "embed_dim": 12, "depths": [2, 2], "num_heads": [2, 2], "window_size": [4, 4]}
+    yield program("Swin", "torchvision", lambda: _swin(**swin))
+    yield program("MobileNetV3", "timm", timm("mobilenetv3_small_050"))
+    yield program(
+        "ViT (timm)",
+        "timm",
+        timm("vit_tiny_patch16_224", img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=2),
+    )
+    yield program("patches with einops", "einops", patches)
+
+
+def _swin(**options: Any) -> nn.Module:
+    from torchvision.models.swin_transformer import SwinTransformer  # noqa: PLC0415
+
+    return SwinTransformer(num_classes=5, stochastic_depth_prob=0.1, **options)
+
+
+def patches() -> nn.Module:
+    from einops.layers.torch import Rearrange, Reduce  # noqa: PLC0415
+
+    return nn.Sequential(
+        Rearrange("b c (h p) (w q) -> b (h w) (p q c)", p=8, q=8),
+        nn.Linear(192, 16),
+        nn.GELU(),
+        Reduce("b n d -> b d", "mean"),
+        nn.Linear(16, 5),
+    )

@@ -1,0 +1,345 @@
+"""Programs that run on remote tensors give what they give at home, and the others are refused with a way out."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import syft_core as sy  # noqa: E402
+from syft_core.exceptions import NotCollocatedError, ValueRefusedError  # noqa: E402
+
+# --- what is fetched from inside a graph
+
+
+def test_a_loss_that_is_fetched_has_no_graph_here(bob: Any) -> None:
+    """Otherwise ``loss.backward()`` would do nothing, and say nothing."""
+    model = nn.Linear(3, 1).send(bob)
+    loss = model(torch.ones(2, 3).send(bob)).mean()
+
+    fetched = loss.get()
+
+    assert not fetched.requires_grad
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        fetched.backward()
+
+
+def test_a_copy_of_a_part_of_a_graph_has_no_graph_here_either(bob: Any) -> None:
+    x = torch.ones(2, requires_grad=True).send(bob)
+    hidden = x * 2
+
+    assert not hidden.copy().get().requires_grad or hidden.requires_grad
+    assert not hidden.get(deregister_ptr=False).requires_grad
+    assert hidden.requires_grad
+
+
+def test_leaves_and_parameters_keep_what_they_require(bob: Any) -> None:
+    leaf = torch.ones(2, requires_grad=True).send(bob)
+    model = nn.Linear(2, 1)
+    model.bias.requires_grad_(False)
+
+    assert leaf.get().requires_grad
+    fetched = model.send(bob).get()
+    assert fetched.weight.requires_grad
+    assert not fetched.bias.requires_grad
+
+
+def test_what_is_fetched_from_a_graph_keeps_its_name(bob: Any) -> None:
+    hidden = (torch.ones(2, requires_grad=True).send(bob) * 2).tag("hidden")
+
+    assert "hidden" in hidden.get().tags
+
+
+# --- the first tensor by keyword
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        lambda w: nn.init.normal_(w),
+        lambda w: nn.init.normal_(tensor=w, std=2.0),
+        lambda w: nn.init.uniform_(w, -1, 1),
+        lambda w: nn.init.constant_(w, 0.5),
+        lambda w: nn.init.zeros_(w),
+        lambda w: nn.init.xavier_uniform_(w),
+        lambda w: nn.init.kaiming_normal_(w),
+        lambda w: nn.init.kaiming_uniform_(w, a=5**0.5),
+        lambda w: nn.init.orthogonal_(w),
+        lambda w: nn.init.eye_(w),
+        lambda w: torch.relu_(input=w.detach()),
+    ],
+)
+def test_weights_are_initialized_where_they_are(fill: Any, bob: Any) -> None:
+    weight = nn.Parameter(torch.randn(4, 3))
+    remote = nn.Parameter(weight.detach().clone()).send(bob)
+
+    torch.manual_seed(1)
+    with torch.no_grad():
+        expected = fill(weight)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        result = fill(remote)
+
+    assert torch.equal(result.copy().get(), expected)
+    assert torch.equal(remote.copy().get(), weight)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.Linear(3, 4),
+        lambda: nn.Conv2d(3, 4, 2),
+        lambda: nn.BatchNorm1d(3),
+        lambda: nn.LSTM(3, 4),
+        lambda: nn.Embedding(3, 4),
+        lambda: nn.LayerNorm(3),
+        lambda: nn.MultiheadAttention(4, 2),
+    ],
+)
+def test_a_remote_layer_is_reset_as_at_home(make: Any, bob: Any) -> None:
+    layer = make()
+    remote = copy.deepcopy(layer).send(bob)
+    reset = "_reset_parameters" if isinstance(layer, nn.MultiheadAttention) else "reset_parameters"
+
+    for module in (layer, remote):
+        torch.manual_seed(1)
+        getattr(module, reset)()
+
+    expected, found = layer.state_dict(), remote.get().state_dict()
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+
+
+def test_an_initialization_that_reads_the_weights_needs_consent(bob: Any) -> None:
+    weight = torch.full((50, 3), 7.0)
+    remote = weight.send(bob)
+
+    with pytest.raises(ValueRefusedError, match="sy.revealing"):
+        nn.init.trunc_normal_(remote)
+    assert torch.equal(remote.copy().get(), weight)
+
+    for tensor in (weight, remote):
+        torch.manual_seed(1)
+        with sy.revealing("initialize"):
+            nn.init.trunc_normal_(tensor)
+    assert torch.equal(remote.get(), weight)
+
+
+# --- local tensors
+
+
+@pytest.mark.parametrize(
+    "pick",
+    [
+        lambda x, i: x[i],
+        lambda x, i: x[i, 1:],
+        lambda x, i: x[:, i[:2]],
+        lambda x, i: x[i, i[:1]],
+        lambda x, i: x[i > 1],
+        lambda x, i: x.index_select(0, i),
+        lambda x, i: torch.index_select(x, 0, index=i),
+        lambda x, i: x.gather(0, i[:, None].expand(3, 4)),
+        lambda x, i: torch.gather(input=x, dim=0, index=i[:, None].expand(3, 4)),
+        lambda x, i: x.take(i),
+        lambda x, i: torch.take_along_dim(x, i[:, None], 0),
+        lambda x, i: x.clone().index_fill_(0, i[:1], 5.0),
+        lambda x, i: x.index_add(0, i, x),
+    ],
+)
+def test_an_index_goes_along(pick: Any, bob: Any) -> None:
+    x, index = torch.arange(12.0).view(3, 4), torch.tensor([2, 0, 1])
+
+    assert torch.equal(pick(x.send(bob), index).get(), pick(x, index))
+
+
+def test_an_index_goes_along_with_a_change_in_place(bob: Any) -> None:
+    x = torch.zeros(4).send(bob)
+
+    x[torch.tensor([1, 3])] = 2.0
+
+    assert x.get().tolist() == [0, 2, 0, 2]
+
+
+def test_a_random_batch_is_taken_as_at_home(bob: Any) -> None:
+    data = torch.randn(100, 3, requires_grad=True)
+    remote = data.send(bob)
+
+    for x in (data, remote):
+        torch.manual_seed(0)
+        x[torch.randperm(len(x))[:32]].square().sum().backward()
+
+    assert torch.equal(remote.grad.copy().get(), data.grad)
+
+
+def test_an_index_does_not_let_other_local_tensors_along(bob: Any) -> None:
+    x, index = torch.zeros(3).send(bob), torch.tensor([0, 1])
+
+    with pytest.raises(NotCollocatedError, match=r"y.send\(bob\)"):
+        x[index] = torch.ones(2)
+    with pytest.raises(NotCollocatedError, match=r"y.send\(bob\)"):
+        x.index_add(0, index, torch.ones(2))
+    with pytest.raises(NotCollocatedError, match=r"y.send\(bob\)"):
+        x + torch.ones(3)
+    assert x.get().tolist() == [0, 0, 0]
+
+
+def test_a_model_that_is_here_is_to_be_sent(bob: Any) -> None:
+    with pytest.raises(NotCollocatedError, match=r"model.send\(bob\)"):
+        nn.Linear(3, 1)(torch.ones(2, 3).send(bob))
+
+
+# --- tensors that a program makes
+
+
+class Positions(nn.Module):
+    """Makes tensors in its forward, in the ways that models do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(10, 4)
+        self.norm = nn.LayerNorm(4)
+
+    def forward(self, x: Any) -> Any:
+        n = x.shape[1]
+        x = x + self.table(torch.arange(n, device=x.device)) + torch.zeros(n, 4).to(x) + torch.randn(n, 4)
+        mask = torch.full((n, n), float("-inf"), device=x.device).triu(1) + torch.ones(n, n) - torch.eye(n)
+        x = (mask.softmax(-1) @ x) * torch.tensor([1.0, 2.0, 3.0, 4.0]) + torch.linspace(0, 1, 4)
+        if torch.rand([]) < 2.0:  # A single number is here.
+            x = x[:, torch.randperm(n)] * torch.tensor(0.5)
+        return self.norm(x + torch.empty(4).fill_(1.0) + torch.as_tensor([1.0, 2.0, 3.0, 4.0]))
+
+
+def test_tensors_made_in_a_forward_are_where_the_module_is(bob: Any) -> None:
+    torch.manual_seed(0)
+    model, data = Positions(), torch.randn(2, 5, 4)
+    remote = copy.deepcopy(model).send(bob)
+
+    for module, x in ((model, data), (remote, data.send(bob))):
+        torch.manual_seed(1)
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            module(x).square().sum().backward()
+            optimizer.step()
+
+    found = remote.get().state_dict()
+    assert all(torch.equal(value, found[name]) for name, value in model.state_dict().items())
+
+
+def test_a_copy_of_a_remote_module_makes_its_tensors_there_too(bob: Any) -> None:
+    remote = Positions().send(bob)
+
+    result = copy.deepcopy(remote)(torch.zeros(2, 5, 4).send(bob))
+
+    assert result.location is bob
+
+
+def test_code_outside_of_a_forward_is_left_alone(bob: Any) -> None:
+    remote = Positions().send(bob)
+    remote(torch.zeros(2, 5, 4).send(bob))
+    with pytest.raises(NotCollocatedError):
+        remote(torch.zeros(2, 5, 4))
+
+    assert type(torch.zeros(3)) is torch.Tensor
+    home = remote.get()
+    assert type(home(torch.zeros(2, 5, 4))) is torch.Tensor
+    assert not [name for name in home.__dict__ if "compiled" in name]
+
+
+def test_an_interrupted_forward_leaves_nothing_behind(bob: Any) -> None:
+    class Interrupted(nn.Linear):
+        def forward(self, x: Any) -> Any:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Interrupted(2, 2).send(bob)(torch.zeros(2, 2).send(bob))
+
+    assert type(torch.zeros(3)) is torch.Tensor
+
+
+def test_tensors_are_made_on_a_worker_where_a_program_says_so(bob: Any, alice: Any) -> None:
+    x = torch.ones(3).send(bob)
+
+    with bob:
+        made = torch.arange(3.0)
+        with alice:
+            other = torch.zeros(2)
+        result = x + made + torch.zeros(3).to(x)
+
+    assert made.location is bob
+    assert other.location is alice
+    assert result.get().tolist() == [1, 2, 3]
+    assert type(torch.zeros(3)) is torch.Tensor
+
+
+def test_a_tensor_of_unwritten_memory_is_cleared_on_a_worker(bob: Any) -> None:
+    with bob:
+        assert not torch.empty(1000).get().any()
+
+
+# --- torch's fast path
+
+
+def encoder(**options: Any) -> Any:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, **options)
+    return nn.TransformerEncoder(layer, 2).eval()
+
+
+PADDING = torch.tensor([[False, False, False, False, True], [False, False, True, True, True]])
+
+
+@pytest.mark.parametrize("options", [{}, {"activation": "gelu"}, {"norm_first": True}])
+@pytest.mark.parametrize("padding", [None, PADDING])
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_an_encoder_takes_the_fast_path_of_home(options: Any, padding: Any, bob: Any) -> None:
+    model, x = encoder(**options), torch.randn(2, 5, 8)
+    remote = copy.deepcopy(model).send(bob)
+
+    with torch.no_grad():
+        expected = model(x, src_key_padding_mask=padding)
+        found = remote(x.send(bob), src_key_padding_mask=None if padding is None else padding.send(bob))
+
+    assert torch.equal(found.get(), expected)
+
+
+def test_an_encoder_that_learns_takes_the_slow_path_of_home(bob: Any) -> None:
+    model, x = encoder(), torch.randn(2, 5, 8)
+    remote = copy.deepcopy(model).send(bob)
+
+    expected = model(x, src_key_padding_mask=PADDING)
+    found = remote(x.send(bob), src_key_padding_mask=PADDING.send(bob))
+
+    assert torch.equal(found.get(), expected.detach())
+
+
+def test_attention_takes_the_fast_path_of_home(bob: Any) -> None:
+    torch.manual_seed(0)
+    model, x = nn.MultiheadAttention(8, 2, batch_first=True).eval(), torch.randn(2, 5, 8)
+    remote, there = copy.deepcopy(model).send(bob), x.send(bob)
+
+    with torch.no_grad():
+        expected, found = model(x, x, x), remote(there, there, there)
+
+    assert torch.equal(found[0].get(), expected[0])
+    assert torch.equal(found[1].get(), expected[1])
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_padding_with_gaps_is_refused_with_a_way_out(bob: Any) -> None:
+    model, x = encoder(), torch.randn(2, 5, 8)
+    remote, gaps = copy.deepcopy(model).send(bob), PADDING.flip(1)
+
+    with torch.no_grad():
+        with pytest.raises(ValueError, match="use_nested_tensor = False"):
+            remote(x.send(bob), src_key_padding_mask=gaps.send(bob)).get()
+        remote.use_nested_tensor = False
+        found = remote(x.send(bob), src_key_padding_mask=gaps.send(bob))
+        expected = model(x, src_key_padding_mask=gaps)
+
+    assert torch.equal(found.get(), expected)
