@@ -16,11 +16,11 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
-from weakref import WeakSet
 
 import torch
 from torch.autograd.function import FunctionCtx, _is_setup_context_defined
@@ -188,19 +188,20 @@ def _or(changed: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
     return changed if isinstance(changed, tuple) else (changed,)
 
 
-live: WeakSet[Link] = WeakSet()
+live: set[weakref.ref[Link]] = set()
 """The links that some tensor remembers; as long as there are none, nothing is followed."""
 
 
-def linking(apply: Any) -> Any:
+def linking(apply: Any, chain: type) -> Any:
     """Return ``torch.autograd.Function.apply`` for chains, and torch's own for everything else."""
     native = apply.__func__
 
     @functools.wraps(native)
     def linked(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        if not any(map(_is_chain, args)) and not any(map(_is_chain, kwargs.values())):
-            return native(cls, *args, **kwargs)
-        return _apply(cls, args, kwargs)
+        for arg in (*args, *kwargs.values()) if kwargs else args:
+            if isinstance(arg, chain):
+                return _apply(cls, args, kwargs)
+        return native(cls, *args, **kwargs)
 
     return classmethod(linked)
 
@@ -233,7 +234,7 @@ def _apply(function: Any, args: Args, kwargs: Kwargs) -> Nested:
     for place, output in zip(link.outputs, found, strict=True):
         output._syft_links, output._syft_link = before | {link}, link
         linked[place] = output
-    live.add(link)
+    live.add(weakref.ref(link, live.discard))
     return tuple(linked) if isinstance(result, tuple) else linked[0]
 
 
