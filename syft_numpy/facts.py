@@ -59,6 +59,8 @@ LOCAL = words(
 )
 """Operations that make sense only where the data is."""
 
+INDEXED = words("__getitem__ __setitem__ take take_along_axis")
+"""Operations whose second argument says which elements are meant."""
 BEYOND = words("resize sliding_window_view getfield setfield")
 """Operations that reach beyond an array into the memory of which it may be a part."""
 UNINITIALIZED = words("empty_like")
@@ -166,6 +168,7 @@ def describe(op: Op) -> Facts:
         uninitialized=operation in UNINITIALIZED,
         partial=tier != "reviewed" or operation not in TOTAL,
         tier=tier,
+        indices=frozenset({1, "indices"}) if operation in INDEXED else frozenset(),
         states_fact=last in STATES_FACT,
         reveals=last in REVEALS,
         local=last in LOCAL,

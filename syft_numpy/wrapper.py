@@ -54,11 +54,15 @@ class Wrapper(NumpyTensor):
         """Leave a function of torch to the torch wrapper in the same call, which refuses to mix frameworks."""
         return NotImplemented
 
-    def __array__(self, *_args: object, **_kwargs: object) -> NoReturn:
-        raise WrapperLeakError.at(
-            "numpy.asarray",
-            "call the function on the wrapper itself, or take the data out of the chain first",
-        )
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return the data, if it is here and no layer is on it: it was fetched, or never left."""
+        child = self.child
+        if not isinstance(child, np.ndarray):
+            raise WrapperLeakError.at(
+                "numpy.asarray",
+                "fetch what is on a worker with `.get()`, or call the function on the wrapper itself",
+            )
+        return np.array(child, dtype) if copy else child if dtype is None else child.astype(dtype, copy=False)
 
     def __repr__(self) -> str:
         return show_head(self)

@@ -16,14 +16,16 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
-from weakref import WeakSet
 
 import torch
 from torch.autograd.function import FunctionCtx, _is_setup_context_defined
 from torch.autograd.graph import GradientEdge
+from torch.overrides import TorchFunctionMode
 from torch.utils.hooks import RemovableHandle
 
 from syft_core.exceptions import NotCollocatedError, OperationNotAllowedError
@@ -186,19 +188,20 @@ def _or(changed: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
     return changed if isinstance(changed, tuple) else (changed,)
 
 
-live: WeakSet[Link] = WeakSet()
+live: set[weakref.ref[Link]] = set()
 """The links that some tensor remembers; as long as there are none, nothing is followed."""
 
 
-def linking(apply: Any) -> Any:
+def linking(apply: Any, chain: type) -> Any:
     """Return ``torch.autograd.Function.apply`` for chains, and torch's own for everything else."""
     native = apply.__func__
 
     @functools.wraps(native)
     def linked(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        if not any(map(_is_chain, args)) and not any(map(_is_chain, kwargs.values())):
-            return native(cls, *args, **kwargs)
-        return _apply(cls, args, kwargs)
+        for arg in (*args, *kwargs.values()) if kwargs else args:
+            if isinstance(arg, chain):
+                return _apply(cls, args, kwargs)
+        return native(cls, *args, **kwargs)
 
     return classmethod(linked)
 
@@ -208,7 +211,7 @@ def _apply(function: Any, args: Args, kwargs: Kwargs) -> Nested:
     if any(isinstance(arg, torch.Tensor) and arg.requires_grad and not _is_chain(arg) for arg in args):
         where = next(arg for arg in args if _is_chain(arg))
         raise NotCollocatedError.local(f"{function.__name__}.apply", getattr(where.child, "location_id", "a chain"))
-    with torch.no_grad():
+    with torch.no_grad(), _repeatable(function, args):
         if _is_setup_context_defined(function.setup_context):
             bound = inspect.signature(function.forward).bind(*args, **kwargs)
             bound.apply_defaults()
@@ -231,8 +234,41 @@ def _apply(function: Any, args: Args, kwargs: Kwargs) -> Nested:
     for place, output in zip(link.outputs, found, strict=True):
         output._syft_links, output._syft_link = before | {link}, link
         linked[place] = output
-    live.add(link)
+    live.add(weakref.ref(link, live.discard))
     return tuple(linked) if isinstance(result, tuple) else linked[0]
+
+
+def _repeatable(function: Any, args: Args) -> AbstractContextManager[Any]:
+    """Return a context for a forward; a reentrant checkpoint repeats it, with the random numbers of this process."""
+    locations = [getattr(arg.child, "_location", None) for arg in args if _is_chain(arg)]
+    elsewhere = any(location is not None and location.face is location for location in locations)
+    is_checkpoint = function.__qualname__ == "CheckpointFunction" and function.__module__ == "torch.utils.checkpoint"
+    return _Repeatable() if is_checkpoint and elsewhere else nullcontext()
+
+
+class _Repeatable(TorchFunctionMode):  # type: ignore[misc]  # torch's types are Any here
+    """Refuses to draw random numbers in another process, where they cannot be drawn again."""
+
+    def __torch_function__(self, func: Function, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Nested:
+        named = kwargs or {}
+        chain = next(filter(_is_chain, leaves((args, named))), None)
+        op = None if chain is None else chain.framework.ops.by_func.get(func)
+        if op is not None and op.random and _draws(op, args, named):
+            raise OperationNotAllowedError(
+                f"cannot run {op.name!r} in a reentrant checkpoint on a worker elsewhere: the checkpoint would run it "
+                f"again with other random numbers; write `checkpoint(..., use_reentrant=False)`"
+            )
+        return func(*args, **named)
+
+
+def _draws(op: Op, args: Args, kwargs: Kwargs) -> bool:
+    """Return whether a call draws random numbers: one for training does, unless its probability is zero."""
+    try:
+        given = inspect.signature(op.func).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # It is not written in Python.
+        given = {**kwargs, **({"dropout_p": args[4]} if len(args) > 4 else {})}
+        return op.attr != "scaled_dot_product_attention" or bool(given.get("dropout_p"))
+    return bool(given.get("training", True)) and given.get("p", given.get("dropout_p")) != 0
 
 
 def answer(op: Op, args: Args, kwargs: Kwargs) -> Nested:

@@ -33,7 +33,7 @@ _EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})
 def substitutes() -> Iterator[tuple[Any, str, Any]]:
     """Yield who has a helper, its name, and what is there while torch is hooked; versions of torch differ in that."""
     function = torch.autograd.Function
-    yield function, "apply", linking(vars(function)["apply"])
+    yield function, "apply", linking(vars(function)["apply"], Wrapper)
     yield torch, "compile", _leaving_chains_alone(torch.compile)
     for path, name in (("vmap", "_add_batch_dim"), ("eager_transforms", "_wrap_for_grad")):
         module = import_module(f"torch._functorch.{path}")

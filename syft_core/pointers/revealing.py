@@ -58,17 +58,21 @@ def reveal(op: Op, pointer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
         raise ValueRefusedError.only_local(op.name, pointer.location.id)
     reason = _reason_of(pointer.owner)
     if reason is None:
-        refusal: Any = ValueRefusedError.of(op.name, pointer.location.id)
-        file, line = find_line_of_program()
-        if not file.startswith("<"):  # Otherwise the program was typed in, and there is no file to look at.
-            refusal.__notes__ = [f"{op.attr!r} was called by {file}:{line}"]
-        raise refusal
+        raise _refusal(op, pointer, *find_line_of_program())  # A variable would keep the pointer alive.
 
     def fetch(leaf: Tensor) -> Nested:
         return leaf.get(reason=reason, deregister_ptr=False) if isinstance(leaf, ObjectPointer) else leaf
 
     copied_args, copied_kwargs = map_leaves(fetch, (args, kwargs))
     return dispatch(op, copied_args, copied_kwargs)
+
+
+def _refusal(op: Op, pointer: Tensor, file: str, line: int) -> Exception:
+    """Return the error that names the call; of a program that was typed in there is no file to name."""
+    error: Any = ValueRefusedError.of(op.name, pointer.location.id)
+    if not file.startswith("<"):
+        error.__notes__ = [f"{op.attr!r} was called by {file}:{line}"]
+    return error  # type: ignore[no-any-return]  # notes are not known to the types of Python 3.10
 
 
 def _reason_of(owner: object) -> str | None:

@@ -11,6 +11,8 @@ from syft_core.exceptions import OperationNotAllowedError  # noqa: E402
 from syft_core.tensors.logging import LoggingTensor  # noqa: E402
 from syft_core.tensors.polynomial import PolynomialTensor  # noqa: E402
 from syft_core.workers.base import BaseWorker  # noqa: E402
+from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_numpy.hook import NumpyHook  # noqa: E402
 from syft_numpy.wrapper import Wrapper  # noqa: E402
 
 
@@ -153,3 +155,19 @@ def test_divmod(hook: Any) -> None:
     whole, rest = divmod(chain([7.0, 8.0]), 3)
     assert (data(whole).tolist(), data(rest).tolist()) == ([2.0, 2.0], [1.0, 2.0])
     assert data(divmod(7, chain([3.0]))[1]).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("serialize", [False, True])
+def test_what_was_fetched_is_taken_by_libraries_that_want_an_array(serialize: bool) -> None:
+    with NumpyHook(np) as hook:
+        carol = VirtualWorker(hook, id="carol", serialize=serialize)
+        pointer = hook.arange(4.0).send(carol)
+
+        with pytest.raises(WrapperLeakError, match=r"`.get\(\)`"):
+            np.asarray(pointer)
+        fetched = (pointer * 2).get()
+
+        assert type(np.asarray(fetched)) is np.ndarray
+        assert np.asarray(fetched, dtype="int64").tolist() == [0, 2, 4, 6]
+        assert pointer[np.array([3, 0])].get().tolist() == [3.0, 0.0]
+        assert np.take(pointer, np.array([1, 2])).get().tolist() == [1.0, 2.0]

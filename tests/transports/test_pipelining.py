@@ -11,7 +11,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syft_core.exceptions import ObjectNotFoundError  # noqa: E402
+from torch.nn.functional import dropout  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+from syft_core.exceptions import ObjectNotFoundError, OperationNotAllowedError  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 from syft_core.workers.wire import WINDOW, WireLocation  # noqa: E402
 
@@ -186,3 +189,54 @@ def test_gradients_that_cannot_be_known_are_asked_for(far: CountingLocation, way
     else:
         (w * w).sum().backward(create_graph=True)
         assert w.grad.requires_grad
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * gradient
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: (Cube.apply(Cube.apply(x).sin()) + x).sum(),
+        lambda x: (checkpoint(lambda z: dropout(z.sin(), 0.5, training=False), x * 2, use_reentrant=True) + x).sum(),
+        lambda x: (checkpoint(lambda z: z.sin() * z, x * 2, use_reentrant=False) + x).sum(),
+    ],
+)
+def test_functions_of_the_user_are_part_of_a_graph_elsewhere(far: CountingLocation, program: Any) -> None:
+    x = torch.tensor([0.3, -1.2, 0.7], requires_grad=True)
+    remote = x.send(far)
+
+    program(x).backward()
+    program(remote).backward()
+
+    assert torch.equal(remote.grad.copy().get(), x.grad)
+
+
+def test_a_checkpoint_does_not_draw_random_numbers_twice(far: CountingLocation) -> None:
+    x = torch.ones(100, requires_grad=True).send(far)
+
+    with pytest.raises(OperationNotAllowedError, match="use_reentrant=False"):
+        checkpoint(lambda z: dropout(z * 1, 0.5), x, use_reentrant=True)
+
+    result = checkpoint(lambda z: dropout(z * 1, 0.5), x, use_reentrant=False)
+    result.sum().backward()
+    assert torch.equal(result.get(), x.grad.copy().get())
+
+
+def test_tensors_are_made_elsewhere_without_waiting(far: CountingLocation) -> None:
+    x = torch.ones(3).send(far)
+
+    with far:
+        result = x + torch.arange(3, device=x.device) + torch.zeros(3, device="cpu")
+
+    assert far.waits == 0
+    assert result.get().tolist() == [1, 2, 3]
