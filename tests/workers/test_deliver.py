@@ -105,7 +105,7 @@ def test_commands_run_in_order_and_the_last_is_answered(bob: Any) -> None:
 def test_the_trace_of_a_failure_names_lines_and_no_values(bob: Any) -> None:
     failure = say(bob, Store(1, torch.tensor([86753.0])), Fetch(404)).failure
 
-    assert "handlers.py" in failure.trace
+    assert "fetching.py" in failure.trace
     assert "86753" not in failure.trace
     assert (failure.number, failure.place) == (1, 1)
 
