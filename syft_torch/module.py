@@ -234,19 +234,20 @@ class _Helper:
     """
 
     def __init__(self, layer: nn.Module, place: Location, compiled: Function | None = None) -> None:
-        self.layer = layer
+        self.layer = weakref.ref(layer)
         self.place = place
         self.compiled = compiled
         """What was called before, if the layer was compiled."""
-        self.call = partial(_call_on_fast_path, layer) if isinstance(layer, _WITH_FAST_PATH) else layer._call_impl
         layer.__dict__["_compiled_call_impl"] = self.run
 
     def run(self, *args: Any, **kwargs: Any) -> Nested:
         """Call the layer, and let the tensors that it makes be where its parameters are."""
+        layer: Any = self.layer()
+        call = partial(_call_on_fast_path, layer) if isinstance(layer, _WITH_FAST_PATH) else layer._call_impl
         if is_placing_at(self.place):
-            return self.call(*args, **kwargs)
+            return call(*args, **kwargs)
         with Placing(Wrapper.framework, self.place):
-            return self.call(*args, **kwargs)
+            return call(*args, **kwargs)
 
     def __call__(self, layer: nn.Module, state_dict: dict[str, object], prefix: str, *_rest: object) -> None:
         """Send the local values of a state dict to the parameters and buffers that they are loaded into."""
@@ -257,7 +258,7 @@ class _Helper:
                 state_dict[prefix + name] = value.detach().send(where)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Helper:
-        return _Helper(memo[id(self.layer)], self.place, self.compiled)
+        return _Helper(memo[id(self.layer())], self.place, self.compiled)
 
 
 def _set_helpers(layers: list[nn.Module], place: Location | None) -> None:
