@@ -15,6 +15,7 @@ from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves
 from syft_core.location import Location
 from syft_core.messages import (
+    AskRelease,
     Call,
     Describe,
     Fetch,
@@ -304,6 +305,7 @@ _ABOUT: dict[type[Message], Callable[[Any], _About]] = {
     Call: _about_call,
     Fetch: lambda message: ("get a copy" if message.keep else "get", (_place(message.id, message.attr),), ()),
     FetchAll: lambda message: ("get", message.ids, ()),
+    AskRelease: lambda message: ("ask for release", message.ids, ()),
     Forward: _about_forward,
     Lease: lambda message: ("lease", message.ids, ()),
     Release: lambda message: ("release", message.ids, ()),

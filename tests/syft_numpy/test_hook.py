@@ -7,7 +7,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from syft_core.exceptions import OperationNotAllowedError  # noqa: E402
+from syft_core.exceptions import OperationNotAllowedError, WrapperLeakError  # noqa: E402
 from syft_core.tensors.logging import LoggingTensor  # noqa: E402
 from syft_core.tensors.polynomial import PolynomialTensor  # noqa: E402
 from syft_core.workers.base import BaseWorker  # noqa: E402
