@@ -192,7 +192,7 @@ def lease(worker: Worker, message: Lease, sender: Peer) -> None:
     for entry in entries:
         require_right_to_lease(worker, entry, sender)
     for entry in entries:
-        if message.holder is None or message.holder == sender.id:
+        if message.holder is None:
             entry.lease(sender.id)
             continue
         entry.lease((message.holder, sender.id))

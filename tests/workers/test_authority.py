@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import contextlib
 from typing import Any
 
 import pytest
@@ -307,10 +307,10 @@ def test_what_is_ones_own_changes(bob: Any, alice: Any, way: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["_values", "_indices", "detach", "t"])
-def test_a_sparse_tensor_does_not_change_with_its_parts(bob: Any, part: str) -> None:
+def test_a_sparse_tensor_does_not_change_through_its_parts(bob: Any, part: str) -> None:
     kept = loaded(bob, torch.eye(2).to_sparse())
 
-    with suppress(WriteNotPermittedError):  # unless the part is a copy
+    with contextlib.suppress(WriteNotPermittedError):  # Some of the parts are copies.
         ask(bob, run(f"Tensor.{part}", at(bob, "data"), result=1), run("Tensor.zero_", at(bob, 1)))
     assert kept.to_dense().tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
