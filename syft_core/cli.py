@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from syft_core.demo import PAUSE, farewell, make_stage, perform, storytellers
+from syft_core.demo import PAUSE, find_installed, finish_demo, make_screen, run_demo
 from syft_core.exceptions import SyftError
 from syft_core.pictures import text_table
 from syft_core.plugins.backend import Backend
@@ -64,7 +64,7 @@ def _state(backend: Backend) -> tuple[str, str]:
 
 def _demo(options: argparse.Namespace) -> int:
     manager = plugin_manager()
-    installed = storytellers(list(manager.backends.values()))
+    installed = find_installed(list(manager.backends.values()))
     chosen = [manager.backend(name) for name in options.backends] or installed[:1]
     if not chosen:
         commands = " or ".join(f"`{backend.install}`" for backend in manager.backends.values())
@@ -72,8 +72,8 @@ def _demo(options: argparse.Namespace) -> int:
         return 1
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # A terminal that lacks a sign of a drawing shows another one.
-    stage = make_stage(pause=0 if options.fast else PAUSE)
+    screen = make_screen(pause=0 if options.fast else PAUSE)
     for backend in chosen:
-        perform(stage, backend)
-    farewell(stage, [backend.name for backend in installed if backend not in chosen], options.page)
+        run_demo(screen, backend)
+    finish_demo(screen, [backend.name for backend in installed if backend not in chosen], options.page)
     return 0

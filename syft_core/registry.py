@@ -55,9 +55,9 @@ class Registry(Mapping[K, V]):
         try:
             return self._entries[key]
         except KeyError:
-            raise self.lacks(key) from None
+            raise self.missing_error(key) from None
 
-    def lacks(self, key: K) -> NotRegisteredError:
+    def missing_error(self, key: K) -> NotRegisteredError:
         """Return the error that says ``key`` is missing."""
         shown = self._show(key)
         names = {self._show(k): None for k in self._entries}

@@ -29,7 +29,7 @@ from torch.nn.utils.rnn import PackedSequence
 from syft_core.exceptions import InvalidTensorForRemoteGetError, WorkerError
 from syft_core.hook.hook import current_worker
 from syft_core.values import Args, Function, Kwargs, Nested
-from syft_torch.parameter import fetched, location_of, moved, relocate, send_in_place
+from syft_torch.parameter import location_of, make_fetch, make_move, relocate, send_in_place
 
 
 def send(module: nn.Module, *workers: object, force_send: bool = False, preinitialize_grad: bool = False) -> nn.Module:
@@ -61,7 +61,7 @@ def send(module: nn.Module, *workers: object, force_send: bool = False, preiniti
 def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Module:
     """Fetch parameters and buffers from their worker, in place, and return the module itself."""
     layers = _layers(module)
-    _travel(layers, partial(relocate, _elsewhere(module, layers, "get"), fetched(user, reason)))
+    _travel(layers, partial(relocate, _elsewhere(module, layers, "get"), make_fetch(user, reason)))
     return module
 
 
@@ -74,7 +74,7 @@ def move(module: nn.Module, destination: Any) -> nn.Module:
     if destination.id == here.id:
         return get(module)
     going = [tensor for tensor in away if location_of(tensor).id != destination.id]
-    _travel(layers, partial(relocate, going, moved(destination)))
+    _travel(layers, partial(relocate, going, make_move(destination)))
     return module
 
 

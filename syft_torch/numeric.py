@@ -11,8 +11,8 @@ import torch
 
 from syft_core.exceptions import OperationNotAllowedError, WrapperLeakError
 from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS
-from syft_core.hook.dispatch import HEAD, dispatch
-from syft_core.tensors.identity import show_head
+from syft_core.hook.dispatch import WRAPPER, dispatch
+from syft_core.tensors.identity import format_chain
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Nested, Tensor
 from syft_torch.aten import ATEN
@@ -37,7 +37,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
     wrapper on a real device it would accept that and crash at the next read. Asking costs about 10 µs per kernel.
     """
 
-    rank: ClassVar[int] = HEAD
+    rank: ClassVar[int] = WRAPPER
     numeric: ClassVar[bool] = True
     is_wrapper = True
     child: Tensor
@@ -94,7 +94,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
     __reduce_ex__ = __dlpack__ = __dlpack_device__ = untyped_storage = _refuse_memory
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
-        return show_head(self)
+        return format_chain(self)
 
     __str__ = __repr__
 

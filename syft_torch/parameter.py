@@ -24,14 +24,14 @@ from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 
 PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
 """The types of tensors that are all that they seem: subclasses may mean more."""
-Journey = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
+Transfer = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 """Takes tensors and returns their likes at another place, leaving the tensors themselves as they are."""
 
 
-def relocate(tensors: Sequence[torch.Tensor], journey: Journey) -> None:
-    """Let every tensor object be what ``journey`` makes of it: all of them, or none when one cannot go."""
+def relocate(tensors: Sequence[torch.Tensor], transfer: Transfer) -> None:
+    """Let every tensor object be what ``transfer`` makes of it: all of them, or none when one cannot go."""
     _require_all_movable(tensors)
-    for tensor, content in zip(tensors, journey(tensors), strict=True):
+    for tensor, content in zip(tensors, transfer(tensors), strict=True):
         exchange(tensor, content)
 
 
@@ -49,7 +49,7 @@ def send_in_place(tensors: Sequence[torch.Tensor], location: Location) -> None:
             _send_in_place(tensor, location)
             away.append(tensor)
     except BaseException:
-        relocate(away, fetched(None, "not all of its module could be sent"))
+        relocate(away, make_fetch(None, "not all of its module could be sent"))
         raise
     pointers = [tensor.child for tensor in tensors if type(tensor.child) is PointerTensor]
     together = [weakref.ref(pointer) for pointer in pointers]
@@ -77,10 +77,10 @@ def _send_in_place(tensor: torch.Tensor, location: Location) -> None:
         raise
 
 
-def fetched(user: str | None, reason: str) -> Journey:
-    """Return the journey from workers to here; each decides and records it, for all of its tensors or none.
+def make_fetch(user: str | None, reason: str) -> Transfer:
+    """Return the transfer from workers to here; each decides and records it, for all of its tensors or none.
 
-    Copies are fetched where there are several workers, or layers above the pointers: one of them may refuse.
+    Copies are make_fetch where there are several workers, or layers above the pointers: one of them may refuse.
     """
 
     def fetch(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -101,12 +101,12 @@ def fetched(user: str | None, reason: str) -> Journey:
     return fetch
 
 
-def moved(destination: Location) -> Journey:
-    """Return the journey from one worker to another, which does not pass here and leaves a copy until all are there."""
-    return lambda tensors: [_moved(tensor, destination) for tensor in tensors]
+def make_move(destination: Location) -> Transfer:
+    """Return a function that moves tensors directly to another worker; the sources are kept until all have arrived."""
+    return lambda tensors: [_move(tensor, destination) for tensor in tensors]
 
 
-def _moved(tensor: torch.Tensor, destination: Location) -> torch.Tensor:
+def _move(tensor: torch.Tensor, destination: Location) -> torch.Tensor:
     pointer = _pointer_of(tensor)
     id = new_id()
     message = Forward(pointer.id_at_location, pointer.point_to_attr, destination.id, id, keep=True)
@@ -155,8 +155,8 @@ def exchange(tensor: torch.Tensor, content: torch.Tensor) -> None:
 
     The id, tags and further attributes of ``tensor`` stay, and optimizers are told.
     """
-    attributes = {name: value for name, value in tensor.__dict__.items() if name not in _OF_THE_CONTENT}
-    attributes.update({name: value for name, value in content.__dict__.items() if name in _OF_THE_CONTENT})
+    attributes = {name: value for name, value in tensor.__dict__.items() if name not in _CONTENT_ATTRIBUTES}
+    attributes.update({name: value for name, value in content.__dict__.items() if name in _CONTENT_ATTRIBUTES})
     if isinstance(tensor, torch.nn.Parameter) and not isinstance(content, torch.nn.Parameter):
         attributes["_is_param"] = True
     # The checks of swap_tensors are about the wrapper here, not about what it points to.
@@ -168,7 +168,7 @@ def exchange(tensor: torch.Tensor, content: torch.Tensor) -> None:
         hook.optimizer_state.note_move()
 
 
-_OF_THE_CONTENT = frozenset({"child", "_is_param", "_syft_grad", "_syft_device"})
+_CONTENT_ATTRIBUTES = frozenset({"child", "_is_param", "_syft_grad", "_syft_device"})
 
 
 def _swap(tensor: torch.Tensor, content: torch.Tensor) -> None:

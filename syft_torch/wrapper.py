@@ -10,11 +10,11 @@ import torch
 
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, OpTable
-from syft_core.hook.dispatch import HEAD, dispatch
+from syft_core.hook.dispatch import WRAPPER, dispatch
 from syft_core.hook.plans import NO_PLAN
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.forwarding import Operators
-from syft_core.tensors.identity import show_head
+from syft_core.tensors.identity import format_chain
 from syft_core.values import Args, Function, Nested, Tensor
 from syft_torch.isolation import tracing_refused
 from syft_torch.native import TorchTensor
@@ -38,7 +38,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
     to crash at the first read. ``wrapper.device`` passes the protocol and is the device of the data.
     """
 
-    rank: ClassVar[int] = HEAD
+    rank: ClassVar[int] = WRAPPER
     is_wrapper = True
     ops: ClassVar[OpTable]
     """The op table of the hook that is on; set when torch is hooked."""
@@ -126,7 +126,7 @@ class Wrapper(TorchTensor, Operators, torch.Tensor):  # type: ignore[misc]  # to
         )
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
-        return show_head(self)
+        return format_chain(self)
 
     __str__ = __repr__
 

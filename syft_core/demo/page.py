@@ -22,7 +22,7 @@ class Page:
     def __len__(self) -> int:
         return len(self._sections)
 
-    def put_up(self, title: str, words: str, picture: str) -> None:
+    def add(self, title: str, words: str, picture: str) -> None:
         """Add a picture, which is HTML or SVG."""
         self._sections.append((title, words, picture))
 

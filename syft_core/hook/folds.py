@@ -122,12 +122,12 @@ _FOLDS: dict[int, Function] = {
 }
 
 
-def fold_of(n: int) -> Function:
+def get_fold(n: int) -> Function:
     """Return the fold that applies ``n`` functions and gives a tuple."""
     return _FOLDS.get(n, many_fold)
 
 
-def checked(expected: type, f: Slot) -> Slot:
+def check_type(expected: type, f: Slot) -> Slot:
     """Let ``f`` see nothing but instances of exactly ``expected``."""
 
     def slot(x: object, **kwargs: object) -> Nested:
@@ -138,7 +138,7 @@ def checked(expected: type, f: Slot) -> Slot:
     return slot
 
 
-def trusted(_expected: type, f: Slot) -> Slot:
+def skip_check(_expected: type, f: Slot) -> Slot:
     """Take ``f`` as it is, where something else guarantees the type."""
     return f
 
@@ -152,7 +152,7 @@ def fold_exactly(fold: Function, slots: list[Slot], args: Nested, **kwargs: obje
 
 def fold_into(container: Callable[[Nested], Nested], slots: list[Slot], items: object, **kwargs: object) -> Nested:
     """Apply the fold of ``slots`` exactly, and make a ``container`` of what they give."""
-    return container(fold_exactly(fold_of(len(slots)), slots, items, **kwargs))
+    return container(fold_exactly(get_fold(len(slots)), slots, items, **kwargs))
 
 
 def one_layer(idx1: int) -> Getter:

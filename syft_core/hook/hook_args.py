@@ -30,9 +30,9 @@ from syft_core.hook.folds import (
     one_layer,
     seven_fold,
     six_fold,
+    skip_check,
     three_fold,
     three_layers,
-    trusted,
     two_fold,
     two_layers,
     typed_identity,
@@ -47,7 +47,7 @@ from syft_core.hook.plans import (
     build_unwrap_args_from_function,
     build_unwrap_args_with_rules,
 )
-from syft_core.hook.ranks import forget_ranks, framework_tensor, is_framework_tensor
+from syft_core.hook.ranks import clear_ranks, is_framework_tensor, reject_framework_tensor
 from syft_core.hook.responses import (
     build_register_response,
     build_register_response_function,
@@ -63,7 +63,7 @@ from syft_core.hook.rules import (
     backward_func,
     base_types,
     build_rule,
-    forget_nearest,
+    clear_resolved,
     forward_func,
     is_flat,
     leaves,
@@ -93,9 +93,9 @@ __all__ = [
     "forward_func",
     "four_fold",
     "four_layers",
-    "framework_tensor",
     "get_child",
     "get_element_at",
+    "get_plan",
     "get_tensor_type_functions",
     "hook_method_args_functions",
     "hook_method_response_functions",
@@ -105,8 +105,6 @@ __all__ = [
     "one",
     "one_fold",
     "one_layer",
-    "plan_for",
-    "pointer_found",
     "register_ambiguous_function",
     "register_ambiguous_method",
     "register_backward_func",
@@ -115,6 +113,8 @@ __all__ = [
     "register_response_functions",
     "register_tensor",
     "register_type_rule",
+    "reject_framework_tensor",
+    "reject_pointer",
     "seven_fold",
     "six_fold",
     "three_fold",
@@ -145,31 +145,31 @@ register_response_functions: dict[object, Function] = {}
 def register_type_rule(new_type_rules: Mapping[type, Callable[[Nested], Nested]]) -> None:
     """Say for each type whether a slot that holds it is a tensor (``one``) or not."""
     type_rule.update(new_type_rules)
-    _forget()
+    _clear_caches()
 
 
 def register_forward_func(new_forward_rules: Mapping[type, Slot]) -> None:
     """Say for each type how to get its child."""
     forward_func.update(new_forward_rules)
-    _forget()
+    _clear_caches()
 
 
 def register_backward_func(new_backward_rules: Mapping[type, Function]) -> None:
     """Say for each type how to put it on a result: ``f(result, **class_attributes)``."""
     backward_func.update(new_backward_rules)
-    _forget()
+    _clear_caches()
 
 
 def register_ambiguous_method(*method: str) -> None:
     """Name methods whose arguments are mapped structurally each time."""
     ambiguous_methods.update(method)
-    _forget()
+    _clear_caches()
 
 
 def register_ambiguous_function(*function: str) -> None:
     """Name functions whose arguments are mapped structurally each time."""
     ambiguous_functions.update(function)
-    _forget()
+    _clear_caches()
 
 
 def default_backward_func(tensorcls: type) -> Function:
@@ -190,15 +190,15 @@ def default_register_tensor(*tensorcls: type) -> None:
     register_backward_func({cls: default_backward_func(cls) for cls in tensorcls})
 
 
-def pointer_found(pointer: Tensor, **_kwargs: object) -> NoReturn:
+def reject_pointer(pointer: Tensor, **_kwargs: object) -> NoReturn:
     """Stand as ``forward_func`` of a pointer, whose object lives elsewhere."""
     raise RemoteObjectFoundError(pointer)
 
 
-def _forget() -> None:
+def _clear_caches() -> None:
     """Drop everything that was concluded from the registries."""
-    forget_nearest()
-    forget_ranks()
+    clear_resolved()
+    clear_ranks()
     _is_ambiguous.cache_clear()
     for cache in (
         hook_method_args_functions,
@@ -207,16 +207,16 @@ def _forget() -> None:
         register_response_functions,
     ):
         cache.clear()
-    for action in _when_forgetting:
+    for action in _change_listeners:
         action()
 
 
-_when_forgetting: list[Callable[[], None]] = []
+_change_listeners: list[Callable[[], None]] = []
 
 
-def when_forgetting(action: Callable[[], None]) -> None:
+def on_registry_change(action: Callable[[], None]) -> None:
     """Call ``action`` whenever a registry has grown, for caches elsewhere that rest on plans."""
-    _when_forgetting.append(action)
+    _change_listeners.append(action)
 
 
 # --- Plans: from a layer to its child
@@ -225,28 +225,28 @@ def when_forgetting(action: Callable[[], None]) -> None:
 _NESTED = NO_PLAN._replace()
 
 
-def plan_for(name: str, args: Args, kwargs: Kwargs) -> Plan:
+def get_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
     """Return the plan for this call, building it when the signature is new."""
     key: tuple[object, ...] = (name, tuple(map(type, args)))
     if kwargs:
         key = (*key, tuple(kwargs), tuple(map(type, kwargs.values())))
     plan = hook_method_args_functions.get(key)
     if plan is None:
-        return _first_plan(name, key, args, kwargs)
-    return plan if plan is not _NESTED else nested_plan_for(name, args, kwargs)
+        return _build_first_plan(name, key, args, kwargs)
+    return plan if plan is not _NESTED else get_nested_plan(name, args, kwargs)
 
 
-def _first_plan(name: str, key: object, args: Args, kwargs: Kwargs) -> Plan:
+def _build_first_plan(name: str, key: object, args: Args, kwargs: Kwargs) -> Plan:
     types = [type(a) for a in (*args, *kwargs.values())]
     if not all(is_flat(cls) for cls in types):
-        _remember(hook_method_args_functions, key, _NESTED)
-        return nested_plan_for(name, args, kwargs)
+        _store_plan(hook_method_args_functions, key, _NESTED)
+        return get_nested_plan(name, args, kwargs)
     plan = build_plan(name, args, kwargs)
-    _remember(hook_method_args_functions, key, plan)
+    _store_plan(hook_method_args_functions, key, plan)
     return plan
 
 
-def nested_plan_for(name: str, args: Args, kwargs: Kwargs) -> Plan:
+def get_nested_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
     """Return the plan for a call that is known to have lists, tuples, dicts or slices among its arguments."""
     if _is_ambiguous(name):
         return build_structural_plan(name, args, kwargs)
@@ -254,7 +254,7 @@ def nested_plan_for(name: str, args: Args, kwargs: Kwargs) -> Plan:
     plan = hook_method_args_functions.get(key)
     if plan is None:
         plan = build_plan(name, args, kwargs)
-        _remember(hook_method_args_functions, key, plan)
+        _store_plan(hook_method_args_functions, key, plan)
     return plan
 
 
@@ -263,7 +263,7 @@ def _is_ambiguous(name: str) -> bool:
     return name in ambiguous_functions or name.rsplit(".", 1)[-1] in ambiguous_methods
 
 
-def _remember(cache: dict[object, T], key: object, value: T) -> None:
+def _store_plan(cache: dict[object, T], key: object, value: T) -> None:
     if len(cache) >= PLAN_LIMIT:
         cache.clear()
     cache[key] = value
@@ -283,23 +283,23 @@ def unwrap_args_from_function(
     args = tuple(args)
     plan = _require_layer(attr, args, kwargs)
     new_args, new_kwargs = plan.unwrap(args, kwargs)
-    new_type = _type_getter(attr, (args, tuple(kwargs.values())))((new_args, tuple(new_kwargs.values())))
+    new_type = _get_type_getter(attr, (args, tuple(kwargs.values())))((new_args, tuple(new_kwargs.values())))
     return (new_args, new_kwargs, new_type, plan.layer) if return_args_type else (new_args, new_kwargs, new_type)
 
 
 def _require_layer(attr: str, args: Args, kwargs: Kwargs) -> Plan:
-    plan = plan_for(attr, args, kwargs)
+    plan = get_plan(attr, args, kwargs)
     if plan.layer is None:
         raise PureFrameworkTensorFoundError.in_call(attr)
     return plan
 
 
-def _type_getter(attr: str, args: Nested) -> Getter:
+def _get_type_getter(attr: str, args: Nested) -> Getter:
     key = (attr, signature(args))
     getter = get_tensor_type_functions.get(key)
     if getter is None:
         getter = build_get_tensor_type(build_rule(args))
-        _remember(get_tensor_type_functions, key, getter)
+        _store_plan(get_tensor_type_functions, key, getter)
     return getter
 
 
@@ -329,8 +329,8 @@ def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapp
             key = (name, wrap_type, signature(response))
             plan = hook_method_response_functions.get(key)
         if plan is None:
-            plan = build_wrap_response(response, wrap_type, check=trusted)
-            _remember(hook_method_response_functions, key, plan)
+            plan = build_wrap_response(response, wrap_type, check=skip_check)
+            _store_plan(hook_method_response_functions, key, plan)
     return plan(response, **attributes) if attributes else plan(response)
 
 
@@ -343,7 +343,7 @@ def register_response(attr: str, response: Nested, response_ids: list[int], owne
     plan = register_response_functions.get(key)
     if plan is None:
         plan = build_register_response_function(response)
-        _remember(register_response_functions, key, plan)
+        _store_plan(register_response_functions, key, plan)
     return plan(response, response_ids=response_ids, owner=owner)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from syft_core.exceptions import PureFrameworkTensorFoundError
 from syft_core.hook.attributes import COMPARATORS, OPERATORS, UNARY_OPERATORS, Op
 from syft_core.hook.dispatch import Answer, attributes_of, rewrap
-from syft_core.hook.hook_args import is_framework_tensor, plan_for
+from syft_core.hook.hook_args import get_plan, is_framework_tensor
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
@@ -37,7 +37,7 @@ class _Overloaded:
         """Unwrap, call, wrap; a numeric layer first encodes the plain tensors among its operands."""
         if plan.layer.numeric and any(is_framework_tensor(type(leaf)) for leaf in leaves((args, kwargs))):
             args, kwargs = _encode_plain(plan.leader(args, kwargs), args, kwargs)
-            plan = plan_for(self.name, args, kwargs)
+            plan = get_plan(self.name, args, kwargs)
         attributes = attributes_of(self.name, plan, args, kwargs)
         new_args, new_kwargs = plan.unwrap(args, kwargs)
         result = self.call(plan.leader(args, kwargs), new_args, new_kwargs)
@@ -48,7 +48,7 @@ class _Overloaded:
         raise NotImplementedError
 
     def __call__(self, *args: Any, **kwargs: Any) -> Nested:
-        plan = plan_for(self.name, args, kwargs)
+        plan = get_plan(self.name, args, kwargs)
         if plan.layer is None:
             raise PureFrameworkTensorFoundError.in_call(self.name)
         if issubclass(plan.layer, self.owner):
@@ -63,7 +63,7 @@ def _encode_plain(layer: Tensor, args: Args, kwargs: Kwargs) -> tuple[Args, Kwar
     """Return the arguments with plain tensors encoded as under ``layer``."""
 
     def encode(leaf: Tensor) -> Tensor:
-        return layer.twin_on(layer.encode(leaf)) if is_framework_tensor(type(leaf)) else leaf
+        return layer.copy_onto(layer.encode(leaf)) if is_framework_tensor(type(leaf)) else leaf
 
     return map_leaves(encode, args), map_leaves(encode, kwargs)
 
@@ -115,7 +115,7 @@ class Overloaded:
 overloaded = Overloaded()
 
 
-def rules_of(cls: type) -> Iterator[tuple[str, Answer]]:
+def iter_rules(cls: type) -> Iterator[tuple[str, Answer]]:
     """Yield the rules that the body of ``cls`` states: operation or full function name, and the answer."""
     for name, attribute in vars(cls).items():
         if isinstance(attribute, staticmethod):

@@ -11,17 +11,17 @@ from syft_core.exceptions import PureFrameworkTensorFoundError
 from syft_core.hook.folds import (
     Getter,
     Slot,
-    checked,
+    check_type,
     deep_layers,
     fold_exactly,
-    fold_of,
     get_child,
     get_element_at,
+    get_fold,
     one_fold,
-    trusted,
+    skip_check,
     typed_identity,
 )
-from syft_core.hook.ranks import is_framework_tensor, outermost_of, outermost_type
+from syft_core.hook.ranks import find_outermost, find_outermost_type, is_framework_tensor
 from syft_core.hook.rules import (
     build_rule,
     forward_func,
@@ -51,7 +51,7 @@ class Plan(NamedTuple):
         return self.args(args), self.kwargs(kwargs) if self.kwargs is not None else kwargs
 
 
-def _same(args: Args) -> Args:
+def _return_args(args: Args) -> Args:
     return args
 
 
@@ -59,25 +59,25 @@ def _no_leader(_args: Nested, _kwargs: Nested) -> None:
     return None
 
 
-NO_PLAN = Plan(None, _same, None, _no_leader)
+NO_PLAN = Plan(None, _return_args, None, _no_leader)
 """The plan of a call in which nothing has a child."""
 
 
 def build_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
     """Build the plan for all calls that have the signature of this one."""
-    peel = outermost_type(name, (args, kwargs))
-    if peel is None:
+    layer = find_outermost_type(name, (args, kwargs))
+    if layer is None:
         return NO_PLAN
     # The cache key has the exact type of every slot, so these plans need not look again.
-    if _is_simple(peel, args):
-        unwrap_args = _children_in(peel)
+    if _is_simple(layer, args):
+        unwrap_args = _build_get_children(layer)
     else:
-        unwrap_args = _unwrap_slots(args, build_rule(args), peel, check=trusted)
+        unwrap_args = _unwrap_slots(args, build_rule(args), layer, check=skip_check)
     unwrap_kwargs = None
     if kwargs:
-        named = {key: _unwrap_slot(value, build_rule(value), peel, check=trusted) for key, value in kwargs.items()}
+        named = {key: _unwrap_slot(value, build_rule(value), layer, check=skip_check) for key, value in kwargs.items()}
         unwrap_kwargs = partial(_apply_to_dict, named)
-    return Plan(peel, unwrap_args, unwrap_kwargs, _leader(peel, args))
+    return Plan(layer, unwrap_args, unwrap_kwargs, _build_leader_getter(layer, args))
 
 
 def build_structural_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
@@ -85,12 +85,12 @@ def build_structural_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
     slots = leaves(args)
     if kwargs:
         slots += leaves(kwargs)
-    peel = outermost_of(name, slots)
-    if peel is None:
+    layer = find_outermost(name, slots)
+    if layer is None:
         return NO_PLAN
-    unwrap = partial(map_leaves, _unwrap_leaf(peel))
-    leader = next(leaf for leaf in slots if type(leaf) is peel)
-    return Plan(peel, unwrap, unwrap, lambda _args, _kwargs: leader)
+    unwrap = partial(map_leaves, _unwrap_leaf(layer))
+    leader = next(leaf for leaf in slots if type(leaf) is layer)
+    return Plan(layer, unwrap, unwrap, lambda _args, _kwargs: leader)
 
 
 def build_unwrap_args_from_function(
@@ -107,11 +107,11 @@ def build_unwrap_args_with_rules(args: Nested, rules: Any, return_tuple: bool = 
     Plain tensors beside a layer are lifted by it; with no layer at all they raise ``PureFrameworkTensorFoundError``,
     and a pointer raises ``RemoteObjectFoundError``.
     """
-    peel = outermost_type("these arguments", args)
+    layer = find_outermost_type("these arguments", args)
     if len(args) == 1 and not return_tuple:
-        slot = _unwrap_slot(args[0], rules[0], peel)
+        slot = _unwrap_slot(args[0], rules[0], layer)
         return partial(fold_exactly, one_fold(return_tuple=False), [slot])
-    return _unwrap_slots(args, rules, peel, container=list if isinstance(args, list) else None)
+    return _unwrap_slots(args, rules, layer, container=list if isinstance(args, list) else None)
 
 
 def build_get_tensor_type(rules: object, layer: list[int] | None = None) -> Getter:
@@ -128,91 +128,93 @@ def build_get_tensor_type(rules: object, layer: list[int] | None = None) -> Gett
     return lambda args: type(element_at(args))
 
 
-def _is_simple(peel: type, args: Args) -> bool:
-    """Say whether nothing is to be done with ``args`` but to take the child of each ``peel`` that stands there."""
-    lifts = hasattr(peel, "lift")
-    return resolve(forward_func, peel) is get_child and all(
+def _is_simple(layer: type, args: Args) -> bool:
+    """Say whether nothing is to be done with ``args`` but to take the child of each ``layer`` that stands there."""
+    lifts = hasattr(layer, "lift")
+    return resolve(forward_func, layer) is get_child and all(
         is_flat(type(arg)) and not (lifts and is_framework_tensor(type(arg))) for arg in args
     )
 
 
 @functools.cache
-def _children_in(peel: LayerType) -> Callable[[Args], Args]:
-    return lambda args: tuple([arg.child if type(arg) is peel else arg for arg in args])
+def _build_get_children(layer: LayerType) -> Callable[[Args], Args]:
+    return lambda args: tuple([arg.child if type(arg) is layer else arg for arg in args])
 
 
-def _leader(peel: type, args: Args) -> Callable[[Args, Kwargs], Tensor]:
-    path = _path_to_type(peel, args)
+def _build_leader_getter(layer: type, args: Args) -> Callable[[Args, Kwargs], Tensor]:
+    path = _path_to_type(layer, args)
     if path is not None:
         element_at = get_element_at.get(len(path), deep_layers)(*path)
-        if element_at(args) is _find_leader(peel, args, {}):
+        if element_at(args) is _find_leader(layer, args, {}):
             return lambda args, _kwargs: element_at(args)
-    return partial(_find_leader, peel)
+    return partial(_find_leader, layer)
 
 
-def _path_to_type(peel: type, args: Nested) -> list[int] | None:
-    """Return the indices of the first ``peel`` that indices can reach: not inside a dict or a slice."""
+def _path_to_type(layer: type, args: Nested) -> list[int] | None:
+    """Return the indices of the first ``layer`` that indices can reach: not inside a dict or a slice."""
     for index, arg in enumerate(args):
-        if type(arg) is peel:
+        if type(arg) is layer:
             return [index]
-        if is_container(type(arg)) and (path := _path_to_type(peel, arg)) is not None:
+        if is_container(type(arg)) and (path := _path_to_type(layer, arg)) is not None:
             return [index, *path]
     return None
 
 
-def _find_leader(peel: type, args: Nested, kwargs: Nested) -> Tensor:
-    return next(leaf for leaf in leaves((args, kwargs)) if type(leaf) is peel)
+def _find_leader(layer: type, args: Nested, kwargs: Nested) -> Tensor:
+    return next(leaf for leaf in leaves((args, kwargs)) if type(leaf) is layer)
 
 
-def _unwrap_leaf(peel: type) -> Slot:
-    """Return the function that takes ``peel`` off whatever stands in a slot."""
-    forward = resolve(forward_func, peel)
-    lift = getattr(peel, "lift", None)
+def _unwrap_leaf(layer: type) -> Slot:
+    """Return the function that takes ``layer`` off whatever stands in a slot."""
+    forward = resolve(forward_func, layer)
+    lift = getattr(layer, "lift", None)
 
     def unwrap(x: object) -> Nested:
-        if type(x) is peel:
+        if type(x) is layer:
             return forward(x)
         return lift(x) if lift is not None and is_framework_tensor(type(x)) else x
 
     return unwrap
 
 
-def _unwrap_inside(x: object, peel: type | None = None) -> Nested:
+def _unwrap_inside(x: object, layer: type | None = None) -> Nested:
     """Unwrap the tensors inside a dict or a slice."""
-    peel = peel or outermost_type(type(x).__name__, x)
-    return x if peel is None else map_leaves(_unwrap_leaf(peel), x)
+    layer = layer or find_outermost_type(type(x).__name__, x)
+    return x if layer is None else map_leaves(_unwrap_leaf(layer), x)
 
 
-def _unwrap_slot(arg: object, rule: object, peel: type | None, check: Callable[[type, Slot], Slot] = checked) -> Slot:
+def _unwrap_slot(
+    arg: object, rule: object, layer: type | None, check: Callable[[type, Slot], Slot] = check_type
+) -> Slot:
     """Return the function for one slot of a plan."""
     cls = type(arg)
     if isinstance(rule, list | tuple):
         container = cls if cls is list else partial(rebuild, cls)
-        return check(cls, _unwrap_slots(arg, rule, peel, container=container, check=check))
+        return check(cls, _unwrap_slots(arg, rule, layer, container=container, check=check))
     if not rule:
         return typed_identity(arg)
     if is_mapped(cls):
-        return check(cls, partial(_unwrap_inside, peel=peel))
-    if cls is peel or peel is None:
+        return check(cls, partial(_unwrap_inside, layer=layer))
+    if cls is layer or layer is None:
         forward = resolve(forward_func, cls)
         if forward is None:
-            raise forward_func.lacks(cls)
+            raise forward_func.missing_error(cls)
         return check(cls, forward)
-    if is_framework_tensor(cls) and hasattr(peel, "lift"):
-        return check(cls, peel.lift)
+    if is_framework_tensor(cls) and hasattr(layer, "lift"):
+        return check(cls, layer.lift)
     return typed_identity(arg)
 
 
 def _unwrap_slots(
     args: Nested,
     rules: Any,
-    peel: type | None,
+    layer: type | None,
     container: Callable[[Nested], Nested] | None = None,
-    check: Callable[[type, Slot], Slot] = checked,
+    check: Callable[[type, Slot], Slot] = check_type,
 ) -> Callable[[Nested], Nested]:
-    slots = [_unwrap_slot(a, rule, peel, check) for a, rule in zip(args, rules, strict=True)]
-    fold = fold_of(len(slots))
-    plan = partial(fold, slots) if check is trusted else partial(fold_exactly, fold, slots)
+    slots = [_unwrap_slot(a, rule, layer, check) for a, rule in zip(args, rules, strict=True)]
+    fold = get_fold(len(slots))
+    plan = partial(fold, slots) if check is skip_check else partial(fold_exactly, fold, slots)
     return plan if container is None else lambda items: container(plan(items))
 
 

@@ -15,20 +15,20 @@ from syft_core.exceptions import MixedLayersError, PureFrameworkTensorFoundError
 from syft_core.hook.rules import forward_func, is_mapped, leaves, resolve
 from syft_core.values import LayerType, Tensor
 
-HEAD = 2
+WRAPPER = 2
 """The rank of the wrapper that a user holds."""
 TRANSPARENT = 1
 """The rank of layers that only watch: they go with any other layer."""
-MEANING = 0
+OPAQUE = 0
 """The rank of layers that change what a value means: two different ones never meet."""
 
 
-def outermost_type(name: str, obj: object) -> LayerType:
+def find_outermost_type(name: str, obj: object) -> LayerType:
     """Return the type of the layer in ``obj`` that comes off first, or None; see Note [Ranks]."""
-    return outermost_of(name, leaves(obj))
+    return find_outermost(name, leaves(obj))
 
 
-def outermost_of(name: str, slots: list[object]) -> LayerType:
+def find_outermost(name: str, slots: list[object]) -> LayerType:
     """Return the type of the layer among ``slots`` that comes off first, or None."""
     outermost: LayerType = None
     highest = -1
@@ -40,7 +40,7 @@ def outermost_of(name: str, slots: list[object]) -> LayerType:
             raise MixedLayersError.between(name, outermost.__name__, cls.__name__)
         elif rank == highest and getattr(outermost, "numeric", False) != getattr(cls, "numeric", False):
             raise MixedLayersError.wrappers(name)
-        elif rank == highest == HEAD and (one := _framework(outermost)) != (other := _framework(cls)):
+        elif rank == highest == WRAPPER and (one := _framework(outermost)) != (other := _framework(cls)):
             raise MixedLayersError.frameworks(name, one, other)
     return outermost
 
@@ -61,7 +61,7 @@ def _rank(cls: type) -> int:
 
 
 def _is_layer(cls: type) -> bool:
-    return not is_mapped(cls) and resolve(forward_func, cls) not in (None, framework_tensor)
+    return not is_mapped(cls) and resolve(forward_func, cls) not in (None, reject_framework_tensor)
 
 
 framework_types: dict[type, bool] = {}
@@ -72,11 +72,11 @@ def is_framework_tensor(cls: type) -> bool:
     """Say whether instances of ``cls`` are plain tensors of a framework, which end a chain."""
     known = framework_types.get(cls)
     if known is None:
-        known = framework_types[cls] = resolve(forward_func, cls) is framework_tensor
+        known = framework_types[cls] = resolve(forward_func, cls) is reject_framework_tensor
     return known
 
 
-def framework_tensor(tensor: Tensor, **_kwargs: object) -> NoReturn:
+def reject_framework_tensor(tensor: Tensor, **_kwargs: object) -> NoReturn:
     """Stand as ``forward_func`` of a framework's own tensors, which end a chain: they have no child."""
     raise PureFrameworkTensorFoundError.in_call(type(tensor).__name__)
 
@@ -90,7 +90,7 @@ def is_numeric(value: object) -> bool:
     return False
 
 
-def forget_ranks() -> None:
+def clear_ranks() -> None:
     """Drop what was concluded from the registries, because one of them has grown."""
     _ranks.clear()
     framework_types.clear()

@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 from syft_core.exceptions import ResponseSignatureError
-from syft_core.hook.folds import Slot, checked, fold_exactly, fold_into, one_fold, typed_identity
+from syft_core.hook.folds import Slot, check_type, fold_exactly, fold_into, one_fold, typed_identity
 from syft_core.hook.rules import backward_func, build_rule, is_mapped, map_leaves, rebuild, resolve
 from syft_core.values import Function, Kwargs, Nested, Tensor
 
 # --- Wrapping: from a child back to its layer
 
 
-def build_wrap_response(response: Nested, wrap_type: type, check: Callable[[type, Slot], Slot] = checked) -> Slot:
+def build_wrap_response(response: Nested, wrap_type: type, check: Callable[[type, Slot], Slot] = check_type) -> Slot:
     """Build the function that puts ``wrap_type`` with attributes on the tensors of responses like ``response``."""
     return _slot(response, build_rule(response), partial(_put_on, wrap_type), check)
 
@@ -50,7 +50,7 @@ def build_wrap_response_with_rules(
 def _put_on(wrap_type: type) -> Slot:
     put_on: Slot | None = resolve(backward_func, wrap_type)
     if put_on is None:
-        raise backward_func.lacks(wrap_type)
+        raise backward_func.missing_error(wrap_type)
     return put_on
 
 
@@ -87,7 +87,7 @@ def register_tensor(tensor: Tensor, owner: Any, response_ids: list[int] | None =
 
 
 def _slot(
-    response: Nested, rule: object, action: Callable[[], Slot], check: Callable[[type, Slot], Slot] = checked
+    response: Nested, rule: object, action: Callable[[], Slot], check: Callable[[type, Slot], Slot] = check_type
 ) -> Slot:
     """Return the function that does to every tensor of responses like ``response`` what ``action()`` does to one.
 

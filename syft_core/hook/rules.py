@@ -31,7 +31,7 @@ def build_rule(args: Nested) -> Nested:
     return rule(args) if rule is not None else 0
 
 
-_nearest: dict[tuple[int, type], Any] = {}
+_resolved: dict[tuple[int, type], Any] = {}
 
 
 def resolve(registry: Registry[Any, Any], cls: type) -> Any:
@@ -40,14 +40,14 @@ def resolve(registry: Registry[Any, Any], cls: type) -> Any:
     if found is not None:
         return found
     key = (id(registry), cls)
-    if key not in _nearest:
-        _nearest[key] = next((registry.get(base) for base in cls.__mro__ if base in registry), None)
-    return _nearest[key]
+    if key not in _resolved:
+        _resolved[key] = next((registry.get(base) for base in cls.__mro__ if base in registry), None)
+    return _resolved[key]
 
 
-def forget_nearest() -> None:
+def clear_resolved() -> None:
     """Drop what was concluded from the registries, because one of them has grown."""
-    _nearest.clear()
+    _resolved.clear()
     _flatness.clear()
 
 

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any, NamedTuple
 
-from syft_core.pictures.forms import child_of, form_of, is_head, is_pointer, place_of
+from syft_core.pictures.forms import form_of, format_place, get_child, is_pointer, is_wrapper
 from syft_core.pictures.tables import html_table
 from syft_core.values import Tensor
 
 # Tints, not colours: the page shines through, and its own text colour stays readable on them.
 _TINTS = {
-    "head": "rgba(245,158,11,.18)",
+    "wrapper": "rgba(245,158,11,.18)",
     "layer": "rgba(139,92,246,.18)",
     "data": "rgba(34,197,94,.16)",
     "pointer": "rgba(59,130,246,.16)",
@@ -41,7 +41,7 @@ def chain_html(head: Tensor) -> str | None:
     """Draw a chain, a bare layer or a pointer; None for a plain tensor, which a notebook shows as it always did."""
     if not (is_pointer(head) or hasattr(type(head), "rank")):
         return None
-    return f'<div class="syft-chain">{"".join(_row(links) for links in _rows(head))}{_words(head)}</div>'
+    return f'<div class="syft-chain">{"".join(_row(links) for links in _rows(head))}{_caption(head)}</div>'
 
 
 def worker_html(worker: Any) -> str:
@@ -57,7 +57,7 @@ def worker_html(worker: Any) -> str:
         rows.append((str(id), form_of(entry.value), tags, " ".join(filter(None, words)), kept, private))
     name = f"{type(worker).__name__} {worker.id}: {count} object{'' if count == 1 else 's'}"
     if not rows:
-        return _row([Link("head", name)])
+        return _row([Link("wrapper", name)])
     return html_table(name, ("id", "form", "tags", "description", "kept by", "private to"), rows)
 
 
@@ -72,7 +72,7 @@ def _rows(head: Tensor) -> Iterator[list[Link]]:
         if is_pointer(link):
             links += _pointer_links(link)
             break
-        child = child_of(link)
+        child = get_child(link)
         if isinstance(child, dict):
             links.append(Link("layer", type(link).__name__, (f"{len(child)} branches",)))
             yield links
@@ -82,8 +82,8 @@ def _rows(head: Tensor) -> Iterator[list[Link]]:
         if child is None:
             links.append(_end(link))
             break
-        if is_head(link):
-            links.append(Link("head", "Wrapper"))
+        if is_wrapper(link):
+            links.append(Link("wrapper", "Wrapper"))
         else:
             shown, inner = repr(link), repr(child)
             if not shown.endswith(inner):  # See Note [What a picture shows].
@@ -108,8 +108,8 @@ def _pointer_links(pointer: Tensor) -> list[Link]:
     owner = getattr(pointer.owner, "id", "?")
     name = Link("pointer", type(pointer).__name__, (f"{owner}:{pointer.id}",))
     if getattr(pointer, "gone", None) is not None:
-        return [name, Link("remote", place_of(pointer), (f"gone: {pointer.gone}",))]
-    return [name, Link("remote", place_of(pointer), _known_form(pointer))]
+        return [name, Link("remote", format_place(pointer), (f"gone: {pointer.gone}",))]
+    return [name, Link("remote", format_place(pointer), _known_form(pointer))]
 
 
 def _known_form(pointer: Tensor) -> tuple[str, ...]:
@@ -139,7 +139,7 @@ def _box(link: Link) -> str:
     return f'<div style="{style}">{title}{lines}</div>'
 
 
-def _words(head: Tensor) -> str:
+def _caption(head: Tensor) -> str:
     tags, description = getattr(head, "_syft_tags", None), getattr(head, "_syft_description", None)
     words = [" ".join(sorted(map(str, tags)))] if tags else []
     if description:

@@ -12,8 +12,8 @@ def form_of(value: object) -> str:
     'memoryview[3]'
     """
     names = []
-    while (child := child_of(value)) is not None and not isinstance(child, dict):
-        if not is_head(value):
+    while (child := get_child(value)) is not None and not isinstance(child, dict):
+        if not is_wrapper(value):
             names.append(type(value).__name__)
         value = child
     return ">".join([*names, _form_of_end(value)])
@@ -21,18 +21,18 @@ def form_of(value: object) -> str:
 
 def end_of(link: Tensor) -> Tensor:
     """Return what a chain ends in: data, a pointer, or a layer that branches."""
-    while (child := child_of(link)) is not None and not isinstance(child, dict):
+    while (child := get_child(link)) is not None and not isinstance(child, dict):
         link = child
     return link
 
 
-def child_of(link: Tensor) -> Tensor:
+def get_child(link: Tensor) -> Tensor:
     """Return what hangs under a link of a chain, or None; a pointer is an end."""
     has_child = getattr(type(link), "has_child", None)
     return link.child if has_child is not None and has_child(link) else None
 
 
-def is_head(link: Tensor) -> bool:
+def is_wrapper(link: Tensor) -> bool:
     """Say whether ``link`` is the wrapper on top of a chain."""
     return getattr(type(link), "is_wrapper", False) is True
 
@@ -42,7 +42,7 @@ def is_pointer(link: Tensor) -> bool:
     return hasattr(type(link), "point_to_attr")
 
 
-def place_of(pointer: Tensor) -> str:
+def format_place(pointer: Tensor) -> str:
     """Return ``worker:id`` of what a pointer points to, with the attribute if it is one."""
     attr = f"::{pointer.point_to_attr}" if pointer.point_to_attr else ""
     return f"{pointer.location.id}:{pointer.id_at_location}{attr}"
@@ -50,9 +50,9 @@ def place_of(pointer: Tensor) -> str:
 
 def _form_of_end(end: Tensor) -> str:
     if is_pointer(end):
-        return f"→ {place_of(end)}"
+        return f"→ {format_place(end)}"
     name = type(end).__name__
-    child = child_of(end)
+    child = get_child(end)
     if isinstance(child, dict):
         return f"{name} of {len(child)}"
     shape = getattr(end, "shape", None)

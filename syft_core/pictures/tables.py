@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-MOST_ROWS = 100
+MAX_ROWS = 100
 """How many rows a table shows before it says how many there are in all."""
 
 _CELL = "border:1px solid rgba(128,128,128,.4);padding:2px 8px;text-align:left"
@@ -38,13 +38,13 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def html_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], most: int = MOST_ROWS) -> str:
-    """Return a table as HTML, the first ``most`` rows of it; every cell is escaped."""
+def html_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], limit: int = MAX_ROWS) -> str:
+    """Return a table as HTML, the first ``limit`` rows of it; every cell is escaped."""
     head = "".join(f'<th style="{_CELL}">{escape(cell)}</th>' for cell in header)
     body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows[:most]
+        "<tr>" + "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows[:limit]
     )
-    more = f"<div>… and {len(rows) - most} more</div>" if len(rows) > most else ""
+    more = f"<div>… and {len(rows) - limit} more</div>" if len(rows) > limit else ""
     return (
         '<table style="border-collapse:collapse;color:inherit">'
         f'<caption style="text-align:left;padding:4px 0">{escape(caption)}</caption>'

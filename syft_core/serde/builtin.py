@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from syft_core.exceptions import SerdeError
 from syft_core.registry import Registry
-from syft_core.serde.codec import Codec, CodecTable, Detail, qualified
+from syft_core.serde.codec import Codec, CodecTable, Detail, qualified_name
 from syft_core.serde.context import Context
 from syft_core.serde.failures import FAILURE
 from syft_core.serde.structure import BIG_INT, RANGE
@@ -28,7 +28,7 @@ def register_codecs(table: CodecTable) -> None:
 
 def register_scalar_type(kind: type) -> None:
     """Let the class ``kind`` itself travel, as the name of a type of numbers; it must do nothing but hold one."""
-    scalar_types.register(qualified(kind), kind)
+    scalar_types.register(qualified_name(kind), kind)
 
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ def _itself(obj: T, _: Context) -> T:
     return obj
 
 
-def _values(obj: Iterable[object], _: Context) -> tuple[object, ...]:
+def _to_tuple(obj: Iterable[object], _: Context) -> tuple[object, ...]:
     return tuple(obj)
 
 
@@ -46,7 +46,7 @@ def _rebuild(kind: Callable[[Payload], object]) -> Detail:
     return lambda payload, _: kind(payload)
 
 
-def _unique(kind: type[set[object]] | type[frozenset[object]]) -> Detail:
+def _rebuild_unique(kind: type[set[object]] | type[frozenset[object]]) -> Detail:
     def detail(payload: Payload, _: Context) -> object:
         value = kind(payload)
         if len(value) != len(payload):
@@ -146,7 +146,7 @@ def _detail_bytearray(payload: Payload, _: Context) -> bytearray:
 
 
 def _simplify_type(obj: type, _: Context) -> tuple[str]:
-    name = qualified(obj)
+    name = qualified_name(obj)
     if scalar_types.get(name) is not obj:
         raise SerdeError(
             f"cannot serialize the class {name}: classes are code, and only types of numbers travel by name; "
@@ -168,8 +168,8 @@ CODECS = (
     Codec(tuple, 4, _itself, _rebuild(tuple)),
     Codec(dict, 5, _simplify_dict, _detail_dict),
     Codec(OrderedDict, 6, _simplify_ordered_dict, _detail_ordered_dict),
-    Codec(set, 7, _values, _unique(set)),
-    Codec(frozenset, 8, _values, _unique(frozenset)),
+    Codec(set, 7, _to_tuple, _rebuild_unique(set)),
+    Codec(frozenset, 8, _to_tuple, _rebuild_unique(frozenset)),
     Codec(range, RANGE, _simplify_range, _detail_range),
     Codec(slice, 10, _simplify_slice, _detail_slice),
     Codec(type(...), 11, _simplify_ellipsis, _detail_ellipsis),

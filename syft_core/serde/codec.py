@@ -35,7 +35,7 @@ Simplify: TypeAlias = Callable[[Any, Context], Sequence[Any]]
 Detail: TypeAlias = Callable[[Payload, Context], object]
 
 
-def qualified(kind: type) -> str:
+def qualified_name(kind: type) -> str:
     """Name a class with its module, builtins without."""
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
@@ -60,7 +60,7 @@ class CodecTable(Mapping[type, Codec]):
     """Codecs by type and by wire code; both are written once."""
 
     def __init__(self) -> None:
-        self._by_type: Registry[type, Codec] = Registry("codecs", show=qualified)
+        self._by_type: Registry[type, Codec] = Registry("codecs", show=qualified_name)
         self._by_code: dict[int, Codec] = {}
         self.resolved: dict[type, Codec] = {}
         """The codecs of types that were met; ``of`` fills it."""
@@ -72,7 +72,7 @@ class CodecTable(Mapping[type, Codec]):
         _check(codec)
         taken = self._by_code.get(codec.code)
         if taken is not None and taken is not codec:
-            raise AlreadyRegisteredError.of("codecs", f"wire code {codec.code} ({qualified(taken.type)})")
+            raise AlreadyRegisteredError.of("codecs", f"wire code {codec.code} ({qualified_name(taken.type)})")
         self._by_type.register(codec.type, codec)
         self._by_code[codec.code] = codec
         # A new codec may be nearer to a class than the one found before.
@@ -83,15 +83,15 @@ class CodecTable(Mapping[type, Codec]):
         """Show the codecs by wire code, read-only."""
         return MappingProxyType(self._by_code)
 
-    def of(self, kind: type) -> Codec:
+    def for_type(self, kind: type) -> Codec:
         """Return the codec of ``kind`` itself, or the nearest base class's that answers for subclasses."""
         found = self.resolved.get(kind)
         if found is None:
-            found = self._by_type.get(kind) or self._inherited(kind)
+            found = self._by_type.get(kind) or self._find_inherited(kind)
             self.resolved[kind] = found
         return found
 
-    def coded(self, code: object) -> Codec:
+    def for_code(self, code: object) -> Codec:
         """Return the codec with wire code ``code``, which comes from a message."""
         found = self._by_code.get(code) if type(code) is int else None
         if found is None:
@@ -102,21 +102,21 @@ class CodecTable(Mapping[type, Codec]):
             )
         return found
 
-    def _inherited(self, kind: type) -> Codec:
+    def _find_inherited(self, kind: type) -> Codec:
         for base in kind.__mro__[1:]:
             codec = self._by_type.get(base)
             if codec is not None and codec.subclasses:
                 return codec
-        raise SerdeError(self._refusal(kind))
+        raise SerdeError(self._explain_missing(kind))
 
-    def _refusal(self, kind: type) -> str:
-        names = [qualified(known) for known in self._by_type]
-        near = difflib.get_close_matches(qualified(kind), names, n=2)
-        bases = [qualified(base) for base in kind.__mro__[1:] if base in self._by_type]
+    def _explain_missing(self, kind: type) -> str:
+        names = [qualified_name(known) for known in self._by_type]
+        near = difflib.get_close_matches(qualified_name(kind), names, n=2)
+        bases = [qualified_name(base) for base in kind.__mro__[1:] if base in self._by_type]
         hint = f" (it derives from {bases[0]}, whose codec would lose the class)" if bases else ""
         hint = hint or (f" (near names: {', '.join(near)})" if near else "")
         return (
-            f"cannot serialize a {qualified(kind)}: it has no codec{hint}; write one, e.g. "
+            f"cannot serialize a {qualified_name(kind)}: it has no codec{hint}; write one, e.g. "
             f"`register_codec({kind.__name__}, code={FIRST_USER_CODE}, "
             f"simplify=lambda obj, context: (obj.a, obj.b), "
             f"detail=lambda payload, context: {kind.__name__}(*payload))`, with the same code at both ends"
@@ -158,7 +158,7 @@ def register_codec(
     ...     simplify=lambda point, context: (point.x, point.y),
     ...     detail=lambda payload, context: Point(*payload),
     ... )
-    >>> codecs.of(Point).code
+    >>> codecs.for_type(Point).code
     1000001
     """
     require_user_code(code)
@@ -180,11 +180,11 @@ def _check(codec: Codec) -> None:
         raise SerdeError("cannot register a codec: `type` must be a class; pass the class, not an instance")
     if type(codec.code) is not int or not LONG < codec.code <= LAST_CODE:
         raise SerdeError(
-            f"cannot register a codec for {qualified(codec.type)}: its wire code must be an int above {LONG}; "
+            f"cannot register a codec for {qualified_name(codec.type)}: its wire code must be an int above {LONG}; "
             f"take one from {FIRST_USER_CODE} on"
         )
     if not (callable(codec.simplify) and callable(codec.detail)):
         raise SerdeError(
-            f"cannot register a codec for {qualified(codec.type)}: simplify and detail must be functions; "
+            f"cannot register a codec for {qualified_name(codec.type)}: simplify and detail must be functions; "
             f"pass `simplify(obj, context)` and `detail(payload, context)`"
         )

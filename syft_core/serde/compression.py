@@ -20,9 +20,9 @@ except ImportError:
     lz4_block = None
 
 NONE, ZLIB, LZ4 = 0, 1, 2
-SMALLEST = 1024
+MIN_SIZE = 1024
 SAMPLE = 4096
-WORTHWHILE = 0.9
+MAX_SAMPLE_RATIO = 0.9
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def choose(compression: str) -> Method | None:
 def compress(data: Frame, method: Method, sample: bool) -> tuple[int, Frame]:
     """Return the number of the method used and the shorter bytes, or NONE and ``data`` itself."""
     size = len(data)
-    if size < SMALLEST or (sample and not _promising(data, method)):
+    if size < MIN_SIZE or (sample and not _is_compressible(data, method)):
         return NONE, data
     shorter = method.compress(data)
     return (method.number, shorter) if len(shorter) < size else (NONE, data)
@@ -79,14 +79,14 @@ def decompress(data: Frame, number: int, length: int) -> Frame:
     return method.decompress(data, length)
 
 
-def _promising(data: Frame, method: Method) -> bool:
+def _is_compressible(data: Frame, method: Method) -> bool:
     size = len(data)
     if size <= 3 * SAMPLE:
         return True
     view = memoryview(data)
     middle = size // 2
     samples = (view[:SAMPLE], view[middle : middle + SAMPLE], view[size - SAMPLE :])
-    return sum(len(method.compress(sample)) for sample in samples) < WORTHWHILE * 3 * SAMPLE
+    return sum(len(method.compress(sample)) for sample in samples) < MAX_SAMPLE_RATIO * 3 * SAMPLE
 
 
 def _zlib_compress(data: Frame) -> bytes:
@@ -99,9 +99,9 @@ def _zlib_decompress(data: Frame, length: int) -> bytes:
     try:
         plain = stream.decompress(data, length + 1)
     except zlib.error:
-        raise _damaged("zlib") from None
+        raise _damaged_error("zlib") from None
     if len(plain) != length or not stream.eof or stream.unused_data:
-        raise _damaged("zlib")
+        raise _damaged_error("zlib")
     return plain
 
 
@@ -114,13 +114,13 @@ def _lz4_decompress(data: Frame, length: int) -> Frame:
     try:
         plain: bytearray = lz4_block.decompress(data, uncompressed_size=length, return_bytearray=True)
     except (lz4_block.LZ4BlockError, ValueError, OverflowError, MemoryError):
-        raise _damaged("lz4") from None
+        raise _damaged_error("lz4") from None
     if len(plain) != length:
-        raise _damaged("lz4")
+        raise _damaged_error("lz4")
     return plain
 
 
-def _damaged(name: str) -> SerdeError:
+def _damaged_error(name: str) -> SerdeError:
     return SerdeError(
         f"cannot decompress a part with {name}: it is damaged or not of its declared length; send it again"
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from syft_core.exceptions import SerdeError
-from syft_core.serde.memory import copy_of
+from syft_core.serde.memory import copy_writable
 
 if TYPE_CHECKING:
     from syft_core.serde.layout import Frame
@@ -76,7 +76,7 @@ class Context:
     device_fallback: str | None = "cpu"
     allow_scripts: bool = False
 
-    def own(self, data: Frame) -> Frame | mmap.mmap:
+    def take_ownership(self, data: Frame) -> Frame | mmap.mmap:
         """Return ``data`` as memory that the decoded object may keep: its own and writable, unless views will do.
 
         Received memory that is writable already belongs to the receiver and is taken over without a copy.
@@ -84,7 +84,7 @@ class Context:
         if not self.writable:
             return data
         if type(data) is bytes or memoryview(data).readonly:
-            return copy_of(data)
+            return copy_writable(data)
         return data
 
 
@@ -92,7 +92,7 @@ DEFAULT = Context()
 VIEWS = Context(writable=False)
 
 
-def reading(context: Context | None, writable: bool | None) -> Context:
+def resolve_context(context: Context | None, writable: bool | None) -> Context:
     """Return ``context`` (or the default) with ``writable`` as asked for."""
     chosen = DEFAULT if context is None else context
     if writable is None or writable == chosen.writable:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from syft_core import exceptions
 from syft_core.exceptions import SerdeError
 from syft_core.registry import Registry
-from syft_core.serde.codec import Codec, qualified
+from syft_core.serde.codec import Codec, qualified_name
 from syft_core.serde.context import Context
 from syft_core.values import Payload
 
-PLAIN = (str, int, float, bool, type(None))
+PLAIN_TYPES = (str, int, float, bool, type(None))
 
 _LISTED_BUILTINS = (
     Exception,
@@ -50,18 +50,18 @@ failures: Registry[str, type[Exception]] = Registry("failures", advice="list its
 
 def register_failure(kind: type[Exception]) -> None:
     """Let exceptions of your own class arrive as that class; unlisted ones arrive as their nearest listed base."""
-    failures.register(qualified(kind), kind)
+    failures.register(qualified_name(kind), kind)
 
 
 def _simplify(error: BaseException, _: Context) -> tuple[object, ...]:
-    listed = next((base for base in type(error).__mro__ if failures.get(qualified(base)) is base), None)
+    listed = next((base for base in type(error).__mro__ if failures.get(qualified_name(base)) is base), None)
     if listed is None:
         raise SerdeError(
-            f"cannot serialize a {qualified(type(error))}: it asks the process to stop and is no one else's business; "
+            f"cannot serialize a {qualified_name(type(error))}: it asks this process to stop, so it is not sent; "
             f"catch it here"
         )
     plain = {name: value for name, value in vars(error).items() if _is_plain(value)}
-    return qualified(listed), qualified(type(error)), _text(error), plain
+    return qualified_name(listed), qualified_name(type(error)), _text(error), plain
 
 
 def _detail(payload: Payload, _: Context) -> Exception:
@@ -89,8 +89,8 @@ def _text(error: BaseException) -> str:
 
 def _is_plain(value: object) -> bool:
     if type(value) is list or type(value) is tuple:
-        return all(type(x) in PLAIN for x in value)
-    return type(value) in PLAIN
+        return all(type(x) in PLAIN_TYPES for x in value)
+    return type(value) in PLAIN_TYPES
 
 
 FAILURE = Codec(BaseException, 16, _simplify, _detail, subclasses=True)

@@ -67,7 +67,7 @@ def unpack_header(data: memoryview, limits: Limits) -> Header:
         raise SerdeError(f"cannot read a message of {len(data)} bytes: its header is cut off; send it again")
     magic, version, flags, reserved, crc, count, length = _WHOLE.unpack_from(data)
     if magic != MAGIC or version != VERSION or flags > COMPRESSED or reserved:
-        raise _wrong_kind(magic, version)
+        raise _header_error(magic, version)
     if count > limits.max_frames or length > limits.max_structure:
         limits.check_header(count, length)
     start = _START + 8 * count + (9 * (count + 1) if flags & COMPRESSED else 0)
@@ -123,7 +123,7 @@ def as_bytes(frame: Frame) -> memoryview:
         ) from None
 
 
-def _wrong_kind(magic: bytes, version: int) -> SerdeError:
+def _header_error(magic: bytes, version: int) -> SerdeError:
     if magic != MAGIC:
         return SerdeError("cannot read these bytes: they are no syft-core message; pass what `serialize` returned")
     if version != VERSION:

@@ -14,7 +14,7 @@ HUGE = 32 * 2**20
 _CAN_ADVISE = hasattr(mmap, "MADV_HUGEPAGE")
 
 
-def copy_of(data: Frame) -> bytearray | mmap.mmap:
+def copy_writable(data: Frame) -> bytearray | mmap.mmap:
     """Return a writable copy of ``data``."""
     if len(data) < HUGE or not _CAN_ADVISE:
         return bytearray(data)

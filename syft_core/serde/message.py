@@ -8,7 +8,7 @@ from typing import Any
 from syft_core.exceptions import SerdeError
 from syft_core.serde import compression
 from syft_core.serde.codec import codecs
-from syft_core.serde.context import DEFAULT, Context, Limits, reading
+from syft_core.serde.context import DEFAULT, Context, Limits, resolve_context
 from syft_core.serde.layout import Frame, Packing, as_bytes, join, pack_header, split, unpack_header
 from syft_core.serde.structure import read_structure, write_structure
 
@@ -25,7 +25,7 @@ def frames(obj: object, context: Context | None = None) -> list[Frame]:
     if len(buffers) > limits.max_frames or len(structure) > limits.max_structure:
         limits.check_header(len(buffers), len(structure))
     if chosen.compression != "none" and (method := compression.choose(chosen.compression)) is not None:
-        return _compressed(structure, buffers, method, sample=chosen.compression == "auto")
+        return _compress(structure, buffers, method, sample=chosen.compression == "auto")
     if not buffers:
         return [pack_header(structure, ())]
     return [pack_header(structure, [len(buffer) for buffer in buffers]), *buffers]
@@ -47,7 +47,7 @@ def from_frames(received: Sequence[Frame], context: Context | None = None, *, wr
     without a copy and must not be used for anything else; an immutable one is copied once. With ``writable=False``
     arrays are views of the frames.
     """
-    chosen = context if writable is None and context is not None else reading(context, writable)
+    chosen = context if writable is None and context is not None else resolve_context(context, writable)
     if not received:
         raise SerdeError("cannot read a message without frames: the header is missing; send it again")
     data = as_bytes(received[0])
@@ -65,7 +65,7 @@ def from_frames(received: Sequence[Frame], context: Context | None = None, *, wr
 
 def deserialize(data: Frame, context: Context | None = None, *, writable: bool | None = None) -> Any:
     """Decode what ``serialize`` gave; about ``writable`` see ``from_frames``."""
-    chosen = reading(context, writable)
+    chosen = resolve_context(context, writable)
     view = as_bytes(data)
     structure, lengths, packings, size = unpack_header(view, chosen.limits)
     return _decode(structure, split(view, size, lengths), packings, chosen)
@@ -75,13 +75,13 @@ def _decode(
     structure: memoryview, buffers: list[memoryview], packings: Sequence[Packing] | None, context: Context
 ) -> Any:
     if packings is not None:
-        structure, *buffers = _decompressed([structure, *buffers], packings)
+        structure, *buffers = _decompress([structure, *buffers], packings)
     if buffers and not context.writable:
         buffers = [buffer.toreadonly() for buffer in buffers]
     return read_structure(structure, buffers, context, codecs)
 
 
-def _compressed(structure: bytes, buffers: list[memoryview], method: compression.Method, sample: bool) -> list[Frame]:
+def _compress(structure: bytes, buffers: list[memoryview], method: compression.Method, sample: bool) -> list[Frame]:
     parts: list[Frame] = [structure, *buffers]
     packed = [compression.compress(part, method, sample) for part in parts]
     packings = [Packing(number, len(part)) for (number, _), part in zip(packed, parts, strict=True)]
@@ -89,7 +89,7 @@ def _compressed(structure: bytes, buffers: list[memoryview], method: compression
     return [pack_header(shorter[0], [len(data) for data in shorter[1:]], packings), *shorter[1:]]
 
 
-def _decompressed(parts: list[memoryview], packings: Sequence[Packing]) -> list[memoryview]:
+def _decompress(parts: list[memoryview], packings: Sequence[Packing]) -> list[memoryview]:
     return [
         memoryview(compression.decompress(part, packing.method, packing.length))
         for part, packing in zip(parts, packings, strict=True)

@@ -7,10 +7,10 @@ from syft_core.exceptions import SerdeError
 MAX_DIMENSIONS = 64
 
 
-def element_count(shape: object) -> int:
+def count_elements(shape: object) -> int:
     """Return how many elements ``shape`` declares; refuse what no array can have.
 
-    >>> element_count([3, 4])
+    >>> count_elements([3, 4])
     12
     """
     if not isinstance(shape, list | tuple):  # A range may take forever to walk, and a tensor may be elsewhere.
@@ -27,7 +27,7 @@ def element_count(shape: object) -> int:
     return count
 
 
-def byte_count(data: object) -> int:
+def count_bytes(data: object) -> int:
     """Return the length of received bytes; refuse anything else that has a length."""
     if type(data) is not bytes and type(data) is not memoryview:
         raise SerdeError(f"cannot rebuild an array: expected bytes, got {type(data).__name__} (malformed message)")

@@ -21,7 +21,7 @@ from typing import Any
 import msgpack
 
 from syft_core.exceptions import SerdeError
-from syft_core.serde.codec import BUFFER, FIRST_USER_CODE, LONG, REFERENCE, Codec, CodecTable, qualified
+from syft_core.serde.codec import BUFFER, FIRST_USER_CODE, LONG, REFERENCE, Codec, CodecTable, qualified_name
 from syft_core.serde.context import Context
 
 NATIVE = frozenset({int, float, str, bool, type(None)})
@@ -52,7 +52,7 @@ def write_structure(obj: object, context: Context, table: CodecTable) -> tuple[b
         tree = writer.write(obj, 0)
         return _pack(tree), writer.buffers
     except RecursionError:
-        raise _too_deep(context.limits.max_depth) from None
+        raise _depth_error(context.limits.max_depth) from None
 
 
 def read_structure(
@@ -73,7 +73,7 @@ def read_structure(
     except SerdeError:
         raise
     except RecursionError:
-        raise _too_deep(context.limits.max_depth) from None
+        raise _depth_error(context.limits.max_depth) from None
     except (*MALFORMED, msgpack.exceptions.UnpackException) as error:
         raise SerdeError(
             f"cannot read a message: its structure is not what serialize writes ({type(error).__name__}); send it again"
@@ -92,7 +92,7 @@ class _Writer:
         self.buffers: list[memoryview] = []
         self._context = context
         self._known = table.resolved.get
-        self._codec_of = table.of
+        self._codec_of = table.for_type
         # id -> (number, object); holding the object keeps its id from being given to another.
         self._shared: dict[int, tuple[int, Any]] = {}
         self._max_depth = context.limits.max_depth
@@ -112,10 +112,10 @@ class _Writer:
         depth += 1
         self._nodes_left -= 1
         if depth > self._max_depth or self._nodes_left < 0:
-            raise self._too_much(depth)
+            raise self._limit_error(depth)
         payload = codec.simplify(obj, self._context)
         if type(payload) is not tuple and type(payload) is not list:
-            raise _no_sequence(payload, codec)
+            raise _not_a_sequence(payload, codec)
         if NATIVE.issuperset(map(type, payload)):
             node = [*payload]
         else:
@@ -123,7 +123,7 @@ class _Writer:
         if codec.shared:
             self._shared[id(obj)] = len(self._shared), obj
         if len(node) > PART:
-            return _cut(codec.code, node)
+            return _split_long(codec.code, node)
         node.insert(0, codec.code)
         return node
 
@@ -134,9 +134,9 @@ class _Writer:
         self.buffers.append((view if view.format == "B" and view.ndim == 1 else view.cast("B")).toreadonly())
         return [BUFFER, len(self.buffers) - 1]
 
-    def _too_much(self, depth: int) -> SerdeError:
+    def _limit_error(self, depth: int) -> SerdeError:
         if depth > self._max_depth:
-            return _too_deep(self._max_depth)
+            return _depth_error(self._max_depth)
         return SerdeError(
             f"cannot serialize an object of more than {self._context.limits.max_nodes} parts: that is the limit; "
             f"put numbers into a tensor, or raise `Limits.max_nodes` at both ends"
@@ -162,11 +162,11 @@ class _Reader:
         depth += 1
         self._nodes_left -= 1
         if depth > self._max_depth or self._nodes_left < 0:
-            raise self._too_much(depth)
+            raise self._limit_error(depth)
         code = node[0]
         if type(code) is not int or code <= LONG:
             return self._read_long(node, depth) if type(code) is int and code == LONG else self._resolve(node)
-        codec = self._find(code) or self._table.coded(code)
+        codec = self._find(code) or self._table.for_code(code)
         if list in map(type, node):
             payload = [self.read(x, depth) if type(x) is list else x for x in node]
             del payload[0]
@@ -177,7 +177,7 @@ class _Reader:
         except (SerdeError, RecursionError):
             raise
         except MALFORMED as error:
-            raise _malformed(codec, error) from (error if codec.code >= FIRST_USER_CODE else None)
+            raise _malformed_error(codec, error) from (error if codec.code >= FIRST_USER_CODE else None)
         if code == RANGE and self._range_left is not None:
             self._count_range(value, self._range_left)
         if codec.shared:
@@ -218,30 +218,30 @@ class _Reader:
         self._buffers[number] = None
         return buffer
 
-    def _too_much(self, depth: int) -> SerdeError:
+    def _limit_error(self, depth: int) -> SerdeError:
         if depth > self._max_depth:
-            return _too_deep(self._max_depth)
+            return _depth_error(self._max_depth)
         return SerdeError(
             f"cannot read a message of more than {self._context.limits.max_nodes} nodes: that is the limit"
         )
 
 
-def _malformed(codec: Codec, error: Exception) -> SerdeError:
+def _malformed_error(codec: Codec, error: Exception) -> SerdeError:
     """Return the error for a payload that a codec does not understand; a framework's own text may name values."""
     return SerdeError(
-        f"cannot rebuild a {qualified(codec.type)}: its payload is not what its codec writes "
+        f"cannot rebuild a {qualified_name(codec.type)}: its payload is not what its codec writes "
         f"({type(error).__name__}); check that both ends have the same codec for wire code {codec.code}"
     )
 
 
-def _no_sequence(payload: object, codec: Codec) -> SerdeError:
+def _not_a_sequence(payload: object, codec: Codec) -> SerdeError:
     return SerdeError(
-        f"cannot serialize a {qualified(codec.type)}: its simplify returned a {type(payload).__name__}; "
+        f"cannot serialize a {qualified_name(codec.type)}: its simplify returned a {type(payload).__name__}; "
         f"return a tuple of values that can travel"
     )
 
 
-def _cut(code: int, values: list[object]) -> list[Any]:
+def _split_long(code: int, values: list[object]) -> list[Any]:
     if len(values) > PART * PART:
         raise SerdeError(
             f"cannot serialize {len(values)} values in one container: the limit is {PART * PART}; "
@@ -250,7 +250,7 @@ def _cut(code: int, values: list[object]) -> list[Any]:
     return [LONG, code, *[values[i : i + PART] for i in range(0, len(values), PART)]]
 
 
-def _too_deep(limit: int) -> SerdeError:
+def _depth_error(limit: int) -> SerdeError:
     return SerdeError(
         f"cannot take an object nested deeper than {limit}: it may contain itself; flatten it, "
         f"or raise `Limits.max_depth` at both ends"
@@ -265,10 +265,10 @@ class _Packers(threading.local):
 
 
 def _new_packer() -> Any:
-    return msgpack.Packer(strict_types=True, unicode_errors="surrogatepass", default=_big_int)
+    return msgpack.Packer(strict_types=True, unicode_errors="surrogatepass", default=_pack_big_int)
 
 
-def _big_int(number: Any) -> list[Any]:
+def _pack_big_int(number: Any) -> list[Any]:
     """Write what msgpack itself cannot: after the walk that is only an int beyond 64 bits."""
     return [BIG_INT, number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True)]
 

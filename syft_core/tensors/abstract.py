@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from syft_core.exceptions import NotRegisteredError
-from syft_core.hook.dispatch import HEAD, MEANING, Answer, framework_of
+from syft_core.hook.dispatch import OPAQUE, WRAPPER, Answer, framework_of
 from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.hook_args import backward_func, type_rule
-from syft_core.hook.overload import rules_of
+from syft_core.hook.overload import iter_rules
 from syft_core.hook.rules import resolve
-from syft_core.tensors.forwarding import Forwarding, childless
+from syft_core.tensors.forwarding import Forwarding, no_child_error
 from syft_core.tensors.identity import Identified
 from syft_core.values import Function, Kwargs, Tensor
 
@@ -25,7 +25,7 @@ class AbstractTensor(Identified, Forwarding):
     class once with ``hook_args.default_register_tensor``.
     """
 
-    rank: ClassVar[int] = MEANING
+    rank: ClassVar[int] = OPAQUE
     """Which layer comes off first when several types meet; see Note [Ranks] in ``hook/ranks.py``."""
     numeric: ClassVar[bool] = False
     """Whether the child encodes the values, so that the chain gets the framework's numeric wrapper."""
@@ -60,8 +60,8 @@ class AbstractTensor(Identified, Forwarding):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        inherited = {name: rule for base in reversed(cls.__mro__[1:]) for name, rule in _rules(base).items()}
-        cls.rules = {**inherited, **dict(rules_of(cls))}
+        inherited = {name: rule for base in reversed(cls.__mro__[1:]) for name, rule in _get_rules(base).items()}
+        cls.rules = {**inherited, **dict(iter_rules(cls))}
 
     def get_class_attributes(self) -> Kwargs:
         """Return what the constructor needs to make a layer like this one; results take it over."""
@@ -93,7 +93,7 @@ class AbstractTensor(Identified, Forwarding):
         if not wrap:
             self.child = tensor
             return self
-        is_wrapper = getattr(type(tensor), "rank", None) == HEAD
+        is_wrapper = getattr(type(tensor), "rank", None) == WRAPPER
         if is_wrapper and not self.numeric:
             self.child, tensor.child = tensor.child, self
             return tensor
@@ -108,7 +108,7 @@ class AbstractTensor(Identified, Forwarding):
         """Take the result of an operation that was called in place."""
         self.child = child
 
-    def twin_on(self, child: Tensor) -> Tensor:
+    def copy_onto(self, child: Tensor) -> Tensor:
         """Return a layer with the attributes of this one, on ``child``."""
         twin = type(self)(**self.get_class_attributes())
         twin.child = child
@@ -124,7 +124,7 @@ class AbstractTensor(Identified, Forwarding):
 
     def copy(self) -> Tensor:
         """Return a chain of the same layers on a copy of the data, with an id of its own."""
-        return self.twin_on(None if self.child is None else _copy_of(self.child))
+        return self.copy_onto(None if self.child is None else _copy_child(self.child))
 
     def clone(self) -> Tensor:
         """Return a copy that keeps id, owner, tags and description."""
@@ -137,14 +137,14 @@ class AbstractTensor(Identified, Forwarding):
     def get(self, *args: Any, **options: Any) -> Tensor:
         """Fetch what the chain points to, and return the same layers on it."""
         if self.child is None:
-            raise childless(self, "get")
+            raise no_child_error(self, "get")
         fetched = self.child.get(*args, **options)
-        return self.twin_on(fetched.child if getattr(type(fetched), "rank", None) == HEAD else fetched)
+        return self.copy_onto(fetched.child if getattr(type(fetched), "rank", None) == WRAPPER else fetched)
 
     def mid_get(self) -> Tensor:
         """Let the worker that the chain points to fetch what the pointer that it holds points to."""
         if self.child is None:
-            raise childless(self, "mid_get")
+            raise no_child_error(self, "mid_get")
         self.child.mid_get()
         return self
 
@@ -163,11 +163,11 @@ def initialize_tensor(hook: FrameworkHook, obj: Tensor, owner: Any = None, id: i
     return obj
 
 
-def _rules(base: type) -> Mapping[str, Answer]:
+def _get_rules(base: type) -> Mapping[str, Answer]:
     return getattr(base, "rules", {})
 
 
-def _copy_of(child: Tensor) -> Tensor:
+def _copy_child(child: Tensor) -> Tensor:
     if isinstance(child, AbstractTensor):
         return child.copy()
     return framework_of(child).copy(child)

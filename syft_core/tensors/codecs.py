@@ -19,14 +19,14 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def identity_of(obj: object) -> dict[str, object]:
+def get_identity(obj: object) -> dict[str, object]:
     """Return what is known of id, tags and description of anything in a chain."""
     known = {name: getattr(obj, attribute) for name, attribute in _IDENTITY.items()}
     return {name: value for name, value in known.items() if value is not None}
 
 
-def give_identity(obj: object, identity: object) -> Tensor:
-    """Put back what ``identity_of`` found, after looking at it."""
+def set_identity(obj: object, identity: object) -> Tensor:
+    """Put back what ``get_identity`` found, after looking at it."""
     if type(identity) is not dict or not _IDENTITY.keys() >= identity.keys():
         raise SerdeError("cannot rebuild a chain: its identity has unknown parts; send it again")
     for name, value in identity.items():
@@ -36,14 +36,14 @@ def give_identity(obj: object, identity: object) -> Tensor:
     return obj
 
 
-def child_from(payload: object) -> Tensor:
+def require_child(payload: object) -> Tensor:
     """Return a received child, if it is a tensor or a layer."""
     if build_rule(payload) != 1:
         raise SerdeError(f"cannot rebuild a chain: its child is a {type(payload).__name__}; send it again")
     return payload
 
 
-def layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], bool] | None = None) -> Codec:
+def build_layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], bool] | None = None) -> Codec:
     """Return the codec of a layer type whose class attributes can travel themselves.
 
     ``accepts`` looks at received attributes before the layer is made: they come from a peer, and may have any type.
@@ -51,7 +51,7 @@ def layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], b
     expected = cls().get_class_attributes().keys()
 
     def simplify(layer: Tensor, _context: Context) -> tuple[object, ...]:
-        return layer.get_class_attributes(), identity_of(layer), layer.child
+        return layer.get_class_attributes(), get_identity(layer), layer.child
 
     def detail(payload: Payload, _context: Context) -> Tensor:
         attributes, identity, child = payload
@@ -59,9 +59,9 @@ def layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], b
             raise SerdeError(f"cannot rebuild a {cls.__name__}: its attributes are others; install the same release")
         if accepts is not None and not accepts(attributes):
             raise SerdeError(f"cannot rebuild a {cls.__name__}: an attribute has a wrong type (malformed message)")
-        layer = give_identity(cls(**attributes), identity)
+        layer = set_identity(cls(**attributes), identity)
         if child is not None:
-            layer.child = child_from(child)
+            layer.child = require_child(child)
         return layer
 
     return Codec(cls, code, simplify, detail, shared=True)
@@ -70,4 +70,4 @@ def layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], b
 def register_layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], bool] | None = None) -> None:
     """Let a layer type of your own travel, under a wire code of 1000 or more that both ends know."""
     require_user_code(code)
-    codecs.register(layer_codec(cls, code, accepts))
+    codecs.register(build_layer_codec(cls, code, accepts))

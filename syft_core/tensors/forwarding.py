@@ -31,7 +31,7 @@ class Forwarding(Operators):
         if name.startswith("_"):
             raise AttributeError(name)
         if self.child is None and self.framework is None:
-            raise childless(self, name)
+            raise no_child_error(self, name)
         op = framework_of(self).methods.get(name)
         if op is None:
             raise AttributeError(f"cannot read {name!r}: neither {type(self).__name__} nor the framework has it")
@@ -60,7 +60,7 @@ class Forwarding(Operators):
         return object.__hash__(self)
 
 
-def childless(layer: Tensor, name: str) -> AttributeError:
+def no_child_error(layer: Tensor, name: str) -> AttributeError:
     """Return the error for a layer that was asked for something before it was put on a tensor."""
     return AttributeError(
         f"cannot read {name!r} of a {type(layer).__name__}: it has no child; put it on a tensor with `.on(x)`"

@@ -113,7 +113,7 @@ class Identified:
         return self
 
 
-def show_head(head: Tensor) -> str:
+def format_chain(head: Tensor) -> str:
     """Return the chain under a wrapper as text, with its tags and the first line of its description."""
     lines = [f"(Wrapper)>{head.child!r}"]
     if head._syft_tags:

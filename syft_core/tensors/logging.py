@@ -9,7 +9,7 @@ from syft_core.hook import hook_args
 from syft_core.hook.dispatch import TRANSPARENT
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.tensors.codecs import layer_codec
+from syft_core.tensors.codecs import build_layer_codec
 from syft_core.values import Args, Kwargs, Tensor
 
 _log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class LoggingTensor(AbstractTensor):
     """
 
     rank = TRANSPARENT
-    introduced: ClassVar[frozenset[str]] = frozenset({"add", "mul", "relu"})
+    log_as_function: ClassVar[frozenset[str]] = frozenset({"add", "mul", "relu"})
     """The functions whose line starts with "Log function"; all others get the default line."""
 
     @classmethod
@@ -33,7 +33,9 @@ class LoggingTensor(AbstractTensor):
         """Log a function under its full name."""
         if _log.isEnabledFor(logging.INFO):
             name = command[0]
-            _log.info("%s %s", "Log function" if name.rsplit(".", 1)[-1] in cls.introduced else "Default log", name)
+            _log.info(
+                "%s %s", "Log function" if name.rsplit(".", 1)[-1] in cls.log_as_function else "Default log", name
+            )
 
     @classmethod
     def on_method_call(cls, command: Command) -> None:
@@ -50,4 +52,4 @@ class LoggingTensor(AbstractTensor):
 
 
 hook_args.default_register_tensor(LoggingTensor)
-codecs.register(layer_codec(LoggingTensor, code=250))
+codecs.register(build_layer_codec(LoggingTensor, code=250))

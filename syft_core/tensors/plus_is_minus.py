@@ -8,7 +8,7 @@ from syft_core.hook import hook_args
 from syft_core.hook.overload import overloaded
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.tensors.codecs import layer_codec
+from syft_core.tensors.codecs import build_layer_codec
 from syft_core.values import Tensor
 
 
@@ -27,4 +27,4 @@ class PlusIsMinusTensor(AbstractTensor):
 
 
 hook_args.default_register_tensor(PlusIsMinusTensor)
-codecs.register(layer_codec(PlusIsMinusTensor, code=251))
+codecs.register(build_layer_codec(PlusIsMinusTensor, code=251))

@@ -17,7 +17,7 @@ from syft_core.hook import hook_args
 from syft_core.hook.overload import overloaded
 from syft_core.serde import Codec, Context, codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.tensors.codecs import layer_codec
+from syft_core.tensors.codecs import build_layer_codec
 from syft_core.values import Kwargs, Payload, Tensor
 
 Scalar = Callable[[float], float]
@@ -211,7 +211,7 @@ def _detail_piece(payload: Payload, _context: Context) -> Piece:
     return Piece(low, high, tuple(coefficients))
 
 
-def _are_options(attributes: Kwargs) -> bool:
+def _valid_options(attributes: Kwargs) -> bool:
     functions = attributes["functions"]
     if attributes["function"] is not None or type(attributes["precision"]) is not int or type(functions) is not dict:
         return False
@@ -220,5 +220,5 @@ def _are_options(attributes: Kwargs) -> bool:
 
 
 hook_args.default_register_tensor(PolynomialTensor)
-codecs.register(layer_codec(PolynomialTensor, code=252, accepts=_are_options))
+codecs.register(build_layer_codec(PolynomialTensor, code=252, accepts=_valid_options))
 codecs.register(Codec(Piece, 253, _simplify_piece, _detail_piece))

@@ -8,7 +8,7 @@ from typing import Any
 from syft_core.exceptions import OperationNotAllowedError, SendNotPermittedError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import Op
-from syft_core.hook.chain import below_wrapper, is_wrapper, links_of
+from syft_core.hook.chain import below_wrapper, is_wrapper, iter_links
 from syft_core.hook.dispatch import TRANSPARENT, dispatch, forward, framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.plans import Plan
@@ -16,7 +16,7 @@ from syft_core.hook.rules import leaves, map_leaves
 from syft_core.peer import Peer
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.tensors.codecs import layer_codec
+from syft_core.tensors.codecs import build_layer_codec
 from syft_core.values import Args, Kwargs, Nested, Tensor
 
 
@@ -75,37 +75,37 @@ class PrivateTensor(AbstractTensor):
     __repr__ = __str__
 
 
-def allowed_users_of(value: object) -> frozenset[str] | None:
+def get_allowed_users(value: object) -> frozenset[str] | None:
     """Return the users to whom a chain restricts itself, or None."""
     allowed: frozenset[str] | None = None
-    for link in links_of(value):
+    for link in iter_links(value):
         if isinstance(link, PrivateTensor):
             allowed = link.allowed_users if allowed is None else allowed & link.allowed_users
     return allowed
 
 
-def restricted(value: object, users: frozenset[str] | None) -> Tensor:
+def restrict(value: object, users: frozenset[str] | None) -> Tensor:
     """Return ``value`` as a chain that says itself that it is for ``users`` only."""
-    if users is None or allowed_users_of(value) == users:
+    if users is None or get_allowed_users(value) == users:
         return value
     return framework_of(value).wrapper(PrivateTensor(users, child=below_wrapper(value)))
 
 
-def without_restriction(value: Tensor) -> Tensor:
+def remove_restriction(value: Tensor) -> Tensor:
     """Return a chain without its private layers, for a worker that restricts results itself."""
     if isinstance(value, PrivateTensor):
-        return without_restriction(value.child)
+        return remove_restriction(value.child)
     below = getattr(value, "child", None)
-    if below is None or (bare := without_restriction(below)) is below:
+    if below is None or (bare := remove_restriction(below)) is below:
         return value
     if is_framework_tensor(type(bare)) and is_wrapper(value):
         return bare
-    return value.twin_on(bare) if isinstance(value, AbstractTensor) else type(value)(bare)
+    return value.copy_onto(bare) if isinstance(value, AbstractTensor) else type(value)(bare)
 
 
 def require_sendable(value: object, sender: Peer) -> None:
     """Raise unless ``sender`` may send the chain ``value``."""
-    allowed = allowed_users_of(value)
+    allowed = get_allowed_users(value)
     if allowed is not None and sender.user not in allowed:
         raise SendNotPermittedError.by(str(sender), allowed)
 
@@ -126,10 +126,10 @@ def _require_private_targets(op: Op, targets: list[Tensor]) -> None:
         )
 
 
-def _are_users(attributes: Kwargs) -> bool:
+def _valid_users(attributes: Kwargs) -> bool:
     users = attributes["allowed_users"]
     return type(users) is frozenset and all(type(user) is str for user in users)
 
 
 hook_args.default_register_tensor(PrivateTensor)
-codecs.register(layer_codec(PrivateTensor, code=254, accepts=_are_users))
+codecs.register(build_layer_codec(PrivateTensor, code=254, accepts=_valid_users))

@@ -18,7 +18,7 @@ from syft_core.hook.forms import Form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.tensors.private import restricted
+from syft_core.tensors.private import restrict
 from syft_core.workers.changes import run_marking
 from syft_core.workers.disclosure import Rehearsal, rehearse
 from syft_core.workers.execution import Execution
@@ -99,7 +99,7 @@ def zeros_for_nobody(pointer: PointerTensor) -> Any:
     zeros = pointer.framework.creators["zeros"].run(pointer.shape, dtype=pointer.dtype)
     if pointer._form("requires_grad"):
         zeros.requires_grad_()
-    return restricted(zeros, frozenset())
+    return restrict(zeros, frozenset())
 
 
 def require_success(entry: Stored, id: int | str, worker: Worker) -> None:

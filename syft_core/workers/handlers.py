@@ -37,7 +37,7 @@ from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import CALLABLE, OBJECT
-from syft_core.tensors.private import allowed_users_of, restricted
+from syft_core.tensors.private import get_allowed_users, restrict
 from syft_core.workers.failures import require_success, zeros_for_nobody
 from syft_core.workers.ledger import record
 from syft_core.workers.permissions import (
@@ -86,7 +86,7 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Any:
     if message.attr is None and not message.keep:
         return _taken(worker, message.id, entry, sender, message.reason)
     record(worker, entry, message.id, sender, str(sender.id), message.reason)
-    return _copied(value if value is None else restricted(value, entry.access))
+    return _copied(value if value is None else restrict(value, entry.access))
 
 
 def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Any:
@@ -111,7 +111,7 @@ def _all_of(taken: list[Any]) -> Process:
 def _taken(worker: Worker, id: Id, entry: Stored, sender: Peer, reason: str) -> Any:
     """Return an object that leaves for good, or a copy of one that somebody else needs."""
     record(worker, entry, id, sender, str(sender.id), reason)
-    value = restricted(entry.value, entry.access)
+    value = restrict(entry.value, entry.access)
     if entry.is_needed_by_others(sender.id):
         entry.give_up(sender.id)
         return _copied(value)
@@ -161,7 +161,7 @@ def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, valu
         origin = (worker.id, message.id)
     if stays and ends_elsewhere(value):
         value = yield Elsewhere(partial(copy_of, value))
-    sent = restricted(value, entry.access)
+    sent = restrict(value, entry.access)
     try:
         yield Ask(destination, Store(message.new_id, sent, origin=origin, holder=sender.id))
     except BaseException:
@@ -184,7 +184,7 @@ def _send_on(worker: Worker, message: SendOn, sender: Peer, entry: Stored) -> Pr
     destination = worker.location_of(message.destination)
     _let_go(worker, message.id, sender, destination.id, "sent on")
     framework, id = framework_of(entry.value), new_id()
-    yield Ask(destination, Store(id, restricted(entry.value, entry.access)))
+    yield Ask(destination, Store(id, restrict(entry.value, entry.access)))
     entry.hold(framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
     own(worker, entry.value, message.id)
 
@@ -202,7 +202,7 @@ def get_back(worker: Worker, message: GetBack, sender: Peer) -> Process:
     entry.hold(value)
     own(worker, entry.value, message.id)
     fetched = Stored(entry.value, worker.id)
-    fetched.access, fetched.sources = allowed_users_of(entry.value), entry.sources
+    fetched.access, fetched.sources = get_allowed_users(entry.value), entry.sources
     entry.access = lineage_of([entry, fetched])[0]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from syft_core.exceptions import GetNotPermittedError, TagNotPermittedError
 from syft_core.peer import Id, Peer
-from syft_core.tensors.private import allowed_users_of
+from syft_core.tensors.private import get_allowed_users
 from syft_core.workers.store import Stored
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def nothing(stored: Stored, user: str | None) -> str | None:
 def require_permission(policy: Policy, stored: Stored, peer: Peer, id: Id, worker: str) -> None:
     """Raise unless ``policy`` lets ``stored`` leave to ``peer``."""
     if stored.sources == {id}:  # Its owner may have allowed others since it was stored.
-        stored.access = allowed_users_of(stored.value)
+        stored.access = get_allowed_users(stored.value)
     why = _refusal(policy, stored, peer.user)
     if why is not None:
         raise GetNotPermittedError.to(str(peer), id, worker, why)

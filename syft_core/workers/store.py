@@ -12,7 +12,7 @@ from syft_core.hook.chain import plain_below
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.peer import Id, Peer
-from syft_core.tensors.private import allowed_users_of
+from syft_core.tensors.private import get_allowed_users
 
 MOST_SOURCES = 64
 """How many sources the lineage of one object names; beyond that it says that there are more."""
@@ -135,7 +135,7 @@ class ObjectStore:
             raise IdNotUniqueError.of(id)
         if not entry.sources:  # It was computed from nothing that is here: it is a source itself.
             entry.sources = frozenset((id,))
-            entry.access = allowed_users_of(entry.value)
+            entry.access = get_allowed_users(entry.value)
         self._entries[id] = entry
         self.has_private = self.has_private or entry.access is not None
         value = entry.value

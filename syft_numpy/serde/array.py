@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from syft_core.serde import Codec, Context, SerdeError
-from syft_core.serde.shape import byte_count, element_count
+from syft_core.serde.shape import count_bytes, count_elements
 from syft_core.serde.structure import INLINE
 from syft_core.values import Payload
 from syft_numpy.serde.dtypes import (
@@ -17,13 +17,13 @@ from syft_numpy.serde.dtypes import (
     detail_dtype,
     is_long_double,
     is_strings,
-    named_dtype,
+    parse_dtype,
     refuse_objects,
 )
 from syft_numpy.values import Array, DType
 
-ROWS, COLUMNS, TEXTS = 0, 1, 2
-_MOST_EMPTY = 2**20
+ROWS, COLUMNS, STRINGS = 0, 1, 2
+_MAX_EMPTY = 2**20
 
 _FAST = {dtype: dtype.str for dtype in map(np.dtype, "bBhHiIqQefdFD?")}
 _NAMED = {name: np.dtype(name) for name in _FAST.values()}
@@ -37,29 +37,29 @@ def simplify_array(array: Array, _: Context) -> tuple[object, ...]:
     dtype = array.dtype
     refuse_objects(dtype)
     if is_strings(dtype):
-        return TEXTS, dtype, array.ravel().tolist(), *array.shape
+        return STRINGS, dtype, array.ravel().tolist(), *array.shape
     columns = array.flags.f_contiguous and not array.flags.c_contiguous
     ordered = np.ascontiguousarray(array.T if columns else array)
-    return (COLUMNS if columns else ROWS), name or dtype, own_bytes(ordered), *array.shape
+    return (COLUMNS if columns else ROWS), name or dtype, view_bytes(ordered), *array.shape
 
 
 def detail_array(payload: Payload, context: Context) -> Array:
     """Rebuild an array; its declared shape must fit the bytes that arrived."""
     layout, described, data, *shape = payload
-    dtype = _received_dtype(described)
-    count = element_count(shape)
+    dtype = _read_dtype(described)
+    count = count_elements(shape)
     if type(layout) is not int:
         raise SerdeError("cannot rebuild an array: its layout is not a number (malformed message)")
-    if layout == TEXTS:
-        return _texts(dtype, data, count, shape)
-    size = byte_count(data)
+    if layout == STRINGS:
+        return _detail_strings(dtype, data, count, shape)
+    size = count_bytes(data)
     if layout not in (ROWS, COLUMNS) or count * dtype.itemsize != size or is_strings(dtype):
         raise SerdeError(f"cannot rebuild an array: {size} bytes arrived, which its shape and dtype do not need")
     if not size:
-        if count > _MOST_EMPTY:
+        if count > _MAX_EMPTY:
             raise SerdeError("cannot rebuild an array: it has too many elements without content; send it again")
         return np.zeros(shape, dtype, "F" if layout == COLUMNS else "C")
-    array: Array = np.ndarray(shape, dtype, context.own(data), order="F" if layout == COLUMNS else "C")
+    array: Array = np.ndarray(shape, dtype, context.take_ownership(data), order="F" if layout == COLUMNS else "C")
     _check_values(array)
     return array
 
@@ -68,13 +68,13 @@ def simplify_scalar(scalar: np.generic, _: Context) -> tuple[object, ...]:
     """Take an array scalar apart."""
     dtype = scalar.dtype
     refuse_objects(dtype)
-    return _FAST.get(dtype, dtype), bytes(own_bytes(np.asarray(scalar)))
+    return _FAST.get(dtype, dtype), bytes(view_bytes(np.asarray(scalar)))
 
 
 def detail_scalar(payload: Payload, _: Context) -> Any:
     """Rebuild an array scalar."""
     described, data = payload
-    dtype = _received_dtype(described)
+    dtype = _read_dtype(described)
     if type(data) is not bytes and type(data) is not memoryview:
         raise SerdeError("cannot rebuild an array scalar: its payload is no bytes; send it again")
     if dtype.itemsize != len(data) or is_strings(dtype) or dtype.subdtype is not None:
@@ -86,7 +86,7 @@ def detail_scalar(payload: Payload, _: Context) -> Any:
     return array[()]
 
 
-def own_bytes(array: Array) -> bytes | memoryview:
+def view_bytes(array: Array) -> bytes | memoryview:
     """View the bytes of a row-major array, after blanking those that belong to no element."""
     if not array.nbytes:
         return b""
@@ -102,16 +102,16 @@ def _view(array: Any) -> memoryview:
     return memoryview(array)
 
 
-def _received_dtype(described: object) -> DType:
+def _read_dtype(described: object) -> DType:
     if isinstance(described, np.dtype):
         return described
     found = _NAMED.get(described) if type(described) is str else None
     if found is None:
-        found = named_dtype(described) if type(described) is str else detail_dtype([described], Context())
+        found = parse_dtype(described) if type(described) is str else detail_dtype([described], Context())
     return found
 
 
-def _texts(dtype: DType, data: object, count: int, shape: Sequence[int]) -> Array:
+def _detail_strings(dtype: DType, data: object, count: int, shape: Sequence[int]) -> Array:
     if not is_strings(dtype) or type(data) is not list or len(data) != count or not all(type(x) is str for x in data):
         raise SerdeError("cannot rebuild an array of strings: its texts do not fit its shape; send it again")
     return np.array(data, dtype).reshape(shape)

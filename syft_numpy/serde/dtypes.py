@@ -59,7 +59,7 @@ def simplify_dtype(dtype: DType, _: Context) -> tuple[object, ...]:
         base, shape = dtype.subdtype
         return SUBARRAY, base, *shape
     if dtype.names is not None:
-        return FIELDS, dtype.itemsize, dtype.isalignedstruct, *[_describe(dtype, name) for name in dtype.names]
+        return FIELDS, dtype.itemsize, dtype.isalignedstruct, *[_describe_field(dtype, name) for name in dtype.names]
     if is_long_double(dtype):
         if not dtype.isnative:
             raise SerdeError("cannot serialize long doubles of foreign byte order: use `x.astype(float)`")
@@ -76,19 +76,19 @@ def detail_dtype(payload: Payload, _: Context) -> DType:
     """Rebuild a dtype from its description."""
     form, *rest = payload
     if type(form) is str and not rest:
-        return named_dtype(form)
+        return parse_dtype(form)
     if type(form) is not int:
         raise SerdeError("cannot rebuild a numpy dtype: its form is not a number (malformed message)")
     if form == FIELDS:
-        return _fields_dtype(rest)
+        return _build_fields(rest)
     if form == SUBARRAY:
-        return _subarray_dtype(rest)
+        return _build_subarray(rest)
     if form == STRINGS and not rest:
-        return _strings_dtype()
+        return _build_strings()
     raise SerdeError("cannot rebuild a numpy dtype: this release does not know its form; upgrade it")
 
 
-def named_dtype(name: str) -> DType:
+def parse_dtype(name: str) -> DType:
     """Rebuild a simple dtype from its short string."""
     for pattern, rebuild in _PATTERNS:
         match = pattern.fullmatch(name)
@@ -97,17 +97,17 @@ def named_dtype(name: str) -> DType:
     raise SerdeError("cannot rebuild a numpy dtype: its description is none that serialize writes; send it again")
 
 
-def _simple(order: str, kind: str, size: str) -> DType:
+def _build_simple(order: str, kind: str, size: str) -> DType:
     if int(size) not in _SIZES[kind]:
         raise SerdeError("cannot rebuild a numpy dtype: numpy has no number of that size; send it again")
     return np.dtype(_ORDERS[order] + kind + size)
 
 
-def _sized(order: str, kind: str, size: str) -> DType:
+def _build_sized(order: str, kind: str, size: str) -> DType:
     return np.dtype(f"{_ORDERS[order]}{kind}{int(size)}")
 
 
-def _time(order: str, kind: str, count: str | None, unit: str | None) -> DType:
+def _build_time(order: str, kind: str, count: str | None, unit: str | None) -> DType:
     if unit is None:
         return np.dtype(f"{order}{kind}8")
     if unit not in _UNITS or (count and not int(count)):
@@ -115,7 +115,7 @@ def _time(order: str, kind: str, count: str | None, unit: str | None) -> DType:
     return np.dtype(f"{order}{kind}8[{count or ''}{unit}]")
 
 
-def _long_double(char: str, mantissa: str) -> DType:
+def _build_long_double(char: str, mantissa: str) -> DType:
     if int(mantissa) != _MANTISSA:
         raise SerdeError(
             f"cannot rebuild a long double: the sender's has {mantissa} bits of mantissa and this machine's "
@@ -125,14 +125,14 @@ def _long_double(char: str, mantissa: str) -> DType:
 
 
 _PATTERNS: tuple[tuple[re.Pattern[str], Callable[..., DType]], ...] = (
-    (_SIMPLE, _simple),
-    (_SIZED, _sized),
-    (_TIME, _time),
-    (_LONG, _long_double),
+    (_SIMPLE, _build_simple),
+    (_SIZED, _build_sized),
+    (_TIME, _build_time),
+    (_LONG, _build_long_double),
 )
 
 
-def _describe(dtype: DType, name: str) -> tuple[object, ...]:
+def _describe_field(dtype: DType, name: str) -> tuple[object, ...]:
     fields: Any = dtype.fields
     field, offset, *title = fields[name]
     if title and not isinstance(title[0], str):
@@ -140,7 +140,7 @@ def _describe(dtype: DType, name: str) -> tuple[object, ...]:
     return (name, field, offset, *title)
 
 
-def _fields_dtype(rest: list[Any]) -> DType:
+def _build_fields(rest: list[Any]) -> DType:
     itemsize, aligned, *fields = rest
     if type(itemsize) is not int or not 0 <= itemsize < 2**31 or type(aligned) is not bool:
         raise SerdeError("cannot rebuild a structured dtype: its size is no natural number; send it again")
@@ -167,7 +167,7 @@ def _is_field(field: object, itemsize: int) -> bool:
     return 0 <= offset <= itemsize - dtype.itemsize
 
 
-def _subarray_dtype(rest: list[object]) -> DType:
+def _build_subarray(rest: list[object]) -> DType:
     base, *shape = rest
     if not isinstance(base, np.dtype) or base.hasobject or not all(type(n) is int and 0 <= n < 2**31 for n in shape):
         raise SerdeError("cannot rebuild a subarray dtype: its base or shape has a wrong type; send it again")
@@ -180,7 +180,7 @@ def _simplify_strings(dtype: object) -> tuple[int]:
     return (STRINGS,)
 
 
-def _strings_dtype() -> DType:
+def _build_strings() -> DType:
     kinds = vars(np.dtypes)
     if "StringDType" not in kinds:
         raise SerdeError("cannot rebuild an array of variable-length strings: this numpy has none; install numpy 2")

@@ -44,22 +44,22 @@ def register_codecs(table: CodecTable) -> None:
 
 def _serialize_tensor(worker: Worker, tensor: torch.Tensor) -> Any:
     """Write a tensor with the strategy that ``worker.serializer`` names; add your own to ``strategies``."""
-    return strategy.serialize_with(strategy.strategy_of(worker), tensor)
+    return strategy.serialize_with(strategy.get_strategy_name(worker), tensor)
 
 
 def _deserialize_tensor(worker: Worker, serializer: str, tensor_bin: object) -> torch.Tensor:
     """Read what ``_serialize_tensor`` wrote with the strategy ``serializer``."""
-    return strategy.named(serializer).deserialize(tensor_bin)
+    return strategy.get_strategy(serializer).deserialize(tensor_bin)
 
 
 def simplified_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> tuple[object, ...]:
     """Write shape, dtype name and a flat list of numbers; history stays behind, with a warning."""
-    return strategy.simplified(tensor)
+    return strategy.to_list(tensor)
 
 
 def simplified_tensor_deserializer(worker: Worker, tensor_tuple: tuple[object, ...]) -> torch.Tensor:
     """Read what ``simplified_tensor_serializer`` wrote."""
-    return strategy.from_simplified(tensor_tuple)
+    return strategy.from_list(tensor_tuple)
 
 
 def numpy_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> tuple[object, ...]:
@@ -93,7 +93,7 @@ def _simplify_torch_tensor(worker: Worker, tensor: torch.Tensor) -> tuple[object
         None if grad is None else _simplify_torch_tensor(worker, grad),
         own.get("_syft_tags"),
         own.get("_syft_description"),
-        strategy.strategy_of(worker),
+        strategy.get_strategy_name(worker),
     )
 
 
@@ -116,7 +116,7 @@ def _simplify_torch_parameter(worker: Worker, param: torch.nn.Parameter) -> tupl
         _serialize_tensor(worker, param.detach()),
         param.requires_grad,
         grad,
-        (strategy.strategy_of(worker)),
+        (strategy.get_strategy_name(worker)),
     )
 
 

@@ -8,21 +8,21 @@ from typing import Any
 import torch
 
 from syft_core.serde import Context, SerdeError
-from syft_core.serde.shape import element_count
+from syft_core.serde.shape import count_elements
 from syft_core.values import Payload
-from syft_torch.serde.names import DTYPES, LAYOUT_NUMBERS, LAYOUTS, QUANTIZED, dtype_number, find
+from syft_torch.serde.names import DTYPES, LAYOUT_NUMBERS, LAYOUTS, QUANTIZED, find, get_dtype_number
 
 COMPRESSED_ROWS = frozenset({torch.sparse_csr, torch.sparse_bsr})
 COMPRESSED_COLUMNS = frozenset({torch.sparse_csc, torch.sparse_bsc})
 _INDEX_DTYPES = frozenset({torch.int32, torch.int64})
 
 
-def coo_payload(tensor: torch.Tensor) -> tuple[object, ...]:
+def simplify_coo(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (shape, coalesced, indices, values)."""
     return tensor.shape, tensor.is_coalesced(), tensor._indices(), tensor._values()
 
 
-def coo_tensor(payload: Payload, _: Context) -> torch.Tensor:
+def detail_coo(payload: Payload, _: Context) -> torch.Tensor:
     """Rebuild a COO tensor; every index is checked against the shape."""
     shape, coalesced, indices, values = payload
     _check_sparse(shape, (indices,), values)
@@ -38,7 +38,7 @@ def coo_tensor(payload: Payload, _: Context) -> torch.Tensor:
     return tensor._coalesced_(coalesced)
 
 
-def compressed_payload(tensor: torch.Tensor) -> tuple[object, ...]:
+def simplify_compressed(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (layout number, shape, compressed indices, plain indices, values)."""
     if tensor.layout in COMPRESSED_ROWS:
         indices = tensor.crow_indices(), tensor.col_indices()
@@ -47,7 +47,7 @@ def compressed_payload(tensor: torch.Tensor) -> tuple[object, ...]:
     return LAYOUT_NUMBERS[tensor.layout], tensor.shape, *indices, tensor.values()
 
 
-def compressed_tensor(payload: Payload, _: Context) -> torch.Tensor:
+def detail_compressed(payload: Payload, _: Context) -> torch.Tensor:
     """Rebuild a CSR, CSC, BSR or BSC tensor; every index is checked."""
     number, shape, compressed, plain, values = payload
     layout = find(LAYOUTS, number, "layout")
@@ -64,18 +64,18 @@ def compressed_tensor(payload: Payload, _: Context) -> torch.Tensor:
             raise _inconsistent() from None
 
 
-def quantized_payload(tensor: torch.Tensor) -> tuple[object, ...]:
+def simplify_quantized(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (dtype number, integers, scale, zero point) with an axis behind when they differ by channel."""
     if tensor.dtype not in (torch.qint8, torch.quint8, torch.qint32):
         raise SerdeError(f"cannot serialize a {tensor.dtype} tensor: torch does not show its integers; dequantize it")
     integers = tensor.int_repr()
     if tensor.qscheme() is torch.per_tensor_affine:
-        return dtype_number(tensor.dtype), integers, tensor.q_scale(), tensor.q_zero_point()
+        return get_dtype_number(tensor.dtype), integers, tensor.q_scale(), tensor.q_zero_point()
     scales, zero_points = tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()
-    return dtype_number(tensor.dtype), integers, scales, zero_points, tensor.q_per_channel_axis()
+    return get_dtype_number(tensor.dtype), integers, scales, zero_points, tensor.q_per_channel_axis()
 
 
-def quantized_tensor(payload: Payload, _: Context) -> torch.Tensor:
+def detail_quantized(payload: Payload, _: Context) -> torch.Tensor:
     """Rebuild a quantized tensor from its integers."""
     number, integers, scale, zero_point, *axis = payload
     dtype = find(DTYPES, number, "dtype")
@@ -92,20 +92,20 @@ def quantized_tensor(payload: Payload, _: Context) -> torch.Tensor:
         return torch._make_per_tensor_quantized_tensor(integers, scale, zero_point)
 
 
-def meta_payload(tensor: torch.Tensor) -> tuple[object, ...]:
+def simplify_meta(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (dtype number, *shape): a meta tensor has nothing else."""
     if tensor.is_quantized:
         raise SerdeError("cannot serialize a quantized tensor without data: its scale is lost; dequantize it")
-    return dtype_number(tensor.dtype), *tensor.shape
+    return get_dtype_number(tensor.dtype), *tensor.shape
 
 
-def meta_tensor(payload: Payload, _: Context) -> torch.Tensor:
+def detail_meta(payload: Payload, _: Context) -> torch.Tensor:
     """Rebuild a tensor without data."""
     number, *shape = payload
     dtype = find(DTYPES, number, "dtype")
     if dtype in QUANTIZED:
         raise SerdeError("cannot rebuild a tensor without data: a quantized one needs its scale; send it again")
-    element_count(shape)
+    count_elements(shape)
     return torch.empty(shape, dtype=dtype, device="meta")
 
 
@@ -118,7 +118,7 @@ def _check_sparse(shape: Any, indices: tuple[Any, ...], values: object) -> None:
     _check_tensors(*indices, values)
     if type(shape) is not torch.Size or not all(index.dtype in _INDEX_DTYPES for index in indices):
         raise SerdeError("cannot rebuild a sparse tensor: its shape or indices have a wrong type; send it again")
-    element_count(shape)
+    count_elements(shape)
 
 
 def _check_channels(integers: torch.Tensor, scales: torch.Tensor, zero_points: torch.Tensor, axis: Any) -> None:

@@ -19,7 +19,7 @@ from syft_core.values import Function, Payload
 _STATE = frozenset({"training", "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"})
 _EMPTY = frozenset(vars(nn.Module())) - _STATE
 # The recurrent layers keep second references to their weights, which they make again themselves.
-_REMADE = frozenset({"_flat_weights", "_flat_weight_refs"})
+_DERIVED = frozenset({"_flat_weights", "_flat_weight_refs"})
 
 # Functions that torch's own layers keep as attributes.
 _FUNCTIONS = (
@@ -62,7 +62,7 @@ def simplify_module(module: nn.Module, _: Context) -> tuple[object, ...]:
     """Take a module apart."""
     name = _names.get(type(module))
     if name is None:
-        raise SerdeError(_refusal(type(module)))
+        raise SerdeError(_not_listed_message(type(module)))
     own = vars(module)
     hooks = sorted(key for key in _EMPTY if own.get(key))
     if hooks:
@@ -71,9 +71,9 @@ def simplify_module(module: nn.Module, _: Context) -> tuple[object, ...]:
             f"remove them, or send `module.state_dict()`"
         )
     config = {
-        key: _listed_function(value, type(module))
+        key: _replace_function(value, type(module))
         for key, value in own.items()
-        if key not in _STATE and key not in _EMPTY and key not in _REMADE
+        if key not in _STATE and key not in _EMPTY and key not in _DERIVED
     }
     hidden = sorted(own["_non_persistent_buffers_set"])
     children = dict(own["_modules"])
@@ -103,7 +103,7 @@ def detail_module(payload: Payload, _: Context) -> nn.Module:
     own["_buffers"].update(buffers)
     own["_modules"].update(children)
     own["_non_persistent_buffers_set"].update(hidden)
-    own.update({key: _function(value) for key, value in config.items()})
+    own.update({key: _restore_function(value) for key, value in config.items()})
     if isinstance(module, nn.RNNBase):
         module._init_flat_weights()
     return module
@@ -123,7 +123,7 @@ def _class_attributes(cls: type) -> list[tuple[str, Any]]:
     return [item for base in cls.__mro__ for item in vars(base).items()]
 
 
-def _listed_function(value: object, cls: type) -> object:
+def _replace_function(value: object, cls: type) -> object:
     if not isinstance(value, FunctionType | BuiltinFunctionType):
         return value
     key = _FUNCTION_KEYS.get(id(value))
@@ -135,11 +135,11 @@ def _listed_function(value: object, cls: type) -> object:
     return ListedFunction(key)
 
 
-def _function(value: object) -> object:
+def _restore_function(value: object) -> object:
     return FUNCTIONS[value.key] if type(value) is ListedFunction else value
 
 
-def _refusal(cls: type) -> str:
+def _not_listed_message(cls: type) -> str:
     return (
         f"cannot serialize a {cls.__module__}.{cls.__qualname__}: its class is not listed, and classes never travel; "
         f"list it at both ends with `syft_torch.serde.register_module({cls.__name__}, {cls.__name__!r})`, "

@@ -32,19 +32,19 @@ _DEVICES = "cpu cuda mps xpu xla meta hpu mtia vulkan ipu ve fpga maia lazy open
 _MEMORY_FORMATS = "channels_last contiguous_format preserve_format channels_last_3d"
 
 
-def _numbered(words: str, first: int = 0) -> dict[int, Any]:
+def _number(words: str, first: int = 0) -> dict[int, Any]:
     known = vars(torch)
     return {number: known[name] for number, name in enumerate(words.split(), first) if name in known}
 
 
-DTYPES = _numbered(_DTYPES)
+DTYPES = _number(_DTYPES)
 DTYPE_NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 DTYPE_NAMES = {dtype: _DTYPES.split()[number] for number, dtype in DTYPES.items()}
 QUANTIZED = frozenset(dtype for dtype, name in DTYPE_NAMES.items() if name.startswith(("qint", "quint")))
-LAYOUTS = _numbered(_LAYOUTS)
+LAYOUTS = _number(_LAYOUTS)
 LAYOUT_NUMBERS = {layout: number for number, layout in LAYOUTS.items()}
-MEMORY_FORMATS = _numbered(_MEMORY_FORMATS, first=1)
-QSCHEMES = _numbered(_QSCHEMES)
+MEMORY_FORMATS = _number(_MEMORY_FORMATS, first=1)
+QSCHEMES = _number(_QSCHEMES)
 DEVICE_TYPES = frozenset(_DEVICES.split())
 DTYPES_BY_NAME = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 
@@ -57,7 +57,7 @@ def find(table: dict[Any, Any], key: object, what: str) -> Any:
     return found
 
 
-def dtype_number(dtype: torch.dtype) -> int:
+def get_dtype_number(dtype: torch.dtype) -> int:
     """Return the wire number of ``dtype``."""
     number = DTYPE_NUMBERS.get(dtype)
     if number is None:
@@ -79,7 +79,7 @@ def is_available(device: torch.device) -> bool:
     return False
 
 
-def place(device: torch.device, context: Context) -> torch.device:
+def choose_device(device: torch.device, context: Context) -> torch.device:
     """Return ``device``, or the context's fallback when this process lacks it."""
     if is_available(device):
         return device
@@ -91,7 +91,7 @@ def place(device: torch.device, context: Context) -> torch.device:
     return torch.device(context.device_fallback)
 
 
-def _constant(kind: type, code: int, table: dict[int, Any], what: str) -> Codec:
+def _constant_codec(kind: type, code: int, table: dict[int, Any], what: str) -> Codec:
     numbers = {value: number for number, value in table.items()}
 
     def simplify(obj: object, _: Context) -> tuple[int]:
@@ -140,17 +140,17 @@ def _detail_generator(payload: Payload, context: Context) -> torch.Generator:
     device, state = payload
     if type(device) is not torch.device or type(state) is not torch.Tensor:
         raise SerdeError("cannot rebuild a generator: its device or state has a wrong type (malformed message)")
-    generator = torch.Generator(place(device, context))
+    generator = torch.Generator(choose_device(device, context))
     generator.set_state(state)
     return generator
 
 
-DTYPE = _constant(torch.dtype, 154, DTYPES, "dtype")
+DTYPE = _constant_codec(torch.dtype, 154, DTYPES, "dtype")
 DEVICE = Codec(torch.device, 155, simplify_device, detail_device)
-LAYOUT = _constant(torch.layout, 156, LAYOUTS, "layout")
-MEMORY_FORMAT = _constant(torch.memory_format, 157, MEMORY_FORMATS, "memory format")
+LAYOUT = _constant_codec(torch.layout, 156, LAYOUTS, "layout")
+MEMORY_FORMAT = _constant_codec(torch.memory_format, 157, MEMORY_FORMATS, "memory format")
 GENERATOR = Codec(torch.Generator, 158, _simplify_generator, _detail_generator)
-QSCHEME = _constant(torch.qscheme, 163, QSCHEMES, "quantization scheme")
+QSCHEME = _constant_codec(torch.qscheme, 163, QSCHEMES, "quantization scheme")
 SIZE = Codec(torch.Size, 153, simplify_size, detail_size)
 
 CODECS = (SIZE, DTYPE, DEVICE, LAYOUT, MEMORY_FORMAT, GENERATOR, QSCHEME)

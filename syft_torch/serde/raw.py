@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from syft_core.serde import Context, SerdeError
-from syft_core.serde.shape import byte_count, element_count
+from syft_core.serde.shape import count_bytes, count_elements
 from syft_core.serde.structure import INLINE
-from syft_torch.serde.names import DTYPE_NUMBERS, DTYPES, DTYPES_BY_NAME, QUANTIZED, dtype_number, find
+from syft_torch.serde.names import DTYPE_NUMBERS, DTYPES, DTYPES_BY_NAME, QUANTIZED, find, get_dtype_number
 
 _NUMPY_DIMENSIONS = 32  # what every numpy supports
 
@@ -39,8 +39,8 @@ _RECEIVED = {
 }
 
 
-def plain_payload(tensor: torch.Tensor) -> tuple[object, ...] | None:
-    """Return what ``dense_payload`` does for a contiguous cpu tensor that numpy understands; None for any other."""
+def simplify_plain(tensor: torch.Tensor) -> tuple[object, ...] | None:
+    """Return what ``simplify_dense`` does for a contiguous cpu tensor that numpy understands; None for any other."""
     number = _FAST.get(tensor.dtype)
     if number is None or tensor.layout is not _STRIDED or tensor.is_nested:
         return None
@@ -50,12 +50,12 @@ def plain_payload(tensor: torch.Tensor) -> tuple[object, ...] | None:
     return number, (array.tobytes() if array.nbytes <= INLINE else memoryview(array)), *array.shape
 
 
-def dense_payload(tensor: torch.Tensor) -> tuple[object, ...]:
+def simplify_dense(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (dtype number, data, *shape) of a strided cpu tensor, read in row-major order."""
-    return plain_payload(tensor) or (dtype_number(tensor.dtype), own_bytes(tensor), *tensor.shape)
+    return simplify_plain(tensor) or (get_dtype_number(tensor.dtype), view_bytes(tensor), *tensor.shape)
 
 
-def own_bytes(tensor: torch.Tensor) -> bytes | memoryview:
+def view_bytes(tensor: torch.Tensor) -> bytes | memoryview:
     """View the elements of any strided cpu tensor as bytes; copy only what is not in order already."""
     tensor = tensor.resolve_conj().resolve_neg()
     if not tensor.is_contiguous():
@@ -67,7 +67,7 @@ def own_bytes(tensor: torch.Tensor) -> bytes | memoryview:
     return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
 
 
-def physical_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
+def find_memory_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
     """Return the dimensions from the slowest to the fastest, if the tensor is dense but not row-major."""
     if tensor.is_contiguous() or tensor.numel() == 0:
         return None
@@ -76,7 +76,7 @@ def physical_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
     return order if tensor.permute(order).is_contiguous() else None
 
 
-def from_order(tensor: torch.Tensor, order: object) -> torch.Tensor:
+def restore_order(tensor: torch.Tensor, order: object) -> torch.Tensor:
     """Undo ``tensor.permute(order)``."""
     if type(order) is not tuple or not all(type(dimension) is int for dimension in order):
         raise SerdeError("cannot rebuild a tensor: its dimension order has a wrong type (malformed message)")
@@ -88,12 +88,12 @@ def from_order(tensor: torch.Tensor, order: object) -> torch.Tensor:
     return tensor.permute(inverse)
 
 
-def dense_tensor(number: object, data: Any, shape: Sequence[Any], context: Context) -> torch.Tensor:
+def detail_dense(number: object, data: Any, shape: Sequence[Any], context: Context) -> torch.Tensor:
     """Rebuild a strided cpu tensor; its declared shape must fit the bytes that arrived."""
     received = _RECEIVED.get(number) if type(number) is int else None
     dtype, itemsize, numpy_dtype = received or find(_RECEIVED, number, "dtype")
-    size = byte_count(data)
-    if element_count(shape) * itemsize != size:
+    size = count_bytes(data)
+    if count_elements(shape) * itemsize != size:
         raise SerdeError(
             f"cannot rebuild a tensor: {size} bytes arrived, which is not what its shape and {dtype} need; "
             f"send it again"
@@ -102,7 +102,7 @@ def dense_tensor(number: object, data: Any, shape: Sequence[Any], context: Conte
         return torch.empty(tuple(shape), dtype=dtype, device="cpu")
     if dtype is torch.bool and np.frombuffer(data, np.uint8).max() > 1:
         raise SerdeError("cannot rebuild a bool tensor: an element is neither 0 nor 1; send it again")
-    memory = context.own(data)
+    memory = context.take_ownership(data)
     if len(shape) == 1:
         return torch.frombuffer(memory, dtype=dtype)
     if numpy_dtype is None or len(shape) > _NUMPY_DIMENSIONS:

@@ -19,7 +19,7 @@ from syft_core.values import Payload
 
 
 @contextlib.contextmanager
-def _deprecated_as_a_whole() -> Iterator[None]:
+def _ignore_deprecation() -> Iterator[None]:
     """Spare the user torch's warnings that TorchScript is deprecated; their category depends on torch's version."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -30,7 +30,7 @@ def _deprecated_as_a_whole() -> Iterator[None]:
 def simplify_script(script: object, _: Context) -> tuple[memoryview]:
     """Write a script module or function as the bytes of torch's own archive."""
     archive = io.BytesIO()
-    with _deprecated_as_a_whole():
+    with _ignore_deprecation():
         torch.jit.save(script, archive)
     return (archive.getbuffer(),)
 
@@ -43,7 +43,7 @@ def detail_script(payload: Payload, context: Context) -> torch.jit.ScriptModule:
             "cannot load a TorchScript program: it would run code from the sender; if you trust the sender, "
             "read with `Context(allow_scripts=True)`"
         )
-    with _deprecated_as_a_whole():
+    with _ignore_deprecation():
         return torch.jit.load(io.BytesIO(data), map_location=context.device_fallback)
 
 

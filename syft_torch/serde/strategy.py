@@ -17,9 +17,9 @@ import torch
 
 from syft_core.registry import Registry
 from syft_core.serde import Context, SerdeError, deserialize, serialize
-from syft_core.serde.shape import element_count
+from syft_core.serde.shape import count_elements
 from syft_torch.serde.names import DTYPE_NAMES, DTYPE_NUMBERS, DTYPES_BY_NAME, find
-from syft_torch.serde.raw import dense_tensor, own_bytes
+from syft_torch.serde.raw import detail_dense, view_bytes
 
 _PACKED = frozenset({DTYPES_BY_NAME.get("float4_e2m1fn_x2")})
 _INTEGERS = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
@@ -39,12 +39,12 @@ strategies: Registry[str, Strategy] = Registry(
 )
 
 
-def strategy_of(worker: object) -> str:
+def get_strategy_name(worker: object) -> str:
     """Return the name of the strategy that ``worker`` asks for."""
     return getattr(worker, "serializer", None) or "torch"
 
 
-def named(name: str) -> Strategy:
+def get_strategy(name: str) -> Strategy:
     """Return a strategy by its name."""
     found = strategies.get(name)
     if found is None:
@@ -57,7 +57,7 @@ def named(name: str) -> Strategy:
 
 def serialize_with(name: str, tensor: torch.Tensor) -> Any:
     """Write ``tensor`` with the named strategy."""
-    return named(name).serialize(tensor)
+    return get_strategy(name).serialize(tensor)
 
 
 def deserialize_with(name: object, data: object) -> torch.Tensor:
@@ -68,7 +68,7 @@ def deserialize_with(name: object, data: object) -> torch.Tensor:
     return strategies[name].deserialize(data)
 
 
-def simplified(tensor: torch.Tensor) -> tuple[tuple[int, ...], str, list[Any]]:
+def to_list(tensor: torch.Tensor) -> tuple[tuple[int, ...], str, list[Any]]:
     """Write shape, dtype name and a flat list of numbers; a gradient's history stays behind, with a warning."""
     if tensor.requires_grad:
         warnings.warn(
@@ -77,14 +77,14 @@ def simplified(tensor: torch.Tensor) -> tuple[tuple[int, ...], str, list[Any]]:
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise SerdeError("cannot write a sparse or quantized tensor as a list: send `x.to_dense()` or `x.dequantize()`")
     flat = tensor.detach().cpu().resolve_conj().resolve_neg().reshape(-1)
-    return tuple(tensor.shape), DTYPE_NAMES[tensor.dtype], _listed(flat)
+    return tuple(tensor.shape), DTYPE_NAMES[tensor.dtype], _to_numbers(flat)
 
 
-def from_simplified(data: Any) -> torch.Tensor:
+def from_list(data: Any) -> torch.Tensor:
     """Read what ``simplified`` wrote."""
-    shape, name, values = _parts(data)
+    shape, name, values = _require_tuple(data)
     dtype = find(DTYPES_BY_NAME, name, "dtype")
-    if type(values) is not list or element_count(shape) != len(values):
+    if type(values) is not list or count_elements(shape) != len(values):
         raise SerdeError("cannot rebuild a tensor from a list: its length is not what its shape needs; send it again")
     if dtype.is_complex:
         return torch.tensor(values, dtype=torch.complex128, device="cpu").to(dtype).reshape(tuple(shape))
@@ -96,7 +96,7 @@ def from_simplified(data: Any) -> torch.Tensor:
     return torch.tensor(values, dtype=same, device="cpu").view(dtype).reshape(tuple(shape))
 
 
-def _listed(flat: torch.Tensor) -> list[Any]:
+def _to_numbers(flat: torch.Tensor) -> list[Any]:
     dtype = flat.dtype
     if dtype.is_complex:
         values = flat.to(torch.complex128)
@@ -125,19 +125,19 @@ def to_array(tensor: torch.Tensor) -> tuple[str, tuple[int, ...], bytes, str]:
     plain = tensor.detach().cpu()
     name = DTYPE_NAMES[plain.dtype]
     numpy_name = _NUMPY_NAMES.get(name) or f"|V{plain.element_size()}"
-    return numpy_name, tuple(plain.shape), bytes(own_bytes(plain)), name
+    return numpy_name, tuple(plain.shape), bytes(view_bytes(plain)), name
 
 
 def from_array(data: Any) -> torch.Tensor:
     """Read what ``to_array`` wrote."""
-    numpy_name, shape, raw, name = _parts(data)
+    numpy_name, shape, raw, name = _require_tuple(data)
     dtype = find(DTYPES_BY_NAME, name, "dtype")
     if type(numpy_name) is not str or numpy_name != (_NUMPY_NAMES.get(name) or f"|V{dtype.itemsize}"):
         raise SerdeError("cannot rebuild a tensor from an array: its two dtypes differ; send it again")
-    return dense_tensor(DTYPE_NUMBERS[dtype], raw, shape, Context())
+    return detail_dense(DTYPE_NUMBERS[dtype], raw, shape, Context())
 
 
-def _parts(data: object) -> tuple[Any, ...]:
+def _require_tuple(data: object) -> tuple[Any, ...]:
     """Return what a strategy wrote as a tuple; anything else might be walked forever."""
     if type(data) is not tuple:
         raise SerdeError(f"cannot rebuild a tensor: expected a tuple, got {type(data).__name__} (malformed message)")
@@ -165,4 +165,4 @@ _NUMPY_NAMES = {
 
 strategies.register("torch", Strategy(to_message, from_message))
 strategies.register("numpy", Strategy(to_array, from_array))
-strategies.register("all", Strategy(simplified, from_simplified))
+strategies.register("all", Strategy(to_list, from_list))

@@ -15,9 +15,9 @@ import torch
 from syft_core.serde import Codec, Context, SerdeError
 from syft_core.values import Payload
 from syft_torch.serde import kinds
-from syft_torch.serde.names import place
-from syft_torch.serde.raw import dense_payload, dense_tensor, from_order, physical_order, plain_payload
-from syft_torch.serde.strategy import deserialize_with, serialize_with, strategy_of
+from syft_torch.serde.names import choose_device
+from syft_torch.serde.raw import detail_dense, find_memory_order, restore_order, simplify_dense, simplify_plain
+from syft_torch.serde.strategy import deserialize_with, get_strategy_name, serialize_with
 
 DENSE, FULL, COO, COMPRESSED, QUANTIZED, META, STRATEGY = range(7)
 
@@ -28,10 +28,10 @@ def simplify_tensor(tensor: torch.Tensor, context: Context) -> tuple[object, ...
     """Take a tensor apart; a plain one, the common case, as quickly as possible."""
     if not (tensor.__dict__ or tensor.requires_grad or not tensor.is_cpu or tensor.grad is not None):
         worker = context.worker
-        plain = plain_payload(tensor) if worker is None or strategy_of(worker) == "torch" else None
+        plain = simplify_plain(tensor) if worker is None or get_strategy_name(worker) == "torch" else None
         if plain is not None:
             return DENSE, *plain
-    extras = _extras(tensor)
+    extras = _collect_extras(tensor)
     inner = _simplify_elements(tensor.detach(), extras, context)
     return (FULL, extras, *inner) if extras else inner
 
@@ -42,7 +42,7 @@ def detail_tensor(payload: Payload, context: Context) -> torch.Tensor:
     if type(form) is not int:  # Comparing a remote tensor with a number would send a message.
         raise _unknown_form()
     if form == DENSE:
-        return dense_tensor(payload[1], payload[2], payload[3:], context)
+        return detail_dense(payload[1], payload[2], payload[3:], context)
     if form != FULL:
         return _detail_elements(payload, context)
     tensor, extras = _detail_full(payload, context)
@@ -51,7 +51,7 @@ def detail_tensor(payload: Payload, context: Context) -> torch.Tensor:
 
 def simplify_parameter(parameter: torch.nn.Parameter, context: Context) -> tuple[object, ...]:
     """Take a parameter apart: requires_grad, and the tensor that it is."""
-    extras = _extras(parameter)
+    extras = _collect_extras(parameter)
     extras.pop("requires_grad", None)
     inner = _simplify_elements(parameter.detach(), extras, context)
     return (parameter.requires_grad, FULL, extras, *inner) if extras else (parameter.requires_grad, *inner)
@@ -70,7 +70,7 @@ def detail_parameter(payload: Payload, context: Context) -> torch.nn.Parameter:
     return _attach(torch.nn.Parameter(tensor, requires_grad), extras)
 
 
-def _extras(tensor: torch.Tensor) -> dict[str, object]:
+def _collect_extras(tensor: torch.Tensor) -> dict[str, object]:
     extras: dict[str, Any] = {}
     if tensor.requires_grad:
         extras["requires_grad"] = True
@@ -91,27 +91,27 @@ def _simplify_elements(tensor: torch.Tensor, extras: dict[str, object], context:
     """Encode what ``tensor``, which is detached, holds; note in ``extras`` how it lies in memory."""
     if tensor.is_nested:
         raise SerdeError("cannot serialize a nested tensor: torch has no stable form of it; send `x.unbind()`")
-    strategy = strategy_of(context.worker)
+    strategy = get_strategy_name(context.worker)
     if strategy != "torch":
         return STRATEGY, strategy, serialize_with(strategy, tensor)
     if tensor.device.type == "meta":
-        return META, *kinds.meta_payload(tensor)
+        return META, *kinds.simplify_meta(tensor)
     tensor = tensor.cpu()
     if tensor.is_quantized:
-        return QUANTIZED, *kinds.quantized_payload(tensor)
+        return QUANTIZED, *kinds.simplify_quantized(tensor)
     if tensor.layout is torch.sparse_coo:
-        return COO, *kinds.coo_payload(tensor)
+        return COO, *kinds.simplify_coo(tensor)
     if tensor.layout in kinds.COMPRESSED_ROWS | kinds.COMPRESSED_COLUMNS:
-        return COMPRESSED, *kinds.compressed_payload(tensor)
+        return COMPRESSED, *kinds.simplify_compressed(tensor)
     if tensor.layout is not _STRIDED:
         raise SerdeError(
             f"cannot serialize a tensor of layout {tensor.layout}: only torch itself reads it; send `x.to_dense()`"
         )
-    order = physical_order(tensor)
+    order = find_memory_order(tensor)
     if order is not None:
         extras["order"] = order
         tensor = tensor.permute(order)
-    return DENSE, *dense_payload(tensor)
+    return DENSE, *simplify_dense(tensor)
 
 
 def _detail_elements(payload: Payload, context: Context) -> torch.Tensor:
@@ -119,7 +119,7 @@ def _detail_elements(payload: Payload, context: Context) -> torch.Tensor:
     if type(form) is not int:
         raise _unknown_form()
     if form == DENSE:
-        return dense_tensor(payload[1], payload[2], payload[3:], context)
+        return detail_dense(payload[1], payload[2], payload[3:], context)
     detail = _DETAILS.get(form)
     if detail is None:
         raise _unknown_form()
@@ -136,10 +136,10 @@ def _detail_strategy(payload: Payload, _: Context) -> torch.Tensor:
 
 
 _DETAILS: dict[int, Callable[[Payload, Context], torch.Tensor]] = {
-    COO: kinds.coo_tensor,
-    COMPRESSED: kinds.compressed_tensor,
-    QUANTIZED: kinds.quantized_tensor,
-    META: kinds.meta_tensor,
+    COO: kinds.detail_coo,
+    COMPRESSED: kinds.detail_compressed,
+    QUANTIZED: kinds.detail_quantized,
+    META: kinds.detail_meta,
     STRATEGY: _detail_strategy,
 }
 
@@ -151,12 +151,12 @@ def _detail_full(payload: Payload, context: Context) -> tuple[torch.Tensor, dict
         raise SerdeError("cannot rebuild a tensor: it has extras that this release does not know; upgrade it")
     tensor = _detail_elements(payload[2:], context)
     if "order" in extras:
-        tensor = from_order(tensor, extras["order"])
+        tensor = restore_order(tensor, extras["order"])
     device = extras.get("device")
     if device is not None:
         if type(device) is not torch.device or device.type == "meta":
             raise SerdeError("cannot rebuild a tensor: its device is none that holds data; send it again")
-        tensor = tensor.to(place(device, context))
+        tensor = tensor.to(choose_device(device, context))
     return tensor, extras
 
 

@@ -181,7 +181,7 @@ def test_words_of_others_are_escaped(hook: ToyHook, words: str) -> None:
 
 
 def test_a_long_table_is_cut_and_says_so() -> None:
-    page = html_table("many", ("number",), [(str(number),) for number in range(12)], most=10)
+    page = html_table("many", ("number",), [(str(number),) for number in range(12)], limit=10)
 
     assert page.count("<tr>") == 11
     assert "and 2 more" in page

@@ -219,5 +219,5 @@ def test_a_registered_exception_arrives_as_itself():
 
 
 def test_requests_to_stop_do_not_travel():
-    with pytest.raises(SerdeError, match="asks the process to stop"):
+    with pytest.raises(SerdeError, match="asks this process to stop"):
         serialize(KeyboardInterrupt())

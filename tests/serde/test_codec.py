@@ -101,11 +101,11 @@ def test_subclasses_follow_only_a_codec_that_says_so():
 
 def test_an_exact_codec_registered_later_wins_over_the_base_classes():
     table = table_with(Codec(Shape, 10, passed, passed, subclasses=True))
-    assert table.of(Square).code == 10
+    assert table.for_type(Square).code == 10
 
     table.register(Codec(Square, 11, passed, passed))
 
-    assert table.of(Square).code == 11
+    assert table.for_type(Square).code == 11
 
 
 @pytest.mark.parametrize("code", [-1, 0, 2, 5, 999])

@@ -97,7 +97,7 @@ def test_a_value_is_not_compared_before_its_type_is_known(payload):
     code, parts = payload(np.zeros(1).view(Untouchable))
 
     with pytest.raises(SerdeError):
-        codecs.coded(code).detail(parts, Context())
+        codecs.for_code(code).detail(parts, Context())
 
 
 @pytest.mark.parametrize("shape", [(True, 2), (1.0, 2), [1, 2]])

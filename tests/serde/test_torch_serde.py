@@ -318,8 +318,8 @@ def test_a_subclass_with_a_codec_is_found_before_its_base():
     table = CodecTable()
     torch_serde.register_codecs(table)
     table.register(Codec(Head, 260, lambda obj, context: (), lambda payload, context: None))
-    assert table.of(Head).code == 260
-    assert table.of(torch.Tensor).code == 150
+    assert table.for_type(Head).code == 260
+    assert table.for_type(torch.Tensor).code == 150
 
 
 def test_a_tensor_that_occurs_twice_stays_one():
@@ -795,7 +795,7 @@ def test_the_published_script_pair_asks_the_worker():
 def test_the_published_map_agrees_with_the_codecs():
     published = list(torch_serde.MAP_TORCH_SIMPLIFIERS_AND_DETAILERS)
     assert published.index(nn.Parameter) < published.index(torch.Tensor)
-    assert all(codecs.of(kind).type in (kind, torch.jit.ScriptModule) for kind in published)
+    assert all(codecs.for_type(kind).type in (kind, torch.jit.ScriptModule) for kind in published)
 
 
 def test_bits_tells_tensors_apart():

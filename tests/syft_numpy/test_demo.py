@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from syft_core.demo import Stage, perform
+from syft_core.demo import Screen, run_demo
 from syft_numpy.plugin import BACKEND
 
 
 def test_the_story_is_told_without_torch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
-    perform(Stage(0), BACKEND)
+    run_demo(Screen(0), BACKEND)
 
     shown = capsys.readouterr().out
     far, near = (

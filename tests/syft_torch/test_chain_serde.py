@@ -108,4 +108,4 @@ def test_a_forged_wrapper_is_refused(payload: Any) -> None:
     from syft_core.serde import codecs  # noqa: PLC0415
 
     with pytest.raises((SerdeError, ValueError)):
-        codecs.of(Wrapper).detail(list(payload), None)
+        codecs.for_type(Wrapper).detail(list(payload), None)

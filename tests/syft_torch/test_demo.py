@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syft_core.demo import Stage, perform  # noqa: E402
+from syft_core.demo import Screen, run_demo  # noqa: E402
 from syft_torch.plugin import BACKEND  # noqa: E402
 
 
@@ -19,9 +19,9 @@ def told() -> tuple[str, str]:
     terminal = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(terminal):
         patch.setenv("COLUMNS", "80")
-        stage = Stage(0)
-        perform(stage, BACKEND)
-    return terminal.getvalue(), stage.page.html()
+        screen = Screen(0)
+        run_demo(screen, BACKEND)
+    return terminal.getvalue(), screen.page.html()
 
 
 def test_the_story_on_torch_keeps_its_promises(told: tuple[str, str]) -> None:
@@ -50,6 +50,6 @@ def test_the_demo_leaves_the_random_numbers_of_others_alone(capsys: Any) -> None
     expected = torch.rand(2)
     torch.manual_seed(3)
 
-    perform(Stage(0), BACKEND)
+    run_demo(Screen(0), BACKEND)
 
     assert torch.equal(torch.rand(2), expected)

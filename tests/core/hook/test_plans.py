@@ -13,7 +13,7 @@ from syft_toy.wrapper import Wrapper
 from toy_layers import Negating, Scaled, Watcher
 
 from syft_core.hook import hook_args
-from syft_core.hook.hook_args import plan_for
+from syft_core.hook.hook_args import get_plan
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.workers.base import BaseWorker
 
@@ -161,7 +161,7 @@ class Identities(list[Any]):
 
 
 def check_unwrap(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    plan = plan_for(name, args, kwargs)
+    plan = get_plan(name, args, kwargs)
     layer = outermost((args, kwargs))
 
     assert plan.layer is layer

@@ -55,7 +55,7 @@ class Pointer:
 
 hook_args.default_register_tensor(Watcher, Scaled, Negating)
 hook_args.register_type_rule({Pointer: hook_args.one})
-hook_args.register_forward_func({Pointer: hook_args.pointer_found})
+hook_args.register_forward_func({Pointer: hook_args.reject_pointer})
 
 
 def under(layer: AbstractTensor, *values: float) -> Any:

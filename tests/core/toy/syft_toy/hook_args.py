@@ -7,7 +7,6 @@ from typing import Any
 import toy
 
 from syft_core.hook.hook_args import (
-    framework_tensor,
     get_child,
     one,
     register_ambiguous_function,
@@ -15,6 +14,7 @@ from syft_core.hook.hook_args import (
     register_backward_func,
     register_forward_func,
     register_type_rule,
+    reject_framework_tensor,
 )
 from syft_toy.wrapper import Wrapper
 
@@ -25,7 +25,7 @@ def wrap_plain(child: Any, **_attributes: Any) -> Wrapper:
 
 
 register_type_rule({toy.Vector: one, Wrapper: one})
-register_forward_func({toy.Vector: framework_tensor, Wrapper: get_child})
+register_forward_func({toy.Vector: reject_framework_tensor, Wrapper: get_child})
 register_backward_func({toy.Vector: wrap_plain, Wrapper: wrap_plain})
 register_ambiguous_method("__getitem__", "__setitem__")
 register_ambiguous_function("toy.cat")

@@ -17,7 +17,7 @@ WIDEST = 100
 """How wide running text gets, however wide the terminal is."""
 
 
-class Stage:
+class Screen:
     """Shows things on a plain terminal, and collects pictures for the page."""
 
     def __init__(self, pause: float) -> None:
@@ -29,7 +29,7 @@ class Stage:
         """Begin a new part."""
         self.show(f"\n== {text} ==")
 
-    def say(self, text: str) -> None:
+    def text(self, text: str) -> None:
         """Explain what comes next."""
         self.show("\n" + self._wrapped(text, ""))
         self.wait()
@@ -48,11 +48,11 @@ class Stage:
         self.show(textwrap.indent(text.rstrip(), "   | "))
         self.wait()
 
-    def passing(self, line: str) -> None:
+    def log_line(self, line: str) -> None:
         """Show what a layer reports while a call passes."""
         self.show(f"       | {line}")
 
-    def refused(self, source: str, reason: str) -> None:
+    def refusal(self, source: str, reason: str) -> None:
         """Show a line of code that is refused, and why."""
         self.show(f"   >>> {source}\n   x  {self._wrapped(reason, '      ').lstrip()}")
         self.wait()
@@ -82,7 +82,7 @@ class Stage:
         return "\n".join(part for line in lines for part in line)
 
 
-class RichStage(Stage):
+class RichScreen(Screen):
     """Shows the same with colours and boxes."""
 
     def __init__(self, pause: float, rich: Any) -> None:
@@ -96,7 +96,7 @@ class RichStage(Stage):
         self._console.print()
         self._console.rule(f"[bold cyan]{self._plain(text)}")
 
-    def say(self, text: str) -> None:
+    def text(self, text: str) -> None:
         """Explain what comes next."""
         self._console.print(f"\n{self._plain(text)}", width=self._text_width)
         self.wait()
@@ -126,11 +126,11 @@ class RichStage(Stage):
             self._console.print(f"  [cyan]│[/cyan] [bold]{self._plain(line)}[/bold]", soft_wrap=True)
         self.wait()
 
-    def passing(self, line: str) -> None:
+    def log_line(self, line: str) -> None:
         """Show what a layer reports while a call passes."""
         self._console.print(f"      [magenta]▼ {self._plain(line)}[/magenta]")
 
-    def refused(self, source: str, reason: str) -> None:
+    def refusal(self, source: str, reason: str) -> None:
         """Show a line of code that is refused, and why."""
         self._line_of_code(source)
         self._indented(f"[red]✗ {self._plain(reason)}[/red]", 2)
@@ -162,8 +162,8 @@ class RichStage(Stage):
         return str(self._rich.markup.escape(text))
 
 
-def make_stage(pause: float = PAUSE) -> Stage:
-    """Return a stage with colours if rich is installed, a plain one if not."""
+def make_screen(pause: float = PAUSE) -> Screen:
+    """Return a screen with colours if rich is installed, a plain one if not."""
     try:
         import rich.box  # noqa: PLC0415  # an optional dependency
         import rich.columns  # noqa: PLC0415
@@ -174,8 +174,8 @@ def make_stage(pause: float = PAUSE) -> Stage:
         import rich.table  # noqa: PLC0415
         import rich.text  # noqa: PLC0415
     except ImportError:
-        return Stage(pause)
-    return RichStage(pause, rich)
+        return Screen(pause)
+    return RichScreen(pause, rich)
 
 
 def _bar(share: float, width: int = 20) -> str:
