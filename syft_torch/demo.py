@@ -1,4 +1,4 @@
-"""The story on torch: a stock module and a stock optimizer train at two hospitals, bit for bit as in one place."""
+"""The demo for torch: train a standard module with a standard optimizer at two hospitals."""
 
 from __future__ import annotations
 
@@ -22,17 +22,15 @@ BATCHES = [slice(start, start + 50) for start in range(0, PATIENTS, 50)]
 
 
 def run(screen: Screen, hook: FrameworkHook) -> None:
-    """Train on the patients of two hospitals, compare with training in one place, and show what left."""
-    chance = torch.Generator().manual_seed(1)
-    young, old = _make_patients(PATIENTS, -1, chance), _make_patients(PATIENTS, 1, chance)
-    test = [
-        torch.cat(parts) for parts in zip(_make_patients(500, -1, chance), _make_patients(500, 1, chance), strict=True)
-    ]
-    hospitals = [_make_hospital(hook, "north", *young, chance), _make_hospital(hook, "south", *old, chance)]
+    """Train on the patients of two hospitals, compare with centralized training, and show what left."""
+    rng = torch.Generator().manual_seed(1)
+    young, old = _make_patients(PATIENTS, -1, rng), _make_patients(PATIENTS, 1, rng)
+    test = [torch.cat(parts) for parts in zip(_make_patients(500, -1, rng), _make_patients(500, 1, rng), strict=True)]
+    hospitals = [_make_hospital(hook, "north", *young, rng), _make_hospital(hook, "south", *old, rng)]
     show_hospitals(screen, hospitals)
     (patients,), (codes,) = hospitals[0].search("#patients"), hospitals[0].search("#postcodes")
     elsewhere = hospitals[1].search("#patients")[0]
-    screen.page.add("What you hold", "A pointer: a name and a lease, no data.", patients._repr_html_())
+    screen.page.add("What you hold", "A pointer: it has a name and a lease, but no data.", patients._repr_html_())
     show_refusals(
         screen,
         [
@@ -48,7 +46,7 @@ def run(screen: Screen, hook: FrameworkHook) -> None:
 
 
 def train(model: Any, optimizer: Any, patients: Any, ill: Any) -> None:
-    """Train on all patients of one place; remote or local, the code is the same."""
+    """Train on all patients of one hospital; the code is the same for local and remote data."""
     for rows in BATCHES:
         optimizer.zero_grad()
         loss = loss_function(model(patients[rows]), ill[rows])
@@ -57,20 +55,20 @@ def train(model: Any, optimizer: Any, patients: Any, ill: Any) -> None:
 
 
 def train_everywhere(model: Any, optimizer: Any, data: Any) -> None:
-    """Let the model visit every hospital once."""
+    """Train at every hospital once."""
     for patients, ill in data:  # pointers
-        model.send(patients.location)  # the model goes to the data
+        model.send(patients.location)  # send the model to the data
         train(model, optimizer, patients, ill)
-        model.get(reason="training")  # and comes back; the patients stay
+        model.get(reason="training")  # fetch the model; the data stays
 
 
 def _show_training(screen: Screen, hospitals: Sequence[VirtualWorker], test: list[torch.Tensor]) -> nn.Module:
     screen.title("3. Train where the data is")
-    screen.text("The model is torch's own, and so are the optimizer and the loop in which it learns:")
+    screen.text("The model and the optimizer are torch's own, and the training loop is the usual one:")
     screen.source(_source(train))
-    screen.text("What is new is that the model travels, in each round to both hospitals:")
+    screen.text("In each round, the model is sent to both hospitals:")
     screen.source(_source(train_everywhere))
-    screen.text("You judge it with a small test set of your own:")
+    screen.text("You evaluate it on a small test set of your own:")
     model, optimizer = _new_model()
     data = [(hospital.search("#patients")[0], hospital.search("#ill")[0]) for hospital in hospitals]
     screen.progress("untrained", _accuracy(model, test), f"{_accuracy(model, test):.1%} right")
@@ -81,8 +79,8 @@ def _show_training(screen: Screen, hospitals: Sequence[VirtualWorker], test: lis
         screen.progress(f"round {number + 1:3}", right, f"{right:.1%}")
     screen.wait()
     screen.page.add(
-        "Who computed what where",
-        "The last round of the training: eight batches at each hospital.",
+        "Who computed what",
+        "The last round of training: eight batches at each hospital.",
         seen.svg(rows=None),
     )
     return model
@@ -91,7 +89,7 @@ def _show_training(screen: Screen, hospitals: Sequence[VirtualWorker], test: lis
 def _show_comparison(
     screen: Screen, model: nn.Module, people: Sequence[tuple[torch.Tensor, torch.Tensor]], test: list[torch.Tensor]
 ) -> None:
-    screen.title("4. Compared with all data in one place")
+    screen.title("4. Comparison: all data in one place")
     screen.text(
         "Only a demo can do this: train the same model on data that lies here, from one hospital and from both."
     )
@@ -110,7 +108,7 @@ def _show_comparison(
 
 
 def _source(function: Function) -> str:
-    """Return the code of a function as it runs, without its docstring."""
+    """Return the source of a function without its docstring."""
     return inspect.getsource(function).replace(f'    """{function.__doc__}"""\n', "")
 
 
@@ -126,22 +124,22 @@ def _accuracy(model: nn.Module, test: list[torch.Tensor]) -> float:
         return float(((model(test[0]) > 0) == (test[1] > 0)).float().mean())
 
 
-def _make_patients(number: int, generation: int, chance: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return made-up patients of one generation, and who is ill: what harms the young protects the old."""
-    people = torch.randn(number, 4, generator=chance)
+def _make_patients(number: int, generation: int, rng: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return made-up patients of one generation, and who is ill; a risk factor has opposite effects by generation."""
+    people = torch.randn(number, 4, generator=rng)
     people[:, 0] = generation * (0.4 + 0.6 * people[:, 0].abs())
     risk = 1.5 * generation * people[:, 1] + 0.8 * people[:, 2] - 0.6 * people[:, 3]
-    ill = risk + 0.3 * torch.randn(number, generator=chance) > 0
+    ill = risk + 0.3 * torch.randn(number, generator=rng) > 0
     return people, ill.float().unsqueeze(1)
 
 
 def _make_hospital(
-    hook: FrameworkHook, name: str, people: torch.Tensor, ill: torch.Tensor, chance: torch.Generator
+    hook: FrameworkHook, name: str, people: torch.Tensor, ill: torch.Tensor, rng: torch.Generator
 ) -> VirtualWorker:
-    codes: torch.Tensor = torch.randint(10_000, (len(people),), generator=chance)
+    codes: torch.Tensor = torch.randint(10_000, (len(people),), generator=rng)
     data = [
         people.clone().tag("#patients").describe("age, pressure, sugar, weight"),
         ill.clone().tag("#ill").describe("1 for the ill"),
-        codes.private_tensor([]).tag("#postcodes").describe("private: for nobody outside"),
+        codes.private_tensor([]).tag("#postcodes").describe("private: no user may fetch it"),
     ]
     return create_hospital(hook, name, data, serialize=True)

@@ -1,4 +1,4 @@
-"""Chains: what a pointer and every layer are made of, in three short acts."""
+"""The part of the demo about chains and layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syft_core.tensors.polynomial import PolynomialTensor
 
 
 def show_chains(screen: Screen, hook: FrameworkHook, name: str) -> None:
-    """Show how it works: a call goes down a chain of layers, and the answer comes back up."""
+    """Show how a call goes down a chain of layers, and the result comes back up."""
     screen.title("6. How it works: a chain")
     show_chain(screen, hook, name)
     show_meaning(screen, hook)
@@ -22,13 +22,14 @@ def show_chains(screen: Screen, hook: FrameworkHook, name: str) -> None:
 
 
 def show_chain(screen: Screen, hook: FrameworkHook, name: str) -> None:
-    """Send calls through a layer that only watches."""
+    """Show calls that pass through a LoggingTensor."""
     x = LoggingTensor().on(hook.create_tensor([1.0, -2.0, 3.0]))
     screen.text(
-        f"You hold what looks like an ordinary {name} value. Under it hangs a chain; a pointer is one kind of link:"
+        f"You hold what looks like an ordinary {name} value. It is a wrapper around a chain of layers; pointers are "
+        f"layers too:"
     )
     screen.chain(["(Wrapper)", "LoggingTensor", repr(x.child.child)])
-    screen.text("Every call goes down the chain; the LoggingTensor says what passes, and the answer is wrapped again.")
+    screen.text("Every call goes down the chain. The LoggingTensor logs it, and the result is wrapped again.")
     with _LogLines(screen):
         for source, call in (
             ("x + x", lambda: x + x),
@@ -39,10 +40,10 @@ def show_chain(screen: Screen, hook: FrameworkHook, name: str) -> None:
 
 
 def show_meaning(screen: Screen, hook: FrameworkHook) -> None:
-    """Compute with a layer that changes what an operation means."""
+    """Show a layer that changes what an operation means."""
     plain = hook.create_tensor([1.0, -2.0, 3.0])
     odd = PlusIsMinusTensor().on(hook.create_tensor([1.0, -2.0, 3.0]))
-    screen.text("A layer may change what an operation means, in every way to spell it. This one swaps plus and minus:")
+    screen.text("A layer can change what an operation means, however it is called. This one swaps plus and minus:")
     rows = [
         ("x + 1", str(plain + 1), str((odd + 1).child.child)),
         ("x - 1", str(plain - 1), str((odd - 1).child.child)),
@@ -52,11 +53,11 @@ def show_meaning(screen: Screen, hook: FrameworkHook) -> None:
 
 
 def show_polynomials(screen: Screen, hook: FrameworkHook) -> None:
-    """Compare a polynomial with the function it stands for."""
+    """Compare polynomials with the function that they approximate."""
     points = [-3.0, -1.5, 0.0, 1.5, 3.0]
     x = PolynomialTensor().on(hook.create_tensor(points))
     answers = [float(value) for value in x.child.tanh().child]
-    screen.text("Another answers exp, log, sigmoid and tanh with polynomials, which need only sums and products:")
+    screen.text("Another one approximates exp, log, sigmoid and tanh by polynomials, which only add and multiply:")
     rows = [
         (f"{point:+.1f}", f"{math.tanh(point):+.6f}", f"{answer:+.6f}", _bar(answer))
         for point, answer in zip(points, answers, strict=True)
@@ -70,7 +71,7 @@ def _bar(value: float, width: int = 10) -> str:
 
 
 class _LogLines:  # used like a function
-    """Show the lines of the LoggingTensor on a screen."""
+    """Show the log lines of the LoggingTensor on a screen."""
 
     def __init__(self, screen: Screen) -> None:
         self._log = logging.getLogger(LoggingTensor.__module__)

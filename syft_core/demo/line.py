@@ -1,4 +1,4 @@
-"""The story on any framework: a line through the patients of two hospitals, of which only sums are seen."""
+"""The demo for any framework: fit a line to the patients of two hospitals, which only share sums."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Line(NamedTuple):
 
 
 def run(screen: Screen, hook: FrameworkHook) -> None:
-    """Fit a line on the patients of two hospitals by gradient descent, and show what left them."""
+    """Fit a line to the patients of two hospitals by gradient descent, and show what left them."""
     people = [_make_patients(seed, low) for seed, low in ((1, 0.0), (2, 0.5))]
     hospitals = [_make_hospital(hook, name, *data) for name, data in zip(("north", "south"), people, strict=True)]
     show_hospitals(screen, hospitals)
@@ -46,10 +46,10 @@ def run(screen: Screen, hook: FrameworkHook) -> None:
 
 
 def _make_patients(seed: int, low: float) -> tuple[list[float], list[float]]:
-    """Return ages, in centuries, and blood pressures; each hospital sees another part of the town."""
-    chance = random.Random(seed)  # noqa: S311  # made-up patients, the same at each run
-    ages = [low + 0.5 * chance.random() for _ in range(PATIENTS)]
-    return ages, [0.9 + 0.7 * age + 0.05 * chance.gauss(0.0, 1.0) for age in ages]
+    """Return ages, in centuries, and blood pressures; the hospitals have different age groups."""
+    rng = random.Random(seed)  # noqa: S311  # made-up patients, the same in each run
+    ages = [low + 0.5 * rng.random() for _ in range(PATIENTS)]
+    return ages, [0.9 + 0.7 * age + 0.05 * rng.gauss(0.0, 1.0) for age in ages]
 
 
 def _make_hospital(hook: FrameworkHook, name: str, ages: list[float], pressures: list[float]) -> VirtualWorker:
@@ -61,7 +61,7 @@ def _make_hospital(hook: FrameworkHook, name: str, ages: list[float], pressures:
     data = [
         column("#ages", "age in centuries", ages),
         column("#pressures", "blood pressure", pressures),
-        column("#postcodes", "private: for nobody outside", [round(1000 * age) * 1.0 for age in ages], private=True),
+        column("#postcodes", "private: no user may fetch it", [round(1000 * age) * 1.0 for age in ages], private=True),
     ]
     return create_hospital(hook, name, data, serialize=type(hook.create_tensor([0.0])) in codecs)
 
@@ -71,7 +71,8 @@ def _train(
 ) -> None:
     screen.title("3. Train where the data is")
     screen.text(
-        "A line, pressure = slope * age + start. In each round both hospitals compute two sums; only those leave."
+        "The model is a line, pressure = slope * age + start. In each round, each hospital computes two sums. Nothing "
+        "else leaves it."
     )
     screen.source(
         "error = ages * slope + start - pressures      # at the hospital\n"
@@ -87,21 +88,21 @@ def _train(
                 screen.progress(
                     f"round {number + 1:2}", (number + 1) / ROUNDS, f"slope {model.slope:.3f}  start {model.start:.3f}"
                 )
-    at_home = _train_in_one_place(people)
-    screen.title("4. Compared with all data in one place")
+    centralized = _train_in_one_place(people)
+    screen.title("4. Comparison: all data in one place")
     rows = [
         (f"{words}", f"{line.slope:.4f}", f"{line.start:.4f}")
         for words, line in (
             ("two hospitals, data never moved", model),
-            ("the same training, all data in one place", at_home),
+            ("the same training, all data in one place", centralized),
         )
     ]
-    screen.table(("trained on", "slope", "start"), [*rows, ("how the patients were made up", "0.7000", "0.9000")])
-    screen.page.add("Who computed what where", "All rounds of the training; what repeats is drawn once.", seen.svg())
+    screen.table(("trained on", "slope", "start"), [*rows, ("true values of the made-up data", "0.7000", "0.9000")])
+    screen.page.add("Who computed what", "All rounds of training; repetitions are drawn once.", seen.svg())
 
 
 def _compute_sums(model: Line, ages: Tensor, pressures: Tensor) -> tuple[float, float]:
-    """Let a hospital say in which direction the line should go: two numbers about all of its patients."""
+    """Compute the gradient at a hospital: two sums over all of its patients."""
     error = ages * model.slope + model.start - pressures
     return float((error * ages).sum().get(reason="gradient")), float(error.sum().get(reason="gradient"))
 
@@ -112,7 +113,7 @@ def _step(model: Line, slope: float, start: float, parts: int) -> Line:
 
 
 def _train_in_one_place(people: Sequence[tuple[list[float], list[float]]]) -> Line:
-    """Do the same with all patients in one list, as only a demo can."""
+    """Train on all patients in one list, for comparison."""
     model = Line(0.0, 0.0)
     for _ in range(ROUNDS):
         errors = [

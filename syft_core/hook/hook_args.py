@@ -1,10 +1,9 @@
-"""Take the outermost layer off the arguments of a call, and put it back on the response.
+"""Unwrap the outermost layer of the arguments of a call, and wrap the response in it.
 
-A *plan* is a function built once per exact signature (name, nesting, arity, type of every slot) out of the folds; a
-call whose signature has a plan runs it, any other call builds one. Names registered as *ambiguous* take arguments of
-ever new nesting (``x[i, 2:, mask]``) and are mapped structurally each time instead. A tensor type takes part by
-entries in three registries: ``type_rule`` (is it a tensor?), ``forward_func`` (how to get its child) and
-``backward_func`` (how to put the layer on a result).
+A *signature plan* unwraps the arguments of one exact signature: name, nesting, arity and the type of every slot. Plans
+are built from folds on the first call with a signature, and cached. Operations registered as *ambiguous* take arguments
+with ever different nesting (``x[i, 2:, mask]``) and are traversed on every call instead. A tensor type is registered in
+``type_rule`` (is it a tensor?), ``forward_func`` (returns its child) and ``backward_func`` (wraps a result).
 """
 
 from __future__ import annotations
@@ -131,9 +130,9 @@ __all__ = [
 T = TypeVar("T")
 
 PLAN_LIMIT = 8192
-"""How many plans a cache holds before it starts anew; a program has a few hundred signatures."""
+"""A cache is cleared when it has this many plans; programs have a few hundred signatures."""
 
-# The caches. Assigning a new dict to any of them at any time is safe: they are only ever looked up here.
+# The caches. They can be replaced by new dicts at any time, because they are only looked up in this module.
 hook_method_args_functions: dict[object, Plan] = {}
 hook_method_response_functions: dict[object, Function] = {}
 get_tensor_type_functions: dict[object, Getter] = {}
@@ -143,60 +142,60 @@ register_response_functions: dict[object, Function] = {}
 
 
 def register_type_rule(new_type_rules: Mapping[type, Callable[[Nested], Nested]]) -> None:
-    """Say for each type whether a slot that holds it is a tensor (``one``) or not."""
+    """Register for each type whether it is a tensor: ``one`` or ``zero``."""
     type_rule.update(new_type_rules)
     _clear_caches()
 
 
 def register_forward_func(new_forward_rules: Mapping[type, Slot]) -> None:
-    """Say for each type how to get its child."""
+    """Register for each type a function that returns its child."""
     forward_func.update(new_forward_rules)
     _clear_caches()
 
 
 def register_backward_func(new_backward_rules: Mapping[type, Function]) -> None:
-    """Say for each type how to put it on a result: ``f(result, **class_attributes)``."""
+    """Register for each type a function that wraps a result: ``f(result, **class_attributes)``."""
     backward_func.update(new_backward_rules)
     _clear_caches()
 
 
 def register_ambiguous_method(*method: str) -> None:
-    """Name methods whose arguments are mapped structurally each time."""
+    """Register methods whose arguments are traversed on every call."""
     ambiguous_methods.update(method)
     _clear_caches()
 
 
 def register_ambiguous_function(*function: str) -> None:
-    """Name functions whose arguments are mapped structurally each time."""
+    """Register functions whose arguments are traversed on every call."""
     ambiguous_functions.update(function)
     _clear_caches()
 
 
 def default_backward_func(tensorcls: type) -> Function:
-    """Return the function that puts a ``tensorcls`` with the given attributes on a result."""
+    """Return a function that wraps a result in ``tensorcls(**attributes)``."""
 
-    def put_on(child: Tensor, **attributes: Any) -> Tensor:
+    def wrap(child: Tensor, **attributes: Any) -> Tensor:
         layer = tensorcls(**attributes)
         layer.child = child
         return layer
 
-    return put_on
+    return wrap
 
 
 def default_register_tensor(*tensorcls: type) -> None:
-    """Make tensor types chainable: a slot that holds one is a tensor, its child is ``.child``."""
+    """Register layer types whose child is ``.child``."""
     register_type_rule(dict.fromkeys(tensorcls, one))
     register_forward_func(dict.fromkeys(tensorcls, get_child))
     register_backward_func({cls: default_backward_func(cls) for cls in tensorcls})
 
 
 def reject_pointer(pointer: Tensor, **_kwargs: object) -> NoReturn:
-    """Stand as ``forward_func`` of a pointer, whose object lives elsewhere."""
+    """Raise: the ``forward_func`` of pointers, whose object is remote."""
     raise RemoteObjectFoundError(pointer)
 
 
 def _clear_caches() -> None:
-    """Drop everything that was concluded from the registries."""
+    """Clear all caches derived from the registries."""
     clear_resolved()
     clear_ranks()
     _is_ambiguous.cache_clear()
@@ -215,18 +214,18 @@ _change_listeners: list[Callable[[], None]] = []
 
 
 def on_registry_change(action: Callable[[], None]) -> None:
-    """Call ``action`` whenever a registry has grown, for caches elsewhere that rest on plans."""
+    """Call ``action`` whenever a registry changes, to clear caches that depend on plans."""
     _change_listeners.append(action)
 
 
-# --- Plans: from a layer to its child
+# --- Unwrapping arguments
 
-# Stands in the cache under a flat key whose arguments are nested: the full signature decides.
+# Marks flat keys whose arguments are nested: the plan is cached under the full signature instead.
 _NESTED = NO_PLAN._replace()
 
 
 def get_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
-    """Return the plan for this call, building it when the signature is new."""
+    """Return the plan for this call; build it if the signature is new."""
     key: tuple[object, ...] = (name, tuple(map(type, args)))
     if kwargs:
         key = (*key, tuple(kwargs), tuple(map(type, kwargs.values())))
@@ -247,7 +246,7 @@ def _build_first_plan(name: str, key: object, args: Args, kwargs: Kwargs) -> Pla
 
 
 def get_nested_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
-    """Return the plan for a call that is known to have lists, tuples, dicts or slices among its arguments."""
+    """Return the plan for a call that has lists, tuples, dicts or slices among its arguments."""
     if _is_ambiguous(name):
         return build_structural_plan(name, args, kwargs)
     key = (name, signature(args), signature(kwargs) if kwargs else None)
@@ -270,7 +269,7 @@ def _store_plan(cache: dict[object, T], key: object, value: T) -> None:
 
 
 def unwrap_args_from_method(attr: str, method_self: Tensor, args: Args, kwargs: Kwargs) -> tuple[Nested, Args, Kwargs]:
-    """Return ``(new_self, new_args, new_kwargs)`` with the outermost layer taken off."""
+    """Return ``(new_self, new_args, new_kwargs)`` with the outermost layer unwrapped."""
     plan = _require_layer(attr, (method_self, *args), kwargs)
     (new_self, *new_args), new_kwargs = plan.unwrap((method_self, *args), kwargs)
     return new_self, tuple(new_args), new_kwargs
@@ -279,7 +278,7 @@ def unwrap_args_from_method(attr: str, method_self: Tensor, args: Args, kwargs: 
 def unwrap_args_from_function(
     attr: str, args: Args, kwargs: Kwargs, return_args_type: bool = False
 ) -> tuple[Nested, ...]:
-    """Return ``(new_args, new_kwargs, new_type)``, and the type before, with the outermost layer taken off."""
+    """Return ``(new_args, new_kwargs, new_type)`` with the outermost layer unwrapped; optionally its type too."""
     args = tuple(args)
     plan = _require_layer(attr, args, kwargs)
     new_args, new_kwargs = plan.unwrap(args, kwargs)
@@ -303,7 +302,7 @@ def _get_type_getter(attr: str, args: Nested) -> Getter:
     return getter
 
 
-# --- Responses: from a child back to its layer
+# --- Wrapping responses
 
 
 def hook_response(
@@ -313,14 +312,14 @@ def hook_response(
     wrap_args: Mapping[str, object] | None = None,
     new_self: Tensor = None,
 ) -> Nested:
-    """Put ``wrap_type(**wrap_args)`` on every tensor of ``response``; an in-place operator returns ``new_self``."""
+    """Wrap every tensor of ``response`` in ``wrap_type(**wrap_args)``; an in-place operator returns ``new_self``."""
     if new_self is not None and attr in INPLACE_OPERATORS:
         return new_self
     return wrap_response(attr, response, wrap_type, wrap_args or {})
 
 
 def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapping[str, object]) -> Nested:
-    """Put ``wrap_type(**attributes)`` on every tensor of ``response``."""
+    """Wrap every tensor of ``response`` in ``wrap_type(**attributes)``."""
     cls = type(response)
     plan = hook_method_response_functions.get((name, wrap_type, cls))
     if plan is None:
@@ -335,7 +334,7 @@ def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapp
 
 
 def register_response(attr: str, response: Nested, response_ids: list[int], owner: object) -> Nested:
-    """Store every tensor of ``response`` on ``owner`` under the next of ``response_ids``; return the same structure."""
+    """Store every tensor of ``response`` on ``owner`` under the next of ``response_ids``; return the response."""
     tensors = sum(1 for leaf in leaves(response) if build_rule(leaf))
     if tensors > len(response_ids):
         raise ResponseSignatureError()
@@ -347,6 +346,6 @@ def register_response(attr: str, response: Nested, response_ids: list[int], owne
     return plan(response, response_ids=response_ids, owner=owner)
 
 
-# An entry for readers: what a tensor type of their own registers.
+# Example entries, as in the ancestor.
 forward_func.register("my_syft_tensor_type", get_child)
 backward_func.register("my_syft_tensor_type", default_backward_func)

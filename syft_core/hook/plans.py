@@ -1,4 +1,4 @@
-"""Plans: functions that take the outermost layer off the arguments of one exact signature."""
+"""Signature plans: functions that unwrap the outermost layer from the arguments of one exact signature."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from syft_core.values import Args, Kwargs, LayerType, Nested, Tensor
 
 
 class Plan(NamedTuple):
-    """How to take one layer type off the arguments of one signature."""
+    """Unwraps one layer type from the arguments of one signature."""
 
     layer: LayerType
-    """The type that comes off, or None when nothing in the call has a child."""
+    """The layer type to unwrap, or None if the call contains no layer."""
     args: Callable[[Args], Args]
     kwargs: Callable[[Kwargs], Kwargs] | None
     leader: Callable[[Args, Kwargs], Tensor]
-    """Finds the first instance of ``layer``, whose attributes the result takes over."""
+    """Returns the first instance of ``layer``; results get its attributes."""
 
     def unwrap(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-        """Return the arguments with the children in the place of the layers."""
+        """Return the arguments with layers replaced by their children."""
         return self.args(args), self.kwargs(kwargs) if self.kwargs is not None else kwargs
 
 
@@ -60,15 +60,15 @@ def _no_leader(_args: Nested, _kwargs: Nested) -> None:
 
 
 NO_PLAN = Plan(None, _return_args, None, _no_leader)
-"""The plan of a call in which nothing has a child."""
+"""The plan of a call that contains no layer."""
 
 
 def build_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
-    """Build the plan for all calls that have the signature of this one."""
+    """Build the plan for all calls with the signature of this one."""
     layer = find_outermost_type(name, (args, kwargs))
     if layer is None:
         return NO_PLAN
-    # The cache key has the exact type of every slot, so these plans need not look again.
+    # The cache key has the exact type of every slot, so these plans need no type checks.
     if _is_simple(layer, args):
         unwrap_args = _build_get_children(layer)
     else:
@@ -81,7 +81,7 @@ def build_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
 
 
 def build_structural_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
-    """Build a plan for these very arguments, whatever their nesting; it must not be kept."""
+    """Build a plan for exactly these arguments, with any nesting; it must not be cached."""
     slots = leaves(args)
     if kwargs:
         slots += leaves(kwargs)
@@ -96,16 +96,16 @@ def build_structural_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
 def build_unwrap_args_from_function(
     args: Nested, return_tuple: bool = False
 ) -> tuple[Callable[[Nested], Nested], Getter]:
-    """Build the plan for ``args`` and the function that finds the type of the first tensor in its result."""
+    """Build a function that unwraps ``args``, and one that returns the type of the first tensor in its result."""
     rule = build_rule(args)
     return build_unwrap_args_with_rules(args, rule, return_tuple), build_get_tensor_type(rule)
 
 
 def build_unwrap_args_with_rules(args: Nested, rules: Any, return_tuple: bool = False) -> Callable[[Nested], Nested]:
-    """Build a function that replaces the layers in ``args`` by their children and leaves all else.
+    """Build a function that replaces the layers in arguments like ``args`` by their children.
 
-    Plain tensors beside a layer are lifted by it; with no layer at all they raise ``PureFrameworkTensorFoundError``,
-    and a pointer raises ``RemoteObjectFoundError``.
+    The layer lifts plain tensors among the arguments. Without any layer, plain tensors raise
+    ``PureFrameworkTensorFoundError``; pointers raise ``RemoteObjectFoundError``.
     """
     layer = find_outermost_type("these arguments", args)
     if len(args) == 1 and not return_tuple:
@@ -115,7 +115,7 @@ def build_unwrap_args_with_rules(args: Nested, rules: Any, return_tuple: bool = 
 
 
 def build_get_tensor_type(rules: object, layer: list[int] | None = None) -> Getter:
-    """Build a function that returns the type of the first tensor, found depth first where ``rules`` has a 1.
+    """Build a function that returns the type of the first tensor: the first 1 in ``rules``, depth first.
 
     >>> build_get_tensor_type((0, [1, (0, 0)], 0))((7, [2.5, ("a", "b")], 8))
     <class 'float'>
@@ -129,7 +129,7 @@ def build_get_tensor_type(rules: object, layer: list[int] | None = None) -> Gett
 
 
 def _is_simple(layer: type, args: Args) -> bool:
-    """Say whether nothing is to be done with ``args`` but to take the child of each ``layer`` that stands there."""
+    """Return whether unwrapping ``args`` only means replacing each ``layer`` by its child."""
     lifts = hasattr(layer, "lift")
     return resolve(forward_func, layer) is get_child and all(
         is_flat(type(arg)) and not (lifts and is_framework_tensor(type(arg))) for arg in args
@@ -151,7 +151,7 @@ def _build_leader_getter(layer: type, args: Args) -> Callable[[Args, Kwargs], Te
 
 
 def _path_to_type(layer: type, args: Nested) -> list[int] | None:
-    """Return the indices of the first ``layer`` that indices can reach: not inside a dict or a slice."""
+    """Return the indices of the first ``layer`` that is not inside a dict or a slice."""
     for index, arg in enumerate(args):
         if type(arg) is layer:
             return [index]
@@ -165,7 +165,7 @@ def _find_leader(layer: type, args: Nested, kwargs: Nested) -> Tensor:
 
 
 def _unwrap_leaf(layer: type) -> Slot:
-    """Return the function that takes ``layer`` off whatever stands in a slot."""
+    """Return a function that unwraps ``layer`` from the value of a slot."""
     forward = resolve(forward_func, layer)
     lift = getattr(layer, "lift", None)
 
@@ -178,7 +178,7 @@ def _unwrap_leaf(layer: type) -> Slot:
 
 
 def _unwrap_inside(x: object, layer: type | None = None) -> Nested:
-    """Unwrap the tensors inside a dict or a slice."""
+    """Unwrap the tensors in a dict or a slice."""
     layer = layer or find_outermost_type(type(x).__name__, x)
     return x if layer is None else map_leaves(_unwrap_leaf(layer), x)
 
@@ -186,7 +186,7 @@ def _unwrap_inside(x: object, layer: type | None = None) -> Nested:
 def _unwrap_slot(
     arg: object, rule: object, layer: type | None, check: Callable[[type, Slot], Slot] = check_type
 ) -> Slot:
-    """Return the function for one slot of a plan."""
+    """Return the function that unwraps one slot."""
     cls = type(arg)
     if isinstance(rule, list | tuple):
         container = cls if cls is list else partial(rebuild, cls)

@@ -1,9 +1,9 @@
-"""Chains and workers as boxes, in HTML that is readable on light and dark pages and loads nothing.
+"""Draw chains and workers as boxes, in self-contained HTML for light and dark pages.
 
 Note [What a picture shows]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~
-A picture of a chain shows exactly what its ``repr`` shows, in boxes: a layer whose ``repr`` does not end in that of its
-child hides the child, and so does the picture. What a pointer points to is shown by name and form only.
+A picture of a chain shows exactly what its ``repr`` shows: a layer whose ``repr`` does not end with that of its child
+hides the child, and so does the picture. Of a remote object it shows only the name and the form.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from syft_core.pictures.forms import form_of, format_place, get_child, is_pointe
 from syft_core.pictures.tables import html_table
 from syft_core.values import Tensor
 
-# Tints, not colours: the page shines through, and its own text colour stays readable on them.
+# Translucent, so that text is readable on light and dark pages.
 _TINTS = {
     "wrapper": "rgba(245,158,11,.18)",
     "layer": "rgba(139,92,246,.18)",
@@ -30,22 +30,23 @@ _SMALL = "font-size:11px;opacity:.75"
 
 
 class Link(NamedTuple):
-    """One box: what kind of link it is, its title and what stands below it."""
+    """One box: its kind, its title and the lines below the title."""
 
     kind: str
     title: str
     lines: tuple[str, ...] = ()
 
 
-def chain_html(head: Tensor) -> str | None:
-    """Draw a chain, a bare layer or a pointer; None for a plain tensor, which a notebook shows as it always did."""
-    if not (is_pointer(head) or hasattr(type(head), "rank")):
+def chain_html(outermost: Tensor) -> str | None:
+    """Draw a chain, a layer or a pointer; return None for a plain tensor, so that a notebook shows its ``repr``."""
+    if not (is_pointer(outermost) or hasattr(type(outermost), "rank")):
         return None
-    return f'<div class="syft-chain">{"".join(_row(links) for links in _rows(head))}{_caption(head)}</div>'
+    rows = "".join(_row(links) for links in _iter_rows(outermost))
+    return f'<div class="syft-chain">{rows}{_caption(outermost)}</div>'
 
 
 def worker_html(worker: Any) -> str:
-    """Draw a worker: who it is, and what it holds by id, form, tags and description."""
+    """Draw a worker as a table of its objects: id, form, tags, description, leases and allowed users."""
     count = worker.objects_count
     rows = []
     for id in worker.object_store:
@@ -64,10 +65,10 @@ def worker_html(worker: Any) -> str:
 # --- the links of a chain
 
 
-def _rows(head: Tensor) -> Iterator[list[Link]]:
-    """Yield one row of links for the chain and, where it branches, one for each branch."""
+def _iter_rows(outermost: Tensor) -> Iterator[list[Link]]:
+    """Yield one row of links for the chain and, if it branches, one for each branch."""
     links: list[Link] = []
-    link = head
+    link = outermost
     while True:
         if is_pointer(link):
             links += _pointer_links(link)
@@ -113,12 +114,12 @@ def _pointer_links(pointer: Tensor) -> list[Link]:
 
 
 def _known_form(pointer: Tensor) -> tuple[str, ...]:
-    """Return the form of what a pointer points to, if that is known here: a picture sends no message."""
+    """Return the form of a pointer's object if it is known here, without asking the worker."""
     form = getattr(pointer, "known_form", None)
     return () if form is None else (str(list(form.shape)),)
 
 
-# --- their look
+# --- HTML
 
 
 def _row(links: list[Link]) -> str:
@@ -139,8 +140,8 @@ def _box(link: Link) -> str:
     return f'<div style="{style}">{title}{lines}</div>'
 
 
-def _caption(head: Tensor) -> str:
-    tags, description = getattr(head, "_syft_tags", None), getattr(head, "_syft_description", None)
+def _caption(outermost: Tensor) -> str:
+    tags, description = getattr(outermost, "_syft_tags", None), getattr(outermost, "_syft_description", None)
     words = [" ".join(sorted(map(str, tags)))] if tags else []
     if description:
         words.append(description.split("\n")[0])

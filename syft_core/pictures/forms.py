@@ -1,4 +1,4 @@
-"""What form something has, said without a message and without a value."""
+"""Describe the form of a value as text, without sending a message or reading the value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from syft_core.values import Tensor
 
 
 def form_of(value: object) -> str:
-    """Return the types along a chain and the shape of its end; for a pointer, where it points.
+    """Return the types in a chain and the shape of its end; for a pointer, its location.
 
     >>> form_of(memoryview(b"abc"))
     'memoryview[3]'
@@ -20,30 +20,30 @@ def form_of(value: object) -> str:
 
 
 def end_of(link: Tensor) -> Tensor:
-    """Return what a chain ends in: data, a pointer, or a layer that branches."""
+    """Return the end of a chain: data, a pointer, or a layer that branches."""
     while (child := get_child(link)) is not None and not isinstance(child, dict):
         link = child
     return link
 
 
 def get_child(link: Tensor) -> Tensor:
-    """Return what hangs under a link of a chain, or None; a pointer is an end."""
+    """Return the child of a link of a chain, or None; a pointer has none."""
     has_child = getattr(type(link), "has_child", None)
     return link.child if has_child is not None and has_child(link) else None
 
 
 def is_wrapper(link: Tensor) -> bool:
-    """Say whether ``link`` is the wrapper on top of a chain."""
+    """Return whether ``link`` is a wrapper."""
     return getattr(type(link), "is_wrapper", False) is True
 
 
 def is_pointer(link: Tensor) -> bool:
-    """Say whether ``link`` stands for something on another worker."""
+    """Return whether ``link`` is a pointer."""
     return hasattr(type(link), "point_to_attr")
 
 
 def format_place(pointer: Tensor) -> str:
-    """Return ``worker:id`` of what a pointer points to, with the attribute if it is one."""
+    """Return ``worker:id`` of a pointer's object, with the attribute if it points to one."""
     attr = f"::{pointer.point_to_attr}" if pointer.point_to_attr else ""
     return f"{pointer.location.id}:{pointer.id_at_location}{attr}"
 

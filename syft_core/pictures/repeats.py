@@ -1,4 +1,4 @@
-"""Folding: what is repeated is shown once."""
+"""Find repeated sequences, so that pictures show each once."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TypeVar
 T = TypeVar("T")
 
 MAX_BLOCK = 120
-"""How many items a sequence may have to be recognised when it is repeated."""
+"""The longest sequence that is recognised as repeated."""
 MAX_ITEMS = 2_000
-"""How many items are looked at for repetitions: pictures show the beginning."""
+"""How many items are searched for repetitions; pictures only show the beginning."""
 
 
 def fold(items: Sequence[T], key: Callable[[T], object]) -> list[tuple[list[T], int]]:
-    """Fold runs of alike sequences: each comes once, with the number of times it stood there.
+    """Replace consecutive repetitions of a sequence by the sequence and its count; items are compared by ``key``.
 
     >>> fold("xababab!", str)
     [(['x'], 1), (['a', 'b'], 3), (['!'], 1)]
@@ -34,7 +34,7 @@ def fold(items: Sequence[T], key: Callable[[T], object]) -> list[tuple[list[T], 
 
 
 def _best_loop(keys: list[object], start: int) -> tuple[int, int]:
-    """Return length and number of the repetitions from ``start`` on that save the most lines."""
+    """Return the length and count of the repetition at ``start`` that saves the most lines."""
     best, saved = (1, 1), 0
     rest = len(keys) - start
     if start > MAX_ITEMS:

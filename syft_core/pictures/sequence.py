@@ -1,6 +1,6 @@
-"""Sequence diagrams as SVG: one lifeline for each who takes part, one arrow for each message, time goes down.
+"""Sequence diagrams as SVG: one lifeline per actor, one arrow per message, time runs down.
 
-The file stands alone: no script, no font and no link; it brings its own ground, so it reads on any page.
+The SVG is self-contained (no scripts, fonts or links) and has its own background.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import NamedTuple
 
 TOP, ROW, MARGIN, NARROWEST = 48, 42, 34, 150
 LONGEST_NAME, LONGEST_LABEL, LONGEST_DETAIL = 26, 64, 80
-"""How many characters of a name, a label and a detail are drawn; all of them are shown on hovering."""
+"""How many characters of a name, a label and a detail are drawn; hovering shows the full text."""
 CHARACTER = 6.7
 NOTE_CHARACTER = 6.2
-"""The widths that are reckoned for a character of a label and of a note, in pixels."""
+"""The estimated width of a character in a label and in a note, in pixels."""
 
 KINDS = {
     "compute": "computes where the data is",
     "data": "data is sent",
     "departure": "data leaves a worker",
-    "talk": "names and forms only",
+    "talk": "only names and forms",
     "failure": "refused or failed",
 }
-"""The kinds of arrows, with their words in the legend."""
+"""The kinds of arrows and their text in the legend."""
 
 _LIGHT = {
     "ground": "#fbfbfd", "ink": "#1f2430", "faint": "#6b7285", "line": "#c6cad6", "head": "#e9ecf5",
@@ -50,7 +50,7 @@ _FORM = {
 
 
 def _colours(palette: Mapping[str, str]) -> dict[str, str]:
-    """Return rules in literal colours: not everything that draws an SVG knows the variables of CSS."""
+    """Return CSS rules with literal colours, because some SVG viewers do not support CSS variables."""
     rules = {
         ".ground": "fill:{ground}",
         "text": "fill:{ink}",
@@ -69,14 +69,14 @@ def _colours(palette: Mapping[str, str]) -> dict[str, str]:
 
 
 def _sheet(rules: Mapping[str, str]) -> str:
-    """Write a style sheet that concerns our own drawing only, wherever a page puts it."""
+    """Return a style sheet that applies only to our own drawings."""
     return "".join(f".syft-trace {selector}{{{rule}}}" for selector, rule in rules.items())
 
 
 class Arrow(NamedTuple):
-    """One message: from whom to whom, of which kind, with a label, a small line below it and words on hovering.
+    """One message: sender, receiver, kind, label, a detail line below and a title shown on hovering.
 
-    ``times`` says how often it was said without anything between.
+    ``times`` is the number of consecutive repetitions.
     """
 
     start: str
@@ -89,14 +89,14 @@ class Arrow(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Arrows that follow each other, and how many times they do so."""
+    """A sequence of arrows, and how many times it is repeated."""
 
     arrows: tuple[Arrow, ...]
     times: int = 1
 
 
 def sequence_svg(actors: Sequence[str], steps: Sequence[Step], note: str = "") -> str:
-    """Draw who said what to whom."""
+    """Draw the messages between ``actors``."""
     places = _places(actors, [arrow for step in steps for arrow in step.arrows])
     reached = [x + _half(name) for name, x in places.items()]
     reached += [_reach(arrow, places) for step in steps for arrow in step.arrows]
@@ -128,12 +128,12 @@ def sequence_svg(actors: Sequence[str], steps: Sequence[Step], note: str = "") -
 
 
 def _places(actors: Sequence[str], arrows: Sequence[Arrow]) -> dict[str, float]:
-    """Return where each lifeline stands: wide enough apart for the names, and for the labels between neighbours."""
+    """Return the position of each lifeline, with enough space for the names and for the labels in between."""
     gaps = [max(NARROWEST, _half(left) + _half(right) + 16) for left, right in pairwise(actors)]
     order = {name: number for number, name in enumerate(actors)}
     for arrow in arrows:
         low, high = sorted((order[arrow.start], order[arrow.end]))
-        # A label to itself stands to the right of its lifeline; others share what they span.
+        # The label of a message to oneself is right of the lifeline; others use the gaps that they span.
         span = max(1, high - low)
         for gap in range(low, min(low + span, len(gaps))):
             gaps[gap] = max(gaps[gap], (_breadth(arrow) + 36) / span)
@@ -146,12 +146,12 @@ def _places(actors: Sequence[str], arrows: Sequence[Arrow]) -> dict[str, float]:
 
 
 def _breadth(arrow: Arrow) -> float:
-    """Return how wide the words of an arrow are."""
+    """Return the width of the text of an arrow."""
     return max(len(_label_of(arrow)), len(_cut(arrow.detail, LONGEST_DETAIL)) * 0.85) * CHARACTER
 
 
 def _reach(arrow: Arrow, places: Mapping[str, float]) -> float:
-    """Return how far to the right the words of an arrow to itself go."""
+    """Return the right end of the text of an arrow to oneself."""
     return places[arrow.start] + 34 + _breadth(arrow) if arrow.start == arrow.end else 0.0
 
 
@@ -212,7 +212,7 @@ def _label(arrow: Arrow, x: float, y: float, anchor: str) -> str:
 
 
 def _loop(step: Step, places: dict[str, float], top: float, bottom: float) -> str:
-    """Frame the arrows that are repeated, with the number of times on the frame."""
+    """Draw a frame around repeated arrows, with their count."""
     xs = [places[name] for arrow in step.arrows for name in (arrow.start, arrow.end)]
     left, right = min(xs) - 46, max(xs) + 46
     return (
@@ -222,7 +222,7 @@ def _loop(step: Step, places: dict[str, float], top: float, bottom: float) -> st
 
 
 def _legend(kinds: Sequence[str], y: float, width: float) -> tuple[str, float]:
-    """Return the legend, in as many lines as it needs, and where it ends."""
+    """Return the legend and the position of its end."""
     parts, x = [], 16.0
     for kind in kinds:
         words = KINDS[kind]

@@ -1,4 +1,4 @@
-"""Exceptions as data: a listed class, its text and its plain attributes; nothing is raised by reading one."""
+"""The codec for exceptions: a registered class, the message and plain attributes; reading one does not raise it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LISTED_BUILTINS = (
     TypeError,
     ValueError,
     ZeroDivisionError,
-    # A warning is an error where somebody asked for that.
+    # Warnings can be configured to be raised as errors.
     Warning,
     DeprecationWarning,
     FutureWarning,
@@ -45,11 +45,11 @@ _LISTED_BUILTINS = (
     UserWarning,
 )
 
-failures: Registry[str, type[Exception]] = Registry("failures", advice="list its class with `register_failure`")
+failures: Registry[str, type[Exception]] = Registry("failures", advice="register its class with `register_failure`")
 
 
 def register_failure(kind: type[Exception]) -> None:
-    """Let exceptions of your own class arrive as that class; unlisted ones arrive as their nearest listed base."""
+    """Preserve your own exception class on the wire; other classes arrive as their nearest registered base."""
     failures.register(qualified_name(kind), kind)
 
 
@@ -68,11 +68,11 @@ def _detail(payload: Payload, _: Context) -> Exception:
     listed, raised, text, attributes = payload
     kind = failures.get(listed) if type(listed) is str else None
     if kind is None or type(raised) is not str or type(text) is not str or type(attributes) is not dict:
-        raise SerdeError("cannot rebuild an exception: its class is not listed here; list it with `register_failure`")
+        raise SerdeError("cannot rebuild an exception: its class is not registered here; use `register_failure`")
     names = set(dir(kind))
     if not all(type(name) is str and name not in names and _is_plain(x) for name, x in attributes.items()):
-        raise SerdeError("cannot rebuild an exception: an attribute is not plain or hides one of its methods")
-    # Not through __init__, whose arguments only the class itself knows.
+        raise SerdeError("cannot rebuild an exception: an attribute is not plain or hides a method (malformed message)")
+    # Not through __init__: its arguments are unknown.
     error = kind.__new__(kind, text)
     error.args = (text,)
     vars(error).update(attributes)
@@ -82,7 +82,7 @@ def _detail(payload: Payload, _: Context) -> Exception:
 
 
 def _text(error: BaseException) -> str:
-    # str() of a KeyError quotes its argument, and would once more at the receiver.
+    # str() of a KeyError quotes its argument, and would quote it again at the receiver.
     args = error.args
     return args[0] if len(args) == 1 and type(args[0]) is str else str(error)
 

@@ -1,4 +1,4 @@
-"""Whole messages: an object to frames or bytes, and back."""
+"""Encode an object as frames or bytes, and decode it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from syft_core.serde.structure import read_structure, write_structure
 def frames(obj: object, context: Context | None = None) -> list[Frame]:
     """Encode ``obj`` as ``[header, buffer, ...]`` for a transport that sends several buffers.
 
-    The buffers are read-only views of the memory of the tensors in ``obj``: nothing is copied, so send them before
-    the tensors change.
+    The buffers are read-only views of the tensors in ``obj``, not copies: send them before the tensors change.
     """
     chosen = DEFAULT if context is None else context
     structure, buffers = write_structure(obj, chosen, codecs)
@@ -32,7 +31,7 @@ def frames(obj: object, context: Context | None = None) -> list[Frame]:
 
 
 def serialize(obj: object, context: Context | None = None) -> bytes:
-    """Encode ``obj`` as one string of bytes.
+    """Encode ``obj`` as bytes.
 
     >>> deserialize(serialize([1, (2, 3), {"four": 5}]))
     [1, (2, 3), {'four': 5}]
@@ -41,11 +40,11 @@ def serialize(obj: object, context: Context | None = None) -> bytes:
 
 
 def from_frames(received: Sequence[Frame], context: Context | None = None, *, writable: bool | None = None) -> Any:
-    """Decode what ``frames`` gave.
+    """Decode the result of ``frames``.
 
-    With ``writable`` (the default) arrays own their memory: a frame that is writable, a bytearray say, is taken over
-    without a copy and must not be used for anything else; an immutable one is copied once. With ``writable=False``
-    arrays are views of the frames.
+    With ``writable`` (the default) arrays own their memory: a writable frame, such as a bytearray, is reused without a
+    copy and must not be used for anything else; an immutable frame is copied. With ``writable=False`` arrays are views
+    of the frames.
     """
     chosen = context if writable is None and context is not None else resolve_context(context, writable)
     if not received:
@@ -56,7 +55,7 @@ def from_frames(received: Sequence[Frame], context: Context | None = None, *, wr
     if len(data) != size or tuple(map(len, buffers)) != lengths:
         raise SerdeError(
             f"cannot read a message of {len(buffers)} buffers: it declares {len(lengths)}, or other lengths; "
-            f"pass all frames in their order"
+            f"pass all frames in order"
         )
     if not buffers and packings is None:
         return read_structure(structure, buffers, chosen, codecs)
@@ -64,7 +63,7 @@ def from_frames(received: Sequence[Frame], context: Context | None = None, *, wr
 
 
 def deserialize(data: Frame, context: Context | None = None, *, writable: bool | None = None) -> Any:
-    """Decode what ``serialize`` gave; about ``writable`` see ``from_frames``."""
+    """Decode the result of ``serialize``; for ``writable`` see ``from_frames``."""
     chosen = resolve_context(context, writable)
     view = as_bytes(data)
     structure, lengths, packings, size = unpack_header(view, chosen.limits)

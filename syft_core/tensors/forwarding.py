@@ -1,4 +1,4 @@
-"""Forwarding: let an object answer to every name that its framework gives a tensor."""
+"""Forwarding: give an object the methods, attributes and operators of its framework's tensors."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from syft_core.values import Function, Nested, Tensor
 
 
 class Operators:
-    """Python's operators, sent down the chain.
+    """Python's operators, dispatched to the chain.
 
-    A framework may turn a TypeError in its own operators into "unsupported operand"; these keep what a layer says.
+    A framework's own operators may replace a TypeError by "unsupported operand"; these keep the original error.
     """
 
     child: Tensor = None
     framework: Any = None
-    """The framework, where it is known without following the chain to its end."""
+    """The framework, if it is known without following the chain to its end."""
 
     def _call(self, name: str, *args: Any) -> Nested:
         return dispatch(framework_of(self).method(name), (self, *args), {})
 
 
 class Forwarding(Operators):
-    """Methods, attributes and operators of the framework in which the chain ends, sent down the chain."""
+    """The methods, attributes and operators of the framework, dispatched to the chain."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -34,7 +34,7 @@ class Forwarding(Operators):
             raise no_child_error(self, name)
         op = framework_of(self).methods.get(name)
         if op is None:
-            raise AttributeError(f"cannot read {name!r}: neither {type(self).__name__} nor the framework has it")
+            raise AttributeError(f"cannot read {name!r}: neither {type(self).__name__} nor its framework has it")
         if op.spelling == "getter":
             return dispatch(op, (self,), {})
         return lambda *args, **kwargs: dispatch(op, (self, *args), kwargs)
@@ -61,7 +61,7 @@ class Forwarding(Operators):
 
 
 def no_child_error(layer: Tensor, name: str) -> AttributeError:
-    """Return the error for a layer that was asked for something before it was put on a tensor."""
+    """Return the error for using a layer that has no child yet."""
     return AttributeError(
         f"cannot read {name!r} of a {type(layer).__name__}: it has no child; put it on a tensor with `.on(x)`"
     )

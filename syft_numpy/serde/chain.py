@@ -1,4 +1,4 @@
-"""Wrappers on the wire: the chain under them."""
+"""The codec for wrappers."""
 
 from __future__ import annotations
 

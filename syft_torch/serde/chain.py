@@ -1,4 +1,4 @@
-"""Wrappers on the wire: the chain under them, and whether they count as a Parameter."""
+"""Codecs for wrappers: the chain, and whether the wrapper is a Parameter."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def _wrap(
     wrapper_type: type[Wrapper] | type[NumericWrapper], is_parameter: object, identity: object, child: object
 ) -> torch.Tensor:
     if type(is_parameter) is not bool:
-        raise SerdeError("cannot rebuild a wrapper: it does not say whether it is a Parameter; send it again")
+        raise SerdeError("cannot rebuild a wrapper: its Parameter flag is not a bool (malformed message)")
     if is_numeric(require_child(child)) != (wrapper_type is NumericWrapper):
         raise SerdeError(
-            f"cannot rebuild a wrapper: {wrapper_type.__name__} does not fit its layers (malformed message)"
+            f"cannot rebuild a wrapper: {wrapper_type.__name__} does not match its layers (malformed message)"
         )
     wrapper = set_identity(wrapper_type(child), identity)
     if is_parameter:

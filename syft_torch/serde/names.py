@@ -1,7 +1,7 @@
-"""Torch's small constants on the wire: dtypes, devices, layouts, memory formats, sizes, generators.
+"""Codecs for torch's dtypes, devices, layouts, memory formats, sizes and generators.
 
-Each goes through an explicit table: a name that is not in it is refused, and none is ever looked up in torch itself.
-A constant that this torch lacks is simply not in the table.
+Each uses an explicit table; a received name is never looked up in torch itself. Constants that this version of torch
+does not have are not in the tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _QSCHEMES = (
     "per_tensor_affine per_tensor_symmetric per_channel_affine per_channel_symmetric per_channel_affine_float_qparams"
 )
 _DEVICES = "cpu cuda mps xpu xla meta hpu mtia vulkan ipu ve fpga maia lazy opengl opencl ideep hip privateuseone"
-# Their numbers start at 1; the first three are the ancestor's.
+# Their numbers start at 1; the first three are those of the ancestor.
 _MEMORY_FORMATS = "channels_last contiguous_format preserve_format channels_last_3d"
 
 
@@ -50,10 +50,10 @@ DTYPES_BY_NAME = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 
 
 def find(table: dict[Any, Any], key: object, what: str) -> Any:
-    """Return the entry of ``key``, which comes from a message."""
+    """Return the entry of ``key``, which was received."""
     found = table.get(key) if type(key) in (int, str) else None
     if found is None:
-        raise SerdeError(f"cannot read a {what}: this torch has none with that wire number; upgrade the older end")
+        raise SerdeError(f"cannot read a {what}: its wire number is unknown to this version; upgrade the older end")
     return found
 
 
@@ -66,7 +66,7 @@ def get_dtype_number(dtype: torch.dtype) -> int:
 
 
 def is_available(device: torch.device) -> bool:
-    """Tell whether this process can put a tensor on ``device``."""
+    """Return whether this process can put a tensor on ``device``."""
     kind, index = device.type, device.index or 0
     if kind in ("cpu", "meta"):
         return True
@@ -80,13 +80,13 @@ def is_available(device: torch.device) -> bool:
 
 
 def choose_device(device: torch.device, context: Context) -> torch.device:
-    """Return ``device``, or the context's fallback when this process lacks it."""
+    """Return ``device`` if it is available, else the fallback of the context."""
     if is_available(device):
         return device
     if context.device_fallback is None:
         raise SerdeError(
             f"cannot put a tensor on {device}: the receiver has no such device and no fallback; "
-            f"set `Context(device_fallback='cpu')`, or send it from the cpu"
+            f"set `Context(device_fallback='cpu')`, or send a cpu tensor"
         )
     return torch.device(context.device_fallback)
 
@@ -107,28 +107,28 @@ def _constant_codec(kind: type, code: int, table: dict[int, Any], what: str) -> 
 
 
 def simplify_device(device: torch.device, _: Context) -> tuple[object, ...]:
-    """Give type and index; the index is part of a device's identity."""
+    """Return the type and the index."""
     return (device.type, device.index)
 
 
 def detail_device(payload: Payload, _: Context) -> torch.device:
-    """Rebuild a device, which need not exist here: only tensors fall back."""
+    """Rebuild a device, which need not be available here; only tensors use the fallback."""
     kind, index = payload
     is_index = index is None or (type(index) is int and 0 <= index < 128)
     if type(kind) is not str or kind not in DEVICE_TYPES or not is_index:
-        raise SerdeError("cannot rebuild a device: its type or index is not one of torch's; send it again")
+        raise SerdeError("cannot rebuild a device: its type or index is invalid (malformed message)")
     return torch.device(kind) if index is None else torch.device(kind, index)
 
 
 def simplify_size(size: torch.Size, _: Context) -> tuple[int, ...]:
-    """Give the lengths."""
+    """Return the lengths."""
     return tuple(size)
 
 
 def detail_size(payload: Payload, _: Context) -> torch.Size:
     """Rebuild a size from its lengths."""
     if not all(type(length) is int and 0 <= length < 2**63 for length in payload):
-        raise SerdeError("cannot rebuild a torch.Size: its lengths are no natural numbers; send it again")
+        raise SerdeError("cannot rebuild a torch.Size: a length is not a natural number (malformed message)")
     return torch.Size(payload)
 
 

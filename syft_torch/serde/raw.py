@@ -1,4 +1,4 @@
-"""Strided tensors as the bytes of their own elements: never of the storage behind them."""
+"""Strided tensors as the bytes of their elements, never of the whole storage."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _RECEIVED = {
 
 
 def simplify_plain(tensor: torch.Tensor) -> tuple[object, ...] | None:
-    """Return what ``simplify_dense`` does for a contiguous cpu tensor that numpy understands; None for any other."""
+    """Do what ``simplify_dense`` does, faster, for contiguous cpu tensors with a numpy dtype; else return None."""
     number = _FAST.get(tensor.dtype)
     if number is None or tensor.layout is not _STRIDED or tensor.is_nested:
         return None
@@ -51,15 +51,15 @@ def simplify_plain(tensor: torch.Tensor) -> tuple[object, ...] | None:
 
 
 def simplify_dense(tensor: torch.Tensor) -> tuple[object, ...]:
-    """Return (dtype number, data, *shape) of a strided cpu tensor, read in row-major order."""
+    """Return (dtype number, data, *shape) of a strided cpu tensor, in row-major order."""
     return simplify_plain(tensor) or (get_dtype_number(tensor.dtype), view_bytes(tensor), *tensor.shape)
 
 
 def view_bytes(tensor: torch.Tensor) -> bytes | memoryview:
-    """View the elements of any strided cpu tensor as bytes; copy only what is not in order already."""
+    """Return the elements of a strided cpu tensor as bytes in row-major order, without a copy if possible."""
     tensor = tensor.resolve_conj().resolve_neg()
     if not tensor.is_contiguous():
-        # Some dtypes cannot be copied as themselves; integers of their size can.
+        # Some dtypes cannot be copied; integers of the same size can.
         same = _SAME_SIZE.get(tensor.element_size())
         tensor = (tensor if same is None else tensor.view(same)).contiguous()
     if not tensor.numel():
@@ -68,7 +68,7 @@ def view_bytes(tensor: torch.Tensor) -> bytes | memoryview:
 
 
 def find_memory_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
-    """Return the dimensions from the slowest to the fastest, if the tensor is dense but not row-major."""
+    """Return the dimensions in order of decreasing stride if the tensor is dense but not row-major, else None."""
     if tensor.is_contiguous() or tensor.numel() == 0:
         return None
     strides = tensor.stride()
@@ -81,7 +81,7 @@ def restore_order(tensor: torch.Tensor, order: object) -> torch.Tensor:
     if type(order) is not tuple or not all(type(dimension) is int for dimension in order):
         raise SerdeError("cannot rebuild a tensor: its dimension order has a wrong type (malformed message)")
     if sorted(order) != list(range(tensor.dim())):
-        raise SerdeError("cannot rebuild a tensor: its dimension order is no permutation; send it again")
+        raise SerdeError("cannot rebuild a tensor: its dimension order is not a permutation (malformed message)")
     inverse = [0] * len(order)
     for position, dimension in enumerate(order):
         inverse[dimension] = position
@@ -89,19 +89,18 @@ def restore_order(tensor: torch.Tensor, order: object) -> torch.Tensor:
 
 
 def detail_dense(number: object, data: Any, shape: Sequence[Any], context: Context) -> torch.Tensor:
-    """Rebuild a strided cpu tensor; its declared shape must fit the bytes that arrived."""
+    """Rebuild a strided cpu tensor; the number of bytes must match its shape and dtype."""
     received = _RECEIVED.get(number) if type(number) is int else None
     dtype, itemsize, numpy_dtype = received or find(_RECEIVED, number, "dtype")
     size = count_bytes(data)
     if count_elements(shape) * itemsize != size:
         raise SerdeError(
-            f"cannot rebuild a tensor: {size} bytes arrived, which is not what its shape and {dtype} need; "
-            f"send it again"
+            f"cannot rebuild a tensor: its {size} bytes do not match its shape and {dtype} (malformed message)"
         )
     if not size:
         return torch.empty(tuple(shape), dtype=dtype, device="cpu")
     if dtype is torch.bool and np.frombuffer(data, np.uint8).max() > 1:
-        raise SerdeError("cannot rebuild a bool tensor: an element is neither 0 nor 1; send it again")
+        raise SerdeError("cannot rebuild a bool tensor: an element is neither 0 nor 1 (malformed message)")
     memory = context.take_ownership(data)
     if len(shape) == 1:
         return torch.frombuffer(memory, dtype=dtype)
@@ -110,11 +109,10 @@ def detail_dense(number: object, data: Any, shape: Sequence[Any], context: Conte
     return torch.from_numpy(np.ndarray(shape, numpy_dtype, memory))
 
 
-def _accept_views() -> None:
-    """Let torch say its once-only warnings now, to nobody.
+def _trigger_warnings() -> None:
+    """Trigger torch's one-time warnings about read-only views and experimental dtypes, and ignore them.
 
-    That a view of received bytes is not writable is what its caller asked for, and that a dtype is experimental is the
-    sender's business.
+    The caller has asked for read-only views, and the sender has chosen the dtype.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -124,4 +122,4 @@ def _accept_views() -> None:
             torch.empty(0, dtype=dtype)
 
 
-_accept_views()
+_trigger_warnings()

@@ -25,7 +25,7 @@ def _unhook() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_an_example_does_what_it_claims(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_example_runs_and_its_assertions_hold(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = torch.random.get_rng_state()
     runpy.run_path(str(script), run_name="__main__")
     torch.random.set_rng_state(state)

@@ -64,13 +64,13 @@ def test_a_layer_on_a_layer_comes_back_under_one_wrapper_with_its_id() -> None:
     assert x.id == 5
 
 
-def test_a_type_that_was_never_registered_is_refused_with_the_line_that_is_missing() -> None:
+def test_an_unregistered_type_is_refused_with_the_line_to_add() -> None:
     with pytest.raises(NotRegisteredError) as caught:
         Unregistered().on(toy.Vector([1.0]))
 
     assert str(caught.value) == (
         "cannot find Unregistered in 'type_rule': it is not registered; "
-        "call `syft_core.hook.hook_args.default_register_tensor(Unregistered)` after the class"
+        "call `syft_core.hook.hook_args.default_register_tensor(Unregistered)` after defining it"
     )
 
 
@@ -335,11 +335,11 @@ def test_chains_can_be_keys() -> None:
     assert {x: "x", x.child: "layer"}[x] == "x"
 
 
-def test_a_name_that_nobody_has_is_an_attribute_error_that_says_so() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError) as caught:
         _ = under(Watcher(), 1.0).nonsense
 
-    assert str(caught.value) == "cannot read 'nonsense': neither Watcher nor the framework has it"
+    assert str(caught.value) == "cannot read 'nonsense': neither Watcher nor its framework has it"
     assert not hasattr(Watcher().on(toy.Vector([1.0])), "nonsense")
 
 
