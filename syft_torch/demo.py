@@ -65,17 +65,17 @@ def train_everywhere(model: Any, optimizer: Any, data: Any) -> None:
 def _show_training(screen: Screen, hospitals: Sequence[VirtualWorker], test: list[torch.Tensor]) -> nn.Module:
     screen.title("3. Train where the data is")
     screen.text("The model and the optimizer are torch's own, and the training loop is the usual one:")
-    screen.source(_source(train))
+    screen.source(_get_source(train))
     screen.text("In each round, the model is sent to both hospitals:")
-    screen.source(_source(train_everywhere))
+    screen.source(_get_source(train_everywhere))
     screen.text("You evaluate it on a small test set of your own:")
-    model, optimizer = _new_model()
+    model, optimizer = _make_model()
     data = [(hospital.search("#patients")[0], hospital.search("#ill")[0]) for hospital in hospitals]
-    screen.progress("untrained", _accuracy(model, test), f"{_accuracy(model, test):.1%} right")
+    screen.progress("untrained", _compute_accuracy(model, test), f"{_compute_accuracy(model, test):.1%} right")
     for number in range(ROUNDS):
         with trace() as seen:
             train_everywhere(model, optimizer, data)
-        right = _accuracy(model, test)
+        right = _compute_accuracy(model, test)
         screen.progress(f"round {number + 1:3}", right, f"{right:.1%}")
     screen.wait()
     screen.page.add(
@@ -95,31 +95,31 @@ def _show_comparison(
     )
     places = {"north alone": people[:1], "south alone": people[1:], "both, all data in one place": people}
     trained = {}
-    for words, parts in places.items():
-        trained[words], optimizer = _new_model()
+    for label, parts in places.items():
+        trained[label], optimizer = _make_model()
         for _ in range(ROUNDS):
             for patients, ill in parts:
-                train(trained[words], optimizer, patients, ill)
-    rows = [(words, f"{_accuracy(other, test):.1%}") for words, other in trained.items()]
-    screen.table(("trained on", "right"), [*rows, ("both, data never moved", f"{_accuracy(model, test):.1%}")])
+                train(trained[label], optimizer, patients, ill)
+    rows = [(label, f"{_compute_accuracy(other, test):.1%}") for label, other in trained.items()]
+    screen.table(("trained on", "right"), [*rows, ("both, data never moved", f"{_compute_accuracy(model, test):.1%}")])
     pairs = zip(model.parameters(), trained["both, all data in one place"].parameters(), strict=True)
     same = all(torch.equal(mine, other) for mine, other in pairs)
     screen.text(f"The same weights as with all data in one place, bit for bit: {'yes' if same else 'no'}.")
 
 
-def _source(function: Function) -> str:
+def _get_source(function: Function) -> str:
     """Return the source of a function without its docstring."""
     return inspect.getsource(function).replace(f'    """{function.__doc__}"""\n', "")
 
 
-def _new_model() -> tuple[nn.Module, torch.optim.Optimizer]:
+def _make_model() -> tuple[nn.Module, torch.optim.Optimizer]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
     return model, torch.optim.SGD(model.parameters(), lr=0.3)
 
 
-def _accuracy(model: nn.Module, test: list[torch.Tensor]) -> float:
+def _compute_accuracy(model: nn.Module, test: list[torch.Tensor]) -> float:
     with torch.no_grad():
         return float(((model(test[0]) > 0) == (test[1] > 0)).float().mean())
 

@@ -53,10 +53,10 @@ def _make_patients(seed: int, low: float) -> tuple[list[float], list[float]]:
 
 
 def _make_hospital(hook: FrameworkHook, name: str, ages: list[float], pressures: list[float]) -> VirtualWorker:
-    def column(tag: str, words: str, values: list[float], private: bool = False) -> Tensor:
+    def column(tag: str, description: str, values: list[float], private: bool = False) -> Tensor:
         value = hook.create_tensor(values)
         held = PrivateTensor().on(value) if private else hook.attributes.wrapper(value)
-        return held.tag(tag).describe(words)
+        return held.tag(tag).describe(description)
 
     data = [
         column("#ages", "age in centuries", ages),
@@ -91,8 +91,8 @@ def _train(
     centralized = _train_in_one_place(people)
     screen.title("4. Comparison: all data in one place")
     rows = [
-        (f"{words}", f"{line.slope:.4f}", f"{line.start:.4f}")
-        for words, line in (
+        (label, f"{line.slope:.4f}", f"{line.start:.4f}")
+        for label, line in (
             ("two hospitals, data never moved", model),
             ("the same training, all data in one place", centralized),
         )

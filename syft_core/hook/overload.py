@@ -122,22 +122,22 @@ def iter_rules(cls: type) -> Iterator[tuple[str, Answer]]:
             attribute = attribute.__func__
         if isinstance(attribute, OverloadedMethod):
             attribute.owner = cls
-            yield _operation(name), attribute.answer
+            yield _operation_name(name), attribute.answer
         elif isinstance(attribute, Module):
-            yield from _module_rules(cls, name, attribute)
+            yield from _iter_module_rules(cls, name, attribute)
 
 
-def _operation(name: str) -> str:
+def _operation_name(name: str) -> str:
     for table in (OPERATORS, COMPARATORS, UNARY_OPERATORS):
         if name in table:
             return table[name]
     return name
 
 
-def _module_rules(cls: type, path: str, module: Module) -> Iterator[tuple[str, Answer]]:
+def _iter_module_rules(cls: type, path: str, module: Module) -> Iterator[tuple[str, Answer]]:
     for name, attribute in vars(module).items():
         if isinstance(attribute, Module):
-            yield from _module_rules(cls, f"{path}.{name}", attribute)
+            yield from _iter_module_rules(cls, f"{path}.{name}", attribute)
         elif isinstance(attribute, OverloadedFunction):
             attribute.owner = cls
             yield f"{path}.{name}", attribute.answer

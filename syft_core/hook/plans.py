@@ -120,7 +120,7 @@ def build_get_tensor_type(rules: object, layer: list[int] | None = None) -> Gett
     >>> build_get_tensor_type((0, [1, (0, 0)], 0))((7, [2.5, ("a", "b")], 8))
     <class 'float'>
     """
-    path = _path_to_tensor(rules)
+    path = _find_tensor(rules)
     if path is None:
         raise PureFrameworkTensorFoundError.in_call("these arguments")
     path = [*(layer or []), *path]
@@ -142,7 +142,7 @@ def _build_get_children(layer: LayerType) -> Callable[[Args], Args]:
 
 
 def _build_leader_getter(layer: type, args: Args) -> Callable[[Args, Kwargs], Tensor]:
-    path = _path_to_type(layer, args)
+    path = _find_type(layer, args)
     if path is not None:
         element_at = get_element_at.get(len(path), deep_layers)(*path)
         if element_at(args) is _find_leader(layer, args, {}):
@@ -150,12 +150,12 @@ def _build_leader_getter(layer: type, args: Args) -> Callable[[Args, Kwargs], Te
     return partial(_find_leader, layer)
 
 
-def _path_to_type(layer: type, args: Nested) -> list[int] | None:
+def _find_type(layer: type, args: Nested) -> list[int] | None:
     """Return the indices of the first ``layer`` that is not inside a dict or a slice."""
     for index, arg in enumerate(args):
         if type(arg) is layer:
             return [index]
-        if is_container(type(arg)) and (path := _path_to_type(layer, arg)) is not None:
+        if is_container(type(arg)) and (path := _find_type(layer, arg)) is not None:
             return [index, *path]
     return None
 
@@ -222,10 +222,10 @@ def _apply_to_dict(slots: dict[str, Slot], kwargs: Kwargs) -> dict[str, object]:
     return {key: slots[key](value) for key, value in kwargs.items()}
 
 
-def _path_to_tensor(rules: Any) -> list[int] | None:
+def _find_tensor(rules: Any) -> list[int] | None:
     for index, rule in enumerate(rules):
         if isinstance(rule, list | tuple):
-            path = _path_to_tensor(rule)
+            path = _find_tensor(rule)
             if path is not None:
                 return [index, *path]
         elif rule:

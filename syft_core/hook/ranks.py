@@ -33,26 +33,26 @@ def find_outermost(name: str, slots: list[object]) -> LayerType:
     outermost: LayerType = None
     highest = -1
     for cls in dict.fromkeys(map(type, slots)):
-        rank = _rank(cls)
+        rank = _get_rank(cls)
         if rank > highest:
             outermost, highest = cls, rank
         elif rank == highest == 0:
             raise MixedLayersError.between(name, outermost.__name__, cls.__name__)
         elif rank == highest and getattr(outermost, "numeric", False) != getattr(cls, "numeric", False):
             raise MixedLayersError.wrappers(name)
-        elif rank == highest == WRAPPER and (one := _framework(outermost)) != (other := _framework(cls)):
+        elif rank == highest == WRAPPER and (one := _framework_name(outermost)) != (other := _framework_name(cls)):
             raise MixedLayersError.frameworks(name, one, other)
     return outermost
 
 
-def _framework(wrapper: LayerType) -> str:
+def _framework_name(wrapper: LayerType) -> str:
     return str(getattr(getattr(wrapper, "framework", None), "ALIAS", ""))
 
 
 _ranks: dict[type, int] = {}
 
 
-def _rank(cls: type) -> int:
+def _get_rank(cls: type) -> int:
     """Return the rank of a layer type, or -1 for any other type."""
     rank = _ranks.get(cls)
     if rank is None:

@@ -41,8 +41,8 @@ def chain_html(outermost: Tensor) -> str | None:
     """Draw a chain, a layer or a pointer; return None for a plain tensor, so that a notebook shows its ``repr``."""
     if not (is_pointer(outermost) or hasattr(type(outermost), "rank")):
         return None
-    rows = "".join(_row(links) for links in _iter_rows(outermost))
-    return f'<div class="syft-chain">{rows}{_caption(outermost)}</div>'
+    rows = "".join(_draw_row(links) for links in _iter_rows(outermost))
+    return f'<div class="syft-chain">{rows}{_draw_caption(outermost)}</div>'
 
 
 def worker_html(worker: Any) -> str:
@@ -54,11 +54,11 @@ def worker_html(worker: Any) -> str:
         tags = " ".join(sorted(map(str, entry.tags)))
         kept = "published" if entry.published else f"{entry.pointers} pointer{'' if entry.pointers == 1 else 's'}"
         private = "" if entry.access is None else ", ".join(sorted(entry.access)) or "nobody"
-        words = [(entry.description or "").split("\n")[0], *[f"({failure})" for failure in entry.failures]]
-        rows.append((str(id), form_of(entry.value), tags, " ".join(filter(None, words)), kept, private))
+        parts = [(entry.description or "").split("\n")[0], *[f"({failure})" for failure in entry.failures]]
+        rows.append((str(id), form_of(entry.value), tags, " ".join(filter(None, parts)), kept, private))
     name = f"{type(worker).__name__} {worker.id}: {count} object{'' if count == 1 else 's'}"
     if not rows:
-        return _row([Link("wrapper", name)])
+        return _draw_row([Link("wrapper", name)])
     return html_table(name, ("id", "form", "tags", "description", "kept by", "private to"), rows)
 
 
@@ -78,10 +78,13 @@ def _iter_rows(outermost: Tensor) -> Iterator[list[Link]]:
             links.append(Link("layer", type(link).__name__, (f"{len(child)} branches",)))
             yield links
             for name, branch in child.items():
-                yield [Link("layer", str(name)), *(_pointer_links(branch) if is_pointer(branch) else _hidden(branch))]
+                yield [
+                    Link("layer", str(name)),
+                    *(_pointer_links(branch) if is_pointer(branch) else _branch_links(branch)),
+                ]
             return
         if child is None:
-            links.append(_end(link))
+            links.append(_end_link(link))
             break
         if is_wrapper(link):
             links.append(Link("wrapper", "Wrapper"))
@@ -95,13 +98,13 @@ def _iter_rows(outermost: Tensor) -> Iterator[list[Link]]:
     yield links
 
 
-def _end(link: Tensor) -> Link:
+def _end_link(link: Tensor) -> Link:
     if hasattr(type(link), "rank"):
         return Link("layer", repr(link))
     return Link("data", repr(link), (form_of(link),))
 
 
-def _hidden(branch: Tensor) -> list[Link]:
+def _branch_links(branch: Tensor) -> list[Link]:
     return [Link("data", form_of(branch))]
 
 
@@ -122,27 +125,27 @@ def _known_form(pointer: Tensor) -> tuple[str, ...]:
 # --- HTML
 
 
-def _row(links: list[Link]) -> str:
+def _draw_row(links: list[Link]) -> str:
     arrow = '<span style="opacity:.6">▸</span>'
     far = '<span style="opacity:.8">⇢</span>'
     parts = []
     for number, link in enumerate(links):
         if number:
             parts.append(far if link.kind == "remote" else arrow)
-        parts.append(_box(link))
+        parts.append(_draw_box(link))
     return f'<div style="{_ROW}">{"".join(parts)}</div>'
 
 
-def _box(link: Link) -> str:
+def _draw_box(link: Link) -> str:
     style = _BOX.format(line="dashed" if link.kind == "remote" else "solid", tint=_TINTS[link.kind])
     title = f'<div style="white-space:pre">{escape(link.title)}</div>'
     lines = "".join(f'<div style="{_SMALL}">{escape(line)}</div>' for line in link.lines)
     return f'<div style="{style}">{title}{lines}</div>'
 
 
-def _caption(outermost: Tensor) -> str:
+def _draw_caption(outermost: Tensor) -> str:
     tags, description = getattr(outermost, "_syft_tags", None), getattr(outermost, "_syft_description", None)
-    words = [" ".join(sorted(map(str, tags)))] if tags else []
+    parts = [" ".join(sorted(map(str, tags)))] if tags else []
     if description:
-        words.append(description.split("\n")[0])
-    return f'<div style="{_SMALL}">{escape(" · ".join(words))}</div>' if words else ""
+        parts.append(description.split("\n")[0])
+    return f'<div style="{_SMALL}">{escape(" · ".join(parts))}</div>' if parts else ""

@@ -104,7 +104,7 @@ class PolynomialTensor(AbstractTensor):
     def default_functions(self) -> None:
         """Fit exp, log, sigmoid and tanh now instead of on first use."""
         for name in _DEFAULTS:
-            self._pieces(name)
+            self._get_pieces(name)
 
     def add_function(
         self, name: str, degree: int, piecewise: Iterable[Sequence[Any]], function: Scalar | None = None
@@ -142,7 +142,7 @@ class PolynomialTensor(AbstractTensor):
 
     def get_val(self, name: str, x: Tensor) -> Tensor:
         """Approximate the function called ``name`` at ``x``, a number or a tensor; ``x`` is not changed."""
-        pieces = self._pieces(name)
+        pieces = self._get_pieces(name)
         low, high = pieces[0].low, pieces[-1].high
         if isinstance(x, int | float):
             if not low <= x <= high:
@@ -156,7 +156,7 @@ class PolynomialTensor(AbstractTensor):
             total = total + piece.evaluate(x) * ((x >= piece.low) & (x < piece.high))
         return total
 
-    def _pieces(self, name: str) -> tuple[Piece, ...]:
+    def _get_pieces(self, name: str) -> tuple[Piece, ...]:
         if name in self.function_attr:
             return self.function_attr[name]
         if name not in _DEFAULTS:

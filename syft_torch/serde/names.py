@@ -32,9 +32,9 @@ _DEVICES = "cpu cuda mps xpu xla meta hpu mtia vulkan ipu ve fpga maia lazy open
 _MEMORY_FORMATS = "channels_last contiguous_format preserve_format channels_last_3d"
 
 
-def _number(words: str, first: int = 0) -> dict[int, Any]:
+def _number(names: str, first: int = 0) -> dict[int, Any]:
     known = vars(torch)
-    return {number: known[name] for number, name in enumerate(words.split(), first) if name in known}
+    return {number: known[name] for number, name in enumerate(names.split(), first) if name in known}
 
 
 DTYPES = _number(_DTYPES)

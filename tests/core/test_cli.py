@@ -18,7 +18,7 @@ from syft_core.plugins.manager import PluginManager
 
 
 class FarPlugin:
-    """Brings a backend whose framework is not installed."""
+    """Registers a backend whose framework is not installed."""
 
     @hookimpl
     def register_backends(self, backends: Any) -> None:
@@ -27,7 +27,7 @@ class FarPlugin:
 
 @pytest.fixture
 def manager(monkeypatch: pytest.MonkeyPatch) -> PluginManager:
-    """Let the command line find what the test registers, instead of what is installed here."""
+    """Make the command line use the plugins of the test instead of the installed ones."""
     monkeypatch.setattr(hooking, "_listeners", [])
     manager = PluginManager()
     monkeypatch.setattr(cli, "plugin_manager", lambda: manager)

@@ -22,7 +22,7 @@ SECRET = 8675309.0
 
 
 class SilentWorker(BaseWorker):
-    """Fails when it is asked anything."""
+    """Fails when it receives a message."""
 
     def handle(self, message: Any, sender: Any) -> Any:
         raise AssertionError(f"a picture sent a message: {message}")
@@ -49,7 +49,7 @@ def pointer_to(worker: BaseWorker, hook: ToyHook, id: int = 17) -> PointerTensor
 
 
 def texts(page: str) -> list[str]:
-    """Return what a reader sees, box by box."""
+    """Return the visible text of each box."""
     return [text for text in re.split(r"<[^>]*>", page) if text]
 
 
@@ -234,7 +234,7 @@ def test_a_diagram_has_a_lifeline_for_each_actor_and_an_arrow_for_each_message()
 
 
 def boxes_of_names(drawn: str) -> list[tuple[float, float]]:
-    """Return where the boxes of the names begin and end."""
+    """Return the start and the end of the boxes of the names."""
     boxes = re.findall(r'class="head" x="([\d.]+)" y="18" width="([\d.]+)"', drawn)
     return [(float(x), float(x) + float(width)) for x, width in boxes]
 

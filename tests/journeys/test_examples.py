@@ -1,4 +1,4 @@
-"""The examples are journeys of users: each runs as a script and checks its own claims."""
+"""Run the examples: each is a script that asserts its own claims."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 
 @pytest.fixture(autouse=True)
 def _unhook() -> Iterator[None]:
-    """Leave torch as it was: a script ends with its process, a test does not."""
+    """Unhook torch after the example; a script ends with its process, a test does not."""
     yield
     for hook in attached_hooks():
         hook.unhook()

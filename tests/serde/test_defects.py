@@ -1,4 +1,4 @@
-"""One test for each defect of the ancestor that the wire had (the numbers are those of the register)."""
+"""One test for each serialization defect of the ancestor, by its number in the defect register."""
 
 import gc
 import weakref
@@ -13,7 +13,7 @@ from .equality import same
 
 
 class Pointer:
-    """What a pointer is to the wire: a few plain values, and a place that a receiver can ask for."""
+    """A pointer as the serializer sees it: a few plain values and a location."""
 
     def __init__(self, id_at_location, location):
         self.id_at_location, self.location = id_at_location, location

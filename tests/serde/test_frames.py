@@ -13,7 +13,7 @@ OBJECT = {"a": BIG, "b": [1, bytearray(BIG)], "c": b"small"}
 
 
 def message(structure, *buffers, declared=None):
-    """Write a message by hand, with a right checksum whatever it says."""
+    """Build a message by hand, with a correct checksum."""
     lengths = [len(buffer) for buffer in buffers] if declared is None else declared
     return join([pack_header(structure, lengths), *buffers])
 

@@ -36,7 +36,7 @@ DTYPES = [
 
 
 def some(dtype, *shape):
-    """Make an array in which every field has content."""
+    """Return an array in which every field has a value."""
     array = np.zeros(shape, dtype)
     fill(array)
     return array

@@ -1,4 +1,4 @@
-"""Reading a message runs nothing: shown on the sources, and on a process that is watched while it reads."""
+"""Reading a message runs no code: checked in the sources, and with an audit hook while reading."""
 
 import ast
 import importlib.util

@@ -41,7 +41,7 @@ def there_and_back(value, **options):
 
 
 def some(dtype, *shape):
-    """Make a tensor with every kind of byte; bools stay bools, floats stay finite."""
+    """Return a tensor with many different bytes; bools are valid, floats are finite."""
     count = torch.Size(shape).numel()
     data = torch.arange(count * dtype.itemsize, dtype=torch.uint8) * 37
     if dtype is torch.bool:
@@ -241,7 +241,7 @@ def test_nested_tensors_are_refused():
         serialize(nested)
 
 
-# ---- what hangs on a tensor ----------------------------------------------------------------------------------------
+# ---- attributes of a tensor ----------------------------------------------------------------------------------------
 
 
 def test_requires_grad_and_grad_come_back():
@@ -344,7 +344,7 @@ def test_a_device_keeps_its_index(name):
 
 
 def on_cuda(tensor):
-    """Write a tensor as a sender with a second graphics card would."""
+    """Serialize a tensor like a sender with a second GPU."""
     dense = [150, 1, [5, "device", [155, "cuda", 1]], 0, 7, tensor.numpy().tobytes(), *tensor.shape]
     return join([pack_header(msgpack.packb(dense), [])])
 
@@ -702,7 +702,7 @@ def worker(serializer=None, **rest):
 def test_each_strategy_writes_every_dtype_exactly(serializer, dtype):
     tensor = some(dtype, 2, 3, 2)
     if dtype.is_floating_point or dtype.is_complex:
-        # Not a number has many bit patterns, and a list of Python floats keeps one.
+        # NaN has many bit patterns; a list of Python floats keeps only one.
         bytes_ = torch.arange(2 * 3 * 2 * dtype.itemsize, dtype=torch.uint8)
         tensor = bytes_.view(dtype).reshape(2, 3, 2)
     bob = worker(serializer)

@@ -15,7 +15,7 @@ from syft_torch.plugin import BACKEND  # noqa: E402
 
 @pytest.fixture(scope="module")
 def told() -> tuple[str, str]:
-    """Return what the terminal showed and the page with the pictures."""
+    """Return the terminal output and the page with the pictures."""
     terminal = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(terminal):
         patch.setenv("COLUMNS", "80")

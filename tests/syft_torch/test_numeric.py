@@ -120,7 +120,7 @@ class FixedPoint(NumericTensor):
     def zero(self, _self: Any) -> Any:
         return torch.zeros_like(_self)
 
-    # What Adam needs more; a real layer would not decode.
+    # Additional operations for Adam; a real layer would not decode.
 
     @overloaded.method
     def sqrt(self, _self: Any) -> Any:

@@ -23,7 +23,7 @@ EXACT = {
 
 
 def slots(n: int) -> list:
-    """Return n functions that can be told apart by what they return."""
+    """Return n functions with different results."""
     return [lambda x, k=k, **kwargs: (k, x, kwargs) for k in range(n)]
 
 

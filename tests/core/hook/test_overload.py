@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("hook")
 
 
 class Tripled(AbstractTensor):
-    """Says with each decorator what it does differently."""
+    """Overrides an operation with each decorator."""
 
     def __init__(self, times: int = 3, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -1,4 +1,4 @@
-"""Plugins as they come: installed distributions, good and broken ones side by side, in a process of their own."""
+"""Plugins as installed distributions, good and broken ones, in a separate process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIST = "import sys; from syft_core.cli import main; sys.exit(main(['plugins']))"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a place with one good distribution, one whose framework is missing, and five broken ones."""
+    """Return a folder with one good distribution, one whose framework is missing, and five broken ones."""
     site = tmp_path_factory.mktemp("site")
     install(site, "syft-toy", {"toy": "syft_toy.plugin"})
     install(
@@ -84,7 +84,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(site: Path) -> dict[str, Any]:
-    """Return what a program sees of the plugins."""
+    """Return the plugins as a program sees them."""
     done = run(
         site,
         """

@@ -22,7 +22,7 @@ from syft_core.tensors.abstract import AbstractTensor
 
 @pytest.fixture
 def manager(monkeypatch: pytest.MonkeyPatch) -> PluginManager:
-    """Return a manager of which no hook hears after the test."""
+    """Return a manager that is disconnected from hooks after the test."""
     monkeypatch.setattr(hooking, "_listeners", [])
     return PluginManager()
 
@@ -138,7 +138,7 @@ def test_a_manager_created_after_the_hook_still_registers_operations(monkeypatch
         assert seen == [hook.attributes]
 
 
-# --- what is broken stays out
+# --- broken plugins
 
 
 def broken_plugins() -> dict[str, tuple[Any, str]]:
@@ -261,7 +261,7 @@ def test_every_hook_is_documented_and_tested_here() -> None:
     assert all(specs.values())
 
 
-# --- the backend's card
+# --- Backend
 
 
 def test_a_backend_loads_its_hook() -> None:

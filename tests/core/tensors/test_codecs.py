@@ -9,7 +9,7 @@ from syft_core.tensors.codecs import register_layer_codec
 
 
 class Foreign(AbstractTensor):
-    """A layer of somebody else."""
+    """A user's layer."""
 
 
 @pytest.mark.parametrize("code", [3, 249, 255, 299, 399, 999])

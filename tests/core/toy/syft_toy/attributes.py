@@ -67,7 +67,7 @@ class ToyAttributes(FrameworkAttributes):
 
 
 def _facts(op: Op) -> Facts:
-    """Say what the core must know before an operation runs on data that a peer may not see."""
+    """Return the facts that the core needs to run an operation on data that a peer may not see."""
     if op.attr in REVEALS or op.attr in LOCAL:
         return Facts(writes=frozenset(), reveals=op.attr in REVEALS, local=op.attr in LOCAL, tier="off")
     return Facts(

@@ -1,4 +1,4 @@
-"""What hook_args must know of toy."""
+"""Register toy's types with hook_args."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from syft_toy.wrapper import Wrapper
 
 
 def wrap_plain(child: Any, **_attributes: Any) -> Wrapper:
-    """Put a wrapper on ``child``."""
+    """Wrap ``child``."""
     return Wrapper(child)
 
 

@@ -1,4 +1,4 @@
-"""Wrapper: what a toy user holds when there is a chain."""
+"""Wrapper: what a toy user holds in place of a vector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syft_core.tensors.identity import Identified, format_chain
 
 
 class Wrapper(Travelling, Identified, Forwarding):
-    """Behaves like a vector: toy's functions, methods and operators go down the chain."""
+    """Behaves like a vector: toy's functions, methods and operators are dispatched to the chain."""
 
     rank: ClassVar[int] = WRAPPER
     is_wrapper = True
