@@ -1,4 +1,4 @@
-"""Part 1, basic tools: send a tensor to somebody, compute with it there, and get the result."""
+"""Part 1, basic tools: send a tensor to a worker, compute on it there, and get the result."""
 
 import torch
 
@@ -6,38 +6,38 @@ import syft_core as sy
 
 hook = sy.TorchHook(torch)
 
-print("Torch is what it always was:")
+print("Plain torch works as usual:")
 x = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
 print(f"  x + x = {x + x}")
 assert (x + x).tolist() == [2.0, 4.0, 6.0, 8.0, 10.0]
 
-print("\nBob is another party. In this script he lives in our process; elsewhere he may be an organisation.")
+print("\nBob is another party. Here it is a worker in our process; in production it would be a server.")
 bob = sy.VirtualWorker(hook, id="bob")
 x_ptr = x.send(bob).tag("#x")
-print(f"  we keep a pointer:  {x_ptr.child}")
+print(f"  we hold a pointer:  {x_ptr.child}")
 print(f"  bob holds the data: {bob}")
-print(f"  its form is known:  {tuple(x_ptr.shape)}, {x_ptr.dtype}")
+print(f"  we know its form:   {tuple(x_ptr.shape)}, {x_ptr.dtype}")
 assert bob.objects_count == 1
 assert x_ptr.location is bob
 assert x_ptr.owner is hook.local_worker
 assert x_ptr.shape == x.shape
 
-print("\nWhat is done with pointers happens at bob's, in ordinary torch:")
+print("\nOperations on pointers run on bob, in ordinary torch:")
 y_ptr = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0]).send(bob).tag("#y")
 z_ptr = x_ptr + y_ptr
 w_ptr = torch.add(x_ptr, y_ptr)
 print(f"  x + y = {z_ptr}")
 assert bob.objects_count == 4
 
-print("\nA value is not shown by accident:")
+print("\nA remote value is never revealed implicitly:")
 try:
     z_ptr.sum().item()
 except sy.exceptions.ValueRefusedError as refusal:
     print(f"  {refusal}")
 else:
-    raise AssertionError("a remote value was shown")
+    raise AssertionError("a remote value was revealed")
 
-print("\nIt is fetched on purpose, and leaves bob:")
+print("\nFetch it explicitly; the object then leaves bob:")
 z = z_ptr.get(reason="a first look")
 print(f"  {z}")
 assert z.tolist() == [2.0, 3.0, 4.0, 5.0, 6.0]
@@ -53,7 +53,7 @@ gradient = weights.get().grad
 print(f"  gradient = {gradient}")
 assert gradient.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
 
-print("\nBob's ledger has a line for everything that left him, with what it was computed from:")
+print("\nBob's ledger records everything that left, and what it was computed from:")
 print(bob.ledger)
 assert len(bob.ledger) == 3
 assert {line.user for line in bob.ledger} == {"worker me"}

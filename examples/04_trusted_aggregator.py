@@ -1,4 +1,4 @@
-"""Part 4, a trusted aggregator: owners train on their own, and only the average of their models comes home."""
+"""Part 4, a trusted aggregator: owners train separately, and we only receive the average of their models."""
 
 import torch
 from torch import nn, optim
@@ -21,14 +21,14 @@ owners = {
 model = nn.Linear(2, 1)
 start = ((model(data) - target) ** 2).sum().item()
 
-print("In each round every owner trains a copy for some steps; the copies meet at a worker that both trust.")
+print("In each round every owner trains a copy; a worker that both trust averages the copies.")
 for number in range(6):
     copies = {worker: model.copy().send(worker) for worker in owners}
-    for worker, (inputs, answers) in owners.items():
+    for worker, (inputs, labels) in owners.items():
         optimizer = optim.SGD(copies[worker].parameters(), lr=0.1)
         for _ in range(10):
             optimizer.zero_grad()
-            loss = ((copies[worker](inputs) - answers) ** 2).sum()
+            loss = ((copies[worker](inputs) - labels) ** 2).sum()
             loss.backward()
             optimizer.step()
     for worker, trained in copies.items():
@@ -44,15 +44,13 @@ for number in range(6):
 end = ((model(data) - target) ** 2).sum().item()
 assert end < 0.05 < start
 
-print(
-    "\nWhat we received in six rounds, says the ledger of the secure worker, was each time computed from both models:"
-)
+print("\nThe ledger of the secure worker shows that everything we received was computed from both models:")
 print(secure_worker.ledger.summary())
 departures = [line for line in secure_worker.ledger if line.to == "me"]
 assert len(departures) == 12
 assert all(len(line.sources) >= 2 for line in departures)
 
-print("\nBob and Alice gave their models to nobody else:")
+print("\nBob and Alice sent their models to nobody else:")
 for worker in owners:
     print(f"  {worker.id} -> {sorted({line.to for line in worker.ledger})}")
     assert {line.to for line in worker.ledger} == {"secure_worker"}

@@ -1,4 +1,4 @@
-"""Part 5, finding data: owners publish with tags and descriptions, and others search without seeing a value."""
+"""Part 5, finding data: owners publish data with tags and descriptions; others search it without seeing values."""
 
 import torch
 
@@ -18,7 +18,7 @@ for number, worker in enumerate(workers[:3]):
 for worker in workers[3:5]:
     torch.rand(8, 4).tag("#iris", "#data").describe("Lengths and widths of petals and sepals").publish(worker)
 
-print("\nOne owner answers by tag, by several tags, by id, and by words of the description:")
+print("\nSearch one owner by tag, by several tags, by id or by words of the description:")
 theo = workers[1]
 (found,) = theo.search(["#boston", "#data"])
 print(f"  {found}")
@@ -32,18 +32,18 @@ assert len(theo.search(found.id_at_location)) == 1
 
 
 def search_everywhere(*query: str) -> dict[str, list[torch.Tensor]]:
-    """Ask every worker; return the pointers of those that have something. A grid does the same with more machinery."""
-    answers = {worker.id: worker.search(query) for worker in workers}
-    return {name: pointers for name, pointers in answers.items() if pointers}
+    """Search every worker; return the pointers by worker id."""
+    found = {worker.id: worker.search(query) for worker in workers}
+    return {name: pointers for name, pointers in found.items() if pointers}
 
 
-print("\nAll owners are asked in a loop:")
+print("\nSearch all owners in a loop:")
 for tag in ("#boston", "#iris", "#nothing"):
     print(f"  {tag}: { ({name: len(pointers) for name, pointers in search_everywhere(tag).items()}) }")
 assert list(search_everywhere("#boston", "#data")) == ["bob", "theo", "jason"]
 assert search_everywhere("#nothing") == {}
 
-print("\nWhat was found can be computed with at once. The mean price of all houses, of which we see only sums:")
+print("\nCompute on the results directly: the mean price of all houses, from one sum per owner:")
 total, count = 0.0, 0
 for (prices,) in search_everywhere("#boston", "#target").values():
     total += prices.sum().get(reason="mean price").item()
@@ -52,8 +52,8 @@ print(f"  {total / count:.3f} for {count} houses")
 assert count == 33
 assert 0.0 < total / count < 1.0
 
-print("\nPublished data belongs to its owner: our pointers go, the data stays.")
+print("\nPublished data belongs to its owner: it stays when our pointers are deleted.")
 before = theo.objects_count
 del found, prices
-print(f"  objects at theo: {theo.objects_count}")
+print(f"  objects on theo: {theo.objects_count}")
 assert theo.objects_count == before == 2

@@ -1,7 +1,7 @@
-"""SplitNN: one model in two parts at two workers; activations go forward, gradients come back, nothing else moves.
+"""SplitNN: one model, split between two workers; only activations and their gradients are exchanged.
 
-Alice has the data and the first part. Bob has the labels and the second part. Neither sees what the other has, and we,
-who organise the training, see only the loss.
+Alice has the data and the first part. Bob has the labels and the second part. Neither sees the data of the other, and
+we, who coordinate the training, only see the loss.
 """
 
 import torch
@@ -17,21 +17,21 @@ torch.manual_seed(2)
 data = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 target = torch.tensor([[0.0], [1.0], [1.0], [0.0]])
 first, second = nn.Sequential(nn.Linear(2, 8), nn.Tanh()), nn.Sequential(nn.Linear(8, 1), nn.Sigmoid())
-twin = nn.Sequential(*first.copy(), *second.copy())
+whole = nn.Sequential(*first.copy(), *second.copy())
 
-inputs, answers = data.send(alice), target.send(bob)
+inputs, labels = data.send(alice), target.send(bob)
 first.send(alice)
 second.send(bob)
 optimizers = [optim.SGD(part.parameters(), lr=1.0, momentum=0.9) for part in (first, second)]
 
 
 def step_by_hand() -> float:
-    """Do one step of training; cut the graph at the border, and carry the gradient over it."""
+    """Do one training step; detach the activations, and send their gradient back explicitly."""
     for optimizer in optimizers:
         optimizer.zero_grad()
     activations = first(inputs)
     received = activations.detach().move(bob).requires_grad_()
-    loss = ((second(received) - answers) ** 2).mean()
+    loss = ((second(received) - labels) ** 2).mean()
     loss.backward()
     activations.backward(received.grad.copy().move(alice))
     for optimizer in optimizers:
@@ -40,11 +40,11 @@ def step_by_hand() -> float:
 
 
 def step() -> float:
-    """Do the same, and let the gradient find its way back by itself."""
+    """Do the same, but let `backward()` send the gradient back."""
     for optimizer in optimizers:
         optimizer.zero_grad()
     received = first(inputs).move(bob, requires_grad=True)
-    loss = ((second(received) - answers) ** 2).mean()
+    loss = ((second(received) - labels) ** 2).mean()
     loss.backward()
     for optimizer in optimizers:
         optimizer.step()
@@ -56,12 +56,12 @@ for name, one_step, steps, reason in (
     ("By hand", step_by_hand, 20, "moved"),
     ("With `move(bob, requires_grad=True)`", step, 100, "its gradient went back"),
 ):
-    print(f"{name}, three things leave a worker in each step:")
+    print(f"{name}, three objects leave a worker in each step:")
     with sy.trace() as trace:
         losses.append(one_step())
     for event in trace.departures:
-        giver, taker = event.direction
-        print(f"  {giver} -> {taker}: {event.operation} {event.form}")
+        source, destination = event.direction
+        print(f"  {source} -> {destination}: {event.operation} {event.form}")
     assert [event.direction for event in trace.departures] == [
         ("alice", "bob"),  # the activations
         ("bob", "alice"),  # their gradient
@@ -69,24 +69,24 @@ for name, one_step, steps, reason in (
     ]
     gradient, loss_line = list(bob.ledger)[-2:]
     assert (gradient.to, gradient.form, gradient.reason) == ("alice", "Tensor[4, 8]", reason)
-    assert answers.id_at_location in gradient.sources  # a gradient says where it comes from: it knows the labels
+    assert labels.id_at_location in gradient.sources  # the gradient was computed from the labels
     assert loss_line.to == "me"
     losses += [one_step() for _ in range(steps - 1)]
     print("  loss: " + " ".join(f"{loss:.4f}" for loss in losses[-steps :: steps // 5]))
 assert losses[-1] < 0.01 < losses[0]
 
-print("\nThe same model in one piece, trained at home, takes the same steps:")
-optimizer = optim.SGD(twin.parameters(), lr=1.0, momentum=0.9)
+print("\nTraining the same model locally gives the same losses:")
+optimizer = optim.SGD(whole.parameters(), lr=1.0, momentum=0.9)
 for loss_of_split in losses:
     optimizer.zero_grad()
-    loss = ((twin(data) - target) ** 2).mean()
+    loss = ((whole(data) - target) ** 2).mean()
     loss.backward()
     optimizer.step()
     assert abs(loss.item() - loss_of_split) < 1e-4
 print(f"  last losses: {losses[-1]:.6f} and {loss.item():.6f}")
 
-print("\nThe ledgers say what crossed the border, and that neither data nor labels did:")
-raw = {inputs.id_at_location, answers.id_at_location}
+print("\nThe ledgers show what was exchanged, and that neither data nor labels were:")
+raw = {inputs.id_at_location, labels.id_at_location}
 for worker in (alice, bob):
     forms = sorted({f"{line.form} to {line.to}" for line in worker.ledger})
     print(f"  {worker.id}: {', '.join(forms)}")

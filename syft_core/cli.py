@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from syft_core.demo import PAUSE, farewell, make_stage, perform, storytellers
+from syft_core.demo import PAUSE, find_installed, finish_demo, make_screen, run_demo
 from syft_core.exceptions import SyftError
 from syft_core.pictures import text_table
 from syft_core.plugins.backend import Backend
@@ -18,7 +18,7 @@ from syft_core.plugins.manager import plugin_manager
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
-    options = _parser().parse_args(argv)
+    options = _build_parser().parse_args(argv)
     try:
         return int(options.run(options))
     except SyftError as error:
@@ -26,54 +26,56 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="syft-core", description="Privacy-preserving machine learning.")
     parser.add_argument("--version", action="version", version=f"syft-core {version('syft-core')}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    plugins = commands.add_parser("plugins", help="list the installed backends and what is wrong with them")
-    plugins.set_defaults(run=_plugins)
-    show = commands.add_parser("demo", help="train a model on data you never see, in process, and watch what leaves")
-    show.add_argument("backends", nargs="*", help="on which frameworks (default: one that is installed)")
-    show.add_argument("--fast", action="store_true", help="do not pause between the acts")
-    show.add_argument("--page", type=Path, help="where to write the pictures (default: a new temporary folder)")
-    show.set_defaults(run=_demo)
+    plugins = commands.add_parser("plugins", help="list the installed plugins and what is wrong with broken ones")
+    plugins.set_defaults(run=_list_plugins)
+    demo = commands.add_parser("demo", help="train a model on data you never see, and list what leaves its owners")
+    demo.add_argument("backends", nargs="*", help="the frameworks to use (default: one that is installed)")
+    demo.add_argument("--fast", action="store_true", help="do not pause between steps")
+    demo.add_argument("--page", type=Path, help="the HTML file for the pictures (default: in a temporary folder)")
+    demo.set_defaults(run=_run_demo)
     return parser
 
 
-def _plugins(_options: argparse.Namespace) -> int:
+def _list_plugins(_options: argparse.Namespace) -> int:
     manager = plugin_manager()
-    rows = [("name", "from", "state", "provides")]
+    rows = [("name", "distribution", "state", "provides")]
     for name, origin in sorted(manager.origins.items()):
         if name in manager.failures:
             rows.append((name, origin, "broken", ""))
         elif not manager.provided[name]:
             rows.append((name, origin, "ready", "no backend"))
-        rows.extend((name, origin, *_state(manager.backends[backend])) for backend in manager.provided.get(name, ()))
+        rows.extend(
+            (name, origin, *_get_state(manager.backends[backend])) for backend in manager.provided.get(name, ())
+        )
     print(text_table(rows[0], rows[1:]))
     for failure in manager.failures.values():
         print(f"\n{failure}", file=sys.stderr)
     return 1 if manager.failures else 0
 
 
-def _state(backend: Backend) -> tuple[str, str]:
+def _get_state(backend: Backend) -> tuple[str, str]:
     provides = ", ".join(sorted(backend.exports)) or backend.hook
     if backend.is_installed():
         return "ready", provides
     return "not installed", f"{provides}   ({backend.install})"
 
 
-def _demo(options: argparse.Namespace) -> int:
+def _run_demo(options: argparse.Namespace) -> int:
     manager = plugin_manager()
-    installed = storytellers(list(manager.backends.values()))
+    installed = find_installed(list(manager.backends.values()))
     chosen = [manager.backend(name) for name in options.backends] or installed[:1]
     if not chosen:
         commands = " or ".join(f"`{backend.install}`" for backend in manager.backends.values())
         print(f"syft-core: no framework is installed; run {commands}", file=sys.stderr)
         return 1
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # A terminal that lacks a sign of a drawing shows another one.
-    stage = make_stage(pause=0 if options.fast else PAUSE)
+        sys.stdout.reconfigure(errors="replace")  # The terminal may not support all characters.
+    screen = make_screen(pause=0 if options.fast else PAUSE)
     for backend in chosen:
-        perform(stage, backend)
-    farewell(stage, [backend.name for backend in installed if backend not in chosen], options.page)
+        run_demo(screen, backend)
+    finish_demo(screen, [backend.name for backend in installed if backend not in chosen], options.page)
     return 0

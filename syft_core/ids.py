@@ -1,4 +1,4 @@
-"""Ids for objects: unpredictable, so that nobody can guess one, and practically unique."""
+"""Unpredictable object ids: they cannot be guessed, and are unique in practice."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from syft_core.exceptions import IdNotUniqueError
 
 ID_BITS = 62
 BATCH = 256
-"""How many ids are drawn at once: asking the system for each would cost more than making the object."""
+"""How many ids are generated at once; a system call per id would cost more than creating the object."""
 
 
 class IdProvider:
-    """Give out ids; ids given in advance come first, in their order.
+    """Generate ids; ``given_ids`` are used first, in order.
 
-    Nothing is remembered: 62 random bits make a repetition less likely than a hardware fault.
+    No record is kept: with 62 random bits, a repetition is less likely than a hardware fault.
 
     >>> IdProvider([7]).pop()
     7

@@ -1,4 +1,4 @@
-"""Peer: who sent a message, as the transport knows it."""
+"""Peer: the authenticated sender of a message."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Id: TypeAlias = int | str
 
 
 class Peer(NamedTuple):
-    """Who sent a message: the id of a worker, and the user on whose behalf it acts.
+    """The sender of a message: a worker id, and the user on whose behalf the worker acts.
 
-    A transport makes it from what it knows of the connection, never from what a message says. Worker ids and users
+    A transport creates it from the authenticated connection, never from the content of a message. Worker ids and users
     are separate namespaces: a worker called "board" is not the user "board".
     """
 

@@ -1,4 +1,4 @@
-"""A write-once table that explains what it lacks."""
+"""A write-once registry with helpful errors for missing keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class Registry(Mapping[K, V]):
-    """Map keys to values; write each key once, and name the nearest keys when one is missing.
+    """Map keys to values; each key can be set once, and the error for a missing key suggests similar ones.
 
     >>> colours = Registry("colours", advice="add it with `colours.register(name, value)`")
     >>> colours.register("red", 1)
@@ -33,32 +33,32 @@ class Registry(Mapping[K, V]):
         self._entries: dict[K, V] = {}
 
     def register(self, key: K, value: V) -> None:
-        """Enter ``value`` under ``key``; entering the very same value again changes nothing."""
+        """Register ``value`` under ``key``; registering the same object again has no effect."""
         self.update({key: value})
 
     def update(self, entries: Mapping[K, V]) -> None:
-        """Enter all of ``entries``, or none when one of them is taken."""
+        """Register all of ``entries``, or none if a key is taken."""
         self.require_free(entries)
         self._entries.update(entries)
 
     def require_free(self, entries: Mapping[K, V]) -> None:
-        """Raise if one of ``entries`` is taken by another value."""
+        """Raise if a key of ``entries`` is taken by another value."""
         for key, value in entries.items():
             if key in self._entries and self._entries[key] is not value:
                 raise AlreadyRegisteredError.of(self.name, self._show(key))
 
     def clear(self) -> None:
-        """Take everything out, to start anew."""
+        """Remove all entries."""
         self._entries.clear()
 
     def __getitem__(self, key: K) -> V:
         try:
             return self._entries[key]
         except KeyError:
-            raise self.lacks(key) from None
+            raise self.missing_error(key) from None
 
-    def lacks(self, key: K) -> NotRegisteredError:
-        """Return the error that says ``key`` is missing."""
+    def missing_error(self, key: K) -> NotRegisteredError:
+        """Return the error for a missing ``key``."""
         shown = self._show(key)
         names = {self._show(k): None for k in self._entries}
         near = difflib.get_close_matches(shown, list(names), n=2)

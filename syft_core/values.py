@@ -1,6 +1,6 @@
-"""Names for what passes through: values of a framework, which the core cannot know more exactly.
+"""Type aliases for framework values, whose exact types the core does not know.
 
-A type checker sees ``Any`` in them; they tell a reader what to expect. What has an exact type is annotated with that.
+To a type checker they are ``Any``; to a reader they document what to expect.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 Tensor: TypeAlias = Any
-"""A tensor of some framework, or a link of a chain on one: a wrapper, a layer or a pointer."""
+"""A framework tensor, or a part of a chain: a wrapper, a layer or a pointer."""
 
 LayerType: TypeAlias = Any
-"""The class of a layer or of a wrapper; None stands for a call without either."""
+"""The class of a layer or a wrapper; None for a call that contains neither."""
 
 Nested: TypeAlias = Any
-"""What an operation takes or returns: tensors and plain values, also nested in lists, tuples, dicts and slices."""
+"""Arguments or results of an operation: tensors and plain values, possibly nested in lists, tuples, dicts, slices."""
 
 Args: TypeAlias = tuple[Any, ...]
 """The positional arguments of an operation."""
@@ -24,7 +24,7 @@ Kwargs: TypeAlias = dict[str, Any]
 """The keyword arguments of an operation, or of the constructor of a layer."""
 
 Function: TypeAlias = Callable[..., Any]
-"""A function of a framework, or one that is called like it."""
+"""A framework function, or one with the same signature."""
 
 Payload: TypeAlias = list[Any]
-"""The parts of a received object, whose types nobody has checked yet."""
+"""The parts of a received object; their types are not checked yet."""

@@ -6,12 +6,12 @@ import numpy as np
 
 from syft_core.hook.folds import get_child, one
 from syft_core.hook.hook_args import (
-    framework_tensor,
     register_ambiguous_function,
     register_ambiguous_method,
     register_backward_func,
     register_forward_func,
     register_type_rule,
+    reject_framework_tensor,
 )
 from syft_core.values import Tensor
 from syft_numpy.wrapper import Wrapper
@@ -23,7 +23,7 @@ def wrap_plain(child: Tensor, **_attributes: object) -> Wrapper:
 
 
 register_type_rule({np.ndarray: one, np.generic: one, Wrapper: one})
-register_forward_func({np.ndarray: framework_tensor, np.generic: framework_tensor, Wrapper: get_child})
+register_forward_func({np.ndarray: reject_framework_tensor, np.generic: reject_framework_tensor, Wrapper: get_child})
 register_backward_func({np.ndarray: wrap_plain, Wrapper: wrap_plain})
 register_ambiguous_method("__getitem__", "__setitem__")
 register_ambiguous_function("numpy.block", "numpy.einsum")

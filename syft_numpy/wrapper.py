@@ -10,8 +10,8 @@ import numpy as np
 
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
-from syft_core.hook.dispatch import HEAD, dispatch
-from syft_core.tensors.identity import show_head
+from syft_core.hook.dispatch import WRAPPER, dispatch
+from syft_core.tensors.identity import format_chain
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_numpy.native import NumpyTensor
 
@@ -23,7 +23,7 @@ class Wrapper(NumpyTensor):
     a chain unnoticed.
     """
 
-    rank: ClassVar[int] = HEAD
+    rank: ClassVar[int] = WRAPPER
     is_wrapper = True
     ops: ClassVar[OpTable]
     """The op table of the hook that is on; set when numpy is hooked."""
@@ -65,7 +65,7 @@ class Wrapper(NumpyTensor):
         return np.array(child, dtype) if copy else child if dtype is None else child.astype(dtype, copy=False)
 
     def __repr__(self) -> str:
-        return show_head(self)
+        return format_chain(self)
 
     __str__ = __repr__
 

@@ -1,4 +1,4 @@
-"""The aten op table: what torch's kernels are called, and what their schemas say about them."""
+"""The aten op table: torch's kernels, described from their schemas."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class AtenOp(Op):
 
     @cached_property
     def attr(self) -> str:
-        """The name without namespace and overload, ``mul_`` of ``aten.mul_.Tensor``, where a rule may go by that."""
+        """The name without namespace and overload, ``mul_`` for ``aten.mul_.Tensor``; else the full name."""
         return self.name if self.operation == self.name else _attr(self.func)
 
     @cached_property
     def is_composite(self) -> bool:
-        """Whether torch defines it in terms of other kernels; it is only seen in inference mode."""
+        """Whether torch defines it in terms of other kernels; these only arrive in inference mode."""
         return bool(self.func._can_decompose())
 
 
 class AtenTable(OpTable):
-    """The kernels of torch, entered when they are first met.
+    """Torch's kernels, added on first use.
 
-    It allows nothing by itself: a numeric layer refuses every operation for which it has no rule.
+    An entry does not permit an operation: numeric layers refuse operations without a rule.
     """
 
     def of(self, func: torch._ops.OpOverload) -> AtenOp:
@@ -41,7 +41,7 @@ class AtenTable(OpTable):
         if op is None:
             op = _describe(func)
             self.add(op)
-        return op  # type: ignore[return-value]  # nothing else is entered
+        return op  # type: ignore[return-value]  # there are no other entries
 
     def named(self, name: str) -> AtenOp:
         """Return the entry called ``name``, for example ``aten.mul.Tensor``, or refuse it."""
@@ -62,7 +62,7 @@ def _describe(func: torch._ops.OpOverload) -> AtenOp:
     operation = attr
     if inplace and attr.endswith("_"):
         operation = attr.removesuffix("_")
-    elif written:  # It changes shapes or several tensors, or has an `out`: only a rule under the full name answers.
+    elif written:  # It changes a shape or several tensors, or has an `out`: only a rule for the full name applies.
         operation = str(func)
     if attr.startswith("_foreach_"):
         each = operation.removeprefix("_foreach_")
@@ -81,7 +81,7 @@ def _describe(func: torch._ops.OpOverload) -> AtenOp:
 
 
 def _facts(op: Op) -> Facts:
-    """Read off the schema what a kernel changes; numeric layers need nothing more."""
+    """Return which arguments a kernel writes, from its schema, and whether it reveals values."""
     written = [
         (position, argument.name)
         for position, argument in enumerate(op.func._schema.arguments)  # type: ignore[attr-defined]  # an overload
@@ -96,4 +96,4 @@ def _attr(func: torch._ops.OpOverload) -> str:
 
 
 ATEN = AtenTable("aten")
-"""The one table of the process; it describes torch and does not depend on a hook."""
+"""The table of this process; it does not depend on a hook."""

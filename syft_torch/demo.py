@@ -1,4 +1,4 @@
-"""The story on torch: a stock module and a stock optimizer train at two hospitals, bit for bit as in one place."""
+"""The demo for torch: train a standard module with a standard optimizer at two hospitals."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.functional import binary_cross_entropy_with_logits as loss_of
+from torch.nn.functional import binary_cross_entropy_with_logits as loss_function
 
-from syft_core.demo.scene import open_hospital, show_departures, show_hospitals, show_refusals
-from syft_core.demo.stage import Stage
+from syft_core.demo.hospitals import create_hospital, show_departures, show_hospitals, show_refusals
+from syft_core.demo.screen import Screen
 from syft_core.hook.hook import FrameworkHook
 from syft_core.values import Function
 from syft_core.workers.trace import trace
@@ -21,18 +21,18 @@ ROUNDS, PATIENTS = 12, 400
 BATCHES = [slice(start, start + 50) for start in range(0, PATIENTS, 50)]
 
 
-def tell(stage: Stage, hook: FrameworkHook) -> None:
-    """Train on the patients of two hospitals, compare with training in one place, and show what left."""
-    chance = torch.Generator().manual_seed(1)
-    young, old = _people(PATIENTS, -1, chance), _people(PATIENTS, 1, chance)
-    test = [torch.cat(parts) for parts in zip(_people(500, -1, chance), _people(500, 1, chance), strict=True)]
-    hospitals = [_hospital(hook, "north", *young, chance), _hospital(hook, "south", *old, chance)]
-    show_hospitals(stage, hospitals)
+def run(screen: Screen, hook: FrameworkHook) -> None:
+    """Train on the patients of two hospitals, compare with centralized training, and show what left."""
+    rng = torch.Generator().manual_seed(1)
+    young, old = _make_patients(PATIENTS, -1, rng), _make_patients(PATIENTS, 1, rng)
+    test = [torch.cat(parts) for parts in zip(_make_patients(500, -1, rng), _make_patients(500, 1, rng), strict=True)]
+    hospitals = [_make_hospital(hook, "north", *young, rng), _make_hospital(hook, "south", *old, rng)]
+    show_hospitals(screen, hospitals)
     (patients,), (codes,) = hospitals[0].search("#patients"), hospitals[0].search("#postcodes")
     elsewhere = hospitals[1].search("#patients")[0]
-    stage.page.put_up("What you hold", "A pointer: a name and a lease, no data.", patients._repr_html_())
+    screen.page.add("What you hold", "A pointer: it has a name and a lease, but no data.", patients._repr_html_())
     show_refusals(
-        stage,
+        screen,
         [
             ("patients.mean().item()", lambda: patients.mean().item()),
             ("patients.get()", patients.get),
@@ -40,104 +40,106 @@ def tell(stage: Stage, hook: FrameworkHook) -> None:
             ("patients + patients_of_south", lambda: patients + elsewhere),
         ],
     )
-    model = _show_training(stage, hospitals, test)
-    _show_comparison(stage, model, [young, old], test)
-    show_departures(stage, hospitals)
+    model = _show_training(screen, hospitals, test)
+    _show_comparison(screen, model, [young, old], test)
+    show_departures(screen, hospitals)
 
 
-def learn(model: Any, optimizer: Any, patients: Any, ill: Any) -> None:
-    """Train on all patients of one place; remote or local, the code is the same."""
+def train(model: Any, optimizer: Any, patients: Any, ill: Any) -> None:
+    """Train on all patients of one hospital; the code is the same for local and remote data."""
     for rows in BATCHES:
         optimizer.zero_grad()
-        loss = loss_of(model(patients[rows]), ill[rows])
+        loss = loss_function(model(patients[rows]), ill[rows])
         loss.backward()
         optimizer.step()
 
 
-def learn_everywhere(model: Any, optimizer: Any, data: Any) -> None:
-    """Let the model visit every hospital once."""
+def train_everywhere(model: Any, optimizer: Any, data: Any) -> None:
+    """Train at every hospital once."""
     for patients, ill in data:  # pointers
-        model.send(patients.location)  # the model goes to the data
-        learn(model, optimizer, patients, ill)
-        model.get(reason="training")  # and comes back; the patients stay
+        model.send(patients.location)  # send the model to the data
+        train(model, optimizer, patients, ill)
+        model.get(reason="training")  # fetch the model; the data stays
 
 
-def _show_training(stage: Stage, hospitals: Sequence[VirtualWorker], test: list[torch.Tensor]) -> nn.Module:
-    stage.title("3. Train where the data is")
-    stage.say("The model is torch's own, and so are the optimizer and the loop in which it learns:")
-    stage.source(_source(learn))
-    stage.say("What is new is that the model travels, in each round to both hospitals:")
-    stage.source(_source(learn_everywhere))
-    stage.say("You judge it with a small test set of your own:")
-    model, optimizer = _new_model()
+def _show_training(screen: Screen, hospitals: Sequence[VirtualWorker], test: list[torch.Tensor]) -> nn.Module:
+    screen.title("3. Train where the data is")
+    screen.text("The model and the optimizer are torch's own, and the training loop is the usual one:")
+    screen.source(_get_source(train))
+    screen.text("In each round, the model is sent to both hospitals:")
+    screen.source(_get_source(train_everywhere))
+    screen.text("You evaluate it on a small test set of your own:")
+    model, optimizer = _make_model()
     data = [(hospital.search("#patients")[0], hospital.search("#ill")[0]) for hospital in hospitals]
-    stage.progress("untrained", _accuracy(model, test), f"{_accuracy(model, test):.1%} right")
+    screen.progress("untrained", _compute_accuracy(model, test), f"{_compute_accuracy(model, test):.1%} right")
     for number in range(ROUNDS):
         with trace() as seen:
-            learn_everywhere(model, optimizer, data)
-        right = _accuracy(model, test)
-        stage.progress(f"round {number + 1:3}", right, f"{right:.1%}")
-    stage.wait()
-    stage.page.put_up(
-        "Who computed what where",
-        "The last round of the training: eight batches at each hospital.",
+            train_everywhere(model, optimizer, data)
+        right = _compute_accuracy(model, test)
+        screen.progress(f"round {number + 1:3}", right, f"{right:.1%}")
+    screen.wait()
+    screen.page.add(
+        "Who computed what",
+        "The last round of training: eight batches at each hospital.",
         seen.svg(rows=None),
     )
     return model
 
 
 def _show_comparison(
-    stage: Stage, model: nn.Module, people: Sequence[tuple[torch.Tensor, torch.Tensor]], test: list[torch.Tensor]
+    screen: Screen, model: nn.Module, people: Sequence[tuple[torch.Tensor, torch.Tensor]], test: list[torch.Tensor]
 ) -> None:
-    stage.title("4. Compared with all data in one place")
-    stage.say("Only a demo can do this: train the same model on data that lies here, from one hospital and from both.")
+    screen.title("4. Comparison: all data in one place")
+    screen.text(
+        "Only a demo can do this: train the same model on data that lies here, from one hospital and from both."
+    )
     places = {"north alone": people[:1], "south alone": people[1:], "both, all data in one place": people}
     trained = {}
-    for words, parts in places.items():
-        trained[words], optimizer = _new_model()
+    for label, parts in places.items():
+        trained[label], optimizer = _make_model()
         for _ in range(ROUNDS):
             for patients, ill in parts:
-                learn(trained[words], optimizer, patients, ill)
-    rows = [(words, f"{_accuracy(other, test):.1%}") for words, other in trained.items()]
-    stage.table(("trained on", "right"), [*rows, ("both, data never moved", f"{_accuracy(model, test):.1%}")])
+                train(trained[label], optimizer, patients, ill)
+    rows = [(label, f"{_compute_accuracy(other, test):.1%}") for label, other in trained.items()]
+    screen.table(("trained on", "right"), [*rows, ("both, data never moved", f"{_compute_accuracy(model, test):.1%}")])
     pairs = zip(model.parameters(), trained["both, all data in one place"].parameters(), strict=True)
     same = all(torch.equal(mine, other) for mine, other in pairs)
-    stage.say(f"The same weights as with all data in one place, bit for bit: {'yes' if same else 'no'}.")
+    screen.text(f"The same weights as with all data in one place, bit for bit: {'yes' if same else 'no'}.")
 
 
-def _source(function: Function) -> str:
-    """Return the code of a function as it runs, without its docstring."""
+def _get_source(function: Function) -> str:
+    """Return the source of a function without its docstring."""
     return inspect.getsource(function).replace(f'    """{function.__doc__}"""\n', "")
 
 
-def _new_model() -> tuple[nn.Module, torch.optim.Optimizer]:
+def _make_model() -> tuple[nn.Module, torch.optim.Optimizer]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
     return model, torch.optim.SGD(model.parameters(), lr=0.3)
 
 
-def _accuracy(model: nn.Module, test: list[torch.Tensor]) -> float:
+def _compute_accuracy(model: nn.Module, test: list[torch.Tensor]) -> float:
     with torch.no_grad():
         return float(((model(test[0]) > 0) == (test[1] > 0)).float().mean())
 
 
-def _people(number: int, generation: int, chance: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return made-up patients of one generation, and who is ill: what harms the young protects the old."""
-    people = torch.randn(number, 4, generator=chance)
+def _make_patients(number: int, generation: int, rng: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return made-up patients of one generation, and who is ill; a risk factor has opposite effects by generation."""
+    people = torch.randn(number, 4, generator=rng)
     people[:, 0] = generation * (0.4 + 0.6 * people[:, 0].abs())
     risk = 1.5 * generation * people[:, 1] + 0.8 * people[:, 2] - 0.6 * people[:, 3]
-    ill = risk + 0.3 * torch.randn(number, generator=chance) > 0
+    ill = risk + 0.3 * torch.randn(number, generator=rng) > 0
     return people, ill.float().unsqueeze(1)
 
 
-def _hospital(
-    hook: FrameworkHook, name: str, people: torch.Tensor, ill: torch.Tensor, chance: torch.Generator
+def _make_hospital(
+    hook: FrameworkHook, name: str, people: torch.Tensor, ill: torch.Tensor, rng: torch.Generator
 ) -> VirtualWorker:
-    codes: torch.Tensor = torch.randint(10_000, (len(people),), generator=chance)
+    codes: torch.Tensor = torch.randint(10_000, (len(people),), generator=rng)
     data = [
         people.clone().tag("#patients").describe("age, pressure, sugar, weight"),
         ill.clone().tag("#ill").describe("1 for the ill"),
-        codes.private_tensor([]).tag("#postcodes").describe("private: for nobody outside"),
+        codes.private_tensor([]).tag("#postcodes").describe("private: no user may fetch it"),
     ]
-    return open_hospital(hook, name, data, serialize=True)
+    return create_hospital(hook, name, data, serialize=True)

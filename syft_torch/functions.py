@@ -1,4 +1,4 @@
-"""Functions on several tensors at once, under the names that the published interface gives them."""
+"""Functions on several tensors, under the names of the ancestor's API."""
 
 from __future__ import annotations
 

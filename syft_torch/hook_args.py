@@ -11,7 +11,6 @@ from syft_core.hook.hook_args import (
     build_unwrap_args_with_rules,
     build_wrap_response_from_function,
     build_wrap_response_with_rules,
-    framework_tensor,
     get_child,
     one,
     register_ambiguous_function,
@@ -19,6 +18,7 @@ from syft_core.hook.hook_args import (
     register_backward_func,
     register_forward_func,
     register_type_rule,
+    reject_framework_tensor,
     unwrap_args_from_function,
     unwrap_args_from_method,
 )
@@ -53,7 +53,7 @@ def wrap_as_parameter(child: Tensor, **_attributes: object) -> torch.Tensor:
 
 
 register_type_rule({torch.Tensor: one, torch.nn.Parameter: one, Wrapper: one, NumericWrapper: one, torch.Size: zero})
-register_forward_func({torch.Tensor: framework_tensor, Wrapper: get_child, NumericWrapper: get_child})
+register_forward_func({torch.Tensor: reject_framework_tensor, Wrapper: get_child, NumericWrapper: get_child})
 register_backward_func({torch.Tensor: wrap_plain, Wrapper: wrap_plain, torch.nn.Parameter: wrap_as_parameter})
 register_backward_func({NumericWrapper: wrap_numeric})
 register_ambiguous_method("__getitem__", "__setitem__")

@@ -31,7 +31,7 @@ from syft_core.hook.hook import current_worker
 from syft_core.location import Location
 from syft_core.messages import AskRelease
 from syft_core.values import Function, Nested
-from syft_torch.parameter import fetched, is_elsewhere, location_of, moved, relocate, send_in_place
+from syft_torch.parameter import is_elsewhere, location_of, make_fetch, make_move, relocate, send_in_place
 from syft_torch.placing import Placing, is_placing_at
 from syft_torch.wrapper import Wrapper
 
@@ -65,7 +65,7 @@ def send(module: nn.Module, *workers: object, force_send: bool = False, preiniti
 def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Module:
     """Fetch parameters and buffers from their worker, in place, and return the module itself."""
     layers, away = _parts_elsewhere(module, "get")
-    _travel(layers, partial(relocate, away, fetched(user, reason)))
+    _travel(layers, partial(relocate, away, make_fetch(user, reason)))
     _set_helpers(layers, None)
     return module
 
@@ -86,7 +86,7 @@ def move(module: nn.Module, destination: Any) -> nn.Module:
     if destination.id == here.id:
         return get(module)
     going = [tensor for tensor in away if location_of(tensor).id != destination.id]
-    _travel(layers, partial(relocate, going, moved(destination)))
+    _travel(layers, partial(relocate, going, make_move(destination)))
     _set_helpers(layers, destination)
     return module
 

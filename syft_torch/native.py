@@ -1,4 +1,4 @@
-"""TorchTensor: the names that a hook adds to ``torch.Tensor``."""
+"""TorchTensor: the methods that a hook adds to ``torch.Tensor``."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from syft_core.values import Kwargs
 
 
 class TorchTensor(Travelling, Identified):
-    """What every torch tensor has while torch is hooked, and every wrapper always.
+    """The methods of every torch tensor while torch is hooked, and of every wrapper.
 
-    Nothing here replaces a name of torch's own.
+    None of them replaces one of torch's own.
     """
 
     @property
     def native_shape(self) -> torch.Size:
-        """The shape, as torch has it."""
+        """The native shape."""
         return self.shape  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
     def copy(self) -> torch.Tensor:
-        """Return a tensor with the same data and an id of its own."""
+        """Return a tensor with a copy of the data and a new id."""
         return self.clone()  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
     def get_class_attributes(self) -> Kwargs:
-        """Return what a wrapper of the same kind would need."""
+        """Return the attributes of a wrapper of the same kind."""
         return {"type": self.dtype}  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
     def torch_type(self) -> str:
-        """Return the name of the tensor type, e.g. "torch.FloatTensor", of what the chain stands for."""
+        """Return the name of the tensor type of the values, e.g. "torch.FloatTensor"."""
         name: str = self.type()  # type: ignore[attr-defined]  # mixed into torch.Tensor
         return name
 
     def set_grad(self, grad: torch.Tensor | None) -> torch.Tensor:
-        """Set the gradient, where the data is, and return this very tensor."""
+        """Set the gradient, which may be remote, and return the tensor."""
         self.grad = grad
         return self
 
     def numpy_tensor(self) -> Any:
-        """Return the same memory as an array that can head a chain; numpy must be hooked too."""
+        """Return a wrapped numpy array that shares the memory; numpy must be hooked too."""
         return self.owner.attributes_of("numpy").wrapper(self.numpy())  # type: ignore[attr-defined]  # mixed in

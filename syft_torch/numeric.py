@@ -1,4 +1,4 @@
-"""NumericWrapper: the torch tensor that a user holds when a layer of the chain encodes the values."""
+"""NumericWrapper: the wrapper of chains with a layer that encodes values."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 
 from syft_core.exceptions import OperationNotAllowedError, WrapperLeakError
 from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS
-from syft_core.hook.dispatch import HEAD, dispatch
-from syft_core.tensors.identity import show_head
+from syft_core.hook.dispatch import WRAPPER, dispatch
+from syft_core.tensors.identity import format_chain
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Nested, Tensor
 from syft_torch.aten import ATEN
@@ -25,19 +25,19 @@ _DATA = torch.Tensor.data
 
 
 class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types are Any here
-    """A tensor with the form of the values that the chain under it encodes.
+    """A tensor with the form of the values that its chain encodes.
 
-    Calls arrive at ``__torch_dispatch__``, below torch's own autograd: gradients, ``backward()`` and optimizers are
-    torch's. Each kernel goes down the chain like any other operation.
+    Calls arrive at ``__torch_dispatch__``, below torch's own autograd and optimizers. Each kernel is dispatched to the
+    chain like any other operation.
 
     Note [Device of a numeric wrapper]
     ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-    Torch asks this class for the device, which is that of the encoding, because autograd creates tensors there. For
-    the dispatcher the wrapper is nevertheless a meta tensor, so that torch refuses ``plain.data = wrapper``: for a
-    wrapper on a real device it would accept that and crash at the next read. Asking costs about 10 µs per kernel.
+    ``device`` is the device of the encoding, because autograd creates tensors there; torch asks this class for it,
+    which costs about 10 µs per kernel. For the dispatcher the wrapper is a meta tensor, so that torch refuses
+    ``plain.data = wrapper``. With a wrapper on a real device, torch would accept that and crash at the next read.
     """
 
-    rank: ClassVar[int] = HEAD
+    rank: ClassVar[int] = WRAPPER
     numeric: ClassVar[bool] = True
     is_wrapper = True
     child: Tensor
@@ -47,7 +47,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
 
     @staticmethod
     def __new__(cls: type[NumericWrapper], child: Tensor) -> NumericWrapper:
-        """Make a tensor with the form of the outermost numeric layer."""
+        """Create a tensor with the form of the outermost numeric layer."""
         layer = child
         while not isinstance(layer, NumericTensor):
             layer = layer.child
@@ -63,7 +63,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
     def __torch_dispatch__(
         cls, func: torch._ops.OpOverload, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
     ) -> Nested:
-        """Send a kernel down the chain."""
+        """Dispatch a kernel to the chain."""
         if func is _DEVICE:
             return args[0]._syft_device
         op = ATEN.of(func)
@@ -88,13 +88,13 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
         self.child, self._syft_device = value.child, value._syft_device
 
     def _refuse_memory(self, *_args: object, **_kwargs: object) -> NoReturn:
-        """Refuse what reads memory or writes a file: the wrapper has no memory."""
+        """Refuse access to memory, which the wrapper does not have."""
         raise WrapperLeakError.at("a function that reads memory (pickle, storage, DLPack)", "decode the tensor first")
 
     __reduce_ex__ = __dlpack__ = __dlpack_device__ = untyped_storage = _refuse_memory
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
-        return show_head(self)
+        return format_chain(self)
 
     __str__ = __repr__
 
@@ -106,15 +106,15 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
 
 
 def wrap_numeric(child: Tensor, **_attributes: object) -> torch.Tensor:
-    """Put a numeric wrapper on ``child``; a rule may also return a plain tensor, which stays as it is."""
+    """Wrap ``child`` in a numeric wrapper; return a plain tensor, which a rule may produce, unchanged."""
     return child if isinstance(child, torch.Tensor) else NumericWrapper(child)
 
 
 def _operator(name: str, method: str) -> Function:
-    """Return an operator that lets our errors pass; torch's own turn every TypeError into "unsupported operand"."""
+    """Return an operator that keeps our errors; torch's own replace every TypeError by "unsupported operand"."""
     native = getattr(torch.Tensor, name)
     function = inspect.unwrap(native)
-    if function is native:  # It is not written in Python, and so not a reflected one whose order matters.
+    if function is native:  # Not written in Python, and therefore not a reflected operator, whose order matters.
         function = getattr(torch.Tensor, method)
 
     @functools.wraps(native)

@@ -1,7 +1,7 @@
-"""Change where the data of a tensor is, and keep the tensor object: parameters and buffers on their travels.
+"""Move the data of parameters and buffers between workers, keeping the tensor objects.
 
-A Parameter is known to its module, to optimizers and to other modules (tied weights) as an object. So its *content* is
-exchanged (``torch.utils.swap_tensors``): the local tensor for a wrapper around a pointer, and back.
+Modules, optimizers and tied weights refer to a Parameter as a Python object. So its *content* is swapped
+(``torch.utils.swap_tensors``): the local tensor for a wrapper around a pointer, and back.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 from syft_torch.wrapper import Wrapper
 
 PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
-"""The types of tensors that are all that they seem: subclasses may mean more."""
-Journey = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
-"""Takes tensors and returns their likes at another place, leaving the tensors themselves as they are."""
+"""The types of plain tensors; subclasses may behave differently."""
+Transfer = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
+"""Takes tensors and returns equivalent tensors with their data at another place, without changing the originals."""
 
 
-def relocate(tensors: Sequence[torch.Tensor], journey: Journey) -> None:
-    """Let every tensor object be what ``journey`` makes of it: all of them, or none when one cannot go."""
+def relocate(tensors: Sequence[torch.Tensor], transfer: Transfer) -> None:
+    """Replace the content of every tensor with the result of ``transfer``; if one fails, change none."""
     _require_all_movable(tensors)
-    for tensor, content in zip(tensors, journey(tensors), strict=True):
+    for tensor, content in zip(tensors, transfer(tensors), strict=True):
         exchange(tensor, content)
 
 
 def location_of(tensor: torch.Tensor) -> Any:
-    """Return where the data of ``tensor`` is, or None when it is here."""
+    """Return the location of the data of ``tensor``, or None if it is local."""
     return getattr(getattr(tensor, "child", None), "location", None)
 
 
@@ -46,15 +46,15 @@ def is_elsewhere(tensor: torch.Tensor) -> bool:
 
 
 def send_in_place(tensors: Sequence[torch.Tensor], location: Location) -> None:
-    """Send the data of every tensor object to ``location``: all of them, or none when one cannot go."""
+    """Send the data of every tensor to ``location``, keeping the tensor objects; if one fails, send none."""
     _require_all_movable(tensors)
-    away: list[torch.Tensor] = []
+    sent: list[torch.Tensor] = []
     try:
         for tensor in tensors:
             _send_in_place(tensor, location)
-            away.append(tensor)
+            sent.append(tensor)
     except BaseException:
-        relocate(away, fetched(None, "not all of its module could be sent"))
+        relocate(sent, make_fetch(None, "not all of its module could be sent"))
         raise
     pointers = [tensor.child for tensor in tensors if type(tensor.child) is PointerTensor]
     together = [weakref.ref(pointer) for pointer in pointers]
@@ -63,7 +63,7 @@ def send_in_place(tensors: Sequence[torch.Tensor], location: Location) -> None:
 
 
 def _send_in_place(tensor: torch.Tensor, location: Location) -> None:
-    """Give the data away; within one process it need not be copied, because nothing of it stays here."""
+    """Send the data and give up ownership, so that an in-process receiver need not copy it."""
     if type(tensor) not in PLAIN_TYPES or tensor._syft_tags or tensor._syft_description:
         exchange(tensor, tensor.send(location))
         return
@@ -83,10 +83,10 @@ def _send_in_place(tensor: torch.Tensor, location: Location) -> None:
         raise
 
 
-def fetched(user: str | None, reason: str) -> Journey:
-    """Return the journey from workers to here; each decides and records it, for all of its tensors or none.
+def make_fetch(user: str | None, reason: str) -> Transfer:
+    """Return a function that fetches tensors; a worker permits and records all of its tensors or none.
 
-    Copies are fetched where there are several workers, or layers above the pointers: one of them may refuse.
+    With several workers, or layers above the pointers, it fetches copies, because one worker may refuse.
     """
 
     def fetch(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -108,12 +108,12 @@ def fetched(user: str | None, reason: str) -> Journey:
     return fetch
 
 
-def moved(destination: Location) -> Journey:
-    """Return the journey from one worker to another, which does not pass here and leaves a copy until all are there."""
-    return lambda tensors: [_moved(tensor, destination) for tensor in tensors]
+def make_move(destination: Location) -> Transfer:
+    """Return a function that moves tensors directly to another worker; the sources are kept until all have arrived."""
+    return lambda tensors: [_move(tensor, destination) for tensor in tensors]
 
 
-def _moved(tensor: torch.Tensor, destination: Location) -> torch.Tensor:
+def _move(tensor: torch.Tensor, destination: Location) -> torch.Tensor:
     pointer = _pointer_of(tensor)
     id = new_id()
     message = Forward(pointer.id_at_location, pointer.point_to_attr, destination.id, id, keep=True)
@@ -125,7 +125,7 @@ def _pointer_of(tensor: torch.Tensor) -> PointerTensor:
     pointer = tensor.child
     if not isinstance(pointer, PointerTensor):
         raise WorkerError(
-            f"cannot move a {type(pointer).__name__} in place: it lies above the pointer; "
+            f"cannot move a {type(pointer).__name__} in place: it is a layer above the pointer; "
             f"fetch the module with `model.get()` and send it to the other worker"
         )
     pointer.require_alive()
@@ -142,34 +142,34 @@ def _require_movable(tensor: torch.Tensor) -> None:
     """Refuse, before anything is changed, what torch would refuse in the middle of a module."""
     if isinstance(tensor, UninitializedTensorMixin):
         raise WorkerError(
-            "cannot move a parameter that has no shape yet: its lazy module has not seen data; run it first"
+            "cannot move a parameter that has no shape yet: its lazy module has not been run; run it first"
         )
     if weakref.getweakrefs(tensor):
         raise WorkerError(
-            "cannot move a tensor in place: something keeps a weak reference to it, as torch.compile and some caches "
-            "do; send a copy of the module instead, e.g. `model.copy().send(bob)`"
+            "cannot move a tensor in place: there are weak references to it, for instance from torch.compile or a "
+            "cache; send a copy of the module instead, e.g. `model.copy().send(bob)`"
         )
-    # Beside the tensor itself, the node that adds to its gradient may refer to it.
+    # The node that accumulates its gradient may also refer to it.
     if tensor._use_count() > 1 + tensor.requires_grad:
         raise WorkerError(
-            "cannot move a tensor in place: a graph of operations needs it as it is for a backward pass; run that "
-            "pass or drop the results first, or send a copy of the module, e.g. `model.copy().send(bob)`"
+            "cannot move a tensor in place: an autograd graph needs it for a backward pass; run that pass or delete "
+            "the results first, or send a copy of the module, e.g. `model.copy().send(bob)`"
         )
 
 
 def exchange(tensor: torch.Tensor, content: torch.Tensor) -> None:
-    """Give ``tensor`` the data of ``content``, which has that of ``tensor`` then, and nothing else.
+    """Swap the data of two tensors and notify optimizers.
 
-    The id, tags and further attributes of ``tensor`` stay, and optimizers are told.
+    ``tensor`` keeps its id, tags and other attributes; ``content`` loses its own.
     """
     attributes, others = dict(tensor.__dict__), content.__dict__
-    for name in _OF_THE_CONTENT:
+    for name in _CONTENT_ATTRIBUTES:
         attributes.pop(name, None)
         if name in others:
             attributes[name] = others[name]
     if not issubclass(type(content), torch.nn.Parameter) and isinstance(tensor, torch.nn.Parameter):
         attributes["_is_param"] = True
-    # The checks of swap_tensors are about the wrapper here, not about what it points to.
+    # swap_tensors must check the wrapper itself, not its chain.
     with torch._C.DisableTorchFunctionSubclass():
         _swap(tensor, content)
     tensor.__dict__, content.__dict__ = attributes, {}
@@ -182,11 +182,11 @@ class Moves:
     count = 0
 
 
-_OF_THE_CONTENT = frozenset({"child", "_is_param", "_syft_grad", "_syft_device"})
+_CONTENT_ATTRIBUTES = frozenset({"child", "_is_param", "_syft_grad", "_syft_device"})
 
 
 def _swap(tensor: torch.Tensor, content: torch.Tensor) -> None:
-    """Swap two tensors; the general way of torch is slow, because it also deals with those in a graph."""
+    """Swap two tensors; torch's function is slow and only needed for tensors in a graph."""
     if tensor._use_count() > 1 or content._use_count() > 1 or weakref.getweakrefs(tensor):
         swap_tensors(tensor, content)
     else:

@@ -20,5 +20,5 @@ BACKEND = Backend(
     install='pip install "syft-core[torch]"',
     summary="chains on torch",
     exports={"TorchHook": "syft_torch.hook:TorchHook"},
-    demo="syft_torch.demo:tell",
+    demo="syft_torch.demo:run",
 )

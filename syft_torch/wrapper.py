@@ -10,11 +10,11 @@ import torch
 
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
-from syft_core.hook.dispatch import HEAD, dispatch
+from syft_core.hook.dispatch import WRAPPER, dispatch
 from syft_core.hook.plans import NO_PLAN
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.forwarding import OPERATOR_NAMES
-from syft_core.tensors.identity import show_head
+from syft_core.tensors.identity import format_chain
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch import links
 from syft_torch.isolation import tracing_refused
@@ -42,7 +42,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
     to crash at the first read. ``wrapper.device`` passes the protocol and is the device of the data.
     """
 
-    rank: ClassVar[int] = HEAD
+    rank: ClassVar[int] = WRAPPER
     is_wrapper = True
     is_followed = True
     """Results of a ``torch.autograd.Function`` and what is computed from them remember it; see ``links.py``."""
@@ -142,7 +142,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
         )
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
-        return show_head(self)
+        return format_chain(self)
 
     __str__ = __repr__
 

@@ -1,4 +1,4 @@
-"""The demo: a model learns from data that its author never sees, and the workers say what left them."""
+"""The demo: train a model on data that stays with its owners, and list what left them."""
 
 from __future__ import annotations
 
@@ -6,41 +6,43 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from syft_core.demo import line
 from syft_core.demo.chains import show_chains
-from syft_core.demo.line import tell
-from syft_core.demo.stage import PAUSE, RichStage, Stage, make_stage
+from syft_core.demo.screen import PAUSE, RichScreen, Screen, make_screen
 from syft_core.hook.hook import FrameworkHook
 from syft_core.plugins.backend import Backend
 
-__all__ = ["PAUSE", "RichStage", "Stage", "farewell", "make_stage", "perform", "storytellers"]
+__all__ = ["PAUSE", "RichScreen", "Screen", "find_installed", "finish_demo", "make_screen", "run_demo"]
 
 
-def storytellers(backends: Sequence[Backend]) -> list[Backend]:
-    """Return the backends that can be shown here, those with a story of their own first."""
+def find_installed(backends: Sequence[Backend]) -> list[Backend]:
+    """Return the installed backends, those with their own demo first."""
     return sorted([backend for backend in backends if backend.is_installed()], key=lambda backend: backend.demo is None)
 
 
-def perform(stage: Stage, backend: Backend) -> None:
-    """Tell the story on one framework, and leave the framework as it was."""
+def run_demo(screen: Screen, backend: Backend) -> None:
+    """Run the demo on one framework, and unhook the framework afterwards."""
     framework = backend.import_framework()
-    story: Callable[[Stage, FrameworkHook], None] = tell if backend.demo is None else backend.resolve(backend.demo)
-    stage.title(f"Data you never see, on {backend.name} {framework.__version__}")
+    story: Callable[[Screen, FrameworkHook], None] = line.run if backend.demo is None else backend.resolve(backend.demo)
+    screen.title(f"Data you never see, on {backend.name} {framework.__version__}")
     with backend.load()(framework, verbose=False) as hook:
-        story(stage, hook)
-        show_chains(stage, hook, backend.name)
-    stage.say(f"The hook is off again: {backend.name} is exactly as it was.")
+        story(screen, hook)
+        show_chains(screen, hook, backend.name)
+    screen.text(f"The framework is unhooked: {backend.name} is exactly as it was before.")
 
 
-def farewell(stage: Stage, others: Sequence[str], page: Path | None = None) -> None:
-    """Write the page with the pictures, and say where it is and what to read next."""
-    stage.title("Where to go from here")
-    if len(stage.page):
-        path = stage.page.save(page or Path(tempfile.mkdtemp(prefix="syft-core-")) / "demo.html")
-        stage.say("The pictures of this run, who computed what where and what left, for your browser:")
-        stage.show(f"   {path.as_uri()}")
-    stage.say(
-        "Your own data and model, step by step: docs/README.md. Who is trusted with what: docs/security.md. "
-        "Programs to start from: examples/README.md."
+def finish_demo(screen: Screen, others: Sequence[str], page: Path | None = None) -> None:
+    """Write the page with the pictures, and show its path and what to read next."""
+    screen.title("Next steps")
+    if len(screen.page):
+        path = screen.page.save(page or Path(tempfile.mkdtemp(prefix="syft-core-")) / "demo.html")
+        screen.text("Pictures of this run (who computed what, and what left each worker), for your browser:")
+        screen.show(f"   {path.as_uri()}")
+    screen.text(
+        "Using your own data and model, step by step: docs/README.md. What is protected and what is not: "
+        "docs/security.md. Example programs: examples/README.md."
     )
     if others:
-        stage.say(f"The same on {' and on '.join(others)}: " + ", ".join(f"`syft-core demo {name}`" for name in others))
+        screen.text(
+            f"The same on {' and on '.join(others)}: " + ", ".join(f"`syft-core demo {name}`" for name in others)
+        )

@@ -1,4 +1,4 @@
-"""The story on any framework: a line through the patients of two hospitals, of which only sums are seen."""
+"""The demo for any framework: fit a line to the patients of two hospitals, which only share sums."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from syft_core.demo.scene import open_hospital, show_departures, show_hospitals, show_refusals
-from syft_core.demo.stage import Stage
+from syft_core.demo.hospitals import create_hospital, show_departures, show_hospitals, show_refusals
+from syft_core.demo.screen import Screen
 from syft_core.hook.hook import FrameworkHook
 from syft_core.serde import codecs
 from syft_core.tensors.private import PrivateTensor
@@ -26,14 +26,14 @@ class Line(NamedTuple):
     start: float
 
 
-def tell(stage: Stage, hook: FrameworkHook) -> None:
-    """Fit a line on the patients of two hospitals by gradient descent, and show what left them."""
-    people = [_patients(seed, low) for seed, low in ((1, 0.0), (2, 0.5))]
-    hospitals = [_hospital(hook, name, *data) for name, data in zip(("north", "south"), people, strict=True)]
-    show_hospitals(stage, hospitals)
+def run(screen: Screen, hook: FrameworkHook) -> None:
+    """Fit a line to the patients of two hospitals by gradient descent, and show what left them."""
+    people = [_make_patients(seed, low) for seed, low in ((1, 0.0), (2, 0.5))]
+    hospitals = [_make_hospital(hook, name, *data) for name, data in zip(("north", "south"), people, strict=True)]
+    show_hospitals(screen, hospitals)
     (ages,), (codes,) = hospitals[0].search("#ages"), hospitals[0].search("#postcodes")
     show_refusals(
-        stage,
+        screen,
         [
             ("float(ages.sum())", lambda: float(ages.sum())),
             ("ages.get()", ages.get),
@@ -41,37 +41,40 @@ def tell(stage: Stage, hook: FrameworkHook) -> None:
             ("ages + ages_of_south", lambda: ages + hospitals[1].search("#ages")[0]),
         ],
     )
-    _train(stage, hospitals, people)
-    show_departures(stage, hospitals)
+    _train(screen, hospitals, people)
+    show_departures(screen, hospitals)
 
 
-def _patients(seed: int, low: float) -> tuple[list[float], list[float]]:
-    """Return ages, in centuries, and blood pressures; each hospital sees another part of the town."""
-    chance = random.Random(seed)  # noqa: S311  # made-up patients, the same at each run
-    ages = [low + 0.5 * chance.random() for _ in range(PATIENTS)]
-    return ages, [0.9 + 0.7 * age + 0.05 * chance.gauss(0.0, 1.0) for age in ages]
+def _make_patients(seed: int, low: float) -> tuple[list[float], list[float]]:
+    """Return ages, in centuries, and blood pressures; the hospitals have different age groups."""
+    rng = random.Random(seed)  # noqa: S311  # made-up patients, the same in each run
+    ages = [low + 0.5 * rng.random() for _ in range(PATIENTS)]
+    return ages, [0.9 + 0.7 * age + 0.05 * rng.gauss(0.0, 1.0) for age in ages]
 
 
-def _hospital(hook: FrameworkHook, name: str, ages: list[float], pressures: list[float]) -> VirtualWorker:
-    def column(tag: str, words: str, values: list[float], private: bool = False) -> Tensor:
+def _make_hospital(hook: FrameworkHook, name: str, ages: list[float], pressures: list[float]) -> VirtualWorker:
+    def column(tag: str, description: str, values: list[float], private: bool = False) -> Tensor:
         value = hook.create_tensor(values)
         held = PrivateTensor().on(value) if private else hook.attributes.wrapper(value)
-        return held.tag(tag).describe(words)
+        return held.tag(tag).describe(description)
 
     data = [
         column("#ages", "age in centuries", ages),
         column("#pressures", "blood pressure", pressures),
-        column("#postcodes", "private: for nobody outside", [round(1000 * age) * 1.0 for age in ages], private=True),
+        column("#postcodes", "private: no user may fetch it", [round(1000 * age) * 1.0 for age in ages], private=True),
     ]
-    return open_hospital(hook, name, data, serialize=type(hook.create_tensor([0.0])) in codecs)
+    return create_hospital(hook, name, data, serialize=type(hook.create_tensor([0.0])) in codecs)
 
 
-def _train(stage: Stage, hospitals: Sequence[VirtualWorker], people: Sequence[tuple[list[float], list[float]]]) -> None:
-    stage.title("3. Train where the data is")
-    stage.say(
-        "A line, pressure = slope * age + start. In each round both hospitals compute two sums; only those leave."
+def _train(
+    screen: Screen, hospitals: Sequence[VirtualWorker], people: Sequence[tuple[list[float], list[float]]]
+) -> None:
+    screen.title("3. Train where the data is")
+    screen.text(
+        "The model is a line, pressure = slope * age + start. In each round, each hospital computes two sums. Nothing "
+        "else leaves it."
     )
-    stage.source(
+    screen.source(
         "error = ages * slope + start - pressures      # at the hospital\n"
         "(error * ages).sum().get(), error.sum().get() # two numbers leave it"
     )
@@ -79,27 +82,27 @@ def _train(stage: Stage, hospitals: Sequence[VirtualWorker], people: Sequence[tu
     model = Line(0.0, 0.0)
     with trace() as seen:
         for number in range(ROUNDS):
-            slopes, starts = zip(*[_sums(model, *columns) for columns in data], strict=True)
+            slopes, starts = zip(*[_compute_sums(model, *columns) for columns in data], strict=True)
             model = _step(model, sum(slopes), sum(starts), len(hospitals))
             if (number + 1) % 8 == 0:
-                stage.progress(
+                screen.progress(
                     f"round {number + 1:2}", (number + 1) / ROUNDS, f"slope {model.slope:.3f}  start {model.start:.3f}"
                 )
-    at_home = _train_in_one_place(people)
-    stage.title("4. Compared with all data in one place")
+    centralized = _train_in_one_place(people)
+    screen.title("4. Comparison: all data in one place")
     rows = [
-        (f"{words}", f"{line.slope:.4f}", f"{line.start:.4f}")
-        for words, line in (
+        (label, f"{line.slope:.4f}", f"{line.start:.4f}")
+        for label, line in (
             ("two hospitals, data never moved", model),
-            ("the same training, all data in one place", at_home),
+            ("the same training, all data in one place", centralized),
         )
     ]
-    stage.table(("trained on", "slope", "start"), [*rows, ("how the patients were made up", "0.7000", "0.9000")])
-    stage.page.put_up("Who computed what where", "All rounds of the training; what repeats is drawn once.", seen.svg())
+    screen.table(("trained on", "slope", "start"), [*rows, ("true values of the made-up data", "0.7000", "0.9000")])
+    screen.page.add("Who computed what", "All rounds of training; repetitions are drawn once.", seen.svg())
 
 
-def _sums(model: Line, ages: Tensor, pressures: Tensor) -> tuple[float, float]:
-    """Let a hospital say in which direction the line should go: two numbers about all of its patients."""
+def _compute_sums(model: Line, ages: Tensor, pressures: Tensor) -> tuple[float, float]:
+    """Compute the gradient at a hospital: two sums over all of its patients."""
     error = ages * model.slope + model.start - pressures
     return float((error * ages).sum().get(reason="gradient")), float(error.sum().get(reason="gradient"))
 
@@ -110,7 +113,7 @@ def _step(model: Line, slope: float, start: float, parts: int) -> Line:
 
 
 def _train_in_one_place(people: Sequence[tuple[list[float], list[float]]]) -> Line:
-    """Do the same with all patients in one list, as only a demo can."""
+    """Train on all patients in one list, for comparison."""
     model = Line(0.0, 0.0)
     for _ in range(ROUNDS):
         errors = [

@@ -1,4 +1,4 @@
-"""The page: the pictures of a demo in one HTML file that needs no server."""
+"""Page: the pictures of a demo in one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ p { margin: .3rem 0 .8rem } figure { margin: 0; overflow-x: auto } table { font-
 
 
 class Page:
-    """Pictures with a title and a sentence each, in the order in which they were put up."""
+    """Pictures with a title and a caption each, in the order in which they were added."""
 
     def __init__(self) -> None:
         self._sections: list[tuple[str, str, str]] = []
@@ -22,15 +22,15 @@ class Page:
     def __len__(self) -> int:
         return len(self._sections)
 
-    def put_up(self, title: str, words: str, picture: str) -> None:
-        """Add a picture, which is HTML or SVG."""
-        self._sections.append((title, words, picture))
+    def add(self, title: str, caption: str, picture: str) -> None:
+        """Add a picture in HTML or SVG."""
+        self._sections.append((title, caption, picture))
 
     def html(self) -> str:
-        """Return the whole page; it loads nothing from anywhere."""
+        """Return the page; it loads no other resources."""
         sections = "".join(
-            f"<h2>{escape(title)}</h2><p>{escape(words)}</p><figure>{picture}</figure>"
-            for title, words, picture in self._sections
+            f"<h2>{escape(title)}</h2><p>{escape(caption)}</p><figure>{picture}</figure>"
+            for title, caption, picture in self._sections
         )
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -39,6 +39,6 @@ class Page:
         )
 
     def save(self, path: Path) -> Path:
-        """Write the page into a file and return its full path."""
+        """Write the page to a file and return its full path."""
         path.write_text(self.html(), encoding="utf-8")
         return path.resolve()

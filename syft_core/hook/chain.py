@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from syft_core.hook.ranks import HEAD, TRANSPARENT, is_framework_tensor
+from syft_core.hook.ranks import TRANSPARENT, WRAPPER, is_framework_tensor
 from syft_core.values import Tensor
 
 
-def links_of(value: object) -> Iterator[Tensor]:
+def iter_links(value: object) -> Iterator[Tensor]:
     """Yield ``value`` and everything under it, outermost first."""
     while value is not None:
         yield value
@@ -41,7 +41,7 @@ def plain_below(value: object) -> Tensor:
 
 def is_wrapper(value: object) -> bool:
     """Return whether ``value`` heads a chain."""
-    return getattr(type(value), "rank", None) == HEAD
+    return getattr(type(value), "rank", None) == WRAPPER
 
 
 def below_wrapper(value: Tensor) -> Tensor:

@@ -14,19 +14,19 @@ from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.hook_args import (
     PLAN_LIMIT,
+    get_nested_plan,
+    get_plan,
     is_framework_tensor,
-    nested_plan_for,
-    plan_for,
-    when_forgetting,
+    on_registry_change,
     wrap_response,
 )
 from syft_core.hook.plans import NO_PLAN, Plan
-from syft_core.hook.ranks import HEAD, MEANING, TRANSPARENT
+from syft_core.hook.ranks import OPAQUE, TRANSPARENT, WRAPPER
 from syft_core.hook.rules import is_flat, leaves, map_leaves, resolve
 from syft_core.registry import Registry
 from syft_core.values import Args, Kwargs, LayerType, Nested, Tensor
 
-__all__ = ["HEAD", "MEANING", "TRANSPARENT", "dispatch", "forget_answers", "forward", "framework_of", "frameworks"]
+__all__ = ["OPAQUE", "TRANSPARENT", "WRAPPER", "dispatch", "forget_answers", "forward", "framework_of", "frameworks"]
 
 Answer = Callable[[Op, Plan, Args, Kwargs], Nested]
 
@@ -52,7 +52,7 @@ _roads: dict[tuple[object, ...], tuple[Answer | None, Plan]] = {}
 
 def _find_road(key: tuple[object, ...], op: Op, args: Args, kwargs: Kwargs) -> tuple[Answer | None, Plan]:
     if all(is_flat(type(arg)) for arg in (*args, *kwargs.values())):
-        plan = plan_for(op.name, args, kwargs)
+        plan = get_plan(op.name, args, kwargs)
         road: tuple[Answer | None, Plan] = (_answer_of(plan.layer, op), plan)
     else:  # The plan depends on the nesting, and that of an ambiguous name even holds its arguments.
         road = (_look_up_nested, NO_PLAN)
@@ -63,7 +63,7 @@ def _find_road(key: tuple[object, ...], op: Op, args: Args, kwargs: Kwargs) -> t
 
 
 def _look_up_nested(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
-    plan = nested_plan_for(op.name, args, kwargs)
+    plan = get_nested_plan(op.name, args, kwargs)
     answer = _answer_of(plan.layer, op)
     return op.run(*args, **kwargs) if answer is None else answer(op, plan, args, kwargs)
 
@@ -75,7 +75,7 @@ def forward(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
     and ``x.contiguous()`` keep the identity they have without layers.
     """
     layer = plan.layer
-    is_head = layer.rank == HEAD
+    is_head = layer.rank == WRAPPER
     attributes = _NO_ATTRIBUTES if is_head else attributes_of(op.name, plan, args, kwargs)
     new_args = plan.args(args)
     new_kwargs = plan.kwargs(kwargs) if plan.kwargs is not None else kwargs
@@ -101,7 +101,7 @@ _NO_ATTRIBUTES: Mapping[str, object] = {}
 
 def attributes_of(name: str, plan: Plan, args: Args, kwargs: Kwargs) -> Mapping[str, object]:
     """Return what the results of this call take over; refuse layers of one type that differ in it."""
-    if plan.layer.rank == HEAD:
+    if plan.layer.rank == WRAPPER:
         return _NO_ATTRIBUTES
     attributes: Mapping[str, object] = plan.leader(args, kwargs).get_class_attributes()
     if attributes:
@@ -160,7 +160,7 @@ def forget_answers() -> None:
     _roads.clear()
 
 
-when_forgetting(_roads.clear)
+on_registry_change(_roads.clear)
 
 
 def _answer_of(layer: LayerType, op: Op) -> Answer | None:
@@ -170,7 +170,7 @@ def _answer_of(layer: LayerType, op: Op) -> Answer | None:
     answer = _answers.get((layer, op))
     if answer is None:
         answer = forward
-        if layer.rank != HEAD:
+        if layer.rank != WRAPPER:
             answer = _announced(layer, op, _rule_answer(layer, op) or layer.respond or forward)
         if len(_answers) >= PLAN_LIMIT:
             _answers.clear()
@@ -226,7 +226,7 @@ def _reflected(rule: Answer) -> Answer:
 
     def answer(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         swapped = (args[1], args[0], *args[2:])
-        return rule(op, plan_for(op.name, swapped, kwargs), swapped, kwargs)
+        return rule(op, get_plan(op.name, swapped, kwargs), swapped, kwargs)
 
     return answer
 
@@ -261,11 +261,11 @@ def framework_of(tensor: Tensor) -> FrameworkAttributes:
         own = getattr(tensor, "framework", None)
     found: FrameworkAttributes | None = own or resolve(frameworks, type(tensor))
     if found is None:
-        raise frameworks.lacks(type(tensor))
+        raise frameworks.missing_error(type(tensor))
     if own is None and is_framework_tensor(type(tensor)):
         _frameworks_of_types[type(tensor)] = found
     return found
 
 
 _frameworks_of_types: dict[type, FrameworkAttributes] = {}
-when_forgetting(_frameworks_of_types.clear)
+on_registry_change(_frameworks_of_types.clear)

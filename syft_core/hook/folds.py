@@ -1,7 +1,7 @@
-"""What plans are made of: folds apply one function per slot, layers reach into nested arguments.
+"""The building blocks of plans: folds apply one function per slot, getters index into nested arguments.
 
-A fold of n takes n functions and exactly n arguments. Too few arguments raise ``IndexError``, too many raise
-``PlanMismatchError``: an argument is never dropped.
+A fold of n takes n functions and exactly n arguments. Too few arguments raise ``IndexError``, too many
+``PlanMismatchError``, so no argument is dropped silently.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ Getter = Callable[[Nested], Nested]
 
 
 def one(_args: Nested) -> int:
-    """Answer 1: the rule of a slot that holds a tensor."""
+    """Return 1, the rule of a tensor."""
     return 1
 
 
 def zero(_args: Nested) -> int:
-    """Answer 0: the rule of a slot that holds anything else."""
+    """Return 0, the rule of any other value."""
     return 0
 
 
 def get_child(tensor: Tensor, **_kwargs: object) -> Tensor:
-    """Return what ``tensor`` is a layer on."""
+    """Return the child of ``tensor``."""
     return tensor.child
 
 
 def typed_identity(a: object) -> Slot:
-    """Return an identity that refuses anything but the type of ``a``.
+    """Return an identity function that only accepts the type of ``a``.
 
     >>> typed_identity(1)(2)
     2
@@ -57,7 +57,7 @@ def zero_fold(*_a: object, **_k: object) -> tuple[()]:
 
 
 def one_fold(return_tuple: bool, **_k: object) -> Function:
-    """Return a fold of one slot, whose result is a 1-tuple or the value itself."""
+    """Return a fold of one slot; its result is a 1-tuple or the value itself."""
     return _one_fold_to_tuple if return_tuple else _one_fold_to_value
 
 
@@ -103,7 +103,7 @@ eight_fold = _exact_fold(8)
 
 
 def many_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
-    """Apply as many functions as there are, to as many arguments."""
+    """Apply any number of functions to as many arguments."""
     if len(args) > len(lambdas):
         raise PlanMismatchError.arity(len(lambdas), len(args))
     return tuple([f(args[i], **kwargs) for i, f in enumerate(lambdas)])
@@ -122,13 +122,13 @@ _FOLDS: dict[int, Function] = {
 }
 
 
-def fold_of(n: int) -> Function:
-    """Return the fold that applies ``n`` functions and gives a tuple."""
+def get_fold(n: int) -> Function:
+    """Return the fold that applies ``n`` functions and returns a tuple."""
     return _FOLDS.get(n, many_fold)
 
 
-def checked(expected: type, f: Slot) -> Slot:
-    """Let ``f`` see nothing but instances of exactly ``expected``."""
+def check_type(expected: type, f: Slot) -> Slot:
+    """Wrap ``f`` with a check that its argument has exactly the type ``expected``."""
 
     def slot(x: object, **kwargs: object) -> Nested:
         if type(x) is expected:
@@ -138,30 +138,30 @@ def checked(expected: type, f: Slot) -> Slot:
     return slot
 
 
-def trusted(_expected: type, f: Slot) -> Slot:
-    """Take ``f`` as it is, where something else guarantees the type."""
+def skip_check(_expected: type, f: Slot) -> Slot:
+    """Return ``f`` unchanged; used where the cache key guarantees the type."""
     return f
 
 
 def fold_exactly(fold: Function, slots: list[Slot], args: Nested, **kwargs: object) -> Nested:
-    """Apply ``fold``, and refuse another number of arguments than it has slots."""
+    """Apply ``fold``; raise unless there are as many arguments as slots."""
     if len(args) != len(slots):
         raise PlanMismatchError.arity(len(slots), len(args))
     return fold(slots, args, **kwargs)
 
 
 def fold_into(container: Callable[[Nested], Nested], slots: list[Slot], items: object, **kwargs: object) -> Nested:
-    """Apply the fold of ``slots`` exactly, and make a ``container`` of what they give."""
-    return container(fold_exactly(fold_of(len(slots)), slots, items, **kwargs))
+    """Apply ``slots`` to ``items`` and put the results into a ``container``."""
+    return container(fold_exactly(get_fold(len(slots)), slots, items, **kwargs))
 
 
 def one_layer(idx1: int) -> Getter:
-    """Return a getter one level deep."""
+    """Return a getter for one level of nesting."""
     return lambda x: x[idx1]
 
 
 def two_layers(idx1: int, idx2: int) -> Getter:
-    """Return a getter two levels deep.
+    """Return a getter for two levels of nesting.
 
     >>> two_layers(1, 0)([0, [5]])
     5
@@ -170,17 +170,17 @@ def two_layers(idx1: int, idx2: int) -> Getter:
 
 
 def three_layers(idx1: int, *ids: int) -> Getter:
-    """Return a getter three levels deep."""
+    """Return a getter for three levels of nesting."""
     return deep_layers(idx1, *ids)
 
 
 def four_layers(idx1: int, *ids: int) -> Getter:
-    """Return a getter four levels deep."""
+    """Return a getter for four levels of nesting."""
     return deep_layers(idx1, *ids)
 
 
 def deep_layers(idx1: int, *ids: int) -> Getter:
-    """Return a getter as many levels deep as there are indices."""
+    """Return a getter for as many levels of nesting as there are indices."""
     if not ids:
         return one_layer(idx1)
     inner = deep_layers(*ids)

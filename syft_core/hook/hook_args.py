@@ -1,10 +1,9 @@
-"""Take the outermost layer off the arguments of a call, and put it back on the response.
+"""Unwrap the outermost layer of the arguments of a call, and wrap the response in it.
 
-A *plan* is a function built once per exact signature (name, nesting, arity, type of every slot) out of the folds; a
-call whose signature has a plan runs it, any other call builds one. Names registered as *ambiguous* take arguments of
-ever new nesting (``x[i, 2:, mask]``) and are mapped structurally each time instead. A tensor type takes part by
-entries in three registries: ``type_rule`` (is it a tensor?), ``forward_func`` (how to get its child) and
-``backward_func`` (how to put the layer on a result).
+A *signature plan* unwraps the arguments of one exact signature: name, nesting, arity and the type of every slot. Plans
+are built from folds on the first call with a signature, and cached. Operations registered as *ambiguous* take arguments
+with ever different nesting (``x[i, 2:, mask]``) and are traversed on every call instead. A tensor type is registered in
+``type_rule`` (is it a tensor?), ``forward_func`` (returns its child) and ``backward_func`` (wraps a result).
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from syft_core.hook.folds import (
     one_layer,
     seven_fold,
     six_fold,
+    skip_check,
     three_fold,
     three_layers,
-    trusted,
     two_fold,
     two_layers,
     typed_identity,
@@ -47,7 +46,7 @@ from syft_core.hook.plans import (
     build_unwrap_args_from_function,
     build_unwrap_args_with_rules,
 )
-from syft_core.hook.ranks import forget_ranks, framework_tensor, is_framework_tensor
+from syft_core.hook.ranks import clear_ranks, is_framework_tensor, reject_framework_tensor
 from syft_core.hook.responses import (
     build_register_response,
     build_register_response_function,
@@ -63,7 +62,7 @@ from syft_core.hook.rules import (
     backward_func,
     base_types,
     build_rule,
-    forget_nearest,
+    clear_resolved,
     forward_func,
     is_flat,
     leaves,
@@ -93,9 +92,9 @@ __all__ = [
     "forward_func",
     "four_fold",
     "four_layers",
-    "framework_tensor",
     "get_child",
     "get_element_at",
+    "get_plan",
     "get_tensor_type_functions",
     "hook_method_args_functions",
     "hook_method_response_functions",
@@ -105,8 +104,6 @@ __all__ = [
     "one",
     "one_fold",
     "one_layer",
-    "plan_for",
-    "pointer_found",
     "register_ambiguous_function",
     "register_ambiguous_method",
     "register_backward_func",
@@ -115,6 +112,8 @@ __all__ = [
     "register_response_functions",
     "register_tensor",
     "register_type_rule",
+    "reject_framework_tensor",
+    "reject_pointer",
     "seven_fold",
     "six_fold",
     "three_fold",
@@ -131,9 +130,9 @@ __all__ = [
 T = TypeVar("T")
 
 PLAN_LIMIT = 8192
-"""How many plans a cache holds before it starts anew; a program has a few hundred signatures."""
+"""A cache is cleared when it has this many plans; programs have a few hundred signatures."""
 
-# The caches. Assigning a new dict to any of them at any time is safe: they are only ever looked up here.
+# The caches. They can be replaced by new dicts at any time, because they are only looked up in this module.
 hook_method_args_functions: dict[object, Plan] = {}
 hook_method_response_functions: dict[object, Function] = {}
 get_tensor_type_functions: dict[object, Getter] = {}
@@ -143,62 +142,62 @@ register_response_functions: dict[object, Function] = {}
 
 
 def register_type_rule(new_type_rules: Mapping[type, Callable[[Nested], Nested]]) -> None:
-    """Say for each type whether a slot that holds it is a tensor (``one``) or not."""
+    """Register for each type whether it is a tensor: ``one`` or ``zero``."""
     type_rule.update(new_type_rules)
-    _forget()
+    _clear_caches()
 
 
 def register_forward_func(new_forward_rules: Mapping[type, Slot]) -> None:
-    """Say for each type how to get its child."""
+    """Register for each type a function that returns its child."""
     forward_func.update(new_forward_rules)
-    _forget()
+    _clear_caches()
 
 
 def register_backward_func(new_backward_rules: Mapping[type, Function]) -> None:
-    """Say for each type how to put it on a result: ``f(result, **class_attributes)``."""
+    """Register for each type a function that wraps a result: ``f(result, **class_attributes)``."""
     backward_func.update(new_backward_rules)
-    _forget()
+    _clear_caches()
 
 
 def register_ambiguous_method(*method: str) -> None:
-    """Name methods whose arguments are mapped structurally each time."""
+    """Register methods whose arguments are traversed on every call."""
     ambiguous_methods.update(method)
-    _forget()
+    _clear_caches()
 
 
 def register_ambiguous_function(*function: str) -> None:
-    """Name functions whose arguments are mapped structurally each time."""
+    """Register functions whose arguments are traversed on every call."""
     ambiguous_functions.update(function)
-    _forget()
+    _clear_caches()
 
 
 def default_backward_func(tensorcls: type) -> Function:
-    """Return the function that puts a ``tensorcls`` with the given attributes on a result."""
+    """Return a function that wraps a result in ``tensorcls(**attributes)``."""
 
-    def put_on(child: Tensor, **attributes: Any) -> Tensor:
+    def wrap(child: Tensor, **attributes: Any) -> Tensor:
         layer = tensorcls(**attributes)
         layer.child = child
         return layer
 
-    return put_on
+    return wrap
 
 
 def default_register_tensor(*tensorcls: type) -> None:
-    """Make tensor types chainable: a slot that holds one is a tensor, its child is ``.child``."""
+    """Register layer types whose child is ``.child``."""
     register_type_rule(dict.fromkeys(tensorcls, one))
     register_forward_func(dict.fromkeys(tensorcls, get_child))
     register_backward_func({cls: default_backward_func(cls) for cls in tensorcls})
 
 
-def pointer_found(pointer: Tensor, **_kwargs: object) -> NoReturn:
-    """Stand as ``forward_func`` of a pointer, whose object lives elsewhere."""
+def reject_pointer(pointer: Tensor, **_kwargs: object) -> NoReturn:
+    """Raise: the ``forward_func`` of pointers, whose object is remote."""
     raise RemoteObjectFoundError(pointer)
 
 
-def _forget() -> None:
-    """Drop everything that was concluded from the registries."""
-    forget_nearest()
-    forget_ranks()
+def _clear_caches() -> None:
+    """Clear all caches derived from the registries."""
+    clear_resolved()
+    clear_ranks()
     _is_ambiguous.cache_clear()
     for cache in (
         hook_method_args_functions,
@@ -207,54 +206,54 @@ def _forget() -> None:
         register_response_functions,
     ):
         cache.clear()
-    for action in _when_forgetting:
+    for action in _change_listeners:
         action()
 
 
-_when_forgetting: list[Callable[[], None]] = []
+_change_listeners: list[Callable[[], None]] = []
 
 
-def when_forgetting(action: Callable[[], None]) -> None:
-    """Call ``action`` whenever a registry has grown, for caches elsewhere that rest on plans."""
-    _when_forgetting.append(action)
+def on_registry_change(action: Callable[[], None]) -> None:
+    """Call ``action`` whenever a registry changes, to clear caches that depend on plans."""
+    _change_listeners.append(action)
 
 
-# --- Plans: from a layer to its child
+# --- Unwrapping arguments
 
-# Stands in the cache under a flat key whose arguments are nested: the full signature decides.
+# Marks flat keys whose arguments are nested: the plan is cached under the full signature instead.
 _NESTED = NO_PLAN._replace()
 
 
-def plan_for(name: str, args: Args, kwargs: Kwargs) -> Plan:
-    """Return the plan for this call, building it when the signature is new."""
+def get_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
+    """Return the plan for this call; build it if the signature is new."""
     key: tuple[object, ...] = (name, tuple(map(type, args)))
     if kwargs:
         key = (*key, tuple(kwargs), tuple(map(type, kwargs.values())))
     plan = hook_method_args_functions.get(key)
     if plan is None:
-        return _first_plan(name, key, args, kwargs)
-    return plan if plan is not _NESTED else nested_plan_for(name, args, kwargs)
+        return _build_first_plan(name, key, args, kwargs)
+    return plan if plan is not _NESTED else get_nested_plan(name, args, kwargs)
 
 
-def _first_plan(name: str, key: object, args: Args, kwargs: Kwargs) -> Plan:
+def _build_first_plan(name: str, key: object, args: Args, kwargs: Kwargs) -> Plan:
     types = [type(a) for a in (*args, *kwargs.values())]
     if not all(is_flat(cls) for cls in types):
-        _remember(hook_method_args_functions, key, _NESTED)
-        return nested_plan_for(name, args, kwargs)
+        _store_plan(hook_method_args_functions, key, _NESTED)
+        return get_nested_plan(name, args, kwargs)
     plan = build_plan(name, args, kwargs)
-    _remember(hook_method_args_functions, key, plan)
+    _store_plan(hook_method_args_functions, key, plan)
     return plan
 
 
-def nested_plan_for(name: str, args: Args, kwargs: Kwargs) -> Plan:
-    """Return the plan for a call that is known to have lists, tuples, dicts or slices among its arguments."""
+def get_nested_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
+    """Return the plan for a call that has lists, tuples, dicts or slices among its arguments."""
     if _is_ambiguous(name):
         return build_structural_plan(name, args, kwargs)
     key = (name, signature(args), signature(kwargs) if kwargs else None)
     plan = hook_method_args_functions.get(key)
     if plan is None:
         plan = build_plan(name, args, kwargs)
-        _remember(hook_method_args_functions, key, plan)
+        _store_plan(hook_method_args_functions, key, plan)
     return plan
 
 
@@ -263,14 +262,14 @@ def _is_ambiguous(name: str) -> bool:
     return name in ambiguous_functions or name.rsplit(".", 1)[-1] in ambiguous_methods
 
 
-def _remember(cache: dict[object, T], key: object, value: T) -> None:
+def _store_plan(cache: dict[object, T], key: object, value: T) -> None:
     if len(cache) >= PLAN_LIMIT:
         cache.clear()
     cache[key] = value
 
 
 def unwrap_args_from_method(attr: str, method_self: Tensor, args: Args, kwargs: Kwargs) -> tuple[Nested, Args, Kwargs]:
-    """Return ``(new_self, new_args, new_kwargs)`` with the outermost layer taken off."""
+    """Return ``(new_self, new_args, new_kwargs)`` with the outermost layer unwrapped."""
     plan = _require_layer(attr, (method_self, *args), kwargs)
     (new_self, *new_args), new_kwargs = plan.unwrap((method_self, *args), kwargs)
     return new_self, tuple(new_args), new_kwargs
@@ -279,31 +278,31 @@ def unwrap_args_from_method(attr: str, method_self: Tensor, args: Args, kwargs: 
 def unwrap_args_from_function(
     attr: str, args: Args, kwargs: Kwargs, return_args_type: bool = False
 ) -> tuple[Nested, ...]:
-    """Return ``(new_args, new_kwargs, new_type)``, and the type before, with the outermost layer taken off."""
+    """Return ``(new_args, new_kwargs, new_type)`` with the outermost layer unwrapped; optionally its type too."""
     args = tuple(args)
     plan = _require_layer(attr, args, kwargs)
     new_args, new_kwargs = plan.unwrap(args, kwargs)
-    new_type = _type_getter(attr, (args, tuple(kwargs.values())))((new_args, tuple(new_kwargs.values())))
+    new_type = _get_type_getter(attr, (args, tuple(kwargs.values())))((new_args, tuple(new_kwargs.values())))
     return (new_args, new_kwargs, new_type, plan.layer) if return_args_type else (new_args, new_kwargs, new_type)
 
 
 def _require_layer(attr: str, args: Args, kwargs: Kwargs) -> Plan:
-    plan = plan_for(attr, args, kwargs)
+    plan = get_plan(attr, args, kwargs)
     if plan.layer is None:
         raise PureFrameworkTensorFoundError.in_call(attr)
     return plan
 
 
-def _type_getter(attr: str, args: Nested) -> Getter:
+def _get_type_getter(attr: str, args: Nested) -> Getter:
     key = (attr, signature(args))
     getter = get_tensor_type_functions.get(key)
     if getter is None:
         getter = build_get_tensor_type(build_rule(args))
-        _remember(get_tensor_type_functions, key, getter)
+        _store_plan(get_tensor_type_functions, key, getter)
     return getter
 
 
-# --- Responses: from a child back to its layer
+# --- Wrapping responses
 
 
 def hook_response(
@@ -313,14 +312,14 @@ def hook_response(
     wrap_args: Mapping[str, object] | None = None,
     new_self: Tensor = None,
 ) -> Nested:
-    """Put ``wrap_type(**wrap_args)`` on every tensor of ``response``; an in-place operator returns ``new_self``."""
+    """Wrap every tensor of ``response`` in ``wrap_type(**wrap_args)``; an in-place operator returns ``new_self``."""
     if new_self is not None and attr in INPLACE_OPERATORS:
         return new_self
     return wrap_response(attr, response, wrap_type, wrap_args or {})
 
 
 def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapping[str, object]) -> Nested:
-    """Put ``wrap_type(**attributes)`` on every tensor of ``response``."""
+    """Wrap every tensor of ``response`` in ``wrap_type(**attributes)``."""
     cls = type(response)
     plan = hook_method_response_functions.get((name, wrap_type, cls))
     if plan is None:
@@ -329,13 +328,13 @@ def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapp
             key = (name, wrap_type, signature(response))
             plan = hook_method_response_functions.get(key)
         if plan is None:
-            plan = build_wrap_response(response, wrap_type, check=trusted)
-            _remember(hook_method_response_functions, key, plan)
+            plan = build_wrap_response(response, wrap_type, check=skip_check)
+            _store_plan(hook_method_response_functions, key, plan)
     return plan(response, **attributes) if attributes else plan(response)
 
 
 def register_response(attr: str, response: Nested, response_ids: list[int], owner: object) -> Nested:
-    """Store every tensor of ``response`` on ``owner`` under the next of ``response_ids``; return the same structure."""
+    """Store every tensor of ``response`` on ``owner`` under the next of ``response_ids``; return the response."""
     tensors = sum(1 for leaf in leaves(response) if build_rule(leaf))
     if tensors > len(response_ids):
         raise ResponseSignatureError()
@@ -343,10 +342,10 @@ def register_response(attr: str, response: Nested, response_ids: list[int], owne
     plan = register_response_functions.get(key)
     if plan is None:
         plan = build_register_response_function(response)
-        _remember(register_response_functions, key, plan)
+        _store_plan(register_response_functions, key, plan)
     return plan(response, response_ids=response_ids, owner=owner)
 
 
-# An entry for readers: what a tensor type of their own registers.
+# Example entries, as in the ancestor.
 forward_func.register("my_syft_tensor_type", get_child)
 backward_func.register("my_syft_tensor_type", default_backward_func)

@@ -1,7 +1,7 @@
-"""Decorators with which a tensor type says what it does differently.
+"""Decorators with which a layer type overrides operations.
 
-``overloaded.method`` and ``overloaded.function`` take the layer off the arguments, call the decorated function, and
-put the layer back on its result. ``overloaded.module`` collects functions under the path of a framework's module.
+``overloaded.method`` and ``overloaded.function`` unwrap the arguments, call the decorated function and wrap its result.
+``overloaded.module`` groups functions under the path of a framework module.
 """
 
 from __future__ import annotations
@@ -13,57 +13,57 @@ from typing import Any
 from syft_core.exceptions import PureFrameworkTensorFoundError
 from syft_core.hook.attributes import COMPARATORS, OPERATORS, UNARY_OPERATORS, Op
 from syft_core.hook.dispatch import Answer, attributes_of, rewrap
-from syft_core.hook.hook_args import is_framework_tensor, plan_for
+from syft_core.hook.hook_args import get_plan, is_framework_tensor
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 
 
 class Module:
-    """A bag of attributes that stands for a module of a framework."""
+    """A namespace that represents a framework module."""
 
 
 class _Overloaded:
-    """A function of children that is called with layers."""
+    """Calls a function on children when it is called with layers."""
 
     def __init__(self, function: Function) -> None:
         update_wrapper(self, function)
         self.name: str = function.__name__
         self.function = function
         self.owner: type = object
-        """The tensor type whose rule this is."""
+        """The layer type that defines this rule."""
 
     def answer(self, _op: Op | None, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
-        """Unwrap, call, wrap; a numeric layer first encodes the plain tensors among its operands."""
+        """Unwrap, call, wrap; a numeric layer encodes plain operands first."""
         if plan.layer.numeric and any(is_framework_tensor(type(leaf)) for leaf in leaves((args, kwargs))):
             args, kwargs = _encode_plain(plan.leader(args, kwargs), args, kwargs)
-            plan = plan_for(self.name, args, kwargs)
+            plan = get_plan(self.name, args, kwargs)
         attributes = attributes_of(self.name, plan, args, kwargs)
         new_args, new_kwargs = plan.unwrap(args, kwargs)
         result = self.call(plan.leader(args, kwargs), new_args, new_kwargs)
         return rewrap(self.name, result, plan, attributes, (args, kwargs))
 
     def call(self, layer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
-        """Call the decorated function with children."""
+        """Call the decorated function."""
         raise NotImplementedError
 
     def __call__(self, *args: Any, **kwargs: Any) -> Nested:
-        plan = plan_for(self.name, args, kwargs)
+        plan = get_plan(self.name, args, kwargs)
         if plan.layer is None:
             raise PureFrameworkTensorFoundError.in_call(self.name)
         if issubclass(plan.layer, self.owner):
             return self.answer(None, plan, args, kwargs)
-        # Something further out is in the call, a wrapper perhaps: take it off first.
+        # The call contains an outer layer, such as a wrapper: unwrap it first.
         attributes = attributes_of(self.name, plan, args, kwargs)
         new_args, new_kwargs = plan.unwrap(args, kwargs)
         return rewrap(self.name, self(*new_args, **new_kwargs), plan, attributes, (args, kwargs))
 
 
 def _encode_plain(layer: Tensor, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-    """Return the arguments with plain tensors encoded as under ``layer``."""
+    """Encode the plain tensors among the arguments like ``layer``."""
 
     def encode(leaf: Tensor) -> Tensor:
-        return layer.twin_on(layer.encode(leaf)) if is_framework_tensor(type(leaf)) else leaf
+        return layer.copy_onto(layer.encode(leaf)) if is_framework_tensor(type(leaf)) else leaf
 
     return map_leaves(encode, args), map_leaves(encode, kwargs)
 
@@ -71,7 +71,7 @@ def _encode_plain(layer: Tensor, args: Args, kwargs: Kwargs) -> tuple[Args, Kwar
 class OverloadedFunction(_Overloaded):
     """A function ``f(*children)``."""
 
-    def call(self, layer: Tensor, args: Args, kwargs: Kwargs) -> Nested:  # by contract
+    def call(self, layer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
         """Call ``f(*children)``."""
         return self.function(*args, **kwargs)
 
@@ -92,17 +92,17 @@ class Overloaded:
 
     @staticmethod
     def overload_method(attr: Function) -> OverloadedMethod:
-        """Make ``attr(self, _self, *args)`` the rule for the operation it is named after, in every spelling."""
+        """Make ``attr(self, _self, *args)`` the rule for the operation of the same name, however it is called."""
         return OverloadedMethod(attr)
 
     @staticmethod
     def overload_function(attr: Function) -> OverloadedFunction:
-        """Make ``attr(*args)`` the rule for the function it is named after."""
+        """Make ``attr(*args)`` the rule for the function of the same name."""
         return OverloadedFunction(attr)
 
     @staticmethod
     def overload_module(attr: Callable[[Module], object]) -> Module:
-        """Let ``attr`` fill an empty module with functions and further modules, and return it."""
+        """Return a module that ``attr`` has filled with functions and submodules."""
         module = Module()
         attr(module)
         return module
@@ -115,29 +115,29 @@ class Overloaded:
 overloaded = Overloaded()
 
 
-def rules_of(cls: type) -> Iterator[tuple[str, Answer]]:
-    """Yield the rules that the body of ``cls`` states: operation or full function name, and the answer."""
+def iter_rules(cls: type) -> Iterator[tuple[str, Answer]]:
+    """Yield the rules defined in the body of ``cls``: the operation or full function name, and the handler."""
     for name, attribute in vars(cls).items():
         if isinstance(attribute, staticmethod):
             attribute = attribute.__func__
         if isinstance(attribute, OverloadedMethod):
             attribute.owner = cls
-            yield _operation(name), attribute.answer
+            yield _operation_name(name), attribute.answer
         elif isinstance(attribute, Module):
-            yield from _module_rules(cls, name, attribute)
+            yield from _iter_module_rules(cls, name, attribute)
 
 
-def _operation(name: str) -> str:
+def _operation_name(name: str) -> str:
     for table in (OPERATORS, COMPARATORS, UNARY_OPERATORS):
         if name in table:
             return table[name]
     return name
 
 
-def _module_rules(cls: type, path: str, module: Module) -> Iterator[tuple[str, Answer]]:
+def _iter_module_rules(cls: type, path: str, module: Module) -> Iterator[tuple[str, Answer]]:
     for name, attribute in vars(module).items():
         if isinstance(attribute, Module):
-            yield from _module_rules(cls, f"{path}.{name}", attribute)
+            yield from _iter_module_rules(cls, f"{path}.{name}", attribute)
         elif isinstance(attribute, OverloadedFunction):
             attribute.owner = cls
             yield f"{path}.{name}", attribute.answer
@@ -146,5 +146,5 @@ def _module_rules(cls: type, path: str, module: Module) -> Iterator[tuple[str, A
 
 
 def _with_layers(function: Function) -> Answer:
-    """Make a function that was not decorated into a rule: it receives the layers themselves."""
+    """Return a rule for an undecorated function, which receives the layers themselves."""
     return lambda _op, _plan, args, kwargs: function(*args, **kwargs)

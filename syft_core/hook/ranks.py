@@ -1,10 +1,10 @@
-"""Which types are layers, and which of them comes off first.
+"""Ranks: which layer type is unwrapped first.
 
 Note [Ranks]
 ~~~~~~~~~~~~
-One call may meet several layer types. The type of the highest ``rank`` comes off first: the wrapper that a user holds
-(2), then layers that only watch (1), then layers that change what a value means (0). Two different types of rank 0
-are refused: neither may look into the other.
+A call may contain several layer types. The type with the highest ``rank`` is unwrapped first: wrappers (2), then layers
+that only observe or restrict (1), then layers that change what a value means (0). Two different types of rank 0 are
+refused, because neither can interpret the other's values.
 """
 
 from __future__ import annotations
@@ -15,45 +15,45 @@ from syft_core.exceptions import MixedLayersError, PureFrameworkTensorFoundError
 from syft_core.hook.rules import forward_func, is_mapped, leaves, resolve
 from syft_core.values import LayerType, Tensor
 
-HEAD = 2
-"""The rank of the wrapper that a user holds."""
+WRAPPER = 2
+"""The rank of wrappers."""
 TRANSPARENT = 1
-"""The rank of layers that only watch: they go with any other layer."""
-MEANING = 0
-"""The rank of layers that change what a value means: two different ones never meet."""
+"""The rank of layers that only observe or restrict; they can be combined with any other layer."""
+OPAQUE = 0
+"""The rank of layers that change what a value means; two different types cannot be combined."""
 
 
-def outermost_type(name: str, obj: object) -> LayerType:
-    """Return the type of the layer in ``obj`` that comes off first, or None; see Note [Ranks]."""
-    return outermost_of(name, leaves(obj))
+def find_outermost_type(name: str, obj: object) -> LayerType:
+    """Return the type of the layer in ``obj`` that is unwrapped first, or None; see Note [Ranks]."""
+    return find_outermost(name, leaves(obj))
 
 
-def outermost_of(name: str, slots: list[object]) -> LayerType:
-    """Return the type of the layer among ``slots`` that comes off first, or None."""
+def find_outermost(name: str, slots: list[object]) -> LayerType:
+    """Return the type of the layer in ``slots`` that is unwrapped first, or None."""
     outermost: LayerType = None
     highest = -1
     for cls in dict.fromkeys(map(type, slots)):
-        rank = _rank(cls)
+        rank = _get_rank(cls)
         if rank > highest:
             outermost, highest = cls, rank
         elif rank == highest == 0:
             raise MixedLayersError.between(name, outermost.__name__, cls.__name__)
         elif rank == highest and getattr(outermost, "numeric", False) != getattr(cls, "numeric", False):
             raise MixedLayersError.wrappers(name)
-        elif rank == highest == HEAD and (one := _framework(outermost)) != (other := _framework(cls)):
+        elif rank == highest == WRAPPER and (one := _framework_name(outermost)) != (other := _framework_name(cls)):
             raise MixedLayersError.frameworks(name, one, other)
     return outermost
 
 
-def _framework(wrapper: LayerType) -> str:
+def _framework_name(wrapper: LayerType) -> str:
     return str(getattr(getattr(wrapper, "framework", None), "ALIAS", ""))
 
 
 _ranks: dict[type, int] = {}
 
 
-def _rank(cls: type) -> int:
-    """Return the rank of a layer type, and -1 for what is no layer."""
+def _get_rank(cls: type) -> int:
+    """Return the rank of a layer type, or -1 for any other type."""
     rank = _ranks.get(cls)
     if rank is None:
         rank = _ranks[cls] = getattr(cls, "rank", 0) if _is_layer(cls) else -1
@@ -61,28 +61,28 @@ def _rank(cls: type) -> int:
 
 
 def _is_layer(cls: type) -> bool:
-    return not is_mapped(cls) and resolve(forward_func, cls) not in (None, framework_tensor)
+    return not is_mapped(cls) and resolve(forward_func, cls) not in (None, reject_framework_tensor)
 
 
 framework_types: dict[type, bool] = {}
-"""What is known of types that were met; ``is_framework_tensor`` fills it."""
+"""Caches ``is_framework_tensor``."""
 
 
 def is_framework_tensor(cls: type) -> bool:
-    """Say whether instances of ``cls`` are plain tensors of a framework, which end a chain."""
+    """Return whether instances of ``cls`` are plain framework tensors."""
     known = framework_types.get(cls)
     if known is None:
-        known = framework_types[cls] = resolve(forward_func, cls) is framework_tensor
+        known = framework_types[cls] = resolve(forward_func, cls) is reject_framework_tensor
     return known
 
 
-def framework_tensor(tensor: Tensor, **_kwargs: object) -> NoReturn:
-    """Stand as ``forward_func`` of a framework's own tensors, which end a chain: they have no child."""
+def reject_framework_tensor(tensor: Tensor, **_kwargs: object) -> NoReturn:
+    """Raise: the ``forward_func`` of plain framework tensors, which have no child."""
     raise PureFrameworkTensorFoundError.in_call(type(tensor).__name__)
 
 
 def is_numeric(value: object) -> bool:
-    """Return whether a layer of the chain under ``value`` encodes the values."""
+    """Return whether the chain of ``value`` contains a layer that encodes values."""
     while value is not None:
         if getattr(type(value), "numeric", False):
             return True
@@ -90,7 +90,7 @@ def is_numeric(value: object) -> bool:
     return False
 
 
-def forget_ranks() -> None:
-    """Drop what was concluded from the registries, because one of them has grown."""
+def clear_ranks() -> None:
+    """Clear the caches derived from the registries."""
     _ranks.clear()
     framework_types.clear()

@@ -1,4 +1,4 @@
-"""Responses: put a layer back on every tensor of one, or store its tensors on a worker."""
+"""Build functions that wrap the tensors of a response in a layer, or store them on a worker."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from functools import partial
 from typing import Any
 
 from syft_core.exceptions import ResponseSignatureError
-from syft_core.hook.folds import Slot, checked, fold_exactly, fold_into, one_fold, typed_identity
+from syft_core.hook.folds import Slot, check_type, fold_exactly, fold_into, one_fold, typed_identity
 from syft_core.hook.rules import backward_func, build_rule, is_mapped, map_leaves, rebuild, resolve
 from syft_core.values import Function, Kwargs, Nested, Tensor
 
-# --- Wrapping: from a child back to its layer
+# --- Wrapping
 
 
-def build_wrap_response(response: Nested, wrap_type: type, check: Callable[[type, Slot], Slot] = checked) -> Slot:
-    """Build the function that puts ``wrap_type`` with attributes on the tensors of responses like ``response``."""
-    return _slot(response, build_rule(response), partial(_put_on, wrap_type), check)
+def build_wrap_response(response: Nested, wrap_type: type, check: Callable[[type, Slot], Slot] = check_type) -> Slot:
+    """Build a function that wraps the tensors of responses like ``response`` in ``wrap_type(**attributes)``."""
+    return _build_slot(response, build_rule(response), partial(_get_backward_func, wrap_type), check)
 
 
 def build_wrap_response_from_function(
     response: Nested, wrap_type: type, wrap_args: Mapping[str, object]
 ) -> Callable[[Nested], Nested]:
-    """Build the function that wraps responses like ``response``: ``f(pointer)`` is ``(Wrapper)>Pointer``."""
+    """Build a function that wraps responses like ``response``: ``f(pointer)`` is ``(Wrapper)>Pointer``."""
     return partial(build_wrap_response(response, wrap_type), **wrap_args)
 
 
 build_wrap_reponse_from_function = build_wrap_response_from_function
-"""The spelling of 0.2.0 to 0.2.4."""
+"""The spelling in PySyft 0.2.0 to 0.2.4."""
 
 
 def build_wrap_response_with_rules(
@@ -38,42 +38,42 @@ def build_wrap_response_with_rules(
     return_tuple: bool = False,
     return_list: bool = False,
 ) -> Callable[[Nested], Nested]:
-    """Build the function that wraps the tensors of sequences like ``response``, as ``rules`` say.
+    """Build a function that wraps the tensors, marked in ``rules``, of sequences like ``response``.
 
-    One element gives the element itself unless a tuple or a list is asked for; a list stays a list.
+    One element is returned by itself unless ``return_tuple`` or ``return_list`` is set; a list stays a list.
     """
-    slots = _slots(response, rules, partial(_put_on, wrap_type))
+    slots = _build_slots(response, rules, partial(_get_backward_func, wrap_type))
     as_list = return_list or isinstance(response, list)
     return _sequence_plan(slots, as_list, return_tuple, dict(wrap_args))
 
 
-def _put_on(wrap_type: type) -> Slot:
-    put_on: Slot | None = resolve(backward_func, wrap_type)
-    if put_on is None:
-        raise backward_func.lacks(wrap_type)
-    return put_on
+def _get_backward_func(wrap_type: type) -> Slot:
+    found: Slot | None = resolve(backward_func, wrap_type)
+    if found is None:
+        raise backward_func.missing_error(wrap_type)
+    return found
 
 
-# --- Registration: a worker stores the tensors of a response
+# --- Registration on a worker
 
 
 def build_register_response_function(response: Nested) -> Function:
-    """Build the function that stores the tensors of responses like ``response``."""
-    return _slot(response, build_rule(response), _register)
+    """Build a function that stores the tensors of responses like ``response``."""
+    return _build_slot(response, build_rule(response), _get_register)
 
 
 def build_register_response(response: Nested, rules: object, return_tuple: bool = False) -> Function:
-    """Build the function that stores the tensors of sequences like ``response``, as ``rules`` say."""
-    slots = _slots(response, rules, _register)
+    """Build a function that stores the tensors, marked in ``rules``, of sequences like ``response``."""
+    slots = _build_slots(response, rules, _get_register)
     return _sequence_plan(slots, isinstance(response, list), return_tuple, {})
 
 
-def _register() -> Slot:
+def _get_register() -> Slot:
     return register_tensor
 
 
 def register_tensor(tensor: Tensor, owner: Any, response_ids: list[int] | None = None) -> Tensor:
-    """Store ``tensor`` on ``owner``, under the next of ``response_ids`` when ids are given; return the tensor."""
+    """Store ``tensor`` on ``owner``, under the next of ``response_ids`` if given, and return it."""
     if response_ids is None:
         owner.register_obj(tensor)
         return tensor
@@ -83,31 +83,31 @@ def register_tensor(tensor: Tensor, owner: Any, response_ids: list[int] | None =
     return tensor
 
 
-# --- What both are made of
+# --- Shared helpers
 
 
-def _slot(
-    response: Nested, rule: object, action: Callable[[], Slot], check: Callable[[type, Slot], Slot] = checked
+def _build_slot(
+    response: Nested, rule: object, action: Callable[[], Slot], check: Callable[[type, Slot], Slot] = check_type
 ) -> Slot:
-    """Return the function that does to every tensor of responses like ``response`` what ``action()`` does to one.
+    """Build a function that applies ``action()`` to every tensor of responses like ``response``.
 
-    ``action`` is asked for only where there is a tensor: a response without any needs none.
+    ``action`` is called only if there is a tensor, since it may raise.
     """
     cls = type(response)
     if isinstance(rule, list | tuple):
-        return check(cls, partial(fold_into, partial(rebuild, cls), _slots(response, rule, action)))
+        return check(cls, partial(fold_into, partial(rebuild, cls), _build_slots(response, rule, action)))
     if not rule:
         return typed_identity(response)
-    return check(cls, partial(_act_inside, action) if is_mapped(cls) else action())
+    return check(cls, partial(_apply_inside, action) if is_mapped(cls) else action())
 
 
-def _slots(response: Nested, rules: Any, action: Callable[[], Slot]) -> list[Slot]:
-    return [_slot(item, rule, action) for item, rule in zip(response, rules, strict=True)]
+def _build_slots(response: Nested, rules: Any, action: Callable[[], Slot]) -> list[Slot]:
+    return [_build_slot(item, rule, action) for item, rule in zip(response, rules, strict=True)]
 
 
-def _act_inside(action: Callable[[], Slot], obj: object, **kwargs: object) -> Nested:
-    """Do to the tensors inside a dict or a slice what ``action()`` does to one."""
-    return map_leaves(lambda leaf: _slot(leaf, build_rule(leaf), action)(leaf, **kwargs), obj)
+def _apply_inside(action: Callable[[], Slot], obj: object, **kwargs: object) -> Nested:
+    """Apply ``action()`` to the tensors in a dict or a slice."""
+    return map_leaves(lambda leaf: _build_slot(leaf, build_rule(leaf), action)(leaf, **kwargs), obj)
 
 
 def _sequence_plan(slots: list[Slot], as_list: bool, return_tuple: bool, kwargs: Kwargs) -> Function:

@@ -1,4 +1,4 @@
-"""Where the tensors are: the registries of tensor types, and walks over nested arguments."""
+"""The registries of tensor types, and functions that traverse nested arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syft_core.values import Function, Nested
 
 base_types: frozenset[type] = frozenset({int, float, str, bool, bytes, bytearray, complex})
 
-_ADVICE = "make it known with `syft_core.hook.hook_args.default_register_tensor(YourTensor)`"
+_ADVICE = "register it with `syft_core.hook.hook_args.default_register_tensor(YourTensor)`"
 
 type_rule: Registry[type, Callable[[Nested], Nested]] = Registry("type_rule", advice=_ADVICE)
 forward_func: Registry[Any, Slot] = Registry("forward_func", advice=_ADVICE)
@@ -22,7 +22,7 @@ ambiguous_functions: set[str] = set()
 
 
 def build_rule(args: Nested) -> Nested:
-    """Return the skeleton of ``args``: 1 where there is a tensor, 0 where not, lists and tuples as they are.
+    """Replace each tensor in ``args`` by 1 and each other value by 0, keeping lists and tuples.
 
     >>> build_rule((1, ["a", None], {}))
     (0, [0, 0], 1)
@@ -31,23 +31,23 @@ def build_rule(args: Nested) -> Nested:
     return rule(args) if rule is not None else 0
 
 
-_nearest: dict[tuple[int, type], Any] = {}
+_resolved: dict[tuple[int, type], Any] = {}
 
 
 def resolve(registry: Registry[Any, Any], cls: type) -> Any:
-    """Find the entry of ``cls`` or of its nearest registered base."""
+    """Return the entry of ``cls`` or of its nearest registered base class, or None."""
     found = registry.get(cls)
     if found is not None:
         return found
     key = (id(registry), cls)
-    if key not in _nearest:
-        _nearest[key] = next((registry.get(base) for base in cls.__mro__ if base in registry), None)
-    return _nearest[key]
+    if key not in _resolved:
+        _resolved[key] = next((registry.get(base) for base in cls.__mro__ if base in registry), None)
+    return _resolved[key]
 
 
-def forget_nearest() -> None:
-    """Drop what was concluded from the registries, because one of them has grown."""
-    _nearest.clear()
+def clear_resolved() -> None:
+    """Clear the caches derived from the registries."""
+    _resolved.clear()
     _flatness.clear()
 
 
@@ -56,12 +56,12 @@ def _slice_rule(s: slice) -> int:
 
 
 def is_container(cls: type) -> bool:
-    """Say whether plans reach inside instances of ``cls``."""
+    """Return whether plans index into instances of ``cls``: lists and tuples."""
     return resolve(type_rule, cls) in _CONTAINER_RULES
 
 
 def is_mapped(cls: type) -> bool:
-    """Say whether instances of ``cls`` count as one slot, inside which tensors are looked for: dicts and slices."""
+    """Return whether instances of ``cls`` are one slot that may contain tensors: dicts and slices."""
     return cls is slice or issubclass(cls, dict)
 
 
@@ -77,7 +77,7 @@ _CONTAINER_RULES = (_list_rule, _tuple_rule)
 
 
 def rebuild(cls: type, items: Iterable[Nested]) -> Nested:
-    """Make a container of type ``cls``, also a named tuple, out of ``items``."""
+    """Create a container of type ``cls``, which may be a named tuple, from ``items``."""
     if cls is tuple or cls is list:
         return cls(items)
     if hasattr(cls, "_fields"):
@@ -85,12 +85,12 @@ def rebuild(cls: type, items: Iterable[Nested]) -> Nested:
     return cls(items)
 
 
-# Whether walks stop at a type; filled as types are met.
+# Caches is_flat.
 _flatness: dict[type, bool] = {}
 
 
 def is_flat(cls: type) -> bool:
-    """Say whether instances of ``cls`` are leaves: neither containers nor dicts nor slices."""
+    """Return whether instances of ``cls`` are leaves: not lists, tuples, dicts or slices."""
     flat = _flatness.get(cls)
     if flat is None:
         flat = _flatness[cls] = not (is_mapped(cls) or is_container(cls))
@@ -107,14 +107,14 @@ def map_leaves(f: Callable[[Nested], Nested], obj: Nested) -> Nested:
     if cls is slice:
         return slice(f(obj.start), f(obj.stop), f(obj.step))
     if issubclass(cls, dict):
-        twin = copy.copy(obj)
-        twin.update({key: map_leaves(f, value) for key, value in obj.items()})
-        return twin
+        mapped = copy.copy(obj)
+        mapped.update({key: map_leaves(f, value) for key, value in obj.items()})
+        return mapped
     return rebuild(cls, [f(item) if _flatness.get(type(item)) else map_leaves(f, item) for item in obj])
 
 
 def leaves(obj: object) -> list[Nested]:
-    """Return what ``map_leaves`` would visit, in the same order."""
+    """Return the leaves that ``map_leaves`` visits, in the same order."""
     found: list[Nested] = []
     _collect(obj, found)
     return found
@@ -128,14 +128,14 @@ def _collect(obj: Nested, found: list[Nested]) -> None:
         found += (obj.start, obj.stop, obj.step)
     else:
         for item in obj.values() if issubclass(cls, dict) else obj:
-            if _flatness.get(type(item)):  # most often, and known
+            if _flatness.get(type(item)):  # the common case
                 found.append(item)
             else:
                 _collect(item, found)
 
 
 def signature(obj: Nested) -> object:
-    """Describe nesting, arity and the type of every slot, hashable."""
+    """Return a hashable description of the nesting, the arity and the type of every slot."""
     cls = type(obj)
     if _flatness.get(cls) or (cls not in _flatness and is_flat(cls)):
         return cls

@@ -1,6 +1,6 @@
-"""What a notebook or a file can show: chains, workers and who said what to whom; form and names, never remote values.
+"""HTML, SVG and text pictures of chains, workers and messages: names and forms, never remote values.
 
-Everything here is a pure function of what it is given, asks no worker anything and imports nothing of the library.
+These are pure functions: they send no messages and do not depend on the rest of the library.
 """
 
 from syft_core.pictures.boxes import chain_html, worker_html

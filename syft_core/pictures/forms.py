@@ -1,4 +1,4 @@
-"""What form something has, said without a message and without a value."""
+"""Describe the form of a value as text, without sending a message or reading the value."""
 
 from __future__ import annotations
 
@@ -6,51 +6,51 @@ from syft_core.values import Tensor
 
 
 def form_of(value: object) -> str:
-    """Return the types along a chain and the shape of its end; for a pointer, where it points.
+    """Return the types in a chain and the shape of its end; for a pointer, its location.
 
     >>> form_of(memoryview(b"abc"))
     'memoryview[3]'
     """
     names = []
-    while (child := child_of(value)) is not None and not isinstance(child, dict):
-        if not is_head(value):
+    while (child := get_child(value)) is not None and not isinstance(child, dict):
+        if not is_wrapper(value):
             names.append(type(value).__name__)
         value = child
     return ">".join([*names, _form_of_end(value, child)])
 
 
 def end_of(link: Tensor) -> Tensor:
-    """Return what a chain ends in: data, a pointer, or a layer that branches."""
-    while (child := child_of(link)) is not None and not isinstance(child, dict):
+    """Return the end of a chain: data, a pointer, or a layer that branches."""
+    while (child := get_child(link)) is not None and not isinstance(child, dict):
         link = child
     return link
 
 
-def child_of(link: Tensor) -> Tensor:
-    """Return what hangs under a link of a chain, or None; a pointer is an end."""
+def get_child(link: Tensor) -> Tensor:
+    """Return the child of a link of a chain, or None; a pointer has none."""
     has_child = getattr(type(link), "has_child", None)
     return link.child if has_child is not None and has_child(link) else None
 
 
-def is_head(link: Tensor) -> bool:
-    """Say whether ``link`` is the wrapper on top of a chain."""
+def is_wrapper(link: Tensor) -> bool:
+    """Return whether ``link`` is a wrapper."""
     return getattr(type(link), "is_wrapper", False) is True
 
 
 def is_pointer(link: Tensor) -> bool:
-    """Say whether ``link`` stands for something on another worker."""
+    """Return whether ``link`` is a pointer."""
     return hasattr(type(link), "point_to_attr")
 
 
-def place_of(pointer: Tensor) -> str:
-    """Return ``worker:id`` of what a pointer points to, with the attribute if it is one."""
+def format_place(pointer: Tensor) -> str:
+    """Return ``worker:id`` of a pointer's object, with the attribute if it points to one."""
     attr = f"::{pointer.point_to_attr}" if pointer.point_to_attr else ""
     return f"{pointer.location.id}:{pointer.id_at_location}{attr}"
 
 
 def _form_of_end(end: Tensor, child: object) -> str:
     if is_pointer(end):
-        return f"→ {place_of(end)}"
+        return f"→ {format_place(end)}"
     name = type(end).__name__
     if isinstance(child, dict):
         return f"{name} of {len(child)}"

@@ -1,4 +1,4 @@
-"""Folding: what is repeated is shown once."""
+"""Find repeated sequences, so that pictures show each once."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-LONGEST = 120
-"""How many items a sequence may have to be recognised when it is repeated."""
-FARTHEST = 2_000
-"""How many items are looked at for repetitions: pictures show the beginning."""
+MAX_BLOCK = 120
+"""The longest sequence that is recognised as repeated."""
+MAX_ITEMS = 2_000
+"""How many items are searched for repetitions; pictures only show the beginning."""
 
 
-def fold(items: Sequence[T], likeness: Callable[[T], object]) -> list[tuple[list[T], int]]:
-    """Fold runs of alike sequences: each comes once, with the number of times it stood there.
+def fold(items: Sequence[T], key: Callable[[T], object]) -> list[tuple[list[T], int]]:
+    """Replace consecutive repetitions of a sequence by the sequence and its count; items are compared by ``key``.
 
     >>> fold("xababab!", str)
     [(['x'], 1), (['a', 'b'], 3), (['!'], 1)]
     """
-    keys = [likeness(item) for item in items]
+    keys = [key(item) for item in items]
     folded: list[tuple[list[T], int]] = []
     position = 0
     while position < len(items):
@@ -34,12 +34,12 @@ def fold(items: Sequence[T], likeness: Callable[[T], object]) -> list[tuple[list
 
 
 def _best_loop(keys: list[object], start: int) -> tuple[int, int]:
-    """Return length and number of the repetitions from ``start`` on that save the most lines."""
+    """Return the length and count of the repetition at ``start`` that saves the most lines."""
     best, saved = (1, 1), 0
     rest = len(keys) - start
-    if start > FARTHEST:
+    if start > MAX_ITEMS:
         return best
-    for length in range(1, min(LONGEST, rest // 2) + 1):
+    for length in range(1, min(MAX_BLOCK, rest // 2) + 1):
         times = 1
         pattern = keys[start : start + length]
         while keys[start + times * length : start + (times + 1) * length] == pattern:

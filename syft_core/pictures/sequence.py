@@ -1,6 +1,6 @@
-"""Sequence diagrams as SVG: one lifeline for each who takes part, one arrow for each message, time goes down.
+"""Sequence diagrams as SVG: one lifeline per actor, one arrow per message, time runs down.
 
-The file stands alone: no script, no font and no link; it brings its own ground, so it reads on any page.
+The SVG is self-contained (no scripts, fonts or links) and has its own background.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from html import escape
 from itertools import pairwise
 from typing import NamedTuple
 
-TOP, ROW, MARGIN, NARROWEST = 48, 42, 34, 150
-LONGEST_NAME, LONGEST_LABEL, LONGEST_DETAIL = 26, 64, 80
-"""How many characters of a name, a label and a detail are drawn; all of them are shown on hovering."""
+TOP, ROW, MARGIN, MIN_GAP = 48, 42, 34, 150
+MAX_NAME, MAX_LABEL, MAX_DETAIL = 26, 64, 80
+"""How many characters of a name, a label and a detail are drawn; hovering shows the full text."""
 CHARACTER = 6.7
 NOTE_CHARACTER = 6.2
-"""The widths that are reckoned for a character of a label and of a note, in pixels."""
+"""The estimated width of a character in a label and in a note, in pixels."""
 
 KINDS = {
     "compute": "computes where the data is",
@@ -24,7 +24,7 @@ KINDS = {
     "talk": "names and forms only",
     "failure": "refused or failed",
 }
-"""The kinds of arrows, with their words in the legend."""
+"""The kinds of arrows and their text in the legend."""
 
 _LIGHT = {
     "ground": "#fbfbfd", "ink": "#1f2430", "faint": "#6b7285", "line": "#c6cad6", "head": "#e9ecf5",
@@ -49,8 +49,8 @@ _FORM = {
 }
 
 
-def _colours(palette: Mapping[str, str]) -> dict[str, str]:
-    """Return rules in literal colours: not everything that draws an SVG knows the variables of CSS."""
+def _colour_rules(palette: Mapping[str, str]) -> dict[str, str]:
+    """Return CSS rules with literal colours, because some SVG viewers do not support CSS variables."""
     rules = {
         ".ground": "fill:{ground}",
         "text": "fill:{ink}",
@@ -68,15 +68,15 @@ def _colours(palette: Mapping[str, str]) -> dict[str, str]:
     return {selector: rule.format(**palette) for selector, rule in rules.items()}
 
 
-def _sheet(rules: Mapping[str, str]) -> str:
-    """Write a style sheet that concerns our own drawing only, wherever a page puts it."""
+def _style_sheet(rules: Mapping[str, str]) -> str:
+    """Return a style sheet that applies only to our own drawings."""
     return "".join(f".syft-trace {selector}{{{rule}}}" for selector, rule in rules.items())
 
 
 class Arrow(NamedTuple):
-    """One message: from whom to whom, of which kind, with a label, a small line below it and words on hovering.
+    """One message: sender, receiver, kind, label, a detail line below and a title shown on hovering.
 
-    ``times`` says how often it was said without anything between.
+    ``times`` is the number of consecutive repetitions.
     """
 
     start: str
@@ -89,17 +89,17 @@ class Arrow(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Arrows that follow each other, and how many times they do so."""
+    """A sequence of arrows, and how many times it is repeated."""
 
     arrows: tuple[Arrow, ...]
     times: int = 1
 
 
 def sequence_svg(actors: Sequence[str], steps: Sequence[Step], note: str = "") -> str:
-    """Draw who said what to whom."""
-    places = _places(actors, [arrow for step in steps for arrow in step.arrows])
-    reached = [x + _half(name) for name, x in places.items()]
-    reached += [_reach(arrow, places) for step in steps for arrow in step.arrows]
+    """Draw the messages between ``actors``."""
+    places = _place_lifelines(actors, [arrow for step in steps for arrow in step.arrows])
+    reached = [x + _half_width(name) for name, x in places.items()]
+    reached += [_right_end(arrow, places) for step in steps for arrow in step.arrows]
     width = max(max(reached, default=0.0) + MARGIN, len(note) * NOTE_CHARACTER + 32)
     parts, y = [], float(TOP)
     for step in steps:
@@ -107,78 +107,78 @@ def sequence_svg(actors: Sequence[str], steps: Sequence[Step], note: str = "") -
         y += 12 if step.times > 1 else 0
         for arrow in step.arrows:
             y += ROW
-            parts.append(_arrow(arrow, places, y))
+            parts.append(_draw_arrow(arrow, places, y))
         if step.times > 1:
-            parts.append(_loop(step, places, top + 20, y + 20))
+            parts.append(_draw_loop(step, places, top + 20, y + 20))
             y += 14
     bottom = y + 26
-    ground = [_lifeline(name, x, bottom) for name, x in places.items()]
+    ground = [_draw_lifeline(name, x, bottom) for name, x in places.items()]
     kinds = dict.fromkeys(arrow.kind for step in steps for arrow in step.arrows)
-    legend, height = _legend([kind for kind in KINDS if kind in kinds], bottom + 22, width)
+    legend, height = _draw_legend([kind for kind in KINDS if kind in kinds], bottom + 22, width)
     height += 22 if note else 4
-    words = f'<text class="note" x="16" y="{height - 12:g}">{escape(note)}</text>' if note else ""
+    text = f'<text class="note" x="16" y="{height - 12:g}">{escape(note)}</text>' if note else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="syft-trace" viewBox="0 0 {width:g} {height:g}" '
         f'width="{width:g}" height="{height:g}" role="img" style="color-scheme:light dark">'
-        f"<style>{_sheet(_FORM)}{_sheet(_colours(_LIGHT))}"
-        f"@media (prefers-color-scheme:dark){{{_sheet(_colours(_DARK))}}}</style>"
+        f"<style>{_style_sheet(_FORM)}{_style_sheet(_colour_rules(_LIGHT))}"
+        f"@media (prefers-color-scheme:dark){{{_style_sheet(_colour_rules(_DARK))}}}</style>"
         f'<rect class="ground" width="{width:g}" height="{height:g}" rx="8"/>'
-        f"{''.join(ground)}{''.join(parts)}{legend}{words}</svg>"
+        f"{''.join(ground)}{''.join(parts)}{legend}{text}</svg>"
     )
 
 
-def _places(actors: Sequence[str], arrows: Sequence[Arrow]) -> dict[str, float]:
-    """Return where each lifeline stands: wide enough apart for the names, and for the labels between neighbours."""
-    gaps = [max(NARROWEST, _half(left) + _half(right) + 16) for left, right in pairwise(actors)]
+def _place_lifelines(actors: Sequence[str], arrows: Sequence[Arrow]) -> dict[str, float]:
+    """Return the position of each lifeline, with enough space for the names and for the labels in between."""
+    gaps = [max(MIN_GAP, _half_width(left) + _half_width(right) + 16) for left, right in pairwise(actors)]
     order = {name: number for number, name in enumerate(actors)}
     for arrow in arrows:
         low, high = sorted((order[arrow.start], order[arrow.end]))
-        # A label to itself stands to the right of its lifeline; others share what they span.
+        # The label of a message to oneself is right of the lifeline; others use the gaps that they span.
         span = max(1, high - low)
         for gap in range(low, min(low + span, len(gaps))):
-            gaps[gap] = max(gaps[gap], (_breadth(arrow) + 36) / span)
+            gaps[gap] = max(gaps[gap], (_text_width(arrow) + 36) / span)
     places: dict[str, float] = {}
-    x = MARGIN + _half(actors[0]) if actors else 0.0
+    x = MARGIN + _half_width(actors[0]) if actors else 0.0
     for name, width in zip(actors, [*gaps, 0.0], strict=False):
         places[name] = x
         x += width
     return places
 
 
-def _breadth(arrow: Arrow) -> float:
-    """Return how wide the words of an arrow are."""
-    return max(len(_label_of(arrow)), len(_cut(arrow.detail, LONGEST_DETAIL)) * 0.85) * CHARACTER
+def _text_width(arrow: Arrow) -> float:
+    """Return the width of the text of an arrow."""
+    return max(len(_format_label(arrow)), len(_truncate(arrow.detail, MAX_DETAIL)) * 0.85) * CHARACTER
 
 
-def _reach(arrow: Arrow, places: Mapping[str, float]) -> float:
-    """Return how far to the right the words of an arrow to itself go."""
-    return places[arrow.start] + 34 + _breadth(arrow) if arrow.start == arrow.end else 0.0
+def _right_end(arrow: Arrow, places: Mapping[str, float]) -> float:
+    """Return the right end of the text of an arrow to oneself."""
+    return places[arrow.start] + 34 + _text_width(arrow) if arrow.start == arrow.end else 0.0
 
 
-def _half(name: str) -> float:
+def _half_width(name: str) -> float:
     """Return half the width of the box around a name."""
-    return max(40.0, len(_cut(name, LONGEST_NAME)) * 4.3 + 14)
+    return max(40.0, len(_truncate(name, MAX_NAME)) * 4.3 + 14)
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _truncate(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def _label_of(arrow: Arrow) -> str:
-    return _cut(arrow.label, LONGEST_LABEL) + (f" ({arrow.times} ×)" if arrow.times > 1 else "")  # noqa: RUF001  # times
+def _format_label(arrow: Arrow) -> str:
+    return _truncate(arrow.label, MAX_LABEL) + (f" ({arrow.times} ×)" if arrow.times > 1 else "")  # noqa: RUF001  # times
 
 
-def _lifeline(name: str, x: float, bottom: float) -> str:
-    half = _half(name)
+def _draw_lifeline(name: str, x: float, bottom: float) -> str:
+    half = _half_width(name)
     return (
         f'<line class="life" x1="{x:g}" x2="{x:g}" y1="50" y2="{bottom:g}"/>'
         f'<g class="actor"><title>{escape(name)}</title>'
         f'<rect class="head" x="{x - half:g}" y="18" width="{2 * half:g}" height="32" rx="7"/>'
-        f'<text class="name" x="{x:g}" y="39">{escape(_cut(name, LONGEST_NAME))}</text></g>'
+        f'<text class="name" x="{x:g}" y="39">{escape(_truncate(name, MAX_NAME))}</text></g>'
     )
 
 
-def _arrow(arrow: Arrow, places: dict[str, float], y: float) -> str:
+def _draw_arrow(arrow: Arrow, places: dict[str, float], y: float) -> str:
     start, end = places[arrow.start], places[arrow.end]
     style = f"line line-{arrow.kind}"
     style += " strong" if arrow.kind in ("departure", "data", "failure") else ""
@@ -187,12 +187,12 @@ def _arrow(arrow: Arrow, places: dict[str, float], y: float) -> str:
         tip, towards = start, -1
         line = f'<path d="M{start:g} {y - 8:g} h26 v14 h-20" class="{style}"/>'
         head_y = y + 6
-        label = _label(arrow, start + 34, y, "start")
+        label = _draw_label(arrow, start + 34, y, "start")
     else:
         towards = 1 if end > start else -1
         tip, head_y = end, y
         line = f'<line x1="{start:g}" x2="{end - 7 * towards:g}" y1="{y:g}" y2="{y:g}" class="{style}"/>'
-        label = _label(arrow, (start + end) / 2, y, "middle")
+        label = _draw_label(arrow, (start + end) / 2, y, "middle")
     head = (
         f'<path d="M{tip:g} {head_y:g} l{-9 * towards} -4.5 v9 z" class="tip-{arrow.kind}"/>'
         f'<circle cx="{start:g}" cy="{y if start != end else y - 8:g}" r="2.6" class="tip-{arrow.kind}"/>'
@@ -201,18 +201,18 @@ def _arrow(arrow: Arrow, places: dict[str, float], y: float) -> str:
     return f"<g>{title}{line}{head}{label}</g>"
 
 
-def _label(arrow: Arrow, x: float, y: float, anchor: str) -> str:
+def _draw_label(arrow: Arrow, x: float, y: float, anchor: str) -> str:
     above, below = (y - 8, y + 14) if anchor == "middle" else (y - 4, y + 10)
     place = "" if anchor == "middle" else ' style="text-anchor:start"'
     failed = " failed" if arrow.kind == "failure" else ""
-    words = escape(_cut(arrow.detail, LONGEST_DETAIL))
-    detail = f'<text class="detail{failed}" x="{x:g}" y="{below:g}"{place}>{words}</text>'
-    label = f'<text class="label{failed}" x="{x:g}" y="{above:g}"{place}>{escape(_label_of(arrow))}</text>'
+    text = escape(_truncate(arrow.detail, MAX_DETAIL))
+    detail = f'<text class="detail{failed}" x="{x:g}" y="{below:g}"{place}>{text}</text>'
+    label = f'<text class="label{failed}" x="{x:g}" y="{above:g}"{place}>{escape(_format_label(arrow))}</text>'
     return label + (detail if arrow.detail else "")
 
 
-def _loop(step: Step, places: dict[str, float], top: float, bottom: float) -> str:
-    """Frame the arrows that are repeated, with the number of times on the frame."""
+def _draw_loop(step: Step, places: dict[str, float], top: float, bottom: float) -> str:
+    """Draw a frame around repeated arrows, with their count."""
     xs = [places[name] for arrow in step.arrows for name in (arrow.start, arrow.end)]
     left, right = min(xs) - 46, max(xs) + 46
     return (
@@ -221,17 +221,17 @@ def _loop(step: Step, places: dict[str, float], top: float, bottom: float) -> st
     )
 
 
-def _legend(kinds: Sequence[str], y: float, width: float) -> tuple[str, float]:
-    """Return the legend, in as many lines as it needs, and where it ends."""
+def _draw_legend(kinds: Sequence[str], y: float, width: float) -> tuple[str, float]:
+    """Return the legend and the position of its end."""
     parts, x = [], 16.0
     for kind in kinds:
-        words = KINDS[kind]
-        needed = 34 + len(words) * NOTE_CHARACTER
+        text = KINDS[kind]
+        needed = 34 + len(text) * NOTE_CHARACTER
         if x > 16 and x + needed > width:
             x, y = 16.0, y + 18
         parts.append(
             f'<line x1="{x:g}" x2="{x + 22:g}" y1="{y - 4:g}" y2="{y - 4:g}" class="line strong line-{kind}"/>'
-            f'<text class="note" x="{x + 28:g}" y="{y:g}">{escape(words)}</text>'
+            f'<text class="note" x="{x + 28:g}" y="{y:g}">{escape(text)}</text>'
         )
         x += needed + 14
     return "".join(parts), y + 8

@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-MOST_ROWS = 100
-"""How many rows a table shows before it says how many there are in all."""
+MAX_ROWS = 100
+"""How many rows an HTML table shows; the number of further rows is stated below."""
 
 _CELL = "border:1px solid rgba(128,128,128,.4);padding:2px 8px;text-align:left"
 
 
 def one_line(text: str) -> str:
-    r"""Escape text from a peer so that it cannot imitate another line or column of a table.
+    r"""Escape text from a peer so that it cannot fake another row or column of a table.
 
     >>> print(one_line("a\nb\x1b[2K  c"))
     a\nb\x1b[2K \x20c
@@ -24,7 +24,7 @@ def one_line(text: str) -> str:
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as text, its columns as wide as they must be.
+    """Return a table as aligned text.
 
     >>> print(text_table(("who", "what"), [("bob", "add"), ("alice", "mul")]))
     who    what
@@ -38,13 +38,13 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def html_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], most: int = MOST_ROWS) -> str:
-    """Return a table as HTML, the first ``most`` rows of it; every cell is escaped."""
+def html_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], limit: int = MAX_ROWS) -> str:
+    """Return the first ``limit`` rows of a table as HTML; every cell is escaped."""
     head = "".join(f'<th style="{_CELL}">{escape(cell)}</th>' for cell in header)
     body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows[:most]
+        "<tr>" + "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows[:limit]
     )
-    more = f"<div>… and {len(rows) - most} more</div>" if len(rows) > most else ""
+    more = f"<div>… and {len(rows) - limit} more</div>" if len(rows) > limit else ""
     return (
         '<table style="border-collapse:collapse;color:inherit">'
         f'<caption style="text-align:left;padding:4px 0">{escape(caption)}</caption>'

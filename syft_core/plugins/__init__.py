@@ -1,1 +1,1 @@
-"""How backends and other extensions come in."""
+"""Discover and load backends and other plugins."""

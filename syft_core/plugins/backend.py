@@ -1,4 +1,4 @@
-"""Backend: the card with which a plugin presents the framework it serves."""
+"""Backend: a plugin's description of the framework it supports."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from syft_core.hook.hook import FrameworkHook
 
 @dataclass(frozen=True)
 class Backend:
-    """What is known of a backend before anything of it is loaded."""
+    """Describes a backend, so that it can be listed without loading it."""
 
     name: str
-    """The name under which it is asked for."""
+    """The name that users pass to ``load_backend`` and ``syft-core demo``."""
     framework: str
-    """The import name of the framework it serves."""
+    """The import name of the framework."""
     hook: str
-    """Where its FrameworkHook is, as ``package.module:Class``."""
+    """The import path of its FrameworkHook, ``package.module:Class``."""
     install: str
     """The command that installs the framework."""
     summary: str = ""
     exports: Mapping[str, str] = field(default_factory=dict)
-    """Names that users find in ``syft_core`` when this backend is installed, each with its place."""
+    """The names that this backend adds to ``syft_core``, with their import paths."""
     demo: str | None = None
-    """Where the backend's own acts of ``syft-core demo`` are, if it has any."""
+    """The import path of the backend's own part of ``syft-core demo``, if it has one."""
 
     def is_installed(self) -> bool:
-        """Say whether the framework could be imported."""
+        """Return whether the framework is installed."""
         try:
             return importlib.util.find_spec(self.framework) is not None
         except ModuleNotFoundError:  # the parent of a dotted name is missing
             return False
 
     def import_framework(self) -> ModuleType:
-        """Import the framework, or say how to install it."""
+        """Import the framework, or raise an error with the command that installs it."""
         if not self.is_installed():
             raise DependencyError.missing(self.name, self.framework, self.install)
         return importlib.import_module(self.framework)
@@ -52,10 +52,10 @@ class Backend:
             raise PluginError.broken(self.name, f"{self.hook!r} is not a FrameworkHook")
         return loaded
 
-    def resolve(self, place: str) -> Any:
-        """Import what is at ``place``."""
+    def resolve(self, path: str) -> Any:
+        """Import the object at ``path``, ``package.module:name``."""
         self.import_framework()
         try:
-            return pkgutil.resolve_name(place)
+            return pkgutil.resolve_name(path)
         except (ImportError, AttributeError) as error:
-            raise PluginError.broken(self.name, f"{place!r} cannot be imported ({error})") from error
+            raise PluginError.broken(self.name, f"{path!r} cannot be imported ({error})") from error

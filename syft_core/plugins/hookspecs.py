@@ -1,8 +1,9 @@
-"""The hooks through which a plugin extends syft-core.
+"""The hooks with which a plugin extends syft-core.
 
-A plugin is a module with functions of these names, marked with ``hookimpl`` and named in the entry-point group
-``syft_core``. Each hook hands over what the plugin may fill. A plugin that comes late is called all the same: the first
-three hooks are historic in pluggy's sense, and ``register_operations`` is repeated for every framework that is hooked.
+A plugin is a module that implements some of these functions, marked with ``hookimpl``, and is listed in the entry-point
+group ``syft_core``. Each hook receives the registry or function to register with. Plugins may be registered at any
+time: the first three hooks are historic in pluggy's sense, and ``register_operations`` is called for every framework
+that is hooked.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec(historic=True)
 def register_backends(backends: Registry[str, Backend]) -> None:
-    """Enter a ``Backend`` for each framework that the plugin serves; nothing of the framework is imported yet."""
+    """Register a ``Backend`` for each supported framework, without importing the framework."""
 
 
 @hookspec(historic=True)
 def register_tensor_types(register: Callable[..., None]) -> None:
-    """Call ``register(YourTensor)`` for each tensor type of the plugin, as ``default_register_tensor`` would."""
+    """Call ``register(YourTensor)`` for each tensor type; it takes the arguments of ``default_register_tensor``."""
 
 
 @hookspec(historic=True)
 def register_codecs(register: Callable[..., object]) -> None:
-    """Call ``register(YourType, code=..., simplify=..., detail=...)`` as ``syft_core.serde.register_codec`` would.
+    """Call ``register(YourType, code=..., simplify=..., detail=...)``; see ``syft_core.serde.register_codec``.
 
-    The codecs of a framework's own types need the framework; a backend registers those when its hook is loaded.
+    A backend registers the codecs of its framework's types when its hook is loaded, because they need the framework.
     """
 
 

@@ -1,4 +1,4 @@
-"""The plugin manager: find what is installed, load it on demand, and report what is broken by name."""
+"""The plugin manager: find installed plugins, load them on demand and report broken ones."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from syft_core.values import Args, Kwargs
 class PluginManager:
     """All plugins of one process.
 
-    A plugin that cannot be imported, has a hook of a wrong name or signature, or fails in one, is kept out and named
-    in ``failures``; the others are not touched.
+    A plugin that cannot be imported, has a hook with a wrong name or signature, or raises in a hook, is recorded in
+    ``failures`` and left out; other plugins are not affected.
     """
 
     def __init__(self) -> None:
         self.backends: Registry[str, Backend] = _new_backends()
         self.failures: dict[str, PluginError] = {}
         self.origins: dict[str, str] = {}
-        """The distribution that each plugin comes from."""
+        """The distribution of each plugin."""
         self.provided: dict[str, list[str]] = {}
-        """The names of the backends that each plugin brought."""
+        """The names of the backends of each plugin."""
         self._offered = _Offer()
         self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
         self._pluggy.add_hookspecs(hookspecs)
@@ -41,12 +41,12 @@ class PluginManager:
         on_attach(self._announce)
 
     def discover(self) -> None:
-        """Register every plugin named in the entry-point group ``syft_core``."""
+        """Register every plugin in the entry-point group ``syft_core``."""
         for entry_point in entry_points(group=hookspecs.PROJECT):
             self._load(entry_point)
 
     def register(self, plugin: object, name: str) -> None:
-        """Register one plugin, or raise what is wrong with it and leave everything as it was."""
+        """Register one plugin; if it is broken, raise ``PluginError`` and change nothing."""
         if self._pluggy.has_plugin(name):
             raise PluginError.broken(name, "another plugin has the same name")
         try:
@@ -67,13 +67,13 @@ class PluginManager:
             self._offer_operations(name, hook)
 
     def backend(self, name: str) -> Backend:
-        """Return the backend called ``name``; if its plugin is broken, raise what is wrong with it."""
+        """Return the backend called ``name``; raise the plugin's failure if it is broken."""
         if name not in self.backends and name in self.failures:
             raise self.failures[name]
         return self.backends[name]
 
     def export(self, name: str) -> Any:
-        """Return what a backend offers to users as ``name``, or None when no backend does."""
+        """Return what a backend exports as ``name``, or None if no backend does."""
         for backend in self.backends.values():
             if name in backend.exports:
                 return backend.resolve(backend.exports[name])
@@ -86,7 +86,7 @@ class PluginManager:
             self.register(entry_point.load(), entry_point.name)
         except PluginError as error:
             self.failures[entry_point.name] = error
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # a third party's module may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # third-party modules may raise anything
             reason = f"it cannot be imported ({type(error).__name__}: {error})"
             self.failures[entry_point.name] = PluginError.broken(entry_point.name, reason)
 
@@ -101,18 +101,18 @@ class PluginManager:
             self._offer_operations(name, hook)
 
     def _offer_operations(self, name: str, hook: FrameworkHook) -> None:
-        """Let one plugin add to the op table; what it does wrong is its own failure, not the hook's."""
+        """Let one plugin add to the op table; an error is recorded as the plugin's failure and not raised."""
         for implementation in self._pluggy.hook.register_operations.get_hookimpls():
             if implementation.plugin_name == name:
                 try:
                     implementation.function(*[hook.attributes for _ in implementation.argnames])
-                except Exception as error:  # noqa: BLE001  # a third party's function may raise anything
+                except Exception as error:  # noqa: BLE001  # third-party functions may raise anything
                     reason = f"its register_operations raised {type(error).__name__}: {error}"
                     self.failures[name] = PluginError.broken(name, reason)
 
 
 class _Offer:
-    """What one plugin brings, before it is known to be whole."""
+    """Collects what a plugin registers, until the whole plugin is known to be valid."""
 
     def __init__(self) -> None:
         self.backends: Registry[str, Backend] = _new_backends()
@@ -132,17 +132,17 @@ class _Offer:
 
 
 def _new_backends() -> Registry[str, Backend]:
-    return Registry("backends", advice="install the package that provides it; `syft-core plugins` lists what is there")
+    return Registry("backends", advice="install the package that provides it; see `syft-core plugins`")
 
 
 @functools.cache
 def plugin_manager() -> PluginManager:
-    """Return the manager of this process, with everything that is installed."""
+    """Return the plugin manager of this process, with all installed plugins."""
     manager = PluginManager()
     manager.discover()
     return manager
 
 
 def load_backend(name: str) -> type[FrameworkHook]:
-    """Return the FrameworkHook of the backend called ``name``, loading it if need be."""
+    """Return the FrameworkHook class of the backend called ``name``, loading it if necessary."""
     return plugin_manager().backend(name).load()

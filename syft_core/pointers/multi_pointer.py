@@ -142,5 +142,5 @@ def _sum(results: list[Tensor]) -> Tensor:
 
 
 hook_args.register_type_rule({MultiPointerTensor: hook_args.one})
-hook_args.register_forward_func({MultiPointerTensor: hook_args.pointer_found})
+hook_args.register_forward_func({MultiPointerTensor: hook_args.reject_pointer})
 hook_args.register_backward_func({MultiPointerTensor: lambda pointer, **_attributes: pointer})

@@ -414,5 +414,5 @@ def pointer_at(location: Location, id: Id, framework: FrameworkAttributes, owner
 
 wrapped_directly.add(PointerTensor)
 hook_args.register_type_rule({PointerTensor: hook_args.one})
-hook_args.register_forward_func({PointerTensor: hook_args.pointer_found})
+hook_args.register_forward_func({PointerTensor: hook_args.reject_pointer})
 hook_args.register_backward_func({PointerTensor: lambda pointer, **_attributes: pointer})

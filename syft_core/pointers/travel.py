@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from syft_core.exceptions import SendNotPermittedError
-from syft_core.hook.chain import below_wrapper, end_of, links_of
+from syft_core.hook.chain import below_wrapper, end_of, iter_links
 from syft_core.hook.dispatch import framework_of
 from syft_core.location import Location, Party
 from syft_core.messages import Store
@@ -339,8 +339,8 @@ def _on_another_end(head: Tensor, end: Tensor) -> Tensor:
 
 
 def _layers_on(link: Tensor, end: Tensor) -> Tensor:
-    return end if isinstance(link, ObjectPointer) else link.twin_on(_layers_on(link.child, end))
+    return end if isinstance(link, ObjectPointer) else link.copy_onto(_layers_on(link.child, end))
 
 
 def _private_layers(head: Tensor) -> list[PrivateTensor]:
-    return [link for link in links_of(head) if isinstance(link, PrivateTensor)]
+    return [link for link in iter_links(head) if isinstance(link, PrivateTensor)]

@@ -1,4 +1,4 @@
-"""Whatever crosses between workers is encoded here: exact, safe to read from a stranger, as fast as memory.
+"""Serialization: exact round trips, safe to read from untrusted senders, about as fast as a memory copy.
 
 >>> from syft_core.serde import deserialize, serialize
 >>> deserialize(serialize({"weights": (1, 2.5), 3: {True}}))

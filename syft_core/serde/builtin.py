@@ -1,4 +1,4 @@
-"""Codecs for Python's own types; exact types, the order of dicts and every bit of a number survive."""
+"""Codecs for Python's builtin types; they preserve exact types, dict order and every bit of a number."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import TypeVar
 
 from syft_core.exceptions import SerdeError
 from syft_core.registry import Registry
-from syft_core.serde.codec import Codec, CodecTable, Detail, qualified
+from syft_core.serde.codec import Codec, CodecTable, Detail, qualified_name
 from syft_core.serde.context import Context
 from syft_core.serde.failures import FAILURE
 from syft_core.serde.structure import BIG_INT, RANGE, TUPLE
 from syft_core.values import Payload
 
-# Classes that a call may take as an argument, like the ``float`` in ``x.astype(float)``.
-scalar_types: Registry[str, type] = Registry("scalar types", advice="list it with `register_scalar_type`")
+# Classes that may be arguments of a call, such as ``float`` in ``x.astype(float)``.
+scalar_types: Registry[str, type] = Registry("scalar types", advice="register it with `register_scalar_type`")
 
 _ORDERED_DICT_NAMES = frozenset(dir(OrderedDict))
 
 
 def register_codecs(table: CodecTable) -> None:
-    """Enter the codecs of this module in ``table``."""
+    """Register the codecs of this module in ``table``."""
     for codec in CODECS:
         table.register(codec)
 
 
 def register_scalar_type(kind: type) -> None:
-    """Let the class ``kind`` itself travel, as the name of a type of numbers; it must do nothing but hold one."""
-    scalar_types.register(qualified(kind), kind)
+    """Allow the class ``kind`` itself to be sent by name; it must be a plain number type."""
+    scalar_types.register(qualified_name(kind), kind)
 
 
 T = TypeVar("T")
@@ -38,15 +38,15 @@ def _itself(obj: T, _: Context) -> T:
     return obj
 
 
-def _values(obj: Iterable[object], _: Context) -> tuple[object, ...]:
+def _to_tuple(obj: Iterable[object], _: Context) -> tuple[object, ...]:
     return tuple(obj)
 
 
-def _unique(kind: type[set[object]] | type[frozenset[object]]) -> Detail:
+def _rebuild_unique(kind: type[set[object]] | type[frozenset[object]]) -> Detail:
     def detail(payload: Payload, _: Context) -> object:
         value = kind(payload)
         if len(value) != len(payload):
-            raise SerdeError(f"cannot rebuild a {kind.__name__}: an element occurs twice; send it again")
+            raise SerdeError(f"cannot rebuild a {kind.__name__}: an element occurs twice (malformed message)")
         return value
 
     return detail
@@ -60,24 +60,24 @@ def _detail_dict(payload: Payload, _: Context) -> dict[object, object]:
     keys = payload[::2]
     found = dict(zip(keys, payload[1::2], strict=True))
     if len(found) != len(keys):
-        raise SerdeError("cannot rebuild a dict: a key occurs twice; send it again")
+        raise SerdeError("cannot rebuild a dict: a key occurs twice (malformed message)")
     return found
 
 
 def _simplify_ordered_dict(obj: OrderedDict[object, object], context: Context) -> list[object]:
-    # Frameworks hang notes on their state dicts as attributes; they belong to the value.
+    # Frameworks store metadata in attributes of their state dicts.
     return [vars(obj) or None, *_simplify_dict(obj, context)]
 
 
 def _detail_ordered_dict(payload: Payload, context: Context) -> OrderedDict[object, object]:
     found = OrderedDict(_detail_dict(payload[1:], context))
-    notes = payload[0]
-    if notes is not None:
-        if type(notes) is not dict or not all(type(name) is str for name in notes):
+    attributes = payload[0]
+    if attributes is not None:
+        if type(attributes) is not dict or not all(type(name) is str for name in attributes):
             raise SerdeError("cannot rebuild an OrderedDict: its attributes have a wrong type (malformed message)")
-        if not _ORDERED_DICT_NAMES.isdisjoint(notes):
+        if not _ORDERED_DICT_NAMES.isdisjoint(attributes):
             raise SerdeError("cannot rebuild an OrderedDict: an attribute would hide one of its methods; rename it")
-        vars(found).update(notes)
+        vars(found).update(attributes)
     return found
 
 
@@ -105,14 +105,14 @@ def _simplify_ellipsis(_obj: object, _: Context) -> tuple[()]:
 
 def _detail_ellipsis(payload: Payload, _: Context) -> object:
     if payload:
-        raise SerdeError("cannot rebuild an Ellipsis: it has no payload; send it again")
+        raise SerdeError("cannot rebuild an Ellipsis: expected an empty payload (malformed message)")
     return ...
 
 
 def _detail_int(payload: Payload, _: Context) -> int:
     (data,) = payload
     if type(data) is not bytes and type(data) is not memoryview:
-        raise SerdeError("cannot rebuild an int: its payload is no bytes; send it again")
+        raise SerdeError(f"cannot rebuild an int: expected bytes, got {type(data).__name__} (malformed message)")
     return int.from_bytes(data, "little", signed=True)
 
 
@@ -123,7 +123,7 @@ def _simplify_complex(obj: complex, _: Context) -> tuple[float, float]:
 def _detail_complex(payload: Payload, _: Context) -> complex:
     real, imag = payload
     if type(real) is not float or type(imag) is not float:
-        raise SerdeError("cannot rebuild a complex: its parts are no floats; send it again")
+        raise SerdeError("cannot rebuild a complex: expected two floats (malformed message)")
     return complex(real, imag)
 
 
@@ -142,10 +142,10 @@ def _detail_bytearray(payload: Payload, _: Context) -> bytearray:
 
 
 def _simplify_type(obj: type, _: Context) -> tuple[str]:
-    name = qualified(obj)
+    name = qualified_name(obj)
     if scalar_types.get(name) is not obj:
         raise SerdeError(
-            f"cannot serialize the class {name}: classes are code, and only types of numbers travel by name; "
+            f"cannot serialize the class {name}: classes are code, and only number types can be sent by name; "
             f"send an instance instead"
         )
     return (name,)
@@ -155,7 +155,7 @@ def _detail_type(payload: Payload, _: Context) -> type:
     (name,) = payload
     found = scalar_types.get(name) if type(name) is str else None
     if found is None:
-        raise SerdeError("cannot rebuild a class: it is none of the listed types of numbers; load the sender's backend")
+        raise SerdeError("cannot rebuild a class: it is not a registered number type; load the sender's backend")
     return found
 
 
@@ -164,12 +164,12 @@ CODECS = (
     Codec(tuple, TUPLE, _itself, lambda payload, _: tuple(payload)),
     Codec(dict, 5, _simplify_dict, _detail_dict),
     Codec(OrderedDict, 6, _simplify_ordered_dict, _detail_ordered_dict),
-    Codec(set, 7, _values, _unique(set)),
-    Codec(frozenset, 8, _values, _unique(frozenset)),
+    Codec(set, 7, _to_tuple, _rebuild_unique(set)),
+    Codec(frozenset, 8, _to_tuple, _rebuild_unique(frozenset)),
     Codec(range, RANGE, _simplify_range, _detail_range),
     Codec(slice, 10, _simplify_slice, _detail_slice),
     Codec(type(...), 11, _simplify_ellipsis, _detail_ellipsis),
-    # Never asked to simplify: the packer itself writes ints, and those beyond 64 bits as this node.
+    # Only for reading: the packer writes ints itself, and ints beyond 64 bits as this node.
     Codec(int, BIG_INT, _itself, _detail_int),
     Codec(complex, 13, _simplify_complex, _detail_complex),
     Codec(bytes, 14, _simplify_bytes, _detail_bytes),

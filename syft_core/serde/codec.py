@@ -1,6 +1,6 @@
-"""The codec table: which types may travel, under which wire code, and how they are taken apart.
+"""The codec table: which types can be sent, under which wire code, and how they are encoded.
 
-Wire codes are forever; ``tests/serde/golden.json`` freezes them.
+Wire codes never change; ``tests/serde/golden.json`` records them.
 
 ======== ==========================================================
 0-2      the structure itself (buffer, back reference, long node)
@@ -10,7 +10,7 @@ Wire codes are forever; ``tests/serde/golden.json`` freezes them.
 250-299  layers and chains
 300-399  messages between workers
 400-999  reserved
-1000-    yours
+1000-    free for users
 ======== ==========================================================
 """
 
@@ -35,17 +35,17 @@ Simplify: TypeAlias = Callable[[Any, Context], Sequence[Any]]
 Detail: TypeAlias = Callable[[Payload, Context], object]
 
 
-def qualified(kind: type) -> str:
-    """Name a class with its module, builtins without."""
+def qualified_name(kind: type) -> str:
+    """Return the name of a class with its module; builtins have none."""
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 @dataclass(frozen=True)
 class Codec:
-    """How one type travels: ``simplify`` gives a tuple of values that can travel, ``detail`` rebuilds from it.
+    """How one type is encoded: ``simplify`` returns a tuple of serializable values, ``detail`` rebuilds from it.
 
-    ``subclasses`` lets the codec answer for classes derived from ``type`` too. ``shared`` keeps identity: an
-    object that occurs twice in one message travels once and is one object again at the receiver.
+    With ``subclasses`` the codec is used for subclasses of ``type`` too. ``shared`` preserves identity: an object that
+    occurs twice in one message is sent once, and is one object again at the receiver.
     """
 
     type: type
@@ -57,66 +57,66 @@ class Codec:
 
 
 class CodecTable(Mapping[type, Codec]):
-    """Codecs by type and by wire code; both are written once."""
+    """Codecs by type and by wire code; neither can be registered twice."""
 
     def __init__(self) -> None:
-        self._by_type: Registry[type, Codec] = Registry("codecs", show=qualified)
+        self._by_type: Registry[type, Codec] = Registry("codecs", show=qualified_name)
         self._by_code: dict[int, Codec] = {}
         self.resolved: dict[type, Codec] = {}
-        """The codecs of types that were met; ``of`` fills it."""
+        """A cache of codecs by type; ``for_type`` fills it."""
         self.find = self._by_code.get
         """Return the codec with a wire code, or None."""
 
     def register(self, codec: Codec) -> None:
-        """Enter ``codec``; entering the very same codec again changes nothing."""
+        """Register ``codec``; registering the same object again has no effect."""
         _check(codec)
         taken = self._by_code.get(codec.code)
         if taken is not None and taken is not codec:
-            raise AlreadyRegisteredError.of("codecs", f"wire code {codec.code} ({qualified(taken.type)})")
+            raise AlreadyRegisteredError.of("codecs", f"wire code {codec.code} ({qualified_name(taken.type)})")
         self._by_type.register(codec.type, codec)
         self._by_code[codec.code] = codec
-        # A new codec may be nearer to a class than the one found before.
+        # The new codec may be a closer match for a class than the cached one.
         self.resolved.clear()
 
     @property
     def by_code(self) -> Mapping[int, Codec]:
-        """Show the codecs by wire code, read-only."""
+        """Return a read-only view of the codecs by wire code."""
         return MappingProxyType(self._by_code)
 
-    def of(self, kind: type) -> Codec:
-        """Return the codec of ``kind`` itself, or the nearest base class's that answers for subclasses."""
+    def for_type(self, kind: type) -> Codec:
+        """Return the codec of ``kind``, or of its nearest base class whose codec covers subclasses."""
         found = self.resolved.get(kind)
         if found is None:
-            found = self._by_type.get(kind) or self._inherited(kind)
+            found = self._by_type.get(kind) or self._find_inherited(kind)
             self.resolved[kind] = found
         return found
 
-    def coded(self, code: object) -> Codec:
-        """Return the codec with wire code ``code``, which comes from a message."""
+    def for_code(self, code: object) -> Codec:
+        """Return the codec with the wire code ``code``, which was received."""
         found = self._by_code.get(code) if type(code) is int else None
         if found is None:
             shown = code if type(code) is int else f"of type {type(code).__name__}"
             raise SerdeError(
-                f"cannot read a node with wire code {shown}: no codec has it here; load the backend or plugin "
+                f"cannot read a node with wire code {shown}: no codec is registered for it; load the backend or plugin "
                 f"that the sender uses, or register the same codec at both ends"
             )
         return found
 
-    def _inherited(self, kind: type) -> Codec:
+    def _find_inherited(self, kind: type) -> Codec:
         for base in kind.__mro__[1:]:
             codec = self._by_type.get(base)
             if codec is not None and codec.subclasses:
                 return codec
-        raise SerdeError(self._refusal(kind))
+        raise SerdeError(self._explain_missing(kind))
 
-    def _refusal(self, kind: type) -> str:
-        names = [qualified(known) for known in self._by_type]
-        near = difflib.get_close_matches(qualified(kind), names, n=2)
-        bases = [qualified(base) for base in kind.__mro__[1:] if base in self._by_type]
+    def _explain_missing(self, kind: type) -> str:
+        names = [qualified_name(known) for known in self._by_type]
+        near = difflib.get_close_matches(qualified_name(kind), names, n=2)
+        bases = [qualified_name(base) for base in kind.__mro__[1:] if base in self._by_type]
         hint = f" (it derives from {bases[0]}, whose codec would lose the class)" if bases else ""
-        hint = hint or (f" (near names: {', '.join(near)})" if near else "")
+        hint = hint or (f" (similar names: {', '.join(near)})" if near else "")
         return (
-            f"cannot serialize a {qualified(kind)}: it has no codec{hint}; write one, e.g. "
+            f"cannot serialize a {qualified_name(kind)}: it has no codec{hint}; write one, e.g. "
             f"`register_codec({kind.__name__}, code={FIRST_USER_CODE}, "
             f"simplify=lambda obj, context: (obj.a, obj.b), "
             f"detail=lambda payload, context: {kind.__name__}(*payload))`, with the same code at both ends"
@@ -147,7 +147,7 @@ def register_codec(
     subclasses: bool = False,
     shared: bool = False,
 ) -> Codec:
-    """Let instances of your own class travel, under a wire code of 1000 or more.
+    """Make instances of your own class serializable, under a wire code of 1000 or more.
 
     >>> class Point:
     ...     def __init__(self, x, y):
@@ -158,7 +158,7 @@ def register_codec(
     ...     simplify=lambda point, context: (point.x, point.y),
     ...     detail=lambda payload, context: Point(*payload),
     ... )
-    >>> codecs.of(Point).code
+    >>> codecs.for_type(Point).code
     1000001
     """
     require_user_code(code)
@@ -171,7 +171,7 @@ def require_user_code(code: int) -> None:
     """Refuse a wire code that is reserved for syft-core."""
     if isinstance(code, int) and code < FIRST_USER_CODE:
         raise SerdeError(
-            f"cannot register wire code {code}: codes below {FIRST_USER_CODE} are syft-core's own; take a higher one"
+            f"cannot register wire code {code}: codes below {FIRST_USER_CODE} are reserved; choose a higher one"
         )
 
 
@@ -180,11 +180,11 @@ def _check(codec: Codec) -> None:
         raise SerdeError("cannot register a codec: `type` must be a class; pass the class, not an instance")
     if type(codec.code) is not int or not LONG < codec.code <= LAST_CODE:
         raise SerdeError(
-            f"cannot register a codec for {qualified(codec.type)}: its wire code must be an int above {LONG}; "
-            f"take one from {FIRST_USER_CODE} on"
+            f"cannot register a codec for {qualified_name(codec.type)}: its wire code must be an int above {LONG}; "
+            f"choose one from {FIRST_USER_CODE} on"
         )
     if not (callable(codec.simplify) and callable(codec.detail)):
         raise SerdeError(
-            f"cannot register a codec for {qualified(codec.type)}: simplify and detail must be functions; "
+            f"cannot register a codec for {qualified_name(codec.type)}: simplify and detail must be functions; "
             f"pass `simplify(obj, context)` and `detail(payload, context)`"
         )

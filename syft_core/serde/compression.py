@@ -1,8 +1,8 @@
-"""Shorten what gets shorter: none, zlib, or lz4 where it is installed.
+"""Compress parts of messages: with zlib, with lz4 if it is installed, or not at all.
 
-The rule for "auto": parts under 1 KiB stay as they are; three samples of the rest are tried, and only a part whose
-samples lose a tenth of their size is compressed, with lz4 if it is there and else with zlib's fastest level. Whatever
-the method, a part that does not get shorter travels as it is.
+"auto" leaves parts under 1 KiB uncompressed. For larger parts it compresses three samples, and the whole part only if
+they shrink by a tenth, with lz4 if installed and zlib's fastest level otherwise. With every method, a part that does
+not shrink is sent uncompressed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ except ImportError:
     lz4_block = None
 
 NONE, ZLIB, LZ4 = 0, 1, 2
-SMALLEST = 1024
+MIN_SIZE = 1024
 SAMPLE = 4096
-WORTHWHILE = 0.9
+MAX_SAMPLE_RATIO = 0.9
 
 
 @dataclass(frozen=True)
 class Method:
-    """One way to shorten bytes; ``max_ratio`` is the most that its format can expand."""
+    """A compression method; ``max_ratio`` is the largest expansion that its format allows."""
 
     number: int
     name: str
@@ -37,7 +37,7 @@ class Method:
 
 
 def choose(compression: str) -> Method | None:
-    """Return the method that a writer asked for by name; None leaves everything as it is."""
+    """Return the method called ``compression``, or None for no compression."""
     if compression == "none":
         return None
     if compression == "auto":
@@ -45,48 +45,49 @@ def choose(compression: str) -> Method | None:
     found = next((method for method in METHODS.values() if method.name == compression), None)
     if found is None:
         raise SerdeError(
-            f"cannot compress with {compression!r}: this machine has none, auto, "
+            f"cannot compress with {compression!r}: the available methods are none, auto, "
             f"{', '.join(method.name for method in METHODS.values())}; for lz4 run `pip install syft-core[lz4]`"
         )
     return found
 
 
 def compress(data: Frame, method: Method, sample: bool) -> tuple[int, Frame]:
-    """Return the number of the method used and the shorter bytes, or NONE and ``data`` itself."""
+    """Return the number of the method used and the compressed bytes, or NONE and ``data`` itself."""
     size = len(data)
-    if size < SMALLEST or (sample and not _promising(data, method)):
+    if size < MIN_SIZE or (sample and not _is_compressible(data, method)):
         return NONE, data
     shorter = method.compress(data)
     return (method.number, shorter) if len(shorter) < size else (NONE, data)
 
 
 def decompress(data: Frame, number: int, length: int) -> Frame:
-    """Return the ``length`` bytes that ``data`` stands for; take memory for no more than that."""
+    """Decompress ``data`` to exactly ``length`` bytes, without allocating more."""
     if number == NONE:
         if len(data) != length:
-            raise SerdeError("cannot read an uncompressed part: its two declared lengths differ; send it again")
+            raise SerdeError("cannot read an uncompressed part: its two declared lengths differ (malformed message)")
         return data
     method = METHODS.get(number)
     if method is None:
         raise SerdeError(
             f"cannot decompress a part: method {number} is not available here; for lz4 (2) run "
-            f"`pip install syft-core[lz4]`, or let the sender use zlib"
+            f"`pip install syft-core[lz4]`, or configure the sender to use zlib"
         )
     if length > (len(data) + 64) * method.max_ratio:
         raise SerdeError(
-            f"cannot decompress {len(data)} bytes to {length}: {method.name} cannot do that; send it again"
+            f"cannot decompress {len(data)} bytes to {length}: {method.name} cannot expand that much "
+            f"(malformed message)"
         )
     return method.decompress(data, length)
 
 
-def _promising(data: Frame, method: Method) -> bool:
+def _is_compressible(data: Frame, method: Method) -> bool:
     size = len(data)
     if size <= 3 * SAMPLE:
         return True
     view = memoryview(data)
     middle = size // 2
     samples = (view[:SAMPLE], view[middle : middle + SAMPLE], view[size - SAMPLE :])
-    return sum(len(method.compress(sample)) for sample in samples) < WORTHWHILE * 3 * SAMPLE
+    return sum(len(method.compress(sample)) for sample in samples) < MAX_SAMPLE_RATIO * 3 * SAMPLE
 
 
 def _zlib_compress(data: Frame) -> bytes:
@@ -94,14 +95,14 @@ def _zlib_compress(data: Frame) -> bytes:
 
 
 def _zlib_decompress(data: Frame, length: int) -> bytes:
-    # One byte more than declared, so that the end of the stream is seen and a longer one is noticed.
+    # Ask for one byte more than declared, to reach the end of the stream and detect a longer one.
     stream = zlib.decompressobj()
     try:
         plain = stream.decompress(data, length + 1)
     except zlib.error:
-        raise _damaged("zlib") from None
+        raise _damaged_error("zlib") from None
     if len(plain) != length or not stream.eof or stream.unused_data:
-        raise _damaged("zlib")
+        raise _damaged_error("zlib")
     return plain
 
 
@@ -114,15 +115,15 @@ def _lz4_decompress(data: Frame, length: int) -> Frame:
     try:
         plain: bytearray = lz4_block.decompress(data, uncompressed_size=length, return_bytearray=True)
     except (lz4_block.LZ4BlockError, ValueError, OverflowError, MemoryError):
-        raise _damaged("lz4") from None
+        raise _damaged_error("lz4") from None
     if len(plain) != length:
-        raise _damaged("lz4")
+        raise _damaged_error("lz4")
     return plain
 
 
-def _damaged(name: str) -> SerdeError:
+def _damaged_error(name: str) -> SerdeError:
     return SerdeError(
-        f"cannot decompress a part with {name}: it is damaged or not of its declared length; send it again"
+        f"cannot decompress a part with {name}: it is damaged or does not have its declared length; send it again"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a codec may know while it works: who reads, within which limits, and what the reader allows."""
+"""The context that codecs receive: the worker, the limits and the options of one call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from syft_core.exceptions import SerdeError
-from syft_core.serde.memory import copy_of
+from syft_core.serde.memory import copy_writable
 
 if TYPE_CHECKING:
     from syft_core.serde.layout import Frame
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one message may ask of its reader; every bound is checked before memory is taken for it.
+    """Bounds on one message, each checked before memory is allocated.
 
-    ``max_structure`` bounds the part that becomes Python objects, which take up to some sixty times the bytes
-    that describe them; ``max_bytes`` bounds everything together, and ``max_expanded`` what compressed parts become.
-    ``max_range`` bounds the values that all ranges together stand for: a few bytes describe any number of them. None
-    means no bound, for readers that walk none.
+    ``max_structure`` bounds the part that becomes Python objects, which take up to about sixty times its bytes.
+    ``max_bytes`` bounds the whole message, and ``max_expanded`` the compressed parts after decompression. ``max_range``
+    bounds the total length of all ranges, because a few bytes can describe a range of any length; None means no bound,
+    for readers that do not iterate over ranges.
     """
 
     max_depth: int = 128
@@ -32,15 +32,15 @@ class Limits:
     max_range: int | None = None
 
     def check_header(self, buffers: int, structure: int) -> None:
-        """Refuse a message with too many buffers or too long a structure."""
+        """Raise if there are too many buffers or the structure is too long."""
         self.check("buffers", buffers, self.max_frames)
         self.check("bytes of structure", structure, self.max_structure)
 
     def check(self, what: str, found: int, allowed: int) -> None:
-        """Refuse ``found`` when it is more than ``allowed``."""
+        """Raise if ``found`` exceeds ``allowed``."""
         if found > allowed:
             raise SerdeError(
-                f"cannot take a message with {found} {what}: the limit is {allowed}; send it in parts, "
+                f"cannot accept a message with {found} {what}: the limit is {allowed}; send it in parts, "
                 f"or raise `Limits` at both ends"
             )
 
@@ -52,20 +52,20 @@ PEER_LIMITS = Limits(
     max_expanded=64 * 2**20,
     max_range=100_000,
 )
-"""What a worker takes from its peers unless it was told otherwise."""
+"""The default limits of a worker for messages from peers."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """The surroundings of one ``serialize`` or ``deserialize``, handed to every codec.
+    """The options of one ``serialize`` or ``deserialize`` call, passed to every codec.
 
-    - ``worker``: who sends or receives; a codec may ask it for ``id`` and ``serializer``, it may be None.
-    - ``receiver``: the id of the worker that a message goes to, if it is known: names of its own objects are shorter.
-    - ``limits``: what a message may cost.
-    - ``writable``: received arrays own writable memory; False gives views of the received bytes instead.
-    - ``compression``: "none", "auto", "zlib" or "lz4"; only the writer looks at it.
-    - ``device_fallback``: where a value goes whose device the receiver lacks; None refuses it.
-    - ``allow_scripts``: whether compiled programs may be loaded; they run code, so the receiver must say yes.
+    - ``worker``: the sender or receiver, or None; codecs read its ``id`` and ``serializer``.
+    - ``receiver``: the id of the receiving worker, if known; references to its own objects are then shorter.
+    - ``limits``: bounds on the message.
+    - ``writable``: whether received arrays own writable memory; if False they are views of the received bytes.
+    - ``compression``: "none", "auto", "zlib" or "lz4"; only used for writing.
+    - ``device_fallback``: the device for tensors whose device is missing here; None refuses them.
+    - ``allow_scripts``: whether compiled programs, which run code, may be loaded.
     """
 
     worker: Any = None
@@ -76,15 +76,15 @@ class Context:
     device_fallback: str | None = "cpu"
     allow_scripts: bool = False
 
-    def own(self, data: Frame) -> Frame | mmap.mmap:
-        """Return ``data`` as memory that the decoded object may keep: its own and writable, unless views will do.
+    def take_ownership(self, data: Frame) -> Frame | mmap.mmap:
+        """Return memory that the decoded object may keep: writable, or a view of ``data`` if ``writable`` is False.
 
-        Received memory that is writable already belongs to the receiver and is taken over without a copy.
+        Writable memory already belongs to the receiver, so it is not copied.
         """
         if not self.writable:
             return data
         if type(data) is bytes or memoryview(data).readonly:
-            return copy_of(data)
+            return copy_writable(data)
         return data
 
 
@@ -92,8 +92,8 @@ DEFAULT = Context()
 VIEWS = Context(writable=False)
 
 
-def reading(context: Context | None, writable: bool | None) -> Context:
-    """Return ``context`` (or the default) with ``writable`` as asked for."""
+def resolve_context(context: Context | None, writable: bool | None) -> Context:
+    """Return ``context``, or the default, with ``writable`` set unless it is None."""
     chosen = DEFAULT if context is None else context
     if writable is None or writable == chosen.writable:
         return chosen

@@ -1,15 +1,15 @@
-"""Exceptions as data: a listed class, its text and its plain attributes; nothing is raised by reading one."""
+"""The codec for exceptions: a registered class, the message and plain attributes; reading one does not raise it."""
 
 from __future__ import annotations
 
 from syft_core import exceptions
 from syft_core.exceptions import SerdeError
 from syft_core.registry import Registry
-from syft_core.serde.codec import Codec, qualified
+from syft_core.serde.codec import Codec, qualified_name
 from syft_core.serde.context import Context
 from syft_core.values import Payload
 
-PLAIN = (str, int, float, bool, type(None))
+PLAIN_TYPES = (str, int, float, bool, type(None))
 
 _LISTED_BUILTINS = (
     Exception,
@@ -37,7 +37,7 @@ _LISTED_BUILTINS = (
     TypeError,
     ValueError,
     ZeroDivisionError,
-    # A warning is an error where somebody asked for that.
+    # Warnings can be configured to be raised as errors.
     Warning,
     DeprecationWarning,
     FutureWarning,
@@ -45,34 +45,34 @@ _LISTED_BUILTINS = (
     UserWarning,
 )
 
-failures: Registry[str, type[Exception]] = Registry("failures", advice="list its class with `register_failure`")
+failures: Registry[str, type[Exception]] = Registry("failures", advice="register its class with `register_failure`")
 
 
 def register_failure(kind: type[Exception]) -> None:
-    """Let exceptions of your own class arrive as that class; unlisted ones arrive as their nearest listed base."""
-    failures.register(qualified(kind), kind)
+    """Preserve your own exception class on the wire; other classes arrive as their nearest registered base."""
+    failures.register(qualified_name(kind), kind)
 
 
 def _simplify(error: BaseException, _: Context) -> tuple[object, ...]:
-    listed = next((base for base in type(error).__mro__ if failures.get(qualified(base)) is base), None)
+    listed = next((base for base in type(error).__mro__ if failures.get(qualified_name(base)) is base), None)
     if listed is None:
         raise SerdeError(
-            f"cannot serialize a {qualified(type(error))}: it asks the process to stop and is no one else's business; "
+            f"cannot serialize a {qualified_name(type(error))}: it asks this process to stop, so it is not sent; "
             f"catch it here"
         )
     plain = {name: value for name, value in vars(error).items() if _is_plain(value)}
-    return qualified(listed), qualified(type(error)), _text(error), plain
+    return qualified_name(listed), qualified_name(type(error)), _text(error), plain
 
 
 def _detail(payload: Payload, _: Context) -> Exception:
     listed, raised, text, attributes = payload
     kind = failures.get(listed) if type(listed) is str else None
     if kind is None or type(raised) is not str or type(text) is not str or type(attributes) is not dict:
-        raise SerdeError("cannot rebuild an exception: its class is not listed here; list it with `register_failure`")
+        raise SerdeError("cannot rebuild an exception: its class is not registered here; use `register_failure`")
     names = set(dir(kind))
     if not all(type(name) is str and name not in names and _is_plain(x) for name, x in attributes.items()):
-        raise SerdeError("cannot rebuild an exception: an attribute is not plain or hides one of its methods")
-    # Not through __init__, whose arguments only the class itself knows.
+        raise SerdeError("cannot rebuild an exception: an attribute is not plain or hides a method (malformed message)")
+    # Not through __init__: its arguments are unknown.
     error = kind.__new__(kind, text)
     error.args = (text,)
     vars(error).update(attributes)
@@ -82,15 +82,15 @@ def _detail(payload: Payload, _: Context) -> Exception:
 
 
 def _text(error: BaseException) -> str:
-    # str() of a KeyError quotes its argument, and would once more at the receiver.
+    # str() of a KeyError quotes its argument, and would quote it again at the receiver.
     args = error.args
     return args[0] if len(args) == 1 and type(args[0]) is str else str(error)
 
 
 def _is_plain(value: object) -> bool:
     if type(value) is list or type(value) is tuple:
-        return all(type(x) in PLAIN for x in value)
-    return type(value) in PLAIN
+        return all(type(x) in PLAIN_TYPES for x in value)
+    return type(value) in PLAIN_TYPES
 
 
 FAILURE = Codec(BaseException, 16, _simplify, _detail, subclasses=True)

@@ -1,4 +1,4 @@
-r"""The layout of a message: a header frame and raw buffers, apart or joined.
+r"""The layout of a message: a header frame and raw buffers, separate or joined.
 
 ::
 
@@ -8,9 +8,9 @@ r"""The layout of a message: a header frame and raw buffers, apart or joined.
     +------+---+-----+---+-----+-----+--------+---------+-----------+ +----------+ +----------+
       4      1   1     2   4     4     8        8n (17n)   length       table[0]     table[1]
 
-All numbers are little-endian. The crc covers everything behind it in the header frame, not the buffers: they may be
-large, and the transports that move them check them. ``table`` holds the length of each buffer; with the flag
-COMPRESSED, which method shortened the structure and each buffer, and their full lengths, follow. Joined, every part
+All numbers are little-endian. The crc covers the rest of the header frame. It does not cover the buffers, which may be
+large and are checked by the transport. ``table`` holds the length of each buffer. With the flag COMPRESSED it also
+holds the compression method and the full length of the structure and of each buffer. In a joined message every part
 starts at a multiple of 64 bytes.
 """
 
@@ -31,22 +31,22 @@ VERSION = 1
 COMPRESSED = 1
 ALIGNMENT = 64
 
-_HEAD = struct.Struct("<4sBBHI")  # up to the crc
-_BODY = struct.Struct("<IQ")  # what the crc covers, and more follows
+_PREFIX = struct.Struct("<4sBBHI")  # up to and including the crc
+_BODY = struct.Struct("<IQ")  # the beginning of what the crc covers
 _WHOLE = struct.Struct("<4sBBHIIQ")
 _START = _WHOLE.size
 _PADDING = bytes(ALIGNMENT)
 
 
 class Packing(NamedTuple):
-    """How one part travels: the method's number and the full length."""
+    """How one part is compressed: the method's number and the full length."""
 
     method: int
     length: int
 
 
 def pack_header(structure: Frame, lengths: Sequence[int], packings: Sequence[Packing] | None = None) -> bytes:
-    """Put the header frame together; ``packings`` describes the structure and then each buffer."""
+    """Build the header frame; ``packings`` describes the structure and then each buffer."""
     count = len(lengths)
     table = struct.pack(f"<{count}Q", *lengths) if count else b""
     if packings is not None:
@@ -54,7 +54,7 @@ def pack_header(structure: Frame, lengths: Sequence[int], packings: Sequence[Pac
         table += struct.pack(f"<{count + 1}Q", *[packing.length for packing in packings])
     flags = COMPRESSED if packings is not None else 0
     body = b"".join((_BODY.pack(count, len(structure)), table, structure))
-    return _HEAD.pack(MAGIC, VERSION, flags, 0, zlib.crc32(body)) + body
+    return _PREFIX.pack(MAGIC, VERSION, flags, 0, zlib.crc32(body)) + body
 
 
 # structure, lengths of the buffers, packings, size of the header frame
@@ -64,18 +64,18 @@ Header: TypeAlias = "tuple[memoryview, tuple[int, ...], tuple[Packing, ...] | No
 def unpack_header(data: memoryview, limits: Limits) -> Header:
     """Read the header frame at the start of ``data``, and check it against the limits and its own length."""
     if len(data) < _START:
-        raise SerdeError(f"cannot read a message of {len(data)} bytes: its header is cut off; send it again")
+        raise SerdeError(f"cannot read a message of {len(data)} bytes: its header is truncated; send it again")
     magic, version, flags, reserved, crc, count, length = _WHOLE.unpack_from(data)
     if magic != MAGIC or version != VERSION or flags > COMPRESSED or reserved:
-        raise _wrong_kind(magic, version)
+        raise _header_error(magic, version)
     if count > limits.max_frames or length > limits.max_structure:
         limits.check_header(count, length)
     start = _START + 8 * count + (9 * (count + 1) if flags & COMPRESSED else 0)
     size = start + length
     if size > len(data):
         raise SerdeError(f"cannot read a message: {size - len(data)} bytes of its header are missing; send it again")
-    if zlib.crc32(data[_HEAD.size : size]) != crc:
-        raise SerdeError("cannot read a message: its checksum is wrong, so it was damaged on the way; send it again")
+    if zlib.crc32(data[_PREFIX.size : size]) != crc:
+        raise SerdeError("cannot read a message: its checksum is wrong, it was damaged in transit; send it again")
     lengths = struct.unpack_from(f"<{count}Q", data, _START) if count else ()
     if length + sum(lengths) > limits.max_bytes:
         limits.check("bytes", length + sum(lengths), limits.max_bytes)
@@ -84,7 +84,7 @@ def unpack_header(data: memoryview, limits: Limits) -> Header:
 
 
 def join(parts: Sequence[Frame]) -> bytes:
-    """Join a header frame and its buffers, each at a multiple of 64 bytes: one allocation, one copy."""
+    """Join a header frame and its buffers, each at a multiple of 64 bytes, with a single copy."""
     if len(parts) == 1:
         return bytes(parts[0])
     pieces: list[Frame] = []
@@ -96,7 +96,7 @@ def join(parts: Sequence[Frame]) -> bytes:
 
 
 def split(data: memoryview, size: int, lengths: Sequence[int]) -> list[memoryview]:
-    """Return views of the buffers behind the header of a joined message, which must end with the last one."""
+    """Return views of the buffers after the header of a joined message; nothing may follow the last one."""
     buffers = []
     end = size
     for length in lengths:
@@ -104,10 +104,7 @@ def split(data: memoryview, size: int, lengths: Sequence[int]) -> list[memoryvie
         end = start + length
         buffers.append(data[start:end])
     if end != len(data):
-        raise SerdeError(
-            f"cannot read a message: it declares {end} bytes and has {len(data)}; it was cut off or has a tail, "
-            f"send it again"
-        )
+        raise SerdeError(f"cannot read a message: it declares {end} bytes but has {len(data)}; send it again")
     return buffers
 
 
@@ -123,15 +120,15 @@ def as_bytes(frame: Frame) -> memoryview:
         ) from None
 
 
-def _wrong_kind(magic: bytes, version: int) -> SerdeError:
+def _header_error(magic: bytes, version: int) -> SerdeError:
     if magic != MAGIC:
-        return SerdeError("cannot read these bytes: they are no syft-core message; pass what `serialize` returned")
+        return SerdeError("cannot read these bytes: they are not a syft-core message; pass what `serialize` returned")
     if version != VERSION:
         return SerdeError(
             f"cannot read a message of version {version}: this syft-core reads version {VERSION}; "
             f"install the same release at both ends"
         )
-    return SerdeError("cannot read a message: its header has flags that version 1 does not know; send it again")
+    return SerdeError("cannot read a message: its header has unknown flags (malformed message)")
 
 
 def _unpack_packings(data: memoryview, start: int, count: int, limits: Limits) -> tuple[Packing, ...]:

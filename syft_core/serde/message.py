@@ -1,4 +1,4 @@
-"""Whole messages: an object to frames or bytes, and back."""
+"""Encode an object as frames or bytes, and decode it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from syft_core.exceptions import SerdeError
 from syft_core.serde import compression
 from syft_core.serde.codec import codecs
-from syft_core.serde.context import DEFAULT, Context, Limits, reading
+from syft_core.serde.context import DEFAULT, Context, Limits, resolve_context
 from syft_core.serde.layout import Frame, Packing, as_bytes, join, pack_header, split, unpack_header
 from syft_core.serde.structure import read_structure, write_structure
 
@@ -16,8 +16,7 @@ from syft_core.serde.structure import read_structure, write_structure
 def frames(obj: object, context: Context | None = None) -> list[Frame]:
     """Encode ``obj`` as ``[header, buffer, ...]`` for a transport that sends several buffers.
 
-    The buffers are read-only views of the memory of the tensors in ``obj``: nothing is copied, so send them before
-    the tensors change.
+    The buffers are read-only views of the tensors in ``obj``, not copies: send them before the tensors change.
     """
     chosen = DEFAULT if context is None else context
     structure, buffers = write_structure(obj, chosen, codecs)
@@ -25,14 +24,14 @@ def frames(obj: object, context: Context | None = None) -> list[Frame]:
     if len(buffers) > limits.max_frames or len(structure) > limits.max_structure:
         limits.check_header(len(buffers), len(structure))
     if chosen.compression != "none" and (method := compression.choose(chosen.compression)) is not None:
-        return _compressed(structure, buffers, method, sample=chosen.compression == "auto")
+        return _compress(structure, buffers, method, sample=chosen.compression == "auto")
     if not buffers:
         return [pack_header(structure, ())]
     return [pack_header(structure, [len(buffer) for buffer in buffers]), *buffers]
 
 
 def serialize(obj: object, context: Context | None = None) -> bytes:
-    """Encode ``obj`` as one string of bytes.
+    """Encode ``obj`` as bytes.
 
     >>> deserialize(serialize([1, (2, 3), {"four": 5}]))
     [1, (2, 3), {'four': 5}]
@@ -41,13 +40,13 @@ def serialize(obj: object, context: Context | None = None) -> bytes:
 
 
 def from_frames(received: Sequence[Frame], context: Context | None = None, *, writable: bool | None = None) -> Any:
-    """Decode what ``frames`` gave.
+    """Decode the result of ``frames``.
 
-    With ``writable`` (the default) arrays own their memory: a frame that is writable, a bytearray say, is taken over
-    without a copy and must not be used for anything else; an immutable one is copied once. With ``writable=False``
-    arrays are views of the frames.
+    With ``writable`` (the default) arrays own their memory: a writable frame, such as a bytearray, is reused without a
+    copy and must not be used for anything else; an immutable frame is copied. With ``writable=False`` arrays are views
+    of the frames.
     """
-    chosen = context if writable is None and context is not None else reading(context, writable)
+    chosen = context if writable is None and context is not None else resolve_context(context, writable)
     if not received:
         raise SerdeError("cannot read a message without frames: the header is missing; send it again")
     data = memoryview(received[0]) if type(received[0]) is bytes else as_bytes(received[0])
@@ -56,7 +55,7 @@ def from_frames(received: Sequence[Frame], context: Context | None = None, *, wr
     if len(data) != size or tuple(map(len, buffers)) != lengths:
         raise SerdeError(
             f"cannot read a message of {len(buffers)} buffers: it declares {len(lengths)}, or other lengths; "
-            f"pass all frames in their order"
+            f"pass all frames in order"
         )
     if not buffers and packings is None:
         return read_structure(structure, buffers, chosen, codecs)
@@ -64,8 +63,8 @@ def from_frames(received: Sequence[Frame], context: Context | None = None, *, wr
 
 
 def deserialize(data: Frame, context: Context | None = None, *, writable: bool | None = None) -> Any:
-    """Decode what ``serialize`` gave; about ``writable`` see ``from_frames``."""
-    chosen = reading(context, writable)
+    """Decode the result of ``serialize``; for ``writable`` see ``from_frames``."""
+    chosen = resolve_context(context, writable)
     view = as_bytes(data)
     structure, lengths, packings, size = unpack_header(view, chosen.limits)
     return _decode(structure, split(view, size, lengths), packings, chosen)
@@ -75,13 +74,13 @@ def _decode(
     structure: memoryview, buffers: list[memoryview], packings: Sequence[Packing] | None, context: Context
 ) -> Any:
     if packings is not None:
-        structure, *buffers = _decompressed([structure, *buffers], packings)
+        structure, *buffers = _decompress([structure, *buffers], packings)
     if buffers and not context.writable:
         buffers = [buffer.toreadonly() for buffer in buffers]
     return read_structure(structure, buffers, context, codecs)
 
 
-def _compressed(structure: bytes, buffers: list[memoryview], method: compression.Method, sample: bool) -> list[Frame]:
+def _compress(structure: bytes, buffers: list[memoryview], method: compression.Method, sample: bool) -> list[Frame]:
     parts: list[Frame] = [structure, *buffers]
     packed = [compression.compress(part, method, sample) for part in parts]
     packings = [Packing(number, len(part)) for (number, _), part in zip(packed, parts, strict=True)]
@@ -89,7 +88,7 @@ def _compressed(structure: bytes, buffers: list[memoryview], method: compression
     return [pack_header(shorter[0], [len(data) for data in shorter[1:]], packings), *shorter[1:]]
 
 
-def _decompressed(parts: list[memoryview], packings: Sequence[Packing]) -> list[memoryview]:
+def _decompress(parts: list[memoryview], packings: Sequence[Packing]) -> list[memoryview]:
     return [
         memoryview(compression.decompress(part, packing.method, packing.length))
         for part, packing in zip(parts, packings, strict=True)

@@ -1,4 +1,4 @@
-"""Shapes that come from a message: counted in unbounded integers before anything believes them."""
+"""Validate received shapes, with Python's unbounded integers, before memory is allocated."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from syft_core.exceptions import SerdeError
 MAX_DIMENSIONS = 64
 
 
-def element_count(shape: object) -> int:
-    """Return how many elements ``shape`` declares; refuse what no array can have.
+def count_elements(shape: object) -> int:
+    """Return the number of elements of ``shape``; raise if no array can have it.
 
-    >>> element_count([3, 4])
+    >>> count_elements([3, 4])
     12
     """
-    if not isinstance(shape, list | tuple):  # A range may take forever to walk, and a tensor may be elsewhere.
+    if not isinstance(shape, list | tuple):  # Iterating over a range may never end; a tensor may be remote.
         raise SerdeError(f"cannot rebuild an array: its shape is a {type(shape).__name__} (malformed message)")
     if len(shape) > MAX_DIMENSIONS:
         raise SerdeError(f"cannot rebuild an array: it has more than {MAX_DIMENSIONS} dimensions")
     count = 1
     for length in shape:
         if type(length) is not int or length < 0:
-            raise SerdeError("cannot rebuild an array: its shape has a length that is no natural number; send it again")
+            raise SerdeError("cannot rebuild an array: its shape has an invalid length (malformed message)")
         count *= length
     if count >= 2**63:
         raise SerdeError("cannot rebuild an array: it has more than 2**63 elements")
     return count
 
 
-def byte_count(data: object) -> int:
-    """Return the length of received bytes; refuse anything else that has a length."""
+def count_bytes(data: object) -> int:
+    """Return the length of received bytes; raise for any other type."""
     if type(data) is not bytes and type(data) is not memoryview:
         raise SerdeError(f"cannot rebuild an array: expected bytes, got {type(data).__name__} (malformed message)")
     return len(data)

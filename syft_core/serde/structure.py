@@ -1,15 +1,15 @@
-"""The structure of a message: one msgpack document in which every array is a coded node.
+"""The structure of a message: one msgpack document in which every array is a node with a wire code.
 
-A node is ``[code, *payload]``. None, bool, int, float, str and short bytes stand for themselves; ints beyond 64 bits,
-like everything else, are nodes. Three codes belong to the structure itself:
+A node is ``[code, *payload]``. None, bool, int, float, str and short bytes are written as they are; everything else,
+including ints beyond 64 bits, is a node. The structure itself uses three codes:
 
-- ``[BUFFER, i]``: the i-th buffer, which travels beside the structure and is never copied into it;
-- ``[REFERENCE, i]``: the i-th shared object that was completed, once more;
-- ``[LONG, code, part, ...]``: a payload of more than ``PART`` values, cut into plain arrays of at most ``PART``.
+- ``[BUFFER, i]``: the i-th buffer, which is sent next to the structure and not copied into it;
+- ``[REFERENCE, i]``: another reference to the i-th completed shared object;
+- ``[LONG, code, part, ...]``: a payload of more than ``PART`` values, split into plain arrays of at most ``PART``.
 
-Note [Why payloads are cut]: msgpack takes memory for all entries an array declares before it sees one of them, so
-a few kilobytes of nested array headers could claim gigabytes. With arrays of at most ``PART`` entries and msgpack's
-nesting limit of 1,024, no message makes it take more than some 32 MB that it does not fill.
+Note [Why payloads are split]: msgpack allocates memory for all declared entries of an array before it reads the first
+one, so a few kilobytes of nested array headers could claim gigabytes. With at most ``PART`` entries per array and
+msgpack's nesting limit of 1,024, a message cannot make it allocate more than about 32 MB that it does not fill.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import msgpack
 
 from syft_core.exceptions import SerdeError
-from syft_core.serde.codec import BUFFER, FIRST_USER_CODE, LONG, REFERENCE, Codec, CodecTable, qualified
+from syft_core.serde.codec import BUFFER, FIRST_USER_CODE, LONG, REFERENCE, Codec, CodecTable, qualified_name
 from syft_core.serde.context import Context
 
 NATIVE = frozenset({int, float, str, bool, type(None)})
@@ -29,7 +29,7 @@ INLINE = 1024  # bytes; a shorter buffer is cheaper inside the structure (benchm
 PART = 4096
 LARGEST_KEPT_PACKER = 2**20
 
-# What a detail function may run into when a payload is not what its simplify wrote.
+# What a detail function may raise for a payload that its simplify did not write.
 MALFORMED = (
     ArithmeticError,
     AssertionError,
@@ -46,13 +46,13 @@ MALFORMED = (
 
 
 def write_structure(obj: object, context: Context, table: CodecTable) -> tuple[bytes, list[memoryview]]:
-    """Encode ``obj``; return the msgpack bytes and the buffers that travel beside them."""
+    """Encode ``obj``; return the msgpack bytes and the buffers that are sent with them."""
     writer = _Writer(context, table)
     try:
         tree = writer.write(obj, 0)
         return _pack(tree), writer.buffers
     except RecursionError:
-        raise _too_deep(context.limits.max_depth) from None
+        raise _depth_error(context.limits.max_depth) from None
 
 
 def read_structure(
@@ -73,10 +73,10 @@ def read_structure(
     except SerdeError:
         raise
     except RecursionError:
-        raise _too_deep(context.limits.max_depth) from None
+        raise _depth_error(context.limits.max_depth) from None
     except (*MALFORMED, msgpack.exceptions.UnpackException) as error:
         raise SerdeError(
-            f"cannot read a message: its structure is not what serialize writes ({type(error).__name__}); send it again"
+            f"cannot read a message: its structure is malformed ({type(error).__name__}); send it again"
         ) from None
     if buffers:
         reader.finish()
@@ -92,8 +92,8 @@ class _Writer:
         self.buffers: list[memoryview] = []
         self._context = context
         self._known = table.resolved.get
-        self._codec_of = table.of
-        # id -> (number, object); holding the object keeps its id from being given to another.
+        self._codec_of = table.for_type
+        # id -> (number, object); holding the object prevents its id from being reused.
         self._shared: dict[int, tuple[int, Any]] = {}
         self._max_depth = context.limits.max_depth
         self._nodes_left = context.limits.max_nodes
@@ -112,10 +112,10 @@ class _Writer:
         depth += 1
         self._nodes_left -= 1
         if depth > self._max_depth or self._nodes_left < 0:
-            raise self._too_much(depth)
+            raise self._limit_error(depth)
         payload = obj if kind is tuple else codec.simplify(obj, self._context)
         if type(payload) is not tuple and type(payload) is not list:
-            raise _no_sequence(payload, codec)
+            raise _not_a_sequence(payload, codec)
         if NATIVE.issuperset(map(type, payload)):
             node = [*payload]
         else:
@@ -123,20 +123,20 @@ class _Writer:
         if codec.shared:
             self._shared[id(obj)] = len(self._shared), obj
         if len(node) > PART:
-            return _cut(codec.code, node)
+            return _split_long(codec.code, node)
         node.insert(0, codec.code)
         return node
 
     def _buffer(self, view: memoryview) -> Any:
         if view.nbytes <= INLINE or not view.c_contiguous:
             return view.tobytes()
-        # Read-only, so that a receiver in this process copies instead of taking over the sender's memory.
+        # Read-only, so that a receiver in this process copies the sender's memory instead of reusing it.
         self.buffers.append((view if view.format == "B" and view.ndim == 1 else view.cast("B")).toreadonly())
         return [BUFFER, len(self.buffers) - 1]
 
-    def _too_much(self, depth: int) -> SerdeError:
+    def _limit_error(self, depth: int) -> SerdeError:
         if depth > self._max_depth:
-            return _too_deep(self._max_depth)
+            return _depth_error(self._max_depth)
         return SerdeError(
             f"cannot serialize an object of more than {self._context.limits.max_nodes} parts: that is the limit; "
             f"put numbers into a tensor, or raise `Limits.max_nodes` at both ends"
@@ -162,11 +162,11 @@ class _Reader:
         depth += 1
         self._nodes_left -= 1
         if depth > self._max_depth or self._nodes_left < 0:
-            raise self._too_much(depth)
+            raise self._limit_error(depth)
         code = node[0]
         if type(code) is not int or code <= LONG:
             return self._read_long(node, depth) if type(code) is int and code == LONG else self._resolve(node)
-        codec = self._find(code) or self._table.coded(code)
+        codec = self._find(code) or self._table.for_code(code)
         if list in map(type, node):
             payload = [self.read(x, depth) if type(x) is list else x for x in node]
             del payload[0]
@@ -179,7 +179,7 @@ class _Reader:
         except (SerdeError, RecursionError):
             raise
         except MALFORMED as error:
-            raise _malformed(codec, error) from (error if codec.code >= FIRST_USER_CODE else None)
+            raise _malformed_error(codec, error) from (error if codec.code >= FIRST_USER_CODE else None)
         if code == RANGE and self._range_left is not None:
             self._count_range(value, self._range_left)
         if codec.shared:
@@ -187,16 +187,16 @@ class _Reader:
         return value
 
     def finish(self) -> None:
-        """Refuse a message that carries more than its structure uses."""
+        """Raise if the structure does not use all buffers."""
         left = sum(buffer is not None for buffer in self._buffers)
         if left:
-            raise SerdeError(f"cannot read a message: {left} of its buffers are not part of any object; send it again")
+            raise SerdeError(f"cannot read a message: {left} of its buffers are unused (malformed message)")
 
     def _count_range(self, values: Any, left: int) -> None:
-        """Count the values that a range stands for, as if each had been sent."""
+        """Count the values of a range towards the limit."""
         if values[left : left + 1]:
             raise SerdeError(
-                f"cannot take a message whose ranges have more than {self._context.limits.max_range} values: that is "
+                f"cannot accept a message whose ranges have more than {self._context.limits.max_range} values: that is "
                 f"the limit; send a slice or a tensor, or raise `Limits.max_range` at the receiver"
             )
         self._range_left = left - len(values)
@@ -204,46 +204,46 @@ class _Reader:
     def _read_long(self, node: list[Any], depth: int) -> Any:
         code, parts = node[1], node[2:]
         if type(code) is not int or code <= LONG or not all(type(part) is list for part in parts):
-            raise SerdeError("cannot read a long node: its code or one of its parts is malformed; send it again")
+            raise SerdeError("cannot read a long node: its code or one of its parts is invalid (malformed message)")
         return self.read([code, *[x for part in parts for x in part]], depth - 1)
 
     def _resolve(self, node: list[object]) -> Any:
         code, number = node
         if type(code) is not int or type(number) is not int or number < 0:
-            raise SerdeError("cannot read a node: its code or number is no natural number; send it again")
+            raise SerdeError("cannot read a node: its code or number is invalid (malformed message)")
         if code == REFERENCE:
             return self._shared[number]
         buffer = self._buffers[number]
         if code != BUFFER or buffer is None:
-            # Two objects on one buffer would share memory that each believes to own.
-            raise SerdeError(f"cannot read buffer {number}: it is used twice; send it again")
+            # Two objects would share memory that each assumes to own.
+            raise SerdeError(f"cannot read buffer {number}: it is used twice (malformed message)")
         self._buffers[number] = None
         return buffer
 
-    def _too_much(self, depth: int) -> SerdeError:
+    def _limit_error(self, depth: int) -> SerdeError:
         if depth > self._max_depth:
-            return _too_deep(self._max_depth)
+            return _depth_error(self._max_depth)
         return SerdeError(
             f"cannot read a message of more than {self._context.limits.max_nodes} nodes: that is the limit"
         )
 
 
-def _malformed(codec: Codec, error: Exception) -> SerdeError:
-    """Return the error for a payload that a codec does not understand; a framework's own text may name values."""
+def _malformed_error(codec: Codec, error: Exception) -> SerdeError:
+    """Return the error for an invalid payload, without the original text, which may contain values."""
     return SerdeError(
-        f"cannot rebuild a {qualified(codec.type)}: its payload is not what its codec writes "
+        f"cannot rebuild a {qualified_name(codec.type)}: its payload is not what its codec writes "
         f"({type(error).__name__}); check that both ends have the same codec for wire code {codec.code}"
     )
 
 
-def _no_sequence(payload: object, codec: Codec) -> SerdeError:
+def _not_a_sequence(payload: object, codec: Codec) -> SerdeError:
     return SerdeError(
-        f"cannot serialize a {qualified(codec.type)}: its simplify returned a {type(payload).__name__}; "
-        f"return a tuple of values that can travel"
+        f"cannot serialize a {qualified_name(codec.type)}: its simplify returned a {type(payload).__name__}; "
+        f"return a tuple of serializable values"
     )
 
 
-def _cut(code: int, values: list[object]) -> list[Any]:
+def _split_long(code: int, values: list[object]) -> list[Any]:
     if len(values) > PART * PART:
         raise SerdeError(
             f"cannot serialize {len(values)} values in one container: the limit is {PART * PART}; "
@@ -252,26 +252,26 @@ def _cut(code: int, values: list[object]) -> list[Any]:
     return [LONG, code, *[values[i : i + PART] for i in range(0, len(values), PART)]]
 
 
-def _too_deep(limit: int) -> SerdeError:
+def _depth_error(limit: int) -> SerdeError:
     return SerdeError(
-        f"cannot take an object nested deeper than {limit}: it may contain itself; flatten it, "
+        f"cannot accept an object nested deeper than {limit}: it may contain itself; flatten it, "
         f"or raise `Limits.max_depth` at both ends"
     )
 
 
 class _Packers(threading.local):
-    """One msgpack packer for each thread: making one costs more than most messages."""
+    """One msgpack packer per thread: creating one costs more than packing most messages."""
 
     def __init__(self) -> None:
         self.packer = _new_packer()
 
 
 def _new_packer() -> Any:
-    return msgpack.Packer(strict_types=True, unicode_errors="surrogatepass", default=_big_int)
+    return msgpack.Packer(strict_types=True, unicode_errors="surrogatepass", default=_pack_big_int)
 
 
-def _big_int(number: Any) -> list[Any]:
-    """Write what msgpack itself cannot: after the walk that is only an int beyond 64 bits."""
+def _pack_big_int(number: Any) -> list[Any]:
+    """Encode an int beyond 64 bits, the only value here that msgpack cannot encode itself."""
     return [BIG_INT, number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True)]
 
 

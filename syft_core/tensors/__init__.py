@@ -1,1 +1,1 @@
-"""The layers of a chain, one type per file."""
+"""The layer types, one per file."""

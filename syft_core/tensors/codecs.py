@@ -1,4 +1,4 @@
-"""How layers cross the wire: their class attributes, their identity and their child."""
+"""Codecs for layers: class attributes, identity and child."""
 
 from __future__ import annotations
 
@@ -19,55 +19,58 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def identity_of(obj: object) -> dict[str, object]:
-    """Return what is known of id, tags and description of anything in a chain."""
+def get_identity(obj: object) -> dict[str, object]:
+    """Return the id, tags and description of a tensor or layer, as far as they are set."""
     known = {name: getattr(obj, attribute) for name, attribute in _IDENTITY.items()}
     return {name: value for name, value in known.items() if value is not None}
 
 
-def give_identity(obj: object, identity: object) -> Tensor:
-    """Put back what ``identity_of`` found, after looking at it."""
+def set_identity(obj: object, identity: object) -> Tensor:
+    """Validate the received result of ``get_identity`` and set it on ``obj``."""
     if type(identity) is not dict or not _IDENTITY.keys() >= identity.keys():
-        raise SerdeError("cannot rebuild a chain: its identity has unknown parts; send it again")
+        raise SerdeError("cannot rebuild a chain: its identity has unknown fields (malformed message)")
     for name, value in identity.items():
         if not _CHECKS[name](value):
-            raise SerdeError(f"cannot rebuild a chain: its {name} has a wrong type; send it again")
+            raise SerdeError(f"cannot rebuild a chain: its {name} has a wrong type (malformed message)")
         setattr(obj, _IDENTITY[name], value)
     return obj
 
 
-def child_from(payload: object) -> Tensor:
-    """Return a received child, if it is a tensor or a layer."""
+def require_child(payload: object) -> Tensor:
+    """Return a received child; raise unless it is a tensor or a layer."""
     if build_rule(payload) != 1:
-        raise SerdeError(f"cannot rebuild a chain: its child is a {type(payload).__name__}; send it again")
+        raise SerdeError(
+            f"cannot rebuild a chain: expected a tensor or a layer as child, got {type(payload).__name__} "
+            f"(malformed message)"
+        )
     return payload
 
 
-def layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], bool] | None = None) -> Codec:
-    """Return the codec of a layer type whose class attributes can travel themselves.
+def build_layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], bool] | None = None) -> Codec:
+    """Return a codec for a layer type with serializable class attributes.
 
-    ``accepts`` looks at received attributes before the layer is made: they come from a peer, and may have any type.
+    ``accepts`` validates received attributes, which may have any type, before the layer is created.
     """
     expected = cls().get_class_attributes().keys()
 
     def simplify(layer: Tensor, _context: Context) -> tuple[object, ...]:
-        return layer.get_class_attributes(), identity_of(layer), layer.child
+        return layer.get_class_attributes(), get_identity(layer), layer.child
 
     def detail(payload: Payload, _context: Context) -> Tensor:
         attributes, identity, child = payload
         if type(attributes) is not dict or attributes.keys() != expected:
-            raise SerdeError(f"cannot rebuild a {cls.__name__}: its attributes are others; install the same release")
+            raise SerdeError(f"cannot rebuild a {cls.__name__}: its attributes differ; install the same release")
         if accepts is not None and not accepts(attributes):
             raise SerdeError(f"cannot rebuild a {cls.__name__}: an attribute has a wrong type (malformed message)")
-        layer = give_identity(cls(**attributes), identity)
+        layer = set_identity(cls(**attributes), identity)
         if child is not None:
-            layer.child = child_from(child)
+            layer.child = require_child(child)
         return layer
 
     return Codec(cls, code, simplify, detail, shared=True)
 
 
 def register_layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], bool] | None = None) -> None:
-    """Let a layer type of your own travel, under a wire code of 1000 or more that both ends know."""
+    """Register a codec for your own layer type, under the same wire code (1000 or more) at both ends."""
     require_user_code(code)
-    codecs.register(layer_codec(cls, code, accepts))
+    codecs.register(build_layer_codec(cls, code, accepts))

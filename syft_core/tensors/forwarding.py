@@ -1,4 +1,4 @@
-"""Forwarding: let an object answer to every name that its framework gives a tensor."""
+"""Forwarding: give an object the methods, attributes and operators of its framework's tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Forwarding:
 
     child: Tensor = None
     framework: Any = None
-    """The framework, where it is known without following the chain to its end."""
+    """The framework, if it is known without following the chain to its end."""
 
     def _call(self, name: str, *args: Any) -> Nested:
         return dispatch(framework_of(self).method(name), (self, *args), {})
@@ -24,10 +24,10 @@ class Forwarding:
         if name.startswith("_"):
             raise AttributeError(name)
         if self.child is None and self.framework is None:
-            raise childless(self, name)
+            raise no_child_error(self, name)
         op = framework_of(self).methods.get(name)
         if op is None:
-            raise AttributeError(f"cannot read {name!r}: neither {type(self).__name__} nor the framework has it")
+            raise AttributeError(f"cannot read {name!r}: neither {type(self).__name__} nor its framework has it")
         if op.spelling == "getter":
             return dispatch(op, (self,), {})
         return lambda *args, **kwargs: dispatch(op, (self, *args), kwargs)
@@ -53,8 +53,8 @@ class Forwarding:
         return object.__hash__(self)
 
 
-def childless(layer: Tensor, name: str) -> AttributeError:
-    """Return the error for a layer that was asked for something before it was put on a tensor."""
+def no_child_error(layer: Tensor, name: str) -> AttributeError:
+    """Return the error for using a layer that has no child yet."""
     return AttributeError(
         f"cannot read {name!r} of a {type(layer).__name__}: it has no child; put it on a tensor with `.on(x)`"
     )

@@ -1,4 +1,4 @@
-"""Identified: the name, the owner and the words that everything in a chain carries."""
+"""Identified: the id, owner, tags and description of tensors and layers."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ T = TypeVar("T", bound="Identified")
 
 
 class Identified:
-    """What everything in a chain has: an id, an owner, tags and a description, each made when first asked for."""
+    """Anything in a chain: it has an id, an owner, tags and a description, each created on first use."""
 
     is_wrapper: bool = False
     records_lineage: ClassVar[bool] = False
-    """Whether results of this type remember their ``parents`` and ``command``."""
+    """Whether results of this type record their ``parents`` and ``command``."""
     _syft_id: int | str | None = None
     _syft_owner: Any = None
-    """A worker, or the id of one: a plain tensor refers to it by id, so that it can be copied and saved."""
+    """A worker, or its id: plain tensors store the id, so that they can be copied and saved."""
     _syft_tags: set[str] | None = None
     _syft_description: str | None = None
 
     @property
     def id(self) -> int | str:
-        """The name of this object on its worker."""
+        """The id of this object on its worker."""
         if self._syft_id is None:
             self._syft_id = ID_PROVIDER.pop()
         return self._syft_id
@@ -43,7 +43,7 @@ class Identified:
 
     @property
     def owner(self) -> Any:
-        """The worker that this object belongs to: the local one, unless it was given another."""
+        """The worker that owns this object, by default the local worker."""
         owner = self._syft_owner
         if owner is None:
             return current_worker()
@@ -59,7 +59,7 @@ class Identified:
 
     @property
     def tags(self) -> set[str]:
-        """The words under which this object can be found."""
+        """The tags by which this object can be found."""
         if self._syft_tags is None:
             self._syft_tags = set()
         return self._syft_tags
@@ -70,7 +70,7 @@ class Identified:
 
     @property
     def description(self) -> str | None:
-        """What this object is, in words."""
+        """A description in plain text."""
         return self._syft_description
 
     @description.setter
@@ -79,45 +79,45 @@ class Identified:
 
     @property
     def location(self) -> Any:
-        """The worker that holds the data, or None when it is here."""
+        """The worker that holds the data, or None if it is local."""
         return getattr(getattr(self, "child", None), "location", None)
 
     @property
     def id_at_location(self) -> Any:
-        """The id of the data on the worker that holds it, or None when it is here."""
+        """The id of the data on the worker that holds it, or None if it is local."""
         return getattr(getattr(self, "child", None), "id_at_location", None)
 
     def has_child(self) -> bool:
-        """Say whether there is a chain under this object."""
+        """Return whether this object has a child."""
         return getattr(self, "child", None) is not None
 
     def serialize(self) -> bytes:
-        """Return this object, with the chain under it, as one message."""
+        """Serialize this object and the chain under it."""
         return serialize(self)
 
     def ser(self) -> bytes:
-        """Do what ``serialize`` does."""
+        """Alias of ``serialize``."""
         return serialize(self)
 
     def _repr_html_(self) -> str | None:
         return chain_html(self)
 
     def tag(self: T, *tags: str) -> T:
-        """Add ``tags`` and return the object itself."""
+        """Add ``tags`` and return the object."""
         self.tags.update(tags)
         return self
 
     def describe(self: T, description: str) -> T:
-        """Set the description and return the object itself."""
+        """Set the description and return the object."""
         self.description = description
         return self
 
 
-def show_head(head: Tensor) -> str:
-    """Return the chain under a wrapper as text, with its tags and the first line of its description."""
-    lines = [f"(Wrapper)>{head.child!r}"]
-    if head._syft_tags:
-        lines.append("\tTags: " + " ".join(sorted(head._syft_tags)))
-    if head._syft_description:
-        lines.append("\tDescription: " + head._syft_description.split("\n")[0])
+def format_chain(wrapper: Tensor) -> str:
+    """Return the ``repr`` of a wrapper: its chain, its tags and the first line of its description."""
+    lines = [f"(Wrapper)>{wrapper.child!r}"]
+    if wrapper._syft_tags:
+        lines.append("\tTags: " + " ".join(sorted(wrapper._syft_tags)))
+    if wrapper._syft_description:
+        lines.append("\tDescription: " + wrapper._syft_description.split("\n")[0])
     return "\n".join(lines)

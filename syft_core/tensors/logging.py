@@ -1,4 +1,4 @@
-"""LoggingTensor: say which operation passes, then let it pass."""
+"""LoggingTensor: log every operation on the chain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from syft_core.hook import hook_args
 from syft_core.hook.dispatch import TRANSPARENT
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.tensors.codecs import layer_codec
+from syft_core.tensors.codecs import build_layer_codec
 from syft_core.values import Args, Kwargs, Tensor
 
 _log = logging.getLogger(__name__)
@@ -18,31 +18,32 @@ Command = tuple[str, None, Args, Kwargs]
 
 
 class LoggingTensor(AbstractTensor):
-    """Log every method and function that is called on the chain, by name and never by value.
+    """Log the name of every method and function that is called on the chain, never a value.
 
-    The lines go to the logger ``syft_core.tensors.logging`` at level INFO, which is silent by default; show them with
-    ``logging.basicConfig(level=logging.INFO)``.
+    It logs to ``syft_core.tensors.logging`` at level INFO; enable it with ``logging.basicConfig(level=logging.INFO)``.
     """
 
     rank = TRANSPARENT
-    introduced: ClassVar[frozenset[str]] = frozenset({"add", "mul", "relu"})
-    """The functions whose line starts with "Log function"; all others get the default line."""
+    log_as_function: ClassVar[frozenset[str]] = frozenset({"add", "mul", "relu"})
+    """The functions that are logged as "Log function"; all others are logged as "Default log"."""
 
     @classmethod
     def on_function_call(cls, command: Command) -> None:
-        """Log a function under its full name."""
+        """Log the full name of a function."""
         if _log.isEnabledFor(logging.INFO):
             name = command[0]
-            _log.info("%s %s", "Log function" if name.rsplit(".", 1)[-1] in cls.introduced else "Default log", name)
+            _log.info(
+                "%s %s", "Log function" if name.rsplit(".", 1)[-1] in cls.log_as_function else "Default log", name
+            )
 
     @classmethod
     def on_method_call(cls, command: Command) -> None:
-        """Log a method under its own name."""
+        """Log the name of a method."""
         if _log.isEnabledFor(logging.INFO):
             _log.info("Log method %s", command[0].rsplit(".", 1)[-1])
 
     def manual_add(self, other: Tensor) -> LoggingTensor:
-        """Add without decorators, to show what they do: unwrap, compute, wrap."""
+        """Add without the decorators, as an example of what they do: unwrap, compute, wrap."""
         _log.info("Log method manual_add")
         child, (other_child,), _ = hook_args.unwrap_args_from_method("manual_add", self, (other,), {})
         response = child + other_child
@@ -50,4 +51,4 @@ class LoggingTensor(AbstractTensor):
 
 
 hook_args.default_register_tensor(LoggingTensor)
-codecs.register(layer_codec(LoggingTensor, code=250))
+codecs.register(build_layer_codec(LoggingTensor, code=250))

@@ -1,4 +1,4 @@
-"""NumericTensor: the base of layers that encode values, such as fixed precision and secret shares."""
+"""NumericTensor: the base class of layers that encode values, such as fixed precision and secret shares."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from syft_core.values import Args, Kwargs, Tensor
 class NumericTensor(AbstractTensor):
     """A layer whose child encodes values, for instance real numbers as scaled integers.
 
-    The wrapper above it has the dtype of the values, not of the encoding, so that the framework's own autograd and
-    optimizers work on it. An operation without a rule is refused: running it on the encoding would compute something
-    else. A subclass sets ``dtype``, states its rules with ``overloaded.method``, and defines ``encode`` if plain
-    tensors may be operands. Rules named after an operation also answer its in-place spelling.
+    The wrapper has the dtype of the values, not of the encoding, so that the framework's own autograd and optimizers
+    work on it. An operation without a rule is refused, because running it on the encoding would give a wrong result. A
+    subclass sets ``dtype``, defines its rules with ``overloaded.method``, and overrides ``encode`` if plain tensors may
+    be operands. A rule also applies to the in-place variant of its operation.
     """
 
     numeric: ClassVar[bool] = True
@@ -29,7 +29,7 @@ class NumericTensor(AbstractTensor):
 
     @property
     def form(self) -> Form:
-        """The form of the values: by default that of the encoding, with the dtype of the values."""
+        """The form of the values: by default the form of the encoding with ``dtype``."""
         encoding = _form_below(self.child)
         return form(encoding.shape, encoding.strides, self.dtype, encoding.device)
 
@@ -44,26 +44,26 @@ class NumericTensor(AbstractTensor):
         return self.form.device
 
     def encode(self, plain: Tensor) -> Tensor:
-        """Return the child that a plain tensor has under this layer; by default plain operands are refused."""
+        """Encode a plain operand as a child of this layer; refused by default."""
         raise MixedLayersError.plain(type(self).__name__)
 
     @classmethod
     def lift(cls, plain: Tensor, **_kwargs: object) -> NoReturn:  # noqa: ARG003  # by contract
-        """Refuse: the encoding of a plain tensor depends on the other operands, see ``encode``."""
+        """Refuse: encoding a plain tensor needs an instance, see ``encode``."""
         raise MixedLayersError.plain(cls.__name__)
 
     def assign(self, child: Tensor) -> None:
-        """Overwrite the encoding in place, so that views of it see the change."""
+        """Overwrite the encoding in place, so that its views change too."""
         dispatch(framework_of(self.child).method("copy_"), (self.child, child), {})
 
     @classmethod
     def respond(cls, op: Op, _plan: Plan, _args: Args, _kwargs: Kwargs) -> NoReturn:
-        """Refuse an operation for which the layer has no rule."""
+        """Refuse an operation without a rule."""
         raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
 
     @overloaded.method
     def detach(self, _self: Tensor) -> Tensor:
-        """Share the encoding; the wrapper above is what takes part in autograd."""
+        """Share the encoding; autograd works on the wrapper above."""
         return _self
 
     @overloaded.method
@@ -80,20 +80,20 @@ class NumericTensor(AbstractTensor):
 
 
 def _copy_(self: Tensor, _self: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
-    """Answer ``x.copy_(y)``; like every in-place rule it returns the encoding that ``assign`` then writes."""
+    """Handle ``x.copy_(y)``: return the encoding that ``assign`` writes, like every in-place rule."""
     return source
 
 
-# Not a method of the class: called on a layer directly, it would change nothing.
+# Not a method of the class: calling it on a layer directly would have no effect.
 NumericTensor.rules = {**NumericTensor.rules, "copy_": OverloadedMethod(_copy_).answer}
 
 
 def _form_below(value: Tensor) -> Form:
-    """Return the form of the encoding, looking through layers that do not encode."""
+    """Return the form of the encoding, skipping layers that do not encode."""
     while not isinstance(value, NumericTensor) and (child := getattr(value, "child", None)) is not None:
         value = child
     if isinstance(value, NumericTensor):
         return value.form
-    # A pointer may know the form of what it points to; only otherwise its worker is asked.
+    # A pointer may already know the form of its object; otherwise these attributes ask its worker.
     known = value.known_form if isinstance(value, AbstractTensor) else framework_of(value).form_of(value)
     return known or form(value.shape, None, value.dtype, value.device)

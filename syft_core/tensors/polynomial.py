@@ -1,7 +1,7 @@
-"""PolynomialTensor: answer exp, log, sigmoid and tanh with polynomials, for values on which nothing else can run.
+"""PolynomialTensor: approximate exp, log, sigmoid and tanh by polynomials, for values that only add and multiply.
 
-Functions are fitted piece by piece with Chebyshev interpolation and evaluated with Clenshaw's recurrence, which needs
-additions and multiplications only, so that the same code serves plain and encrypted values.
+Functions are fitted piecewise with Chebyshev interpolation and evaluated with Clenshaw's recurrence. It needs only
+additions and multiplications, so the same code works on plain and encrypted values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from syft_core.hook import hook_args
 from syft_core.hook.overload import overloaded
 from syft_core.serde import Codec, Context, codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.tensors.codecs import layer_codec
+from syft_core.tensors.codecs import build_layer_codec
 from syft_core.values import Kwargs, Payload, Tensor
 
 Scalar = Callable[[float], float]
@@ -27,14 +27,14 @@ DEFAULT_PRECISION = 10
 
 @dataclass(frozen=True)
 class Piece:
-    """A Chebyshev series that stands for a function on one interval."""
+    """A Chebyshev series that approximates a function on one interval."""
 
     low: float
     high: float
     coefficients: tuple[Any, ...]
 
     def evaluate(self, x: Tensor) -> Tensor:
-        """Evaluate the series at ``x``, a number or anything with ``+`` and ``*``, which stays as it is."""
+        """Evaluate the series at ``x``, a number or anything with ``+`` and ``*``; ``x`` is not changed."""
         t = (x * 2 - (self.low + self.high)) * (1 / (self.high - self.low))
         first, *rest = self.coefficients
         b1 = b2 = t * 0
@@ -52,7 +52,7 @@ def interpolate(f: Scalar, interval: Sequence[float], degree: int = DEFAULT_DEGR
     low, high = float(interval[0]), float(interval[1])
     if not low < high or degree < 0:
         raise ValueError(
-            f"cannot fit on [{low:g}, {high:g}] with degree {degree}: give low < high and a degree of 0 or more"
+            f"cannot fit on [{low:g}, {high:g}] with degree {degree}: pass low < high and a degree of 0 or more"
         )
     n = degree + 1
     angles = [math.pi * (k + 0.5) / n for k in range(n)]
@@ -77,11 +77,10 @@ _DEFAULTS: dict[str, tuple[Scalar, tuple[tuple[float, float], ...]]] = {
 
 
 class PolynomialTensor(AbstractTensor):
-    """Approximate functions by polynomials; all other operations pass.
+    """Approximates functions by polynomials; other operations are unchanged.
 
-    ``function`` is applied to every coefficient, for instance to encrypt it; ``precision`` is the number of decimals
-    that the coefficients keep. With the defaults the error is below 1e-3 on [-3, 3] for exp, sigmoid and tanh, and on
-    [1, 10] for log.
+    ``function`` is applied to every coefficient, for instance to encrypt it. Coefficients are rounded to ``precision``
+    decimals. With the defaults the error is below 1e-3 on [-3, 3] for exp, sigmoid and tanh, and on [1, 10] for log.
     """
 
     def __init__(
@@ -95,25 +94,25 @@ class PolynomialTensor(AbstractTensor):
         self.function = function
         self.precision = precision
         self.function_attr: dict[str, tuple[Piece, ...]] = dict(functions or {})
-        """The functions that were added; the four known ones are fitted when first asked for."""
+        """The functions that were added; the four default functions are fitted on first use."""
         self._known: dict[str, tuple[Piece, ...]] = {}
 
     def get_class_attributes(self) -> Kwargs:
-        """Return the options that results take over."""
+        """Return the options."""
         return {"function": self.function, "precision": self.precision, "functions": dict(self.function_attr)}
 
     def default_functions(self) -> None:
-        """Fit exp, log, sigmoid and tanh at once, instead of each on its first use."""
+        """Fit exp, log, sigmoid and tanh now instead of on first use."""
         for name in _DEFAULTS:
-            self._pieces(name)
+            self._get_pieces(name)
 
     def add_function(
         self, name: str, degree: int, piecewise: Iterable[Sequence[Any]], function: Scalar | None = None
     ) -> None:
         """Add an approximation called ``name``, one piece per ``[low, high, steps, degree, f]``.
 
-        A piece may be shorter, ``[low, high]``: it then takes ``degree`` and ``function``. ``steps`` is accepted for
-        the sake of older programs; the fit places its points itself.
+        A shorter piece, ``[low, high]``, uses ``degree`` and ``function``. ``steps`` is ignored and accepted for
+        compatibility.
         """
         self.function_attr[name] = self._fit(name, degree, piecewise, function)
 
@@ -125,25 +124,25 @@ class PolynomialTensor(AbstractTensor):
             given = list(piece)
             low, high, _steps, piece_degree, f = given + [None, None, None, degree, function][len(given) :]
             if f is None:
-                raise ValueError(f"cannot add {name!r}: a piece has no function; give `function=` or a piece of five")
+                raise ValueError(f"cannot add {name!r}: a piece has no function; pass `function=` or a piece of five")
             pieces.append(self.apply_coefs(interpolate(f, (low, high), piece_degree)))
         pieces.sort(key=lambda piece: piece.low)
         if not pieces or any(left.high != right.low for left, right in itertools.pairwise(pieces)):
-            raise ValueError(f"cannot add {name!r}: its pieces leave a gap or overlap; give intervals that touch")
+            raise ValueError(f"cannot add {name!r}: its pieces leave a gap or overlap; pass adjacent intervals")
         return tuple(pieces)
 
     def apply_coefs(self, piece: Piece) -> Piece:
-        """Round the coefficients to ``precision`` decimals and pass each through ``function``."""
+        """Round the coefficients to ``precision`` decimals and apply ``function`` to each."""
         rounded = [round(c, self.precision) for c in piece.coefficients]
         return Piece(piece.low, piece.high, tuple([self.function(c) for c in rounded] if self.function else rounded))
 
     def interpolate(self, f: Scalar, interval: Sequence[float], degree: int = DEFAULT_DEGREE) -> Piece:
-        """Fit ``f`` on ``interval``; the piece has this tensor's precision."""
+        """Fit ``f`` on ``interval``, with this tensor's precision."""
         return self.apply_coefs(interpolate(f, interval, degree))
 
     def get_val(self, name: str, x: Tensor) -> Tensor:
-        """Approximate the function called ``name`` at ``x``, a number or a tensor, which is left as it is."""
-        pieces = self._pieces(name)
+        """Approximate the function called ``name`` at ``x``, a number or a tensor; ``x`` is not changed."""
+        pieces = self._get_pieces(name)
         low, high = pieces[0].low, pieces[-1].high
         if isinstance(x, int | float):
             if not low <= x <= high:
@@ -157,7 +156,7 @@ class PolynomialTensor(AbstractTensor):
             total = total + piece.evaluate(x) * ((x >= piece.low) & (x < piece.high))
         return total
 
-    def _pieces(self, name: str) -> tuple[Piece, ...]:
+    def _get_pieces(self, name: str) -> tuple[Piece, ...]:
         if name in self.function_attr:
             return self.function_attr[name]
         if name not in _DEFAULTS:
@@ -189,7 +188,7 @@ class PolynomialTensor(AbstractTensor):
         """Approximate the hyperbolic tangent on [-10, 10]."""
         return self.get_val("tanh", _self)
 
-    # The names of 0.1.
+    # The names in PySyft 0.1.
     addfunction = add_function
     applycoefs = apply_coefs
     defaultfunctions = default_functions
@@ -205,13 +204,13 @@ _NUMBERS = frozenset({int, float, complex})
 def _detail_piece(payload: Payload, _context: Context) -> Piece:
     low, high, *coefficients = payload
     if type(low) is not float or type(high) is not float or not coefficients:
-        raise SerdeError("cannot rebuild a piece of a polynomial: it has no interval; send it again")
+        raise SerdeError("cannot rebuild a piece of a polynomial: it has no interval (malformed message)")
     if not _NUMBERS.issuperset(map(type, coefficients)):
         raise SerdeError("cannot rebuild a piece of a polynomial: a coefficient is not a number (malformed message)")
     return Piece(low, high, tuple(coefficients))
 
 
-def _are_options(attributes: Kwargs) -> bool:
+def _valid_options(attributes: Kwargs) -> bool:
     functions = attributes["functions"]
     if attributes["function"] is not None or type(attributes["precision"]) is not int or type(functions) is not dict:
         return False
@@ -220,5 +219,5 @@ def _are_options(attributes: Kwargs) -> bool:
 
 
 hook_args.default_register_tensor(PolynomialTensor)
-codecs.register(layer_codec(PolynomialTensor, code=252, accepts=_are_options))
+codecs.register(build_layer_codec(PolynomialTensor, code=252, accepts=_valid_options))
 codecs.register(Codec(Piece, 253, _simplify_piece, _detail_piece))

@@ -1,4 +1,4 @@
-"""PrivateTensor: the layer that names the users who may have the data, and everything computed from it."""
+"""PrivateTensor: the layer that restricts data, and everything computed from it, to some users."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from syft_core.exceptions import OperationNotAllowedError, SendNotPermittedError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import Op
-from syft_core.hook.chain import below_wrapper, is_wrapper, links_of
+from syft_core.hook.chain import below_wrapper, is_wrapper, iter_links
 from syft_core.hook.dispatch import TRANSPARENT, dispatch, forward, framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.plans import Plan
@@ -16,20 +16,20 @@ from syft_core.hook.rules import leaves, map_leaves
 from syft_core.peer import Peer
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.tensors.codecs import layer_codec
+from syft_core.tensors.codecs import build_layer_codec
 from syft_core.values import Args, Kwargs, Nested, Tensor
 
 
 class PrivateTensor(AbstractTensor):
     """Restricts the data below it to ``allowed_users``.
 
-    Results of operations carry the restriction of all operands: only users whom every one of them allows. A worker
-    enforces it on every road out, also where this layer itself does not go, as for a gradient.
+    The result of an operation is restricted to the users whom every operand allows. A worker enforces this whenever
+    data leaves, including for objects that do not have this layer, such as gradients.
     """
 
     rank = TRANSPARENT
     parents: tuple[Tensor, ...] = ()
-    """The private tensors it was computed from, where a hook records that; it keeps all of them in memory."""
+    """The private tensors it was computed from, if the hook records them; this keeps them in memory."""
     command: str = ""
     """The operation that computed it."""
 
@@ -42,25 +42,25 @@ class PrivateTensor(AbstractTensor):
         return {"allowed_users": self.allowed_users}
 
     def allow(self, user: str) -> bool:
-        """Say whether ``user`` may have the data."""
+        """Return whether ``user`` may receive the data."""
         return user in self.allowed_users
 
     def register_credentials(self, users: Iterable[str]) -> PrivateTensor:
-        """Allow these users from now on, and nobody else; results computed before keep theirs."""
+        """Replace the allowed users; results that exist already are not affected."""
         self.allowed_users = frozenset([users] if isinstance(users, str) else users)
         return self
 
     @classmethod
     def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
-        """Run an operation below the layer; its results are for users whom every operand allows."""
+        """Run an operation below the layer; restrict its results to users whom every operand allows."""
         targets = op.targets(args, kwargs)
         _require_private_targets(op, targets)
         operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls]
         users = frozenset.intersection(*[operand.allowed_users for operand in operands])
         if all(operand.allowed_users == users for operand in operands):
             return forward(op, plan, args, kwargs)
-        twins = map_leaves(lambda leaf: _with_users(leaf, users) if type(leaf) is cls else leaf, (args, kwargs))
-        result = dispatch(op, *twins)
+        new_args = map_leaves(lambda leaf: _with_users(leaf, users) if type(leaf) is cls else leaf, (args, kwargs))
+        result = dispatch(op, *new_args)
         for target in targets:
             if isinstance(target, cls):
                 target.allowed_users = users
@@ -75,49 +75,49 @@ class PrivateTensor(AbstractTensor):
     __repr__ = __str__
 
 
-def allowed_users_of(value: object) -> frozenset[str] | None:
-    """Return the users to whom a chain restricts itself, or None."""
+def get_allowed_users(value: object) -> frozenset[str] | None:
+    """Return the users whom the layers of a chain allow, or None if it is not restricted."""
     allowed: frozenset[str] | None = None
-    for link in links_of(value):
+    for link in iter_links(value):
         if isinstance(link, PrivateTensor):
             allowed = link.allowed_users if allowed is None else allowed & link.allowed_users
     return allowed
 
 
-def restricted(value: object, users: frozenset[str] | None) -> Tensor:
-    """Return ``value`` as a chain that says itself that it is for ``users`` only."""
-    if users is None or allowed_users_of(value) == users:
+def restrict(value: object, users: frozenset[str] | None) -> Tensor:
+    """Return ``value`` with a PrivateTensor for ``users``, unless they are None or already its allowed users."""
+    if users is None or get_allowed_users(value) == users:
         return value
     return framework_of(value).wrapper(PrivateTensor(users, child=below_wrapper(value)))
 
 
-def without_restriction(value: Tensor) -> Tensor:
+def remove_restriction(value: Tensor) -> Tensor:
     """Return a chain without its private layers, for a worker that restricts results itself."""
     if isinstance(value, PrivateTensor):
-        return without_restriction(value.child)
+        return remove_restriction(value.child)
     below = getattr(value, "child", None)
-    if below is None or (bare := without_restriction(below)) is below:
+    if below is None or (bare := remove_restriction(below)) is below:
         return value
     if is_framework_tensor(type(bare)) and is_wrapper(value):
         return bare
-    return value.twin_on(bare) if isinstance(value, AbstractTensor) else type(value)(bare)
+    return value.copy_onto(bare) if isinstance(value, AbstractTensor) else type(value)(bare)
 
 
 def require_sendable(value: object, sender: Peer) -> None:
     """Raise unless ``sender`` may send the chain ``value``."""
-    allowed = allowed_users_of(value)
+    allowed = get_allowed_users(value)
     if allowed is not None and sender.user not in allowed:
         raise SendNotPermittedError.by(str(sender), allowed)
 
 
 def _with_users(layer: PrivateTensor, users: frozenset[str]) -> PrivateTensor:
-    twin = PrivateTensor(users)
-    twin.child = layer.child
-    return twin
+    restricted = PrivateTensor(users)
+    restricted.child = layer.child
+    return restricted
 
 
 def _require_private_targets(op: Op, targets: list[Tensor]) -> None:
-    """Refuse to change a plain tensor with what is private: it could not say so afterwards."""
+    """Refuse to write private data into a plain tensor, which would not be restricted."""
     if any(is_framework_tensor(type(target)) for target in targets):
         raise OperationNotAllowedError.refused_by(
             "PrivateTensor",
@@ -126,10 +126,10 @@ def _require_private_targets(op: Op, targets: list[Tensor]) -> None:
         )
 
 
-def _are_users(attributes: Kwargs) -> bool:
+def _valid_users(attributes: Kwargs) -> bool:
     users = attributes["allowed_users"]
     return type(users) is frozenset and all(type(user) is str for user in users)
 
 
 hook_args.default_register_tensor(PrivateTensor)
-codecs.register(layer_codec(PrivateTensor, code=254, accepts=_are_users))
+codecs.register(build_layer_codec(PrivateTensor, code=254, accepts=_valid_users))

@@ -69,7 +69,7 @@ class SerdeSection(Section):
     @pytest.mark.parametrize("forged", [None, "text", {}, [None], -1], ids=repr)
     @fix("register_codecs (what reads your tensors: check the type of every part, and raise SerdeError)")
     def test_a_malformed_tensor_is_refused(self, plain: Tensor, forged: Any) -> None:
-        codec, context = codecs.of(type(plain)), Context()
+        codec, context = codecs.for_type(type(plain)), Context()
         payload = list(codec.simplify(plain, context))
         for place in range(len(payload)):
             received = [*payload[:place], forged, *payload[place + 1 :]]

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from syft_core.exceptions import OperationNotAllowedError, SyftError, ValueRefusedError
-from syft_core.hook.chain import is_chain, links_of, plain_end
+from syft_core.hook.chain import is_chain, iter_links, plain_end
 from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.forms import LIMIT, Form
 from syft_core.hook.hook_args import is_framework_tensor
@@ -110,7 +110,7 @@ def _part(execution: Execution, leaf: Any) -> Any:
     """Return what decides on the form of a result, of one argument."""
     end = plain_end(leaf)
     if end is not None:
-        return (_form(execution, end), *map(type, links_of(leaf)))
+        return (_form(execution, end), *map(type, iter_links(leaf)))
     return None if type(leaf) is float and not execution.op.shape_depends_on_floats else leaf
 
 

@@ -11,7 +11,7 @@ from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.messages import AskRelease, Fetch, FetchAll, Message
 from syft_core.peer import Id, Peer
-from syft_core.tensors.private import restricted
+from syft_core.tensors.private import restrict
 from syft_core.workers.failures import require_success
 from syft_core.workers.ledger import record
 from syft_core.workers.permissions import refusal, require_identity, require_right_to_lease
@@ -34,7 +34,7 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Any:
     require_success(entry, message.id, worker)
     record(worker, entry, sender, str(sender.id), _reasons(message.reason, approval), value)
     if not approval and value is not None:
-        value = restricted(_outside_graph(value), entry.access)
+        value = restrict(_outside_graph(value), entry.access)
     if message.attr is None and not message.keep:
         return _taken(entry, sender, value)
     return _copied(value)
@@ -50,7 +50,7 @@ def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Any:
     taken = []
     for entry, (value, approval) in zip(entries, allowed, strict=True):
         record(worker, entry, sender, str(sender.id), _reasons(message.reason, approval), value)
-        taken.append(_taken(entry, sender, value if approval else restricted(_outside_graph(value), entry.access)))
+        taken.append(_taken(entry, sender, value if approval else restrict(_outside_graph(value), entry.access)))
     return _all_of(taken) if any(hasattr(value, "throw") for value in taken) else taken
 
 

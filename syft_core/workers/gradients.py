@@ -10,7 +10,7 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.messages import Run
 from syft_core.peer import Peer
 from syft_core.pointers.object_pointer import new_id
-from syft_core.tensors.private import restricted
+from syft_core.tensors.private import restrict
 from syft_core.workers.changes import change, change_count
 from syft_core.workers.execution import Execution
 from syft_core.workers.ledger import record
@@ -101,7 +101,7 @@ def _give_back(execution: Execution, copies: list[_Learner], result: Any) -> Pro
         framework = origin.framework
         # A failure is not disclosed to who started the pass, so its result goes on, but is for nobody there.
         users = frozenset() if old.entry.failures and old.entry.access is not None else old.entry.access
-        sent = restricted(hand_over(gradient.detach(), worker), users)
+        sent = restrict(hand_over(gradient.detach(), worker), users)
         backward = framework.method(framework.autograd.backward).name
         yield Ask(receiver, Run(framework.ALIAS, backward, (origin, sent), {}, new_id()))
     return result

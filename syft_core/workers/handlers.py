@@ -43,7 +43,7 @@ from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import CALLABLE, OBJECT
-from syft_core.tensors.private import allowed_users_of, restricted
+from syft_core.tensors.private import get_allowed_users, restrict
 from syft_core.workers.failures import require_success
 from syft_core.workers.fetching import ask_release, fetch, fetch_all
 from syft_core.workers.ledger import record
@@ -138,7 +138,7 @@ def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, valu
         origin = (worker.id, message.id)
     if stays and ends_elsewhere(value):
         value = yield Elsewhere(partial(copy_of, value))
-    sent = restricted(value, entry.access)
+    sent = restrict(value, entry.access)
     try:
         yield Ask(destination, Store(message.new_id, sent, origin=origin, holder=sender.id))
     except BaseException:
@@ -165,7 +165,7 @@ def _send_on(worker: Worker, message: SendOn, sender: Peer, entry: Stored) -> Pr
     destination = worker.location_of(message.destination)
     _require_departure(worker, entry, entry.value, sender, destination.id, "sent on")
     framework, id = framework_of(entry.value), new_id()
-    yield Ask(destination, Store(id, restricted(entry.value, entry.access)))
+    yield Ask(destination, Store(id, restrict(entry.value, entry.access)))
     entry.hold(framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
     own(worker, entry.value, message.id)
 
@@ -182,7 +182,7 @@ def get_back(worker: Worker, message: GetBack, sender: Peer) -> Process:
     entry.hold(value)
     own(worker, entry.value, message.id)
     fetched = Stored(entry.value, worker.id)
-    fetched.access, fetched.sources = allowed_users_of(entry.value), entry.sources
+    fetched.access, fetched.sources = get_allowed_users(entry.value), entry.sources
     entry.access = lineage_of([entry, fetched])[0]
 
 

@@ -20,7 +20,7 @@ from syft_core.exceptions import (
 )
 from syft_core.messages import Message, Release, Run
 from syft_core.peer import Peer
-from syft_core.tensors.private import allowed_users_of
+from syft_core.tensors.private import get_allowed_users
 from syft_core.workers.store import Stored
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def find_policy(policy: Policy | str) -> Policy:
 def refusal(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: Any) -> str | None:
     """Return why a peer, and everybody for whom it asks, may not do something; None if all may."""
     if stored.access is not None and stored.sources is stored.root:  # Its owner may have allowed others meanwhile.
-        stored.access = allowed_users_of(stored.value)
+        stored.access = get_allowed_users(stored.value)
     for party in peer.chain:
         why = unless_private(verb, stored, party, value)
         if why is None and worker.own_policy is not None:

@@ -21,7 +21,7 @@ from syft_core.messages import Placed, Run
 from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import Here, id_here
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.tensors.private import allowed_users_of, without_restriction
+from syft_core.tensors.private import get_allowed_users, remove_restriction
 from syft_core.workers.changes import change, note_changes, run_noting
 from syft_core.workers.disclosure import compute_unseen, foresee, require_undisclosed
 from syft_core.workers.execution import Execution, marks
@@ -262,7 +262,7 @@ def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored], operands
             if attr is not None:
                 value = attribute(value, attr)
             if not entry.is_plain:
-                value = without_restriction(value)
+                value = remove_restriction(value)
             operands.append(value)
             values.append(value)
         elif cls in _NUMBERS:
@@ -281,12 +281,12 @@ def _resolved(worker: Worker, parents: list[Stored], operands: list[Any], leaf: 
     if (id := id_here(leaf, worker.id)) is not None:
         entry = worker.object_store.entry(id)
         parents.append(entry)
-        operands.append(without_restriction(attribute(entry.value, leaf.point_to_attr)))
+        operands.append(remove_restriction(attribute(entry.value, leaf.point_to_attr)))
         return operands[-1]
     if getattr(leaf, "child", None) is not None:  # A chain that came along may restrict what is computed from it.
         parents.append(came := Stored(leaf, None))
-        operands.append(without_restriction(leaf))
-        came.access, came.sources = allowed_users_of(leaf), CAME_ALONG
+        operands.append(remove_restriction(leaf))
+        came.access, came.sources = get_allowed_users(leaf), CAME_ALONG
         return operands[-1]
     return leaf
 

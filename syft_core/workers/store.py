@@ -13,7 +13,7 @@ from syft_core.hook.chain import plain_below
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.ranks import framework_types, is_framework_tensor
 from syft_core.peer import Id, Peer
-from syft_core.tensors.private import allowed_users_of
+from syft_core.tensors.private import get_allowed_users
 
 MOST_SOURCES = 64
 """How many sources the lineage of one object names; beyond that it says that there are more."""
@@ -192,7 +192,7 @@ class ObjectStore:
         if not entry.sources:  # It was computed from nothing that is here: it is a source itself.
             entry.source = Source(id)
             entry.root = entry.sources = frozenset((entry.source,))
-            entry.access = None if entry.is_plain else allowed_users_of(value)
+            entry.access = None if entry.is_plain else get_allowed_users(value)
         self._entries[id] = entry
         self.has_private = self.has_private or entry.access is not None
         if not entry.is_plain or getattr(value, "requires_grad", False):

@@ -20,7 +20,7 @@ from syft_core.pointers.object_pointer import Here, ObjectPointer, id_here
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import deserialize, serialize
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.tensors.codecs import give_identity, identity_of
+from syft_core.tensors.codecs import get_identity, set_identity
 from syft_core.workers.requests import Ask, Process
 
 _IMMUTABLE = frozenset({int, float, bool, str, bytes, complex, type(None), type(Ellipsis), range, type, frozenset})
@@ -158,9 +158,9 @@ def rebuilt(chain: Any, of_end: Callable[[Any], Any]) -> Any:
     below = chain.child
     child = rebuilt(below, of_end) if is_chain(below) and not isinstance(below, ObjectPointer) else of_end(below)
     if isinstance(chain, AbstractTensor):
-        twin = chain.twin_on(child)
+        twin = chain.copy_onto(child)
     else:
         twin = type(chain)(child)
         if getattr(chain, "_is_param", False):
             twin._is_param = True
-    return give_identity(twin, identity_of(chain))
+    return set_identity(twin, get_identity(chain))

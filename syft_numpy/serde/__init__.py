@@ -1,4 +1,4 @@
-"""How numpy's types cross the wire: arrays, array scalars and dtypes; never an array of Python objects."""
+"""Codecs for numpy: arrays, array scalars and dtypes; never arrays of Python objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CODECS = (ARRAY, SCALAR, DTYPE, *chain.CODECS)
 
 
 def register_codecs(table: CodecTable) -> None:
-    """Enter the codecs of this backend in ``table``, and its scalar types, which calls take as dtypes."""
+    """Register the codecs of this backend in ``table``, and its scalar types, which are used as dtype arguments."""
     for codec in CODECS:
         table.register(codec)
     for kind in {np.dtype(char).type for char in "?bBhHiIlLqQefdgFDGSUVMm"}:

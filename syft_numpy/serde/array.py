@@ -1,4 +1,4 @@
-"""Arrays and array scalars on the wire: ``(layout, dtype, data, *shape)``, raw bytes of their own elements."""
+"""Codecs for arrays and array scalars: ``(layout, dtype, data, *shape)``, the raw bytes of their elements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from syft_core.serde import Codec, Context, SerdeError
-from syft_core.serde.shape import byte_count, element_count
+from syft_core.serde.shape import count_bytes, count_elements
 from syft_core.serde.structure import INLINE
 from syft_core.values import Payload
 from syft_numpy.serde.dtypes import (
@@ -17,68 +17,72 @@ from syft_numpy.serde.dtypes import (
     detail_dtype,
     is_long_double,
     is_strings,
-    named_dtype,
+    parse_dtype,
     refuse_objects,
 )
 from syft_numpy.values import Array, DType
 
-ROWS, COLUMNS, TEXTS = 0, 1, 2
-_MOST_EMPTY = 2**20
+ROWS, COLUMNS, STRINGS = 0, 1, 2
+_MAX_EMPTY = 2**20
 
 _FAST = {dtype: dtype.str for dtype in map(np.dtype, "bBhHiIqQefdFD?")}
 _NAMED = {name: np.dtype(name) for name in _FAST.values()}
 
 
 def simplify_array(array: Array, _: Context) -> tuple[object, ...]:
-    """Take an array apart; row-major and column-major memory are kept, anything else becomes row-major."""
+    """Return the payload of an array; it keeps row-major or column-major order, other orders become row-major."""
     name = _FAST.get(array.dtype)
     if name is not None and array.flags.c_contiguous:
         return ROWS, name, (array.tobytes() if array.nbytes <= INLINE else _view(array)), *array.shape
     dtype = array.dtype
     refuse_objects(dtype)
     if is_strings(dtype):
-        return TEXTS, dtype, array.ravel().tolist(), *array.shape
+        return STRINGS, dtype, array.ravel().tolist(), *array.shape
     columns = array.flags.f_contiguous and not array.flags.c_contiguous
     ordered = np.ascontiguousarray(array.T if columns else array)
-    return (COLUMNS if columns else ROWS), name or dtype, own_bytes(ordered), *array.shape
+    return (COLUMNS if columns else ROWS), name or dtype, view_bytes(ordered), *array.shape
 
 
 def detail_array(payload: Payload, context: Context) -> Array:
-    """Rebuild an array; its declared shape must fit the bytes that arrived."""
+    """Rebuild an array; the number of bytes must match its shape and dtype."""
     layout, described, data, *shape = payload
-    dtype = _received_dtype(described)
-    count = element_count(shape)
+    dtype = _read_dtype(described)
+    count = count_elements(shape)
     if type(layout) is not int:
         raise SerdeError("cannot rebuild an array: its layout is not a number (malformed message)")
-    if layout == TEXTS:
-        return _texts(dtype, data, count, shape)
-    size = byte_count(data)
+    if layout == STRINGS:
+        return _detail_strings(dtype, data, count, shape)
+    size = count_bytes(data)
     if layout not in (ROWS, COLUMNS) or count * dtype.itemsize != size or is_strings(dtype):
-        raise SerdeError(f"cannot rebuild an array: {size} bytes arrived, which its shape and dtype do not need")
+        raise SerdeError(
+            f"cannot rebuild an array: its {size} bytes do not match its shape and dtype (malformed message)"
+        )
     if not size:
-        if count > _MOST_EMPTY:
-            raise SerdeError("cannot rebuild an array: it has too many elements without content; send it again")
+        if count > _MAX_EMPTY:
+            raise SerdeError("cannot rebuild an array: it has too many elements of size zero (malformed message)")
         return np.zeros(shape, dtype, "F" if layout == COLUMNS else "C")
-    array: Array = np.ndarray(shape, dtype, context.own(data), order="F" if layout == COLUMNS else "C")
+    array: Array = np.ndarray(shape, dtype, context.take_ownership(data), order="F" if layout == COLUMNS else "C")
     _check_values(array)
     return array
 
 
 def simplify_scalar(scalar: np.generic, _: Context) -> tuple[object, ...]:
-    """Take an array scalar apart."""
+    """Return the payload of an array scalar."""
     dtype = scalar.dtype
     refuse_objects(dtype)
-    return _FAST.get(dtype, dtype), bytes(own_bytes(np.asarray(scalar)))
+    return _FAST.get(dtype, dtype), bytes(view_bytes(np.asarray(scalar)))
 
 
 def detail_scalar(payload: Payload, _: Context) -> Any:
     """Rebuild an array scalar."""
     described, data = payload
-    dtype = _received_dtype(described)
+    dtype = _read_dtype(described)
     if type(data) is not bytes and type(data) is not memoryview:
-        raise SerdeError("cannot rebuild an array scalar: its payload is no bytes; send it again")
+        raise SerdeError(
+            f"cannot rebuild an array scalar: expected bytes, got {type(data).__name__} (malformed message)"
+        )
     if dtype.itemsize != len(data) or is_strings(dtype) or dtype.subdtype is not None:
-        raise SerdeError("cannot rebuild an array scalar: its bytes do not fit its dtype; send it again")
+        raise SerdeError("cannot rebuild an array scalar: its bytes do not match its dtype (malformed message)")
     array: Array = np.zeros((), dtype)
     if len(data):
         array = np.ndarray((), dtype, bytearray(data))
@@ -86,12 +90,12 @@ def detail_scalar(payload: Payload, _: Context) -> Any:
     return array[()]
 
 
-def own_bytes(array: Array) -> bytes | memoryview:
-    """View the bytes of a row-major array, after blanking those that belong to no element."""
+def view_bytes(array: Array) -> bytes | memoryview:
+    """Return the bytes of a row-major array, with padding set to zero."""
     if not array.nbytes:
         return b""
     if _has_gaps(array.dtype):
-        # Not zeros_like, which zeroes values and leaves whatever lay in memory between them.
+        # Not zeros_like, which zeroes values but not the padding between them.
         clean: Array = np.ndarray(array.shape, array.dtype, bytearray(array.nbytes))
         _copy_values(array, clean)
         array = clean
@@ -102,23 +106,23 @@ def _view(array: Any) -> memoryview:
     return memoryview(array)
 
 
-def _received_dtype(described: object) -> DType:
+def _read_dtype(described: object) -> DType:
     if isinstance(described, np.dtype):
         return described
     found = _NAMED.get(described) if type(described) is str else None
     if found is None:
-        found = named_dtype(described) if type(described) is str else detail_dtype([described], Context())
+        found = parse_dtype(described) if type(described) is str else detail_dtype([described], Context())
     return found
 
 
-def _texts(dtype: DType, data: object, count: int, shape: Sequence[int]) -> Array:
+def _detail_strings(dtype: DType, data: object, count: int, shape: Sequence[int]) -> Array:
     if not is_strings(dtype) or type(data) is not list or len(data) != count or not all(type(x) is str for x in data):
-        raise SerdeError("cannot rebuild an array of strings: its texts do not fit its shape; send it again")
+        raise SerdeError("cannot rebuild an array of strings: its strings do not match its shape (malformed message)")
     return np.array(data, dtype).reshape(shape)
 
 
 def _has_gaps(dtype: DType) -> bool:
-    """Tell whether elements have bytes that show nothing: padding, or the fields that a view leaves out."""
+    """Return whether elements contain padding, or fields that a view leaves out."""
     if dtype.subdtype is not None:
         return _has_gaps(dtype.subdtype[0])
     if dtype.fields is not None:
@@ -128,7 +132,7 @@ def _has_gaps(dtype: DType) -> bool:
 
 
 def _copy_values(source: Array, target: Array) -> None:
-    """Copy the values of an array into one of zeros, and nothing that lies between them."""
+    """Copy the values of an array, and not its padding, into an array of zeros."""
     if source.dtype.fields is not None:
         for name in source.dtype.names or ():
             _copy_values(source[name], target[name])
@@ -137,7 +141,7 @@ def _copy_values(source: Array, target: Array) -> None:
         contiguous = np.ascontiguousarray(source)
         parts = contiguous.reshape(-1).view(np.uint8).reshape(-1, size).copy()
         parts[:, LONG_DOUBLE_BYTES:] = 0
-        # Through void, because copying a long double as a number need not copy its zeroed padding.
+        # As void, because copying a long double as a number may not copy its zeroed padding.
         blank = parts.reshape(-1).view(f"V{source.dtype.itemsize}").reshape(source.shape)
         target.view(f"V{source.dtype.itemsize}")[...] = blank
     else:
@@ -145,17 +149,17 @@ def _copy_values(source: Array, target: Array) -> None:
 
 
 def _check_values(array: Array) -> None:
-    """Refuse bits that are no value of their dtype, which compiled code does not expect: bools, characters."""
+    """Raise if bools or characters have invalid bits, which compiled code does not expect."""
     dtype = array.dtype
     if dtype.fields is not None:
         for name in dtype.names or ():
             _check_values(array[name])
     elif dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
-        raise SerdeError("cannot rebuild a bool array: an element is neither 0 nor 1; send it again")
+        raise SerdeError("cannot rebuild a bool array: an element is neither 0 nor 1 (malformed message)")
     elif dtype.kind == "U" and array.nbytes:
         characters = np.ascontiguousarray(array).reshape(-1).view(np.dtype(np.uint32).newbyteorder(dtype.byteorder))
         if characters.max() > sys.maxunicode:
-            raise SerdeError("cannot rebuild an array of texts: it has characters outside Unicode; send it again")
+            raise SerdeError("cannot rebuild an array of strings: it has invalid characters (malformed message)")
 
 
 ARRAY = Codec(np.ndarray, 100, simplify_array, detail_array, shared=True)

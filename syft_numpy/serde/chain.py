@@ -1,20 +1,20 @@
-"""Wrappers on the wire: the chain under them."""
+"""The codec for wrappers."""
 
 from __future__ import annotations
 
 from syft_core.serde import Codec, Context
-from syft_core.tensors.codecs import child_from, give_identity, identity_of
+from syft_core.tensors.codecs import get_identity, require_child, set_identity
 from syft_core.values import Payload, Tensor
 from syft_numpy.wrapper import Wrapper
 
 
 def _simplify(wrapper: Wrapper, _context: Context) -> tuple[object, ...]:
-    return identity_of(wrapper), wrapper.child
+    return get_identity(wrapper), wrapper.child
 
 
 def _detail(payload: Payload, _context: Context) -> Tensor:
     identity, child = payload
-    return give_identity(Wrapper(child_from(child)), identity)
+    return set_identity(Wrapper(require_child(child)), identity)
 
 
 CODECS = (Codec(Wrapper, 103, _simplify, _detail, shared=True),)

@@ -1,7 +1,8 @@
-"""Numpy's dtypes on the wire, rebuilt from tables and numbers: no name is looked up in numpy, no object survives.
+"""The codec for dtypes, which are rebuilt from tables and numbers: no received name is looked up in numpy.
 
-Simple dtypes travel as a short string: byte order, kind, bytes an element, unit. Structured ones list their fields.
-A long double has no common format; it travels with the size of its mantissa and arrives only where that is the same.
+Simple dtypes are sent as a short string: byte order, kind, bytes per element, unit. Structured dtypes are sent as a
+list of fields. The format of long doubles depends on the machine; they are sent with the size of their mantissa, and
+refused if it differs at the receiver.
 """
 
 from __future__ import annotations
@@ -25,33 +26,33 @@ _TIME = re.compile(r"([<>])([mM])8(?:\[(\d{0,9})([A-Za-z]{1,2})\])?")
 _LONG = re.compile(r"([gG])(\d{1,3})")
 _MANTISSA = int(np.finfo(np.longdouble).nmant)
 _LONG_DOUBLES = {"g": np.dtype(np.longdouble), "G": np.dtype(np.clongdouble)}
-# The bytes of one long double that hold its value; the rest is padding.
+# The number of bytes of a long double without padding.
 LONG_DOUBLE_BYTES = 10 if _MANTISSA == 63 else np.dtype(np.longdouble).itemsize
 
 FIELDS, SUBARRAY, STRINGS = 1, 2, 3
 
 
 def refuse_objects(dtype: DType) -> None:
-    """Refuse a dtype that holds Python objects, at whatever depth."""
+    """Raise if a dtype contains Python objects, at any depth."""
     if dtype.hasobject and not is_strings(dtype):
         raise SerdeError(
-            f"cannot serialize an array of dtype {dtype.str}: it holds Python objects, which are no array data; "
+            f"cannot serialize an array of dtype {dtype.str}: it contains Python objects; "
             f"send `x.tolist()`, or an array of numbers or fixed-length strings"
         )
 
 
 def is_strings(dtype: DType) -> bool:
-    """Tell whether ``dtype`` is numpy 2's variable-length string."""
+    """Return whether ``dtype`` is numpy 2's variable-length string."""
     return dtype.kind == "T"
 
 
 def is_long_double(dtype: DType) -> bool:
-    """Tell whether ``dtype`` is a long double, real or complex, that is not another name of a double."""
+    """Return whether ``dtype`` is a real or complex long double that differs from double."""
     return dtype.char in "gG" and dtype.str not in ("<f8", "<c16", ">f8", ">c16")
 
 
 def simplify_dtype(dtype: DType, _: Context) -> tuple[object, ...]:
-    """Describe a dtype."""
+    """Return the payload of a dtype."""
     refuse_objects(dtype)
     if is_strings(dtype):
         return _simplify_strings(dtype)
@@ -59,93 +60,93 @@ def simplify_dtype(dtype: DType, _: Context) -> tuple[object, ...]:
         base, shape = dtype.subdtype
         return SUBARRAY, base, *shape
     if dtype.names is not None:
-        return FIELDS, dtype.itemsize, dtype.isalignedstruct, *[_describe(dtype, name) for name in dtype.names]
+        return FIELDS, dtype.itemsize, dtype.isalignedstruct, *[_describe_field(dtype, name) for name in dtype.names]
     if is_long_double(dtype):
         if not dtype.isnative:
-            raise SerdeError("cannot serialize long doubles of foreign byte order: use `x.astype(float)`")
+            raise SerdeError("cannot serialize long doubles of non-native byte order: use `x.astype(float)`")
         return (f"{dtype.char}{_MANTISSA}",)
-    if np.dtype(dtype.str) != dtype:  # One that another package has added, for instance bfloat16.
+    if np.dtype(dtype.str) != dtype:  # Added by another package, for instance bfloat16.
         raise SerdeError(
-            f"cannot serialize an array of dtype {dtype.name}: it is not one of numpy's own, and its short string "
-            f"{dtype.str} would arrive as another dtype; convert it first, e.g. `x.astype(numpy.float32)`"
+            f"cannot serialize an array of dtype {dtype.name}: it is not one of numpy's own dtypes; "
+            f"convert it first, e.g. `x.astype(numpy.float32)`"
         )
     return (dtype.str,)
 
 
 def detail_dtype(payload: Payload, _: Context) -> DType:
-    """Rebuild a dtype from its description."""
-    form, *rest = payload
-    if type(form) is str and not rest:
-        return named_dtype(form)
-    if type(form) is not int:
-        raise SerdeError("cannot rebuild a numpy dtype: its form is not a number (malformed message)")
-    if form == FIELDS:
-        return _fields_dtype(rest)
-    if form == SUBARRAY:
-        return _subarray_dtype(rest)
-    if form == STRINGS and not rest:
-        return _strings_dtype()
-    raise SerdeError("cannot rebuild a numpy dtype: this release does not know its form; upgrade it")
+    """Rebuild a dtype."""
+    kind, *rest = payload
+    if type(kind) is str and not rest:
+        return parse_dtype(kind)
+    if type(kind) is not int:
+        raise SerdeError("cannot rebuild a numpy dtype: its kind is not a number (malformed message)")
+    if kind == FIELDS:
+        return _build_fields(rest)
+    if kind == SUBARRAY:
+        return _build_subarray(rest)
+    if kind == STRINGS and not rest:
+        return _build_strings()
+    raise SerdeError("cannot rebuild a numpy dtype: this release does not know its kind; upgrade it")
 
 
-def named_dtype(name: str) -> DType:
+def parse_dtype(name: str) -> DType:
     """Rebuild a simple dtype from its short string."""
     for pattern, rebuild in _PATTERNS:
         match = pattern.fullmatch(name)
         if match:
             return rebuild(*match.groups())
-    raise SerdeError("cannot rebuild a numpy dtype: its description is none that serialize writes; send it again")
+    raise SerdeError("cannot rebuild a numpy dtype: its description is invalid (malformed message)")
 
 
-def _simple(order: str, kind: str, size: str) -> DType:
+def _build_simple(order: str, kind: str, size: str) -> DType:
     if int(size) not in _SIZES[kind]:
-        raise SerdeError("cannot rebuild a numpy dtype: numpy has no number of that size; send it again")
+        raise SerdeError("cannot rebuild a numpy dtype: numpy has no number of that size (malformed message)")
     return np.dtype(_ORDERS[order] + kind + size)
 
 
-def _sized(order: str, kind: str, size: str) -> DType:
+def _build_sized(order: str, kind: str, size: str) -> DType:
     return np.dtype(f"{_ORDERS[order]}{kind}{int(size)}")
 
 
-def _time(order: str, kind: str, count: str | None, unit: str | None) -> DType:
+def _build_time(order: str, kind: str, count: str | None, unit: str | None) -> DType:
     if unit is None:
         return np.dtype(f"{order}{kind}8")
     if unit not in _UNITS or (count and not int(count)):
-        raise SerdeError("cannot rebuild a numpy dtype: numpy has no such unit of time; send it again")
+        raise SerdeError("cannot rebuild a numpy dtype: numpy has no such unit of time (malformed message)")
     return np.dtype(f"{order}{kind}8[{count or ''}{unit}]")
 
 
-def _long_double(char: str, mantissa: str) -> DType:
+def _build_long_double(char: str, mantissa: str) -> DType:
     if int(mantissa) != _MANTISSA:
         raise SerdeError(
-            f"cannot rebuild a long double: the sender's has {mantissa} bits of mantissa and this machine's "
-            f"{_MANTISSA}; send `x.astype(float)`"
+            f"cannot rebuild a long double: its mantissa has {mantissa} bits, but {_MANTISSA} on this machine; "
+            f"send `x.astype(float)`"
         )
     return _LONG_DOUBLES[char]
 
 
 _PATTERNS: tuple[tuple[re.Pattern[str], Callable[..., DType]], ...] = (
-    (_SIMPLE, _simple),
-    (_SIZED, _sized),
-    (_TIME, _time),
-    (_LONG, _long_double),
+    (_SIMPLE, _build_simple),
+    (_SIZED, _build_sized),
+    (_TIME, _build_time),
+    (_LONG, _build_long_double),
 )
 
 
-def _describe(dtype: DType, name: str) -> tuple[object, ...]:
+def _describe_field(dtype: DType, name: str) -> tuple[object, ...]:
     fields: Any = dtype.fields
     field, offset, *title = fields[name]
     if title and not isinstance(title[0], str):
-        raise SerdeError("cannot serialize a structured dtype: the title of a field is no text; drop it")
+        raise SerdeError("cannot serialize a structured dtype: the title of a field is not a string; remove it")
     return (name, field, offset, *title)
 
 
-def _fields_dtype(rest: list[Any]) -> DType:
+def _build_fields(rest: list[Any]) -> DType:
     itemsize, aligned, *fields = rest
     if type(itemsize) is not int or not 0 <= itemsize < 2**31 or type(aligned) is not bool:
-        raise SerdeError("cannot rebuild a structured dtype: its size is no natural number; send it again")
+        raise SerdeError("cannot rebuild a structured dtype: its size is invalid (malformed message)")
     if not all(_is_field(field, itemsize) for field in fields):
-        raise SerdeError("cannot rebuild a structured dtype: a field does not fit into it; send it again")
+        raise SerdeError("cannot rebuild a structured dtype: a field does not fit into it (malformed message)")
     spec: dict[str, Any] = {
         "names": [field[0] for field in fields],
         "formats": [field[1] for field in fields],
@@ -167,10 +168,10 @@ def _is_field(field: object, itemsize: int) -> bool:
     return 0 <= offset <= itemsize - dtype.itemsize
 
 
-def _subarray_dtype(rest: list[object]) -> DType:
+def _build_subarray(rest: list[object]) -> DType:
     base, *shape = rest
     if not isinstance(base, np.dtype) or base.hasobject or not all(type(n) is int and 0 <= n < 2**31 for n in shape):
-        raise SerdeError("cannot rebuild a subarray dtype: its base or shape has a wrong type; send it again")
+        raise SerdeError("cannot rebuild a subarray dtype: its base or shape has a wrong type (malformed message)")
     return np.dtype((base, tuple(shape)))
 
 
@@ -180,10 +181,10 @@ def _simplify_strings(dtype: object) -> tuple[int]:
     return (STRINGS,)
 
 
-def _strings_dtype() -> DType:
+def _build_strings() -> DType:
     kinds = vars(np.dtypes)
     if "StringDType" not in kinds:
-        raise SerdeError("cannot rebuild an array of variable-length strings: this numpy has none; install numpy 2")
+        raise SerdeError("cannot rebuild an array of variable-length strings: they need numpy 2; install it")
     strings: DType = kinds["StringDType"]()
     return strings
 

@@ -1,7 +1,7 @@
-"""How torch's types cross the wire: tensors as raw bytes of their own elements, everything else through tables.
+"""Codecs for torch: tensors as the raw bytes of their elements, everything else through tables.
 
-The functions with an underscore are the published names of the ancestor, ``(worker, object)`` in their order; the
-codecs in the files beside this one do the work.
+The functions with an underscore have the names and signatures of the ancestor, ``(worker, object)``; the codecs are in
+the other modules of this package.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CODECS = (*tensor.CODECS, *chain.CODECS, *names.CODECS, *script.CODECS, *module.
 
 
 def register_codecs(table: CodecTable) -> None:
-    """Enter the codecs of this backend in ``table``."""
+    """Register the codecs of this backend in ``table``."""
     for codec in CODECS:
         table.register(codec)
     for error in (torch.linalg.LinAlgError, torch.OutOfMemoryError):
@@ -43,42 +43,42 @@ def register_codecs(table: CodecTable) -> None:
 
 
 def _serialize_tensor(worker: Worker, tensor: torch.Tensor) -> Any:
-    """Write a tensor with the strategy that ``worker.serializer`` names; add your own to ``strategies``."""
-    return strategy.serialize_with(strategy.strategy_of(worker), tensor)
+    """Serialize a tensor with the strategy ``worker.serializer``; add your own to ``strategies``."""
+    return strategy.serialize_with(strategy.get_strategy_name(worker), tensor)
 
 
 def _deserialize_tensor(worker: Worker, serializer: str, tensor_bin: object) -> torch.Tensor:
-    """Read what ``_serialize_tensor`` wrote with the strategy ``serializer``."""
-    return strategy.named(serializer).deserialize(tensor_bin)
+    """Deserialize the result of ``_serialize_tensor``, written with the strategy ``serializer``."""
+    return strategy.get_strategy(serializer).deserialize(tensor_bin)
 
 
 def simplified_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> tuple[object, ...]:
-    """Write shape, dtype name and a flat list of numbers; history stays behind, with a warning."""
-    return strategy.simplified(tensor)
+    """Return the shape, the dtype name and a flat list of numbers; warn if autograd history is lost."""
+    return strategy.to_list(tensor)
 
 
 def simplified_tensor_deserializer(worker: Worker, tensor_tuple: tuple[object, ...]) -> torch.Tensor:
-    """Read what ``simplified_tensor_serializer`` wrote."""
-    return strategy.from_simplified(tensor_tuple)
+    """Rebuild a tensor from the result of ``simplified_tensor_serializer``."""
+    return strategy.from_list(tensor_tuple)
 
 
 def numpy_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> tuple[object, ...]:
-    """Write a numpy dtype, the shape and row-major bytes."""
+    """Return a numpy dtype, the shape and row-major bytes."""
     return strategy.to_array(tensor)
 
 
 def numpy_tensor_deserializer(worker: Worker, tensor_tuple: tuple[object, ...]) -> torch.Tensor:
-    """Read what ``numpy_tensor_serializer`` wrote."""
+    """Rebuild a tensor from the result of ``numpy_tensor_serializer``."""
     return strategy.from_array(tensor_tuple)
 
 
 def torch_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> bytes:
-    """Write a tensor as a message of its own."""
+    """Serialize a tensor as a separate message."""
     return strategy.to_message(tensor)
 
 
 def torch_tensor_deserializer(worker: Worker, tensor_bin: bytes) -> torch.Tensor:
-    """Read what ``torch_tensor_serializer`` wrote."""
+    """Deserialize the result of ``torch_tensor_serializer``."""
     return strategy.from_message(tensor_bin)
 
 
@@ -93,12 +93,12 @@ def _simplify_torch_tensor(worker: Worker, tensor: torch.Tensor) -> tuple[object
         None if grad is None else _simplify_torch_tensor(worker, grad),
         own.get("_syft_tags"),
         own.get("_syft_description"),
-        strategy.strategy_of(worker),
+        strategy.get_strategy_name(worker),
     )
 
 
 def _detail_torch_tensor(worker: Worker, tensor_tuple: tuple[Any, ...]) -> torch.Tensor:
-    """Rebuild what ``_simplify_torch_tensor`` took apart."""
+    """Rebuild a tensor from the result of ``_simplify_torch_tensor``."""
     id_, data, chain, grad, tags, description, serializer = tensor_tuple
     found = _deserialize_tensor(worker, serializer, data)
     kept = {"_syft_id": id_, "child": chain, "_syft_tags": tags, "_syft_description": description}
@@ -116,12 +116,12 @@ def _simplify_torch_parameter(worker: Worker, param: torch.nn.Parameter) -> tupl
         _serialize_tensor(worker, param.detach()),
         param.requires_grad,
         grad,
-        (strategy.strategy_of(worker)),
+        strategy.get_strategy_name(worker),
     )
 
 
 def _detail_torch_parameter(worker: Worker, param_tuple: tuple[Any, ...]) -> torch.nn.Parameter:
-    """Rebuild what ``_simplify_torch_parameter`` took apart."""
+    """Rebuild a parameter from the result of ``_simplify_torch_parameter``."""
     id_, data, requires_grad, grad, serializer = param_tuple
     param = torch.nn.Parameter(_deserialize_tensor(worker, serializer, data), requires_grad)
     if id_ is not None:
@@ -132,22 +132,22 @@ def _detail_torch_parameter(worker: Worker, param_tuple: tuple[Any, ...]) -> tor
 
 
 def _simplify_torch_device(worker: Worker, device: torch.device) -> tuple[object, ...]:
-    """Return type and index."""
+    """Return the type and the index."""
     return names.simplify_device(device, Context(worker))
 
 
 def _detail_torch_device(worker: Worker, device_type: tuple[object, ...]) -> torch.device:
-    """Rebuild a device, with its index."""
+    """Rebuild a device."""
     return names.detail_device(list(device_type), Context(worker))
 
 
 def _simplify_script_module(worker: Worker, obj: torch.jit.ScriptModule) -> tuple[bytes]:
-    """Return the bytes of a script."""
+    """Return a script as bytes."""
     return (bytes(script.simplify_script(obj, Context(worker))[0]),)
 
 
 def _detail_script_module(worker: Worker, script_module_bin: tuple[bytes]) -> torch.jit.ScriptModule:
-    """Load a script; only for a worker that says ``allow_scripts = True``, since loading one runs its code."""
+    """Load a script, if the worker has ``allow_scripts = True``: loading a script runs its code."""
     allowed = Context(worker, allow_scripts=getattr(worker, "allow_scripts", False) is True)
     return script.detail_script(list(script_module_bin), allowed)
 
@@ -182,7 +182,7 @@ def _detail_torch_dtype(worker: Worker, dtype: int) -> torch.dtype:
     return names.DTYPE.detail([dtype], Context(worker))
 
 
-# Parameter stands before Tensor, which it derives from: whoever walks the map finds the nearer class first.
+# Parameter precedes its base class Tensor, so that a search in order finds the subclass first.
 MAP_TORCH_SIMPLIFIERS_AND_DETAILERS: OrderedDict[type, Pair] = OrderedDict(
     {
         torch.device: (_simplify_torch_device, _detail_torch_device),

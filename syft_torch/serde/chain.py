@@ -1,4 +1,4 @@
-"""Wrappers on the wire: the chain under them, and whether they count as a Parameter."""
+"""Codecs for wrappers: the chain, and whether the wrapper is a Parameter."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import torch
 from syft_core.exceptions import SerdeError
 from syft_core.hook.ranks import is_numeric
 from syft_core.serde import Codec, Context
-from syft_core.tensors.codecs import child_from, give_identity, identity_of
+from syft_core.tensors.codecs import get_identity, require_child, set_identity
 from syft_core.values import Payload
 from syft_torch.numeric import NumericWrapper
 from syft_torch.wrapper import Wrapper
 
 
 def _simplify(wrapper: Wrapper, _context: Context) -> tuple[object, ...]:
-    return wrapper.__dict__.get("_is_param", False), identity_of(wrapper), wrapper.child
+    return wrapper.__dict__.get("_is_param", False), get_identity(wrapper), wrapper.child
 
 
 def _detail(payload: Payload, _context: Context) -> Wrapper:
@@ -42,12 +42,12 @@ def _wrap(
     wrapper_type: type[Wrapper] | type[NumericWrapper], is_parameter: object, identity: object, child: object
 ) -> torch.Tensor:
     if type(is_parameter) is not bool:
-        raise SerdeError("cannot rebuild a wrapper: it does not say whether it is a Parameter; send it again")
-    if is_numeric(child_from(child)) != (wrapper_type is NumericWrapper):
+        raise SerdeError("cannot rebuild a wrapper: its Parameter flag is not a bool (malformed message)")
+    if is_numeric(require_child(child)) != (wrapper_type is NumericWrapper):
         raise SerdeError(
-            f"cannot rebuild a wrapper: {wrapper_type.__name__} does not fit its layers (malformed message)"
+            f"cannot rebuild a wrapper: {wrapper_type.__name__} does not match its layers (malformed message)"
         )
-    wrapper = give_identity(wrapper_type(child), identity)
+    wrapper = set_identity(wrapper_type(child), identity)
     if is_parameter:
         wrapper._is_param = True
     return wrapper

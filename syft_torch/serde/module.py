@@ -1,7 +1,7 @@
-"""Modules on the wire: a listed class, its plain attributes, parameters, buffers and submodules; never code.
+"""Codecs for modules: a registered class, its plain attributes, parameters, buffers and submodules; never code.
 
-A module is rebuilt without running its constructor: an empty module of the class gets the attributes back. The
-standard layers of ``torch.nn`` are listed; list your own class at both ends with ``register_module``.
+A module is rebuilt without running its constructor: its attributes are set on an empty module of the class. The modules
+of ``torch.nn`` are registered; register your own class at both ends with ``register_module``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from syft_core.values import Function, Payload
 
 _STATE = frozenset({"training", "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"})
 _EMPTY = frozenset(vars(nn.Module())) - _STATE
-# The recurrent layers keep second references to their weights, which they make again themselves.
-_REMADE = frozenset({"_flat_weights", "_flat_weight_refs"})
+# Recurrent layers keep additional references to their weights, which are recreated after loading.
+_DERIVED = frozenset({"_flat_weights", "_flat_weight_refs"})
 
-# Functions that torch's own layers keep as attributes.
+# Functions that torch's own modules store as attributes.
 _FUNCTIONS = (
     "relu relu6 gelu silu elu selu celu leaky_relu hardtanh hardswish hardsigmoid mish tanh sigmoid softplus "
     "logsigmoid glu pairwise_distance cosine_similarity"
@@ -34,46 +34,46 @@ FUNCTIONS: dict[str, Function] = {
 }
 _FUNCTION_KEYS = {id(function): key for key, function in FUNCTIONS.items()}
 
-modules: Registry[str, type[nn.Module]] = Registry("modules", advice="list its class with `register_module`")
+modules: Registry[str, type[nn.Module]] = Registry("modules", advice="register its class with `register_module`")
 _names: dict[type[nn.Module], str] = {}
 _reserved: dict[type[nn.Module], frozenset[str]] = {}
 
 
 class ListedFunction:
-    """Stand for a function of the table while a module travels."""
+    """Represents a function of the table in the payload of a module."""
 
     def __init__(self, key: str) -> None:
         self.key = key
 
 
 def register_module(cls: type[nn.Module], name: str) -> None:
-    """Let modules of your class travel under ``name``, which must be the same at both ends.
+    """Make modules of your class serializable under ``name``, which must be the same at both ends.
 
-    Its attributes must be able to travel too: numbers, text, containers, tensors, modules.
+    Their attributes must be serializable too: numbers, text, containers, tensors, modules.
     """
     if not (isinstance(cls, type) and issubclass(cls, nn.Module)):
-        raise SerdeError("cannot list a module class: it does not derive from torch.nn.Module; pass the class itself")
+        raise SerdeError("cannot register a module class: it is not a subclass of torch.nn.Module; pass the class")
     modules.register(name, cls)
     _names[cls] = name
     _reserved[cls] = frozenset(attribute for attribute, value in _class_attributes(cls) if callable(value)) | _EMPTY
 
 
 def simplify_module(module: nn.Module, _: Context) -> tuple[object, ...]:
-    """Take a module apart."""
+    """Return the payload of a module."""
     name = _names.get(type(module))
     if name is None:
-        raise SerdeError(_refusal(type(module)))
+        raise SerdeError(_not_listed_message(type(module)))
     own = vars(module)
     hooks = sorted(key for key in _EMPTY if own.get(key))
     if hooks:
         raise SerdeError(
-            f"cannot serialize a {type(module).__name__}: hooks are code and do not travel ({', '.join(hooks)}); "
+            f"cannot serialize a {type(module).__name__}: hooks are code and cannot be sent ({', '.join(hooks)}); "
             f"remove them, or send `module.state_dict()`"
         )
     config = {
-        key: _listed_function(value, type(module))
+        key: _replace_function(value, type(module))
         for key, value in own.items()
-        if key not in _STATE and key not in _EMPTY and key not in _REMADE
+        if key not in _STATE and key not in _EMPTY and key not in _DERIVED
     }
     hidden = sorted(own["_non_persistent_buffers_set"])
     children = dict(own["_modules"])
@@ -81,16 +81,16 @@ def simplify_module(module: nn.Module, _: Context) -> tuple[object, ...]:
 
 
 def detail_module(payload: Payload, _: Context) -> nn.Module:
-    """Rebuild a module of a listed class."""
+    """Rebuild a module of a registered class."""
     name, training, parameters, buffers, hidden, children, config = payload
     cls = modules.get(name) if type(name) is str else None
     if cls is None:
         raise SerdeError(
-            "cannot rebuild a module: its class is not listed here; list it at both ends with "
+            "cannot rebuild a module: its class is not registered here; register it at both ends with "
             "`syft_torch.serde.register_module(cls, name)`"
         )
     if type(training) is not bool or type(hidden) is not list or not all(type(key) is str for key in hidden):
-        raise SerdeError("cannot rebuild a module: its state has a wrong type; send it again")
+        raise SerdeError("cannot rebuild a module: its state has a wrong type (malformed message)")
     _check_entries(cls, parameters, torch.Tensor)
     _check_entries(cls, buffers, torch.Tensor)
     _check_entries(cls, children, nn.Module)
@@ -103,7 +103,7 @@ def detail_module(payload: Payload, _: Context) -> nn.Module:
     own["_buffers"].update(buffers)
     own["_modules"].update(children)
     own["_non_persistent_buffers_set"].update(hidden)
-    own.update({key: _function(value) for key, value in config.items()})
+    own.update({key: _restore_function(value) for key, value in config.items()})
     if isinstance(module, nn.RNNBase):
         module._init_flat_weights()
     return module
@@ -114,35 +114,35 @@ def _check_entries(cls: type[nn.Module], entries: object, kind: type) -> None:
     if type(entries) is not dict or not all(
         type(key) is str and not key.startswith("__") and key not in reserved and key not in _STATE for key in entries
     ):
-        raise SerdeError(f"cannot rebuild a {cls.__name__}: an entry would hide one of its methods; rename it")
+        raise SerdeError(f"cannot rebuild a {cls.__name__}: an entry would hide a method; rename it")
     if not all(value is None or isinstance(value, kind) for value in entries.values()):
-        raise SerdeError(f"cannot rebuild a {cls.__name__}: an entry is no {kind.__name__}; send it again")
+        raise SerdeError(f"cannot rebuild a {cls.__name__}: an entry is not a {kind.__name__} (malformed message)")
 
 
 def _class_attributes(cls: type) -> list[tuple[str, Any]]:
     return [item for base in cls.__mro__ for item in vars(base).items()]
 
 
-def _listed_function(value: object, cls: type) -> object:
+def _replace_function(value: object, cls: type) -> object:
     if not isinstance(value, FunctionType | BuiltinFunctionType):
         return value
     key = _FUNCTION_KEYS.get(id(value))
     if key is None:
         raise SerdeError(
-            f"cannot serialize a {cls.__name__}: it keeps the function {value.__name__!r}, and functions are code; "
-            f"keep a module in its place, or send `module.state_dict()`"
+            f"cannot serialize a {cls.__name__}: its attribute {value.__name__!r} is a function, and functions are "
+            f"code; use a module instead, or send `module.state_dict()`"
         )
     return ListedFunction(key)
 
 
-def _function(value: object) -> object:
+def _restore_function(value: object) -> object:
     return FUNCTIONS[value.key] if type(value) is ListedFunction else value
 
 
-def _refusal(cls: type) -> str:
+def _not_listed_message(cls: type) -> str:
     return (
-        f"cannot serialize a {cls.__module__}.{cls.__qualname__}: its class is not listed, and classes never travel; "
-        f"list it at both ends with `syft_torch.serde.register_module({cls.__name__}, {cls.__name__!r})`, "
+        f"cannot serialize a {cls.__module__}.{cls.__qualname__}: its class is not registered; "
+        f"register it at both ends with `syft_torch.serde.register_module({cls.__name__}, {cls.__name__!r})`, "
         f"or send `module.state_dict()`"
     )
 

@@ -1,7 +1,7 @@
-"""Torch's small constants on the wire: dtypes, devices, layouts, memory formats, sizes, generators.
+"""Codecs for torch's dtypes, devices, layouts, memory formats, sizes and generators.
 
-Each goes through an explicit table: a name that is not in it is refused, and none is ever looked up in torch itself.
-A constant that this torch lacks is simply not in the table.
+Each uses an explicit table; a received name is never looked up in torch itself. Constants that this version of torch
+does not have are not in the tables.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ _QSCHEMES = (
     "per_tensor_affine per_tensor_symmetric per_channel_affine per_channel_symmetric per_channel_affine_float_qparams"
 )
 _DEVICES = "cpu cuda mps xpu xla meta hpu mtia vulkan ipu ve fpga maia lazy opengl opencl ideep hip privateuseone"
-# Their numbers start at 1; the first three are the ancestor's.
+# Their numbers start at 1; the first three are those of the ancestor.
 _MEMORY_FORMATS = "channels_last contiguous_format preserve_format channels_last_3d"
 
 
-def _numbered(words: str, first: int = 0) -> dict[int, Any]:
+def _number(names: str, first: int = 0) -> dict[int, Any]:
     known = vars(torch)
-    return {number: known[name] for number, name in enumerate(words.split(), first) if name in known}
+    return {number: known[name] for number, name in enumerate(names.split(), first) if name in known}
 
 
-DTYPES = _numbered(_DTYPES)
+DTYPES = _number(_DTYPES)
 DTYPE_NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 DTYPE_NAMES = {dtype: _DTYPES.split()[number] for number, dtype in DTYPES.items()}
 QUANTIZED = frozenset(dtype for dtype, name in DTYPE_NAMES.items() if name.startswith(("qint", "quint")))
-LAYOUTS = _numbered(_LAYOUTS)
+LAYOUTS = _number(_LAYOUTS)
 LAYOUT_NUMBERS = {layout: number for number, layout in LAYOUTS.items()}
-MEMORY_FORMATS = _numbered(_MEMORY_FORMATS, first=1)
-QSCHEMES = _numbered(_QSCHEMES)
+MEMORY_FORMATS = _number(_MEMORY_FORMATS, first=1)
+QSCHEMES = _number(_QSCHEMES)
 DEVICE_TYPES = frozenset(_DEVICES.split())
 DTYPES_BY_NAME = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 
 
 def find(table: dict[Any, Any], key: object, what: str) -> Any:
-    """Return the entry of ``key``, which comes from a message."""
+    """Return the entry of ``key``, which was received."""
     found = table.get(key) if type(key) in (int, str) else None
     if found is None:
-        raise SerdeError(f"cannot read a {what}: this torch has none with that wire number; upgrade the older end")
+        raise SerdeError(f"cannot read a {what}: its wire number is unknown to this version; upgrade the older end")
     return found
 
 
-def dtype_number(dtype: torch.dtype) -> int:
+def get_dtype_number(dtype: torch.dtype) -> int:
     """Return the wire number of ``dtype``."""
     number = DTYPE_NUMBERS.get(dtype)
     if number is None:
@@ -66,7 +66,7 @@ def dtype_number(dtype: torch.dtype) -> int:
 
 
 def is_available(device: torch.device) -> bool:
-    """Tell whether this process can put a tensor on ``device``."""
+    """Return whether this process can put a tensor on ``device``."""
     kind, index = device.type, device.index or 0
     if kind in ("cpu", "meta"):
         return True
@@ -79,19 +79,19 @@ def is_available(device: torch.device) -> bool:
     return False
 
 
-def place(device: torch.device, context: Context) -> torch.device:
-    """Return ``device``, or the context's fallback when this process lacks it."""
+def choose_device(device: torch.device, context: Context) -> torch.device:
+    """Return ``device`` if it is available, else the fallback of the context."""
     if is_available(device):
         return device
     if context.device_fallback is None:
         raise SerdeError(
             f"cannot put a tensor on {device}: the receiver has no such device and no fallback; "
-            f"set `Context(device_fallback='cpu')`, or send it from the cpu"
+            f"set `Context(device_fallback='cpu')`, or send a cpu tensor"
         )
     return torch.device(context.device_fallback)
 
 
-def _constant(kind: type, code: int, table: dict[int, Any], what: str) -> Codec:
+def _constant_codec(kind: type, code: int, table: dict[int, Any], what: str) -> Codec:
     numbers = {value: number for number, value in table.items()}
 
     def simplify(obj: object, _: Context) -> tuple[int]:
@@ -107,21 +107,21 @@ def _constant(kind: type, code: int, table: dict[int, Any], what: str) -> Codec:
 
 
 def simplify_device(device: torch.device, _: Context) -> tuple[object, ...]:
-    """Give type and index; the index is part of a device's identity."""
+    """Return the type and the index."""
     return (device.type, device.index)
 
 
 def detail_device(payload: Payload, _: Context) -> torch.device:
-    """Rebuild a device, which need not exist here: only tensors fall back."""
+    """Rebuild a device, which need not be available here; only tensors use the fallback."""
     kind, index = payload
     is_index = index is None or (type(index) is int and 0 <= index < 128)
     if type(kind) is not str or kind not in DEVICE_TYPES or not is_index:
-        raise SerdeError("cannot rebuild a device: its type or index is not one of torch's; send it again")
+        raise SerdeError("cannot rebuild a device: its type or index is invalid (malformed message)")
     return torch.device(kind) if index is None else torch.device(kind, index)
 
 
 def simplify_size(size: torch.Size, _: Context) -> tuple[int, ...]:
-    """Give the lengths."""
+    """Return the lengths."""
     return tuple(size)
 
 
@@ -140,17 +140,17 @@ def _detail_generator(payload: Payload, context: Context) -> torch.Generator:
     device, state = payload
     if type(device) is not torch.device or type(state) is not torch.Tensor:
         raise SerdeError("cannot rebuild a generator: its device or state has a wrong type (malformed message)")
-    generator = torch.Generator(place(device, context))
+    generator = torch.Generator(choose_device(device, context))
     generator.set_state(state)
     return generator
 
 
-DTYPE = _constant(torch.dtype, 154, DTYPES, "dtype")
+DTYPE = _constant_codec(torch.dtype, 154, DTYPES, "dtype")
 DEVICE = Codec(torch.device, 155, simplify_device, detail_device)
-LAYOUT = _constant(torch.layout, 156, LAYOUTS, "layout")
-MEMORY_FORMAT = _constant(torch.memory_format, 157, MEMORY_FORMATS, "memory format")
+LAYOUT = _constant_codec(torch.layout, 156, LAYOUTS, "layout")
+MEMORY_FORMAT = _constant_codec(torch.memory_format, 157, MEMORY_FORMATS, "memory format")
 GENERATOR = Codec(torch.Generator, 158, _simplify_generator, _detail_generator)
-QSCHEME = _constant(torch.qscheme, 163, QSCHEMES, "quantization scheme")
+QSCHEME = _constant_codec(torch.qscheme, 163, QSCHEMES, "quantization scheme")
 SIZE = Codec(torch.Size, 153, simplify_size, detail_size)
 
 CODECS = (SIZE, DTYPE, DEVICE, LAYOUT, MEMORY_FORMAT, GENERATOR, QSCHEME)

@@ -1,4 +1,4 @@
-"""Strided tensors as the bytes of their own elements: never of the storage behind them."""
+"""Strided tensors as the bytes of their elements, never of the whole storage."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from syft_core.serde import Context, SerdeError
-from syft_core.serde.shape import byte_count, element_count
+from syft_core.serde.shape import count_bytes, count_elements
 from syft_core.serde.structure import INLINE
-from syft_torch.serde.names import DTYPE_NUMBERS, DTYPES, DTYPES_BY_NAME, QUANTIZED, dtype_number, find
+from syft_torch.serde.names import DTYPE_NUMBERS, DTYPES, DTYPES_BY_NAME, QUANTIZED, find, get_dtype_number
 
 _NUMPY_DIMENSIONS = 32  # what every numpy supports
 
@@ -39,8 +39,8 @@ _RECEIVED = {
 }
 
 
-def plain_payload(tensor: torch.Tensor) -> tuple[object, ...] | None:
-    """Return what ``dense_payload`` does for a contiguous cpu tensor that numpy understands; None for any other."""
+def simplify_plain(tensor: torch.Tensor) -> tuple[object, ...] | None:
+    """Do what ``simplify_dense`` does, faster, for contiguous cpu tensors with a numpy dtype; else return None."""
     number = _FAST.get(tensor.dtype)
     if number is None or tensor.layout is not _STRIDED or tensor.is_nested:
         return None
@@ -50,16 +50,16 @@ def plain_payload(tensor: torch.Tensor) -> tuple[object, ...] | None:
     return number, (array.tobytes() if array.nbytes <= INLINE else memoryview(array)), *array.shape
 
 
-def dense_payload(tensor: torch.Tensor) -> tuple[object, ...]:
-    """Return (dtype number, data, *shape) of a strided cpu tensor, read in row-major order."""
-    return plain_payload(tensor) or (dtype_number(tensor.dtype), own_bytes(tensor), *tensor.shape)
+def simplify_dense(tensor: torch.Tensor) -> tuple[object, ...]:
+    """Return (dtype number, data, *shape) of a strided cpu tensor, in row-major order."""
+    return simplify_plain(tensor) or (get_dtype_number(tensor.dtype), view_bytes(tensor), *tensor.shape)
 
 
-def own_bytes(tensor: torch.Tensor) -> bytes | memoryview:
-    """View the elements of any strided cpu tensor as bytes; copy only what is not in order already."""
+def view_bytes(tensor: torch.Tensor) -> bytes | memoryview:
+    """Return the elements of a strided cpu tensor as bytes in row-major order, without a copy if possible."""
     tensor = tensor.resolve_conj().resolve_neg()
     if not tensor.is_contiguous():
-        # Some dtypes cannot be copied as themselves; integers of their size can.
+        # Some dtypes cannot be copied; integers of the same size can.
         same = _SAME_SIZE.get(tensor.element_size())
         tensor = (tensor if same is None else tensor.view(same)).contiguous()
     if not tensor.numel():
@@ -67,8 +67,8 @@ def own_bytes(tensor: torch.Tensor) -> bytes | memoryview:
     return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
 
 
-def physical_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
-    """Return the dimensions from the slowest to the fastest, if the tensor is dense but not row-major."""
+def find_memory_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
+    """Return the dimensions in order of decreasing stride if the tensor is dense but not row-major, else None."""
     if tensor.is_contiguous() or tensor.numel() == 0:
         return None
     strides = tensor.stride()
@@ -76,33 +76,32 @@ def physical_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
     return order if tensor.permute(order).is_contiguous() else None
 
 
-def from_order(tensor: torch.Tensor, order: object) -> torch.Tensor:
+def restore_order(tensor: torch.Tensor, order: object) -> torch.Tensor:
     """Undo ``tensor.permute(order)``."""
     if type(order) is not tuple or not all(type(dimension) is int for dimension in order):
         raise SerdeError("cannot rebuild a tensor: its dimension order has a wrong type (malformed message)")
     if sorted(order) != list(range(tensor.dim())):
-        raise SerdeError("cannot rebuild a tensor: its dimension order is no permutation; send it again")
+        raise SerdeError("cannot rebuild a tensor: its dimension order is not a permutation (malformed message)")
     inverse = [0] * len(order)
     for position, dimension in enumerate(order):
         inverse[dimension] = position
     return tensor.permute(inverse)
 
 
-def dense_tensor(number: object, data: Any, shape: Sequence[Any], context: Context) -> torch.Tensor:
-    """Rebuild a strided cpu tensor; its declared shape must fit the bytes that arrived."""
+def detail_dense(number: object, data: Any, shape: Sequence[Any], context: Context) -> torch.Tensor:
+    """Rebuild a strided cpu tensor; the number of bytes must match its shape and dtype."""
     received = _RECEIVED.get(number) if type(number) is int else None
     dtype, itemsize, numpy_dtype = received or find(_RECEIVED, number, "dtype")
-    size = byte_count(data)
-    if element_count(shape) * itemsize != size:
+    size = count_bytes(data)
+    if count_elements(shape) * itemsize != size:
         raise SerdeError(
-            f"cannot rebuild a tensor: {size} bytes arrived, which is not what its shape and {dtype} need; "
-            f"send it again"
+            f"cannot rebuild a tensor: its {size} bytes do not match its shape and {dtype} (malformed message)"
         )
     if not size:
         return torch.empty(tuple(shape), dtype=dtype, device="cpu")
     if dtype is torch.bool and np.frombuffer(data, np.uint8).max() > 1:
-        raise SerdeError("cannot rebuild a bool tensor: an element is neither 0 nor 1; send it again")
-    memory = context.own(data)
+        raise SerdeError("cannot rebuild a bool tensor: an element is neither 0 nor 1 (malformed message)")
+    memory = context.take_ownership(data)
     if len(shape) == 1:
         return torch.frombuffer(memory, dtype=dtype)
     if numpy_dtype is None or len(shape) > _NUMPY_DIMENSIONS:
@@ -110,11 +109,10 @@ def dense_tensor(number: object, data: Any, shape: Sequence[Any], context: Conte
     return torch.from_numpy(np.ndarray(shape, numpy_dtype, memory))
 
 
-def _accept_views() -> None:
-    """Let torch say its once-only warnings now, to nobody.
+def _trigger_warnings() -> None:
+    """Trigger torch's one-time warnings about read-only views and experimental dtypes, and ignore them.
 
-    That a view of received bytes is not writable is what its caller asked for, and that a dtype is experimental is the
-    sender's business.
+    The caller has asked for read-only views, and the sender has chosen the dtype.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -124,4 +122,4 @@ def _accept_views() -> None:
             torch.empty(0, dtype=dtype)
 
 
-_accept_views()
+_trigger_warnings()

@@ -1,7 +1,7 @@
-"""TorchScript on the wire: compiled programs, loaded only where the receiver says that they may run.
+"""Codecs for TorchScript: compiled programs, which are loaded only if the receiver allows it.
 
-``torch.jit.load`` compiles what it reads, so a script from a stranger is a program from a stranger. A receiver opts in
-with ``Context(allow_scripts=True)``. Programs of ``torch.export`` cannot be loaded without unpickling and are refused.
+``torch.jit.load`` compiles and runs code from the sender, so the receiver has to opt in with
+``Context(allow_scripts=True)``. Loading a ``torch.export`` program unpickles, so these are refused.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from syft_core.values import Payload
 
 
 @contextlib.contextmanager
-def _deprecated_as_a_whole() -> Iterator[None]:
-    """Spare the user torch's warnings that TorchScript is deprecated; their category depends on torch's version."""
+def _ignore_deprecation() -> Iterator[None]:
+    """Ignore torch's deprecation warnings for TorchScript; their category depends on the version of torch."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
@@ -28,22 +28,22 @@ def _deprecated_as_a_whole() -> Iterator[None]:
 
 
 def simplify_script(script: object, _: Context) -> tuple[memoryview]:
-    """Write a script module or function as the bytes of torch's own archive."""
+    """Return a script module or function as the bytes of torch's archive format."""
     archive = io.BytesIO()
-    with _deprecated_as_a_whole():
+    with _ignore_deprecation():
         torch.jit.save(script, archive)
     return (archive.getbuffer(),)
 
 
 def detail_script(payload: Payload, context: Context) -> torch.jit.ScriptModule:
-    """Load a script, if the receiver allows it."""
+    """Load a script if the receiver allows it."""
     (data,) = payload
     if not context.allow_scripts:
         raise SerdeError(
             "cannot load a TorchScript program: it would run code from the sender; if you trust the sender, "
             "read with `Context(allow_scripts=True)`"
         )
-    with _deprecated_as_a_whole():
+    with _ignore_deprecation():
         return torch.jit.load(io.BytesIO(data), map_location=context.device_fallback)
 
 
@@ -56,7 +56,7 @@ def _refuse_export(program: object, _: Context) -> tuple[object, ...]:
 
 def _refuse_exported(_payload: Payload, _: Context) -> NoReturn:
     raise SerdeError(
-        "cannot load a program of torch.export: that unpickles, which runs code; ask for the module itself"
+        "cannot load a torch.export program: loading one unpickles, which runs code; ask for the module itself"
     )
 
 

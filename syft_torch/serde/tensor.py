@@ -1,8 +1,8 @@
-"""Tensors and parameters on the wire.
+"""Codecs for tensors and parameters.
 
-A payload starts with its form. ``(DENSE, dtype, data, *shape)`` is a plain cpu tensor and nothing else; a tensor with
-more to tell is ``(FULL, extras, form, ...)``, where extras says only what is there: requires_grad, grad, id, tags,
-description, device, order of the dimensions in memory, buffer, child.
+A payload starts with its kind. ``(DENSE, dtype, data, *shape)`` is a plain cpu tensor. A tensor with attributes is
+``(FULL, extras, kind, ...)``, where ``extras`` contains those that are set: requires_grad, grad, id, tags, description,
+device, order of the dimensions in memory, buffer, child.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import torch
 from syft_core.serde import Codec, Context, SerdeError
 from syft_core.values import Payload
 from syft_torch.serde import kinds
-from syft_torch.serde.names import place
-from syft_torch.serde.raw import dense_payload, dense_tensor, from_order, physical_order, plain_payload
-from syft_torch.serde.strategy import deserialize_with, serialize_with, strategy_of
+from syft_torch.serde.names import choose_device
+from syft_torch.serde.raw import detail_dense, find_memory_order, restore_order, simplify_dense, simplify_plain
+from syft_torch.serde.strategy import deserialize_with, get_strategy_name, serialize_with
 
 DENSE, FULL, COO, COMPRESSED, QUANTIZED, META, STRATEGY = range(7)
 
@@ -25,33 +25,33 @@ _STRIDED = torch.strided
 
 
 def simplify_tensor(tensor: torch.Tensor, context: Context) -> tuple[object, ...]:
-    """Take a tensor apart; a plain one, the common case, as quickly as possible."""
+    """Return the payload of a tensor, with a fast path for plain ones."""
     if not (tensor.__dict__ or tensor.requires_grad or not tensor.is_cpu or tensor.grad is not None):
         worker = context.worker
-        plain = plain_payload(tensor) if worker is None or strategy_of(worker) == "torch" else None
+        plain = simplify_plain(tensor) if worker is None or get_strategy_name(worker) == "torch" else None
         if plain is not None:
             return DENSE, *plain
-    extras = _extras(tensor)
+    extras = _collect_extras(tensor)
     inner = _simplify_elements(tensor.detach(), extras, context)
     return (FULL, extras, *inner) if extras else inner
 
 
 def detail_tensor(payload: Payload, context: Context) -> torch.Tensor:
     """Rebuild a tensor."""
-    form = payload[0]
-    if type(form) is not int:  # Comparing a remote tensor with a number would send a message.
-        raise _unknown_form()
-    if form == DENSE:
-        return dense_tensor(payload[1], payload[2], payload[3:], context)
-    if form != FULL:
+    kind = payload[0]
+    if type(kind) is not int:  # Comparing a remote tensor with a number would send a message.
+        raise _unknown_kind_error()
+    if kind == DENSE:
+        return detail_dense(payload[1], payload[2], payload[3:], context)
+    if kind != FULL:
         return _detail_elements(payload, context)
     tensor, extras = _detail_full(payload, context)
-    return _attach(tensor, extras)
+    return _set_extras(tensor, extras)
 
 
 def simplify_parameter(parameter: torch.nn.Parameter, context: Context) -> tuple[object, ...]:
-    """Take a parameter apart: requires_grad, and the tensor that it is."""
-    extras = _extras(parameter)
+    """Return the payload of a parameter: requires_grad and the payload of its tensor."""
+    extras = _collect_extras(parameter)
     extras.pop("requires_grad", None)
     inner = _simplify_elements(parameter.detach(), extras, context)
     return (parameter.requires_grad, FULL, extras, *inner) if extras else (parameter.requires_grad, *inner)
@@ -61,73 +61,73 @@ def detail_parameter(payload: Payload, context: Context) -> torch.nn.Parameter:
     """Rebuild a parameter."""
     requires_grad, *rest = payload
     if type(requires_grad) is not bool:
-        raise SerdeError("cannot rebuild a Parameter: requires_grad is no bool; send it again")
+        raise SerdeError("cannot rebuild a Parameter: requires_grad is not a bool (malformed message)")
     if type(rest[0]) is not int:
-        raise _unknown_form()
+        raise _unknown_kind_error()
     if rest[0] != FULL:
         return torch.nn.Parameter(_detail_elements(rest, context), requires_grad)
     tensor, extras = _detail_full(rest, context)
-    return _attach(torch.nn.Parameter(tensor, requires_grad), extras)
+    return _set_extras(torch.nn.Parameter(tensor, requires_grad), extras)
 
 
-def _extras(tensor: torch.Tensor) -> dict[str, object]:
+def _collect_extras(tensor: torch.Tensor) -> dict[str, object]:
     extras: dict[str, Any] = {}
     if tensor.requires_grad:
         extras["requires_grad"] = True
-    # torch warns when the grad of a tensor inside a graph is looked at, unless it was asked to keep it.
+    # torch warns when grad is read from a non-leaf tensor that does not retain it.
     if (tensor.is_leaf or tensor.retains_grad) and tensor.grad is not None:
         extras["grad"] = tensor.grad
     if not tensor.is_cpu and tensor.device.type != "meta":
         extras["device"] = tensor.device
     own = tensor.__dict__
     if own:
-        extras.update({name: own[key] for name, (key, is_right) in _ATTRIBUTES.items() if is_right(own.get(key))})
+        extras.update({name: own[key] for name, (key, is_valid) in _ATTRIBUTES.items() if is_valid(own.get(key))})
         if own.get("_is_buffer"):
             extras["buffer"] = bool(own.get("persistent", True))
     return extras
 
 
 def _simplify_elements(tensor: torch.Tensor, extras: dict[str, object], context: Context) -> tuple[object, ...]:
-    """Encode what ``tensor``, which is detached, holds; note in ``extras`` how it lies in memory."""
+    """Encode the elements of ``tensor``, which is detached; record their memory order in ``extras``."""
     if tensor.is_nested:
-        raise SerdeError("cannot serialize a nested tensor: torch has no stable form of it; send `x.unbind()`")
-    strategy = strategy_of(context.worker)
+        raise SerdeError("cannot serialize a nested tensor: torch has no stable format for it; send `x.unbind()`")
+    strategy = get_strategy_name(context.worker)
     if strategy != "torch":
         return STRATEGY, strategy, serialize_with(strategy, tensor)
     if tensor.device.type == "meta":
-        return META, *kinds.meta_payload(tensor)
+        return META, *kinds.simplify_meta(tensor)
     tensor = tensor.cpu()
     if tensor.is_quantized:
-        return QUANTIZED, *kinds.quantized_payload(tensor)
+        return QUANTIZED, *kinds.simplify_quantized(tensor)
     if tensor.layout is torch.sparse_coo:
-        return COO, *kinds.coo_payload(tensor)
+        return COO, *kinds.simplify_coo(tensor)
     if tensor.layout in kinds.COMPRESSED_ROWS | kinds.COMPRESSED_COLUMNS:
-        return COMPRESSED, *kinds.compressed_payload(tensor)
+        return COMPRESSED, *kinds.simplify_compressed(tensor)
     if tensor.layout is not _STRIDED:
         raise SerdeError(
-            f"cannot serialize a tensor of layout {tensor.layout}: only torch itself reads it; send `x.to_dense()`"
+            f"cannot serialize a tensor of layout {tensor.layout}: it is not supported; send `x.to_dense()`"
         )
-    order = physical_order(tensor)
+    order = find_memory_order(tensor)
     if order is not None:
         extras["order"] = order
         tensor = tensor.permute(order)
-    return DENSE, *dense_payload(tensor)
+    return DENSE, *simplify_dense(tensor)
 
 
 def _detail_elements(payload: Payload, context: Context) -> torch.Tensor:
-    form = payload[0]
-    if type(form) is not int:
-        raise _unknown_form()
-    if form == DENSE:
-        return dense_tensor(payload[1], payload[2], payload[3:], context)
-    detail = _DETAILS.get(form)
+    kind = payload[0]
+    if type(kind) is not int:
+        raise _unknown_kind_error()
+    if kind == DENSE:
+        return detail_dense(payload[1], payload[2], payload[3:], context)
+    detail = _DETAILS.get(kind)
     if detail is None:
-        raise _unknown_form()
+        raise _unknown_kind_error()
     return detail(payload[1:], context)
 
 
-def _unknown_form() -> SerdeError:
-    return SerdeError("cannot rebuild a tensor: this release does not know its form; upgrade it")
+def _unknown_kind_error() -> SerdeError:
+    return SerdeError("cannot rebuild a tensor: this release does not know its kind; upgrade it")
 
 
 def _detail_strategy(payload: Payload, _: Context) -> torch.Tensor:
@@ -136,36 +136,36 @@ def _detail_strategy(payload: Payload, _: Context) -> torch.Tensor:
 
 
 _DETAILS: dict[int, Callable[[Payload, Context], torch.Tensor]] = {
-    COO: kinds.coo_tensor,
-    COMPRESSED: kinds.compressed_tensor,
-    QUANTIZED: kinds.quantized_tensor,
-    META: kinds.meta_tensor,
+    COO: kinds.detail_coo,
+    COMPRESSED: kinds.detail_compressed,
+    QUANTIZED: kinds.detail_quantized,
+    META: kinds.detail_meta,
     STRATEGY: _detail_strategy,
 }
 
 
 def _detail_full(payload: Payload, context: Context) -> tuple[torch.Tensor, dict[str, Any]]:
-    """Rebuild the elements, in their order and on their device; return them with the rest of the extras."""
+    """Rebuild the elements, in their memory order and on their device; return them with the extras."""
     extras = payload[1]
     if type(extras) is not dict or not _EXTRAS.issuperset(extras):
         raise SerdeError("cannot rebuild a tensor: it has extras that this release does not know; upgrade it")
     tensor = _detail_elements(payload[2:], context)
     if "order" in extras:
-        tensor = from_order(tensor, extras["order"])
+        tensor = restore_order(tensor, extras["order"])
     device = extras.get("device")
     if device is not None:
         if type(device) is not torch.device or device.type == "meta":
-            raise SerdeError("cannot rebuild a tensor: its device is none that holds data; send it again")
-        tensor = tensor.to(place(device, context))
+            raise SerdeError("cannot rebuild a tensor: its device is invalid (malformed message)")
+        tensor = tensor.to(choose_device(device, context))
     return tensor, extras
 
 
-def _attach(tensor: torch.Tensor, extras: dict[str, object]) -> torch.Tensor:
+def _set_extras(tensor: torch.Tensor, extras: dict[str, object]) -> torch.Tensor:
     own = tensor.__dict__
-    for name, (key, is_right) in _ATTRIBUTES.items():
+    for name, (key, is_valid) in _ATTRIBUTES.items():
         if name in extras:
-            if not is_right(extras[name]):
-                raise SerdeError(f"cannot rebuild a tensor: its {name} has a wrong type; send it again")
+            if not is_valid(extras[name]):
+                raise SerdeError(f"cannot rebuild a tensor: its {name} has a wrong type (malformed message)")
             own[key] = extras[name]
     if not _FLAGS.issuperset([type(extras.get("buffer")), type(extras.get("requires_grad"))]):
         raise SerdeError("cannot rebuild a tensor: one of its flags has a wrong type (malformed message)")
@@ -196,7 +196,7 @@ def _is_text(value: object) -> bool:
     return type(value) is str
 
 
-# Where the hook keeps them on a tensor, and what they must be.
+# The attribute of a tensor in which each is stored, and its validator.
 _ATTRIBUTES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "id": ("_syft_id", _is_id),
     "tags": ("_syft_tags", _is_tags),

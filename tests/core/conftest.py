@@ -1,4 +1,4 @@
-"""Make the toy framework and its backend importable, and hook it for the tests that ask."""
+"""Make the toy framework and its backend importable, and provide a fixture that hooks it."""
 
 from __future__ import annotations
 

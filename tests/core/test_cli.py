@@ -18,7 +18,7 @@ from syft_core.plugins.manager import PluginManager
 
 
 class FarPlugin:
-    """Brings a backend whose framework is not installed."""
+    """Registers a backend whose framework is not installed."""
 
     @hookimpl
     def register_backends(self, backends: Any) -> None:
@@ -27,14 +27,14 @@ class FarPlugin:
 
 @pytest.fixture
 def manager(monkeypatch: pytest.MonkeyPatch) -> PluginManager:
-    """Let the command line find what the test registers, instead of what is installed here."""
+    """Make the command line use the plugins of the test instead of the installed ones."""
     monkeypatch.setattr(hooking, "_listeners", [])
     manager = PluginManager()
     monkeypatch.setattr(cli, "plugin_manager", lambda: manager)
     return manager
 
 
-def test_the_demo_tells_the_story_on_a_framework_that_is_there(
+def test_the_demo_runs_on_an_installed_framework(
     manager: PluginManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manager.register(toy_plugin, "toy")
@@ -46,7 +46,7 @@ def test_the_demo_tells_the_story_on_a_framework_that_is_there(
     assert code == 0
     assert "Data you never see, on toy 1.2" in shown
     assert "demo far" not in shown
-    assert "Who computed what where" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Who computed what" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert current_hook() is None
 
 
@@ -59,7 +59,7 @@ def test_the_demo_of_a_named_backend(
     assert "on toy 1.2" in capsys.readouterr().out
 
 
-def test_the_demo_of_a_missing_framework_says_how_to_install_it(
+def test_the_demo_of_a_missing_framework_shows_the_install_command(
     manager: PluginManager, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manager.register(FarPlugin(), "far")
@@ -72,7 +72,7 @@ def test_the_demo_of_a_missing_framework_says_how_to_install_it(
     )
 
 
-def test_the_demo_without_any_framework_says_how_to_install_one(
+def test_the_demo_without_any_framework_shows_the_install_commands(
     manager: PluginManager, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manager.register(FarPlugin(), "far")
@@ -83,7 +83,7 @@ def test_the_demo_without_any_framework_says_how_to_install_one(
     assert capsys.readouterr().err == "syft-core: no framework is installed; run `pip install far-away`\n"
 
 
-def test_the_demo_of_an_unknown_backend_names_the_nearest(
+def test_the_demo_of_an_unknown_backend_suggests_similar_names(
     manager: PluginManager, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manager.register(toy_plugin, "toy")
@@ -97,9 +97,7 @@ def test_the_demo_of_an_unknown_backend_names_the_nearest(
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"]])
-def test_a_command_that_is_no_command_is_refused_with_the_usage(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_command_shows_the_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
 
@@ -107,7 +105,7 @@ def test_a_command_that_is_no_command_is_refused_with_the_usage(
     assert capsys.readouterr().err.startswith("usage: syft-core ")
 
 
-def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(["--help"])
 
@@ -117,7 +115,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "demo" in shown
 
 
-def test_the_installed_command_is_this_one() -> None:
+def test_the_installed_command_runs_this_cli() -> None:
     command = Path(sys.executable).with_name("syft-core")
 
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)

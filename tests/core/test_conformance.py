@@ -38,9 +38,9 @@ class Toy:
 def installed(attributes: ToyAttributes) -> Iterator[None]:
     """Let vectors belong to other attributes for a while, as if these had been registered."""
     with patch.dict(frameworks._entries, {toy.Vector: attributes}):
-        hook_args._forget()
+        hook_args._clear_caches()
         yield
-    hook_args._forget()
+    hook_args._clear_caches()
 
 
 class FrozenAttributes(ToyAttributes):

@@ -13,56 +13,52 @@ import pytest
 import toy
 from syft_toy.plugin import BACKEND
 
-from syft_core.demo import RichStage, Stage, farewell, make_stage, perform, storytellers
-from syft_core.demo import stage as staging
+from syft_core.demo import RichScreen, Screen, find_installed, finish_demo, make_screen, run_demo
+from syft_core.demo import screen as screens
+from syft_core.demo.hospitals import get_refusal
 from syft_core.demo.page import Page
-from syft_core.demo.scene import reason_of
 from syft_core.hook.hook import current_hook
 
 needs_rich = pytest.mark.skipif(importlib.util.find_spec("rich") is None, reason="rich is not installed")
 
 
 @pytest.fixture(params=["plain", pytest.param("rich", marks=needs_rich)])
-def stage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Stage:
+def screen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Screen:
     monkeypatch.setenv("COLUMNS", "300")
-    monkeypatch.setattr(staging, "WIDEST", 300)
-    return Stage(0) if request.param == "plain" else make_stage(0)
+    monkeypatch.setattr(screens, "MAX_WIDTH", 300)
+    return Screen(0) if request.param == "plain" else make_screen(0)
 
 
-def test_a_performance_tells_the_story_and_leaves_the_framework_as_it_was(
-    stage: Stage, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_demo_runs_and_unhooks_the_framework(screen: Screen, capsys: pytest.CaptureFixture[str]) -> None:
     before = dict(vars(toy))
 
-    perform(stage, BACKEND)
+    run_demo(screen, BACKEND)
 
     shown = capsys.readouterr().out
     for text in (
         "Data you never see, on toy 1.2",
         "#ages",
-        "private: for nobody outside",
+        "private: no user may fetch it",
         "ValueRefusedError: cannot run 'toy.Vector.__float__' on a pointer",
         "GetNotPermittedError: cannot get object",
-        "it is raw data, which the policy of this worker keeps in the house",
+        "it is raw data, which the policy of this worker does not release",
         "it is private, or was computed from something private",
         "NotCollocatedError: cannot run 'toy.Vector.__add__': its arguments live on 'north' and 'south'",
         "round 40",
         "#ages, #pressures",
-        "Raw data among them: 0 of 160 departures.",
+        "Raw data: 0 of 160 departures.",
         "(Wrapper)>LoggingTensor>Vector([2.0, -4.0, 6.0])",
         "Vector([0.0, -3.0, 2.0])",
         "-0.995133",
-        "The hook is off again: toy is exactly as it was.",
+        "The framework is unhooked: toy is exactly as it was before.",
     ):
         assert text in shown
     assert dict(vars(toy)) == before
     assert current_hook() is None
 
 
-def test_training_far_from_the_data_gives_what_training_in_one_place_gives(
-    stage: Stage, capsys: pytest.CaptureFixture[str]
-) -> None:
-    perform(stage, BACKEND)
+def test_federated_training_matches_centralized_training(screen: Screen, capsys: pytest.CaptureFixture[str]) -> None:
+    run_demo(screen, BACKEND)
 
     lines = capsys.readouterr().out.splitlines()
     far, near = (
@@ -72,12 +68,12 @@ def test_training_far_from_the_data_gives_what_training_in_one_place_gives(
     assert far == near
 
 
-def test_a_performance_leaves_the_logger_as_it_was(stage: Stage) -> None:
+def test_the_demo_restores_the_logger(screen: Screen) -> None:
     log = logging.getLogger("syft_core.tensors.logging")
     before = log.level
     log.setLevel(logging.ERROR)
     try:
-        perform(stage, BACKEND)
+        run_demo(screen, BACKEND)
 
         assert (log.level, log.propagate, log.handlers) == (logging.ERROR, True, [])
         assert not log.isEnabledFor(logging.INFO)
@@ -85,55 +81,55 @@ def test_a_performance_leaves_the_logger_as_it_was(stage: Stage) -> None:
         log.setLevel(before)
 
 
-def test_a_backend_may_have_a_story_of_its_own(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_backend_may_have_its_own_demo(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     acts = types.ModuleType("toy_acts")
-    acts.juggle = lambda stage, hook: stage.say(f"now juggling on {hook.name}")
+    acts.juggle = lambda screen, hook: screen.text(f"now juggling on {hook.name}")
     monkeypatch.setitem(sys.modules, "toy_acts", acts)
 
-    perform(stage, replace(BACKEND, demo="toy_acts:juggle"))
+    run_demo(screen, replace(BACKEND, demo="toy_acts:juggle"))
 
     shown = capsys.readouterr().out
     assert "now juggling on toy" in shown
     assert "#ages" not in shown
 
 
-def test_backends_with_a_story_of_their_own_come_first() -> None:
+def test_backends_with_their_own_demo_come_first() -> None:
     own = replace(BACKEND, name="own", demo="somewhere:tell")
     absent = replace(BACKEND, name="absent", framework="not_installed_anywhere")
 
-    assert [backend.name for backend in storytellers([BACKEND, absent, own])] == ["own", "toy"]
+    assert [backend.name for backend in find_installed([BACKEND, absent, own])] == ["own", "toy"]
 
 
-def test_the_farewell_writes_the_page_and_names_the_other_frameworks(
-    stage: Stage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_finishing_writes_the_page_and_names_the_other_frameworks(
+    screen: Screen, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stage.page.put_up("A title", "Some words", "<svg/>")
+    screen.page.add("A title", "Some words", "<svg/>")
 
-    farewell(stage, ["toy", "abacus"], tmp_path / "page.html")
+    finish_demo(screen, ["toy", "abacus"], tmp_path / "page.html")
 
     shown = capsys.readouterr().out
     assert (tmp_path / "page.html").as_uri() in shown
     assert "The same on toy and on abacus: `syft-core demo toy`, `syft-core demo abacus`" in shown
 
 
-def test_the_page_goes_to_a_folder_of_its_own_unless_a_place_is_given(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_page_goes_to_a_temporary_folder_by_default(
+    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    stage.page.put_up("A title", "Some words", "<svg/>")
+    screen.page.add("A title", "Some words", "<svg/>")
 
-    farewell(stage, [])
+    finish_demo(screen, [])
 
     (page,) = tmp_path.glob("syft-core-*/demo.html")
     assert page.as_uri() in capsys.readouterr().out
 
 
-def test_the_page_loads_nothing_and_escapes_words() -> None:
+def test_the_page_loads_nothing_and_escapes_text() -> None:
     page = Page()
-    page.put_up("a < b", "c & d", "<svg/>")
+    page.add("a < b", "c & d", "<svg/>")
 
     html = page.html()
 
@@ -143,15 +139,15 @@ def test_the_page_loads_nothing_and_escapes_words() -> None:
     assert not re.search(r"https?:|<script|<link|@import|url\(", html)
 
 
-def test_text_is_shown_as_it_is_written(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    stage.code("x[0]", "[red]not a colour[/red]")
-    stage.source("for [i] in x:\n    pass")
-    stage.show("[bold]")
-    stage.passing("[dim]")
-    stage.refused("y[1]", "[/]")
-    stage.table(("[a]",), [("[b]",)])
-    stage.chain(["[link]"])
-    stage.progress("[c]", 0.5, "[d]")
+def test_text_is_shown_unchanged(screen: Screen, capsys: pytest.CaptureFixture[str]) -> None:
+    screen.code("x[0]", "[red]not a colour[/red]")
+    screen.source("for [i] in x:\n    pass")
+    screen.show("[bold]")
+    screen.log_line("[dim]")
+    screen.refusal("y[1]", "[/]")
+    screen.table(("[a]",), [("[b]",)])
+    screen.chain(["[link]"])
+    screen.progress("[c]", 0.5, "[d]")
 
     shown = capsys.readouterr().out
     for text in (
@@ -163,44 +159,44 @@ def test_text_is_shown_as_it_is_written(stage: Stage, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("columns", [80, 120])
 @pytest.mark.parametrize("kind", ["plain", pytest.param("rich", marks=needs_rich)])
-def test_the_story_fits_the_terminal_and_has_no_control_characters_in_a_file(
+def test_the_demo_fits_the_terminal_and_writes_no_control_characters_to_a_file(
     kind: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    stage = Stage(0) if kind == "plain" else make_stage(0)
+    screen = Screen(0) if kind == "plain" else make_screen(0)
 
-    perform(stage, BACKEND)
+    run_demo(screen, BACKEND)
 
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= columns
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", shown)
 
 
-def test_a_plain_stage_pauses_as_long_as_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_screen_pauses_for_the_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(staging.time, "sleep", pauses.append)
-    stage = Stage(0.25)
+    monkeypatch.setattr(screens.time, "sleep", pauses.append)
+    screen = Screen(0.25)
 
-    stage.say("one")
-    stage.code("two", "2")
-    stage.show("three")
+    screen.text("one")
+    screen.code("two", "2")
+    screen.show("three")
 
     assert pauses == [0.25, 0.25]
 
 
-def test_without_rich_the_stage_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_rich_the_screen_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rich", None)
     for name in [name for name in sys.modules if name.startswith("rich.")]:
         monkeypatch.setitem(sys.modules, name, None)
 
-    assert type(make_stage(0)) is Stage
+    assert type(make_screen(0)) is Screen
 
 
 @needs_rich
-def test_with_rich_the_stage_has_colours() -> None:
-    assert type(make_stage(0)) is RichStage
+def test_with_rich_the_screen_has_colours() -> None:
+    assert type(make_screen(0)) is RichScreen
 
 
-def test_a_refusal_that_does_not_happen_is_a_failure_of_the_demo() -> None:
-    with pytest.raises(AssertionError, match="a refusal that did not happen"):
-        reason_of(lambda: None)
+def test_an_expected_refusal_that_does_not_happen_fails_the_demo() -> None:
+    with pytest.raises(AssertionError, match="the call succeeded"):
+        get_refusal(lambda: None)

@@ -17,7 +17,7 @@ from syft_core.tensors.logging import LoggingTensor
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return which modules are there after importing the facade, and after importing all of the core.
+    """Return the loaded modules after importing the facade, and after importing all of the core.
 
     The frameworks are stand-ins, so that the test means the same where none is installed.
     """

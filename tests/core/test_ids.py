@@ -8,14 +8,14 @@ from syft_core.exceptions import IdNotUniqueError
 from syft_core.ids import ID_BITS, IdProvider
 
 
-def test_given_ids_come_first_in_their_order_and_then_fresh_ones() -> None:
+def test_given_ids_are_used_first_in_order() -> None:
     provider = IdProvider([7, 3])
 
     assert [provider.pop(), provider.pop()] == [7, 3]
     assert provider.pop() not in (7, 3)
 
 
-def test_fresh_ids_are_different_and_fit_in_62_bits() -> None:
+def test_generated_ids_are_unique_and_fit_in_62_bits() -> None:
     provider = IdProvider()
 
     ids = [provider.pop() for _ in range(1000)]
@@ -38,14 +38,14 @@ def test_ids_cannot_be_predicted_by_seeding_random() -> None:
     assert first != second
 
 
-def test_an_id_given_twice_is_refused_by_name() -> None:
+def test_a_duplicate_id_is_refused() -> None:
     with pytest.raises(IdNotUniqueError) as caught:
         IdProvider([1, 2, 2])
 
     assert str(caught.value) == "cannot use the id 2: it is taken; leave it out to get a fresh one"
 
 
-def test_the_callers_list_stays_as_it_is() -> None:
+def test_the_callers_list_is_not_changed() -> None:
     given = [1, 2]
 
     IdProvider(given).pop()

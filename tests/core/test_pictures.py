@@ -22,7 +22,7 @@ SECRET = 8675309.0
 
 
 class SilentWorker(BaseWorker):
-    """Fails when it is asked anything."""
+    """Fails when it receives a message."""
 
     def handle(self, message: Any, sender: Any) -> Any:
         raise AssertionError(f"a picture sent a message: {message}")
@@ -49,7 +49,7 @@ def pointer_to(worker: BaseWorker, hook: ToyHook, id: int = 17) -> PointerTensor
 
 
 def texts(page: str) -> list[str]:
-    """Return what a reader sees, box by box."""
+    """Return the visible text of each box."""
     return [text for text in re.split(r"<[^>]*>", page) if text]
 
 
@@ -81,7 +81,7 @@ def test_a_pointer_is_drawn_from_owner_to_location_without_a_message(hook: ToyHo
     assert texts(page)[:4] == ["PointerTensor", f"me:{pointer.id}", "⇢", "bob:17"]
 
 
-def test_a_dead_pointer_says_so(hook: ToyHook, bob: SilentWorker) -> None:
+def test_a_pointer_to_a_deleted_object_is_marked(hook: ToyHook, bob: SilentWorker) -> None:
     pointer = pointer_to(bob, hook)
     pointer.gone = "it was fetched by 'me'"
 
@@ -118,7 +118,7 @@ def test_a_private_tensor_shows_no_values(hook: ToyHook) -> None:
     assert str(SECRET) not in page
 
 
-def test_the_form_of_what_a_pointer_points_to_is_shown_if_it_is_known(hook: ToyHook, bob: SilentWorker) -> None:
+def test_the_form_of_a_remote_object_is_shown_if_known(hook: ToyHook, bob: SilentWorker) -> None:
     pointer = pointer_to(bob, hook)
     assert texts(str(chain_html(pointer)))[-1] == "bob:17"
     pointer.location.describe = lambda *_: [form((2, 3), (3, 1), float)]
@@ -142,7 +142,7 @@ def test_the_picture_of_a_worker_names_its_objects_and_no_values(hook: ToyHook, 
     assert str(SECRET) not in page
 
 
-def test_the_picture_of_a_worker_says_to_whom_an_object_is_private(bob: SilentWorker) -> None:
+def test_the_picture_of_a_worker_shows_who_may_receive_a_private_object(bob: SilentWorker) -> None:
     bob.register_obj(PrivateTensor(["alice", "carol"]).on(toy.Vector([1.0])), 5)
     bob.register_obj(PrivateTensor().on(toy.Vector([1.0])), 6)
 
@@ -152,7 +152,7 @@ def test_the_picture_of_a_worker_says_to_whom_an_object_is_private(bob: SilentWo
     assert {"alice, carol", "nobody"} <= set(shown)
 
 
-def test_a_worker_without_objects_says_so(bob: SilentWorker) -> None:
+def test_a_worker_without_objects_shows_its_count(bob: SilentWorker) -> None:
     assert texts(worker_html(bob)) == ["SilentWorker bob: 0 objects"]
 
 
@@ -164,7 +164,7 @@ def test_notebooks_find_the_pictures(hook: ToyHook, bob: SilentWorker) -> None:
 
 
 @pytest.mark.parametrize("words", ["<script>alert(1)</script>", '"><img src=x>', "a & b"])
-def test_words_of_others_are_escaped(hook: ToyHook, words: str) -> None:
+def test_text_from_peers_is_escaped(hook: ToyHook, words: str) -> None:
     worker = SilentWorker(hook, id=words)
     worker.register_obj(Watcher().on(toy.Vector([1.0])), words)
     worker.object_store.tag(words, [words], words)
@@ -180,8 +180,8 @@ def test_words_of_others_are_escaped(hook: ToyHook, words: str) -> None:
         assert words not in page
 
 
-def test_a_long_table_is_cut_and_says_so() -> None:
-    page = html_table("many", ("number",), [(str(number),) for number in range(12)], most=10)
+def test_a_long_table_is_truncated_with_a_note() -> None:
+    page = html_table("many", ("number",), [(str(number),) for number in range(12)], limit=10)
 
     assert page.count("<tr>") == 11
     assert "and 2 more" in page
@@ -234,12 +234,12 @@ def test_a_diagram_has_a_lifeline_for_each_actor_and_an_arrow_for_each_message()
 
 
 def boxes_of_names(drawn: str) -> list[tuple[float, float]]:
-    """Return where the boxes of the names begin and end."""
+    """Return the start and the end of the boxes of the names."""
     boxes = re.findall(r'class="head" x="([\d.]+)" y="18" width="([\d.]+)"', drawn)
     return [(float(x), float(x) + float(width)) for x, width in boxes]
 
 
-def test_long_names_are_cut_and_do_not_overlap() -> None:
+def test_long_names_are_truncated_and_do_not_overlap() -> None:
     name = "the-hospital-with-a-name-that-goes-on-and-on"
 
     drawn = sequence_svg([name, "bob", name[::-1]], [Step((Arrow("bob", "bob", "compute", "x" * 90),))])
@@ -261,7 +261,7 @@ def test_a_note_fits_into_the_picture() -> None:
     assert float(re.findall(r'viewBox="0 0 ([\d.]+)', drawn)[0]) > 6 * len(note)
 
 
-def test_what_is_said_again_and_again_is_one_arrow_with_a_number() -> None:
+def test_a_repeated_message_is_one_arrow_with_a_count() -> None:
     drawn = sequence_svg(["me", "bob"], [Step((Arrow("me", "bob", "talk", "ask", times=3),))])
 
     assert ">ask (3 ×)<" in drawn  # noqa: RUF001  # times

@@ -19,7 +19,7 @@ def test_an_entry_is_found_under_its_key(colours: Registry[str, object]) -> None
     assert colours.get("green") == 2
 
 
-def test_get_answers_none_or_the_default_for_a_missing_key(colours: Registry[str, object]) -> None:
+def test_get_returns_none_or_the_default_for_a_missing_key(colours: Registry[str, object]) -> None:
     assert colours.get("blue") is None
     assert colours.get("blue", 9) == 9
 
@@ -32,12 +32,12 @@ def test_it_is_a_mapping_in_the_order_of_registration(colours: Registry[str, obj
     assert dict(colours) == {"red": 1, "green": 2}
 
 
-def test_it_cannot_be_written_by_assignment(colours: Registry[str, object]) -> None:
+def test_items_cannot_be_assigned(colours: Registry[str, object]) -> None:
     with pytest.raises(TypeError, match="does not support item assignment"):
         colours["blue"] = 3  # type: ignore[index]
 
 
-def test_a_second_value_for_a_key_is_refused_and_the_first_stays(colours: Registry[str, object]) -> None:
+def test_a_second_value_for_a_key_is_refused(colours: Registry[str, object]) -> None:
     with pytest.raises(AlreadyRegisteredError) as caught:
         colours.register("red", 3)
 
@@ -48,7 +48,7 @@ def test_a_second_value_for_a_key_is_refused_and_the_first_stays(colours: Regist
     assert colours["red"] == 1
 
 
-def test_the_very_same_value_may_be_registered_again() -> None:
+def test_the_same_object_may_be_registered_again() -> None:
     value = object()
     table: Registry[str, object] = Registry("things")
     table.register("a", value)
@@ -66,13 +66,13 @@ def test_an_equal_but_different_value_is_refused() -> None:
         table.register("a", [1])
 
 
-def test_update_enters_all(colours: Registry[str, object]) -> None:
+def test_update_registers_all(colours: Registry[str, object]) -> None:
     colours.update({"blue": 3, "black": 4})
 
     assert (colours["blue"], colours["black"]) == (3, 4)
 
 
-def test_update_enters_nothing_when_one_key_is_taken(colours: Registry[str, object]) -> None:
+def test_update_registers_nothing_if_one_key_is_taken(colours: Registry[str, object]) -> None:
     with pytest.raises(AlreadyRegisteredError, match="cannot register 'red' in 'colours'"):
         colours.update({"blue": 3, "red": 4})
 
@@ -80,7 +80,7 @@ def test_update_enters_nothing_when_one_key_is_taken(colours: Registry[str, obje
     assert colours["red"] == 1
 
 
-def test_a_missing_key_is_explained_with_the_nearest_ones(colours: Registry[str, object]) -> None:
+def test_the_error_for_a_missing_key_suggests_similar_keys(colours: Registry[str, object]) -> None:
     with pytest.raises(NotRegisteredError) as caught:
         colours["rad"]
 
@@ -89,7 +89,7 @@ def test_a_missing_key_is_explained_with_the_nearest_ones(colours: Registry[str,
     )
 
 
-def test_a_missing_key_with_nothing_near_gets_the_advice_alone(colours: Registry[str, object]) -> None:
+def test_the_error_without_similar_keys_only_has_advice(colours: Registry[str, object]) -> None:
     with pytest.raises(LookupError) as caught:
         colours["xyzzy"]
 
@@ -103,12 +103,12 @@ def test_types_are_shown_with_their_module() -> None:
         table[int]
 
 
-def test_keys_are_shown_as_the_owner_says() -> None:
+def test_keys_are_shown_with_the_given_function() -> None:
     table: Registry[int, str] = Registry("codes", show=hex)
 
     with pytest.raises(NotRegisteredError, match="cannot find 0xff in 'codes'"):
         table[255]
 
 
-def test_repr_tells_name_and_size(colours: Registry[str, object]) -> None:
+def test_repr_shows_name_and_size(colours: Registry[str, object]) -> None:
     assert repr(colours) == "<Registry colours: 2 entries>"

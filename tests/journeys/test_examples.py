@@ -1,4 +1,4 @@
-"""The examples are journeys of users: each runs as a script and checks its own claims."""
+"""Run the examples: each is a script that asserts its own claims."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 
 @pytest.fixture(autouse=True)
 def _unhook() -> Iterator[None]:
-    """Leave torch as it was: a script ends with its process, a test does not."""
+    """Unhook torch after the example; a script ends with its process, a test does not."""
     yield
     for hook in attached_hooks():
         hook.unhook()
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_an_example_does_what_it_claims(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_example_runs_and_its_assertions_hold(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = torch.random.get_rng_state()
     runpy.run_path(str(script), run_name="__main__")
     torch.random.set_rng_state(state)

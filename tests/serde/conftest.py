@@ -1,4 +1,4 @@
-"""Load the backend of whichever frameworks are installed, which registers its codecs."""
+"""Load the backends of the installed frameworks, which registers their codecs."""
 
 import importlib.util
 

@@ -1,4 +1,4 @@
-"""Exact equality: the same types all the way down, the same bits in every number."""
+"""Exact equality: the same types at every level, the same bits in every number."""
 
 import struct
 from collections import OrderedDict

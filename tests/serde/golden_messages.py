@@ -126,7 +126,7 @@ SOURCES = {
 
 
 def installed() -> dict[str, Any]:
-    """Return the golden objects of everything that is installed here."""
+    """Return the golden objects of all installed frameworks."""
     objects = builtin()
     for name in ("numpy", "torch"):
         if importlib.util.find_spec(name):
@@ -136,7 +136,7 @@ def installed() -> dict[str, Any]:
 
 
 def current_codes() -> dict[str, str]:
-    # The last part of the name: where a class lives differs between releases of a framework.
+    # Only the last part of the name, because the module of a class differs between releases.
     own = sorted(code for code in codecs.by_code if code < FIRST_USER_CODE)
     return {str(code): codecs.by_code[code].type.__qualname__.rpartition(".")[2] for code in own}
 

@@ -106,7 +106,7 @@ def test_any_nesting_comes_back(value):
     assert same(deserialize(serialize(value)), value)
 
 
-def test_the_notes_on_an_ordered_dict_come_back():
+def test_attributes_of_an_ordered_dict_are_preserved():
     state = OrderedDict(weight=1)
     state._metadata = OrderedDict({"": {"version": 1}})
 
@@ -116,43 +116,43 @@ def test_the_notes_on_an_ordered_dict_come_back():
     assert same(received._metadata, state._metadata)
 
 
-def test_notes_that_would_hide_a_method_are_refused():
+def test_attributes_that_would_hide_a_method_are_refused():
     state = OrderedDict(weight=1)
     state.popitem = 5
     with pytest.raises(SerdeError, match="hide one of its methods"):
         deserialize(serialize(state))
 
 
-def test_named_tuples_need_a_codec_of_their_own():
+def test_named_tuples_need_their_own_codec():
     with pytest.raises(SerdeError, match="derives from tuple"):
         serialize(namedtuple("Pair", "a b")(1, 2))
 
 
-def test_an_int_subclass_is_not_taken_for_an_int():
+def test_an_int_subclass_is_not_sent_as_an_int():
     with pytest.raises(SerdeError, match="derives from int"):
         serialize(type("Level", (int,), {})(3))
 
 
 @pytest.mark.parametrize("kind", [Limits, list, type])
-def test_classes_do_not_travel(kind):
+def test_classes_are_refused(kind):
     with pytest.raises(SerdeError, match="classes are code"):
         serialize(kind)
 
 
 @pytest.mark.parametrize("function", [len, lambda: 0, serialize])
-def test_functions_do_not_travel(function):
+def test_functions_are_refused(function):
     with pytest.raises(SerdeError, match="has no codec"):
         serialize(function)
 
 
-def test_what_contains_itself_is_refused():
+def test_an_object_that_contains_itself_is_refused():
     loop = [1]
     loop.append({"again": loop})
     with pytest.raises(SerdeError, match="may contain itself"):
         serialize(loop)
 
 
-def test_what_would_unfold_without_end_is_refused():
+def test_an_object_that_unfolds_endlessly_is_refused():
     laughs = ["ha"]
     for _ in range(60):
         laughs = [laughs, laughs]
@@ -178,7 +178,7 @@ def test_an_exception_is_data_and_is_not_raised():
     assert same(received, [ValueError("no such worker")])
 
 
-def test_the_quotes_of_a_key_error_do_not_multiply():
+def test_a_key_error_is_not_quoted_twice():
     assert str(deserialize(serialize(KeyError("x")))) == str(KeyError("x"))
 
 
@@ -194,13 +194,13 @@ def test_our_own_exceptions_keep_class_text_and_plain_attributes():
     assert not hasattr(received, "pointer")
 
 
-def test_every_syft_exception_is_listed():
+def test_every_syft_exception_is_registered():
     for kind in vars(exceptions).values():
         if isinstance(kind, type) and issubclass(kind, Exception):
             assert type(deserialize(serialize(kind.__new__(kind, "text")))) is kind
 
 
-def test_an_unlisted_exception_arrives_as_its_nearest_listed_base():
+def test_an_unregistered_exception_arrives_as_its_nearest_registered_base():
     class GridDownError(ObjectNotFoundError):
         pass
 
@@ -218,6 +218,6 @@ def test_a_registered_exception_arrives_as_itself():
     assert type(deserialize(serialize(GridUpError("here")))) is GridUpError
 
 
-def test_requests_to_stop_do_not_travel():
-    with pytest.raises(SerdeError, match="asks the process to stop"):
+def test_requests_to_stop_are_not_sent():
+    with pytest.raises(SerdeError, match="asks this process to stop"):
         serialize(KeyboardInterrupt())

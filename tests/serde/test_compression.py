@@ -21,18 +21,18 @@ def test_a_compressed_message_comes_back(method, value):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_what_repeats_gets_shorter(method):
+def test_repetitive_data_is_compressed(method):
     assert len(serialize([ZEROS, TEXTS], Context(compression=method))) < 5_000
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_noise_travels_as_it_is(method):
+def test_noise_is_sent_uncompressed(method):
     header, buffer = frames(NOISE, Context(compression=method))
     assert buffer.obj is NOISE
     assert len(header) < 100
 
 
-def test_the_automatic_rule_only_looks_at_samples(monkeypatch):
+def test_auto_compression_only_tries_samples(monkeypatch):
     seen = []
     zlib_method = compression.METHODS[compression.ZLIB]
 
@@ -50,7 +50,7 @@ def test_nothing_is_compressed_unless_asked():
 
 
 def test_an_unknown_method_is_refused_by_the_writer():
-    with pytest.raises(SerdeError, match="cannot compress with 'brotli': this machine has none, auto, zlib"):
+    with pytest.raises(SerdeError, match="cannot compress with 'brotli': the available methods are none, auto, zlib"):
         serialize(1, Context(compression="brotli"))
 
 
@@ -90,7 +90,7 @@ def test_a_bomb_is_bounded_by_the_limit():
         deserialize(packed(bomb, 1, 20 * 2**20), Context(limits=Limits(max_expanded=2**20)))
 
 
-def test_a_reader_without_lz4_says_what_to_install(monkeypatch):
+def test_the_error_without_lz4_names_what_to_install(monkeypatch):
     monkeypatch.delitem(compression.METHODS, compression.LZ4, raising=False)
     with pytest.raises(SerdeError, match=r"pip install syft-core\[lz4\]"):
         deserialize(packed(b"x" * 100, 2, 500))

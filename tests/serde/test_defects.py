@@ -1,4 +1,4 @@
-"""One test for each defect of the ancestor that the wire had (the numbers are those of the register)."""
+"""One test for each serialization defect of the ancestor, by its number in the defect register."""
 
 import gc
 import weakref
@@ -13,7 +13,7 @@ from .equality import same
 
 
 class Pointer:
-    """What a pointer is to the wire: a few plain values, and a place that a receiver can ask for."""
+    """A pointer as the serializer sees it: a few plain values and a location."""
 
     def __init__(self, id_at_location, location):
         self.id_at_location, self.location = id_at_location, location
@@ -82,7 +82,7 @@ def test_d64_a_pickle_in_the_place_of_a_message_is_not_run():
         def __reduce__(self):
             return (pytest.fail, ("it was run",))
 
-    with pytest.raises(SerdeError, match="no syft-core message"):
+    with pytest.raises(SerdeError, match="not a syft-core message"):
         deserialize(pickle.dumps(Run()))
 
 
@@ -93,18 +93,18 @@ def test_d65_functions_that_touch_files_cannot_be_named_in_a_message():
             serialize(function)
 
 
-def test_d89_an_ordered_dict_stays_one():
+def test_d89_an_ordered_dict_stays_an_ordered_dict():
     assert same(deserialize(serialize(OrderedDict(b=1, a=2))), OrderedDict(b=1, a=2))
 
 
-def test_d89_damage_is_noticed():
+def test_d89_damage_is_detected():
     message = bytearray(serialize({"key": "value"}))
     message[-2] ^= 1
     with pytest.raises(SerdeError, match="checksum"):
         deserialize(message)
 
 
-def test_d89_compression_is_not_spent_on_what_it_cannot_shorten():
+def test_d89_incompressible_data_is_not_compressed():
     np = pytest.importorskip("numpy")
     noise = np.random.default_rng(1).integers(0, 2**63, 50_000)
     header, buffer = frames(noise, Context(compression="auto"))

@@ -1,4 +1,4 @@
-"""Whatever arrives, reading it ends in a value or in a SerdeError, with little memory and in little time.
+"""Reading any bytes returns a value or raises SerdeError, in bounded memory and time.
 
 ``SYFT_FUZZ_MESSAGES`` sets the number of mutated messages: 5,000 by default, 300,000 in the nightly environment.
 """
@@ -24,7 +24,7 @@ SEED = int(os.environ.get("SYFT_FUZZ_SEED", "1"))
 CONTEXT = Context(limits=Limits(max_bytes=2**26, max_structure=2**22))
 GROWTH = 200 * 2**20
 
-# First bytes of msgpack's types, wire codes, lengths at the edges.
+# First bytes of msgpack's types, wire codes, boundary lengths.
 TELLING = [
     *(bytes([x]) for x in (0x90, 0x91, 0x9F, 0x80, 0x81, 0xC0, 0xC1, 0xC2, 0xC3, 0xC4, 0xCA, 0xCF, 0xD3, 0xD4, 0xFF)),
     b"\xdc\xff\xff",
@@ -73,7 +73,7 @@ def mutated(data, rng):
 
 
 def attacked(original, rng):
-    """Damage a message, and mostly mend its checksum, so that the damage reaches the parser behind it."""
+    """Damage a message, and usually correct its checksum, so that the damage reaches the parser."""
     if rng.random() < 0.1:
         return mutated(join(original), rng)
     structure, declared, _, _ = unpack_header(memoryview(original[0]), Limits())

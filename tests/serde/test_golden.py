@@ -1,4 +1,4 @@
-"""What was sent once stays readable: wire codes and messages are compared with the stored ones, byte for byte."""
+"""Old messages stay readable: wire codes and messages are compared with stored ones, byte for byte."""
 
 import json
 import warnings
@@ -39,5 +39,5 @@ def test_a_golden_message_is_read_exactly(name):
 
 
 def test_a_compressed_golden_message_is_read_exactly():
-    # Only read: another release of zlib may find a shorter form.
+    # Only read, because another release of zlib may compress differently.
     assert same(deserialize(bytes.fromhex(STORED["compressed"]["long"])), builtin()["long"])

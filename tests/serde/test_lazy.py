@@ -1,4 +1,4 @@
-"""A reader walks and compares only what has the type it expects: a range may have no end, a tensor may be elsewhere."""
+"""Readers check types before they iterate or compare: a range may be endless, a tensor may be remote."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_a_range_is_not_walked_where_a_list_is_expected(structure):
 
 
 class Untouchable(np.ndarray):
-    """Stands for a remote tensor in a message: comparing it, or asking for its length, would send a message."""
+    """Represents a remote tensor in a message: comparing it, or reading its length, would send a message."""
 
     def _refuse(self, *args, **kwargs):
         pytest.fail("a reader used a value before it looked at its type")
@@ -97,7 +97,7 @@ def test_a_value_is_not_compared_before_its_type_is_known(payload):
     code, parts = payload(np.zeros(1).view(Untouchable))
 
     with pytest.raises(SerdeError):
-        codecs.coded(code).detail(parts, Context())
+        codecs.for_code(code).detail(parts, Context())
 
 
 @pytest.mark.parametrize("shape", [(True, 2), (1.0, 2), [1, 2]])

@@ -1,4 +1,4 @@
-"""Reading a message runs nothing: shown on the sources, and on a process that is watched while it reads."""
+"""Reading a message runs no code: checked in the sources, and with an audit hook while reading."""
 
 import ast
 import importlib.util
@@ -55,7 +55,7 @@ def test_no_source_can_run_what_it_reads(path):
     assert list(imports_in_functions(tree)) == []
 
 
-def test_the_check_would_notice():
+def test_the_check_detects_violations():
     bad = "import pickle\ndef f(x, n):\n    import os\n    eval(x)\n    return getattr(x, n)(torch.load)"
     assert len(list(offences(ast.parse(bad)))) == 5
     assert len(list(imports_in_functions(ast.parse(bad)))) == 1
@@ -114,7 +114,7 @@ def test_reading_triggers_no_import_open_exec_compile_or_pickle_event():
     assert seen == "[]"
 
 
-def test_the_watch_would_notice():
+def test_the_audit_hook_detects_violations():
     assert "'import'" in watched("prove")[1]
 
 

@@ -41,7 +41,7 @@ def there_and_back(value, **options):
 
 
 def some(dtype, *shape):
-    """Make a tensor with every kind of byte; bools stay bools, floats stay finite."""
+    """Return a tensor with many different bytes; bools are valid, floats are finite."""
     count = torch.Size(shape).numel()
     data = torch.arange(count * dtype.itemsize, dtype=torch.uint8) * 37
     if dtype is torch.bool:
@@ -81,12 +81,12 @@ def test_every_dtype_travels_as_a_value(dtype):
 
 
 @pytest.mark.parametrize("rows", [1, 1000])
-def test_only_the_elements_shown_are_sent(rows):
+def test_only_the_elements_of_a_view_are_sent(rows):
     whole = torch.zeros(2000, 1000)
     assert len(serialize(whole[:rows, :1])) < 4 * rows + 200
 
 
-def test_an_expanded_tensor_ships_what_it_shows():
+def test_an_expanded_tensor_is_sent_with_all_its_elements():
     tensor = torch.tensor([1.0]).expand(3, 5)
     received = there_and_back(tensor)
     assert same(received, tensor)
@@ -107,7 +107,7 @@ def test_an_expanded_tensor_ships_what_it_shows():
         torch.arange(10.0).as_strided((4, 3), (2, 1)),
     ],
 )
-def test_views_arrive_as_what_they_show(view):
+def test_views_are_sent_by_value(view):
     received = there_and_back(view)
     assert same(received, view)
     assert not received.is_conj()
@@ -125,7 +125,7 @@ def test_channels_last_is_kept(shape, form):
     assert received.is_contiguous(memory_format=form)
 
 
-def test_a_transposed_matrix_keeps_its_strides_and_is_not_copied_to_be_sent():
+def test_a_transposed_matrix_keeps_its_strides_and_is_sent_without_a_copy():
     tensor = torch.randn(300, 200).t()
     assert there_and_back(tensor).stride() == (1, 200)
     assert memoryview(frames(tensor)[1]).obj.ctypes.data == tensor.data_ptr()
@@ -145,7 +145,7 @@ def test_a_tensor_sent_in_process_is_not_shared():
     assert tensor.sum() == 0
 
 
-def test_a_writable_frame_is_taken_over_without_a_copy():
+def test_a_writable_frame_is_reused_without_a_copy():
     header, buffer = frames(torch.zeros(5000))
     mine = bytearray(buffer)
     received = from_frames([header, mine])
@@ -241,7 +241,7 @@ def test_nested_tensors_are_refused():
         serialize(nested)
 
 
-# ---- what hangs on a tensor ----------------------------------------------------------------------------------------
+# ---- attributes of a tensor ----------------------------------------------------------------------------------------
 
 
 def test_requires_grad_and_grad_come_back():
@@ -318,8 +318,8 @@ def test_a_subclass_with_a_codec_is_found_before_its_base():
     table = CodecTable()
     torch_serde.register_codecs(table)
     table.register(Codec(Head, 260, lambda obj, context: (), lambda payload, context: None))
-    assert table.of(Head).code == 260
-    assert table.of(torch.Tensor).code == 150
+    assert table.for_type(Head).code == 260
+    assert table.for_type(torch.Tensor).code == 150
 
 
 def test_a_tensor_that_occurs_twice_stays_one():
@@ -344,7 +344,7 @@ def test_a_device_keeps_its_index(name):
 
 
 def on_cuda(tensor):
-    """Write a tensor as a sender with a second graphics card would."""
+    """Serialize a tensor like a sender with a second GPU."""
     dense = [150, 1, [5, "device", [155, "cuda", 1]], 0, 7, tensor.numpy().tobytes(), *tensor.shape]
     return join([pack_header(msgpack.packb(dense), [])])
 
@@ -389,7 +389,7 @@ def test_constants_come_back(value):
     assert received == value
 
 
-def test_a_generator_goes_on_where_it_was():
+def test_a_generator_keeps_its_state():
     generator = torch.Generator().manual_seed(5)
     torch.rand(3, generator=generator)
     received = there_and_back(generator)
@@ -511,7 +511,7 @@ def test_a_hostile_payload_is_refused(structure):
         deserialize(message)
 
 
-def test_no_value_of_a_tensor_is_named_in_an_error():
+def test_errors_never_contain_tensor_values():
     secret = 7919
     indices = torch.full((2, 1), secret).numpy().tobytes()
     structure = [150, 2, [153, 1, 1], False, dense(I64, indices, 2, 1), dense(F32, FOUR, 1)]
@@ -626,11 +626,11 @@ class Net(nn.Module):
         return self.inner(x) * self.scale + self.offset
 
 
-def test_a_users_module_is_refused_until_it_is_listed():
+def test_a_users_module_is_refused_until_it_is_registered():
     class Unlisted(Net):
         pass
 
-    with pytest.raises(SerdeError, match=r"its class is not listed.*register_module\(Unlisted, 'Unlisted'\)"):
+    with pytest.raises(SerdeError, match=r"its class is not registered.*register_module\(Unlisted, 'Unlisted'\)"):
         serialize(Unlisted())
 
     torch_serde.register_module(Net, "tests.Net")
@@ -640,19 +640,19 @@ def test_a_users_module_is_refused_until_it_is_listed():
     assert received._non_persistent_buffers_set == {"offset"}
 
 
-def test_only_module_classes_can_be_listed():
-    with pytest.raises(SerdeError, match=r"does not derive from torch\.nn\.Module"):
+def test_only_module_classes_can_be_registered():
+    with pytest.raises(SerdeError, match=r"it is not a subclass of torch\.nn\.Module"):
         torch_serde.register_module(dict, "tests.dict")
 
 
-def test_hooks_do_not_travel():
+def test_a_module_with_hooks_is_refused():
     layer = nn.Linear(2, 2)
     layer.register_forward_hook(lambda module, args, output: None)
-    with pytest.raises(SerdeError, match=r"hooks are code and do not travel \(_forward_hooks\)"):
+    with pytest.raises(SerdeError, match=r"hooks are code and cannot be sent \(_forward_hooks\)"):
         serialize(layer)
 
 
-def test_functions_kept_by_a_module_do_not_travel_unless_listed():
+def test_a_module_with_an_unlisted_function_is_refused():
     layer = nn.TransformerEncoderLayer(4, 2, 8, activation=lambda x: x)
     with pytest.raises(SerdeError, match="functions are code"):
         serialize(layer)
@@ -684,7 +684,7 @@ def test_a_script_function_is_callable_after_the_round_trip():
     assert torch.equal(received(torch.ones(2)), torch.full((2,), 2.0))
 
 
-def test_exported_programs_are_refused_and_told_why():
+def test_exported_programs_are_refused_with_the_reason():
     program = torch.export.ExportedProgram.__new__(torch.export.ExportedProgram)
     with pytest.raises(SerdeError, match="unpickles"):
         serialize(program)
@@ -702,7 +702,7 @@ def worker(serializer=None, **rest):
 def test_each_strategy_writes_every_dtype_exactly(serializer, dtype):
     tensor = some(dtype, 2, 3, 2)
     if dtype.is_floating_point or dtype.is_complex:
-        # Not a number has many bit patterns, and a list of Python floats keeps one.
+        # NaN has many bit patterns; a list of Python floats keeps only one.
         bytes_ = torch.arange(2 * 3 * 2 * dtype.itemsize, dtype=torch.uint8)
         tensor = bytes_.view(dtype).reshape(2, 3, 2)
     bob = worker(serializer)
@@ -720,13 +720,13 @@ def test_each_strategy_writes_zero_dimensions_and_zero_lengths(serializer, shape
 
 
 def test_unknown_strategies_are_not_implemented():
-    with pytest.raises(NotImplementedError, match="this end has torch, numpy, all"):
+    with pytest.raises(NotImplementedError, match="the registered ones are torch, numpy, all"):
         torch_serde._serialize_tensor(worker("arrow"), torch.ones(1))
     with pytest.raises(NotImplementedError):
         torch_serde._deserialize_tensor(None, "arrow", b"")
 
 
-def test_a_strategy_of_ones_own_is_used():
+def test_a_registered_strategy_is_used():
     strategy = torch_serde.Strategy(lambda tensor: (tensor.tolist(),), lambda data: torch.tensor(data[0]))
     torch_serde.strategies.register("own", strategy)
     bob = worker("own")
@@ -795,8 +795,8 @@ def test_the_published_script_pair_asks_the_worker():
 def test_the_published_map_agrees_with_the_codecs():
     published = list(torch_serde.MAP_TORCH_SIMPLIFIERS_AND_DETAILERS)
     assert published.index(nn.Parameter) < published.index(torch.Tensor)
-    assert all(codecs.of(kind).type in (kind, torch.jit.ScriptModule) for kind in published)
+    assert all(codecs.for_type(kind).type in (kind, torch.jit.ScriptModule) for kind in published)
 
 
-def test_bits_tells_tensors_apart():
+def test_bits_distinguishes_tensors():
     assert bits(torch.zeros(1)) != bits(-torch.zeros(1))

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from syft_core.demo import Stage, perform
+from syft_core.demo import Screen, run_demo
 from syft_numpy.plugin import BACKEND
 
 
-def test_the_story_is_told_without_torch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_runs_without_torch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
-    perform(Stage(0), BACKEND)
+    run_demo(Screen(0), BACKEND)
 
     shown = capsys.readouterr().out
     far, near = (
@@ -17,6 +17,6 @@ def test_the_story_is_told_without_torch(monkeypatch: pytest.MonkeyPatch, capsys
         for words in ("data never moved", "all data in one place  ")
     )
     assert far == near
-    assert "Raw data among them: 0 of 160 departures." in shown
+    assert "Raw data: 0 of 160 departures." in shown
     assert "cannot run 'numpy.add': its arguments live on" in shown
     assert max(map(len, shown.splitlines())) <= 80

@@ -18,7 +18,7 @@ from syft_torch.wrapper import Wrapper  # noqa: E402
 pytestmark = pytest.mark.usefixtures("hook")
 
 
-def test_a_chain_arrives_as_the_chain_it_was() -> None:
+def test_a_chain_is_preserved() -> None:
     x = LoggingTensor().on(PlusIsMinusTensor().on(torch.tensor([5.0, 7.0], id=3)))
     x.tag("#x").describe("two numbers")
 
@@ -29,7 +29,7 @@ def test_a_chain_arrives_as_the_chain_it_was() -> None:
     assert (received + 1).child.child.child.tolist() == [4.0, 6.0]
 
 
-def test_a_large_chain_travels_beside_its_structure() -> None:
+def test_the_data_of_a_large_chain_is_sent_as_a_buffer() -> None:
     x = LoggingTensor().on(torch.zeros(1000))
     parts = frames(x)
     assert len(parts) == 2
@@ -47,19 +47,19 @@ def test_a_parameter_on_a_chain_stays_a_parameter() -> None:
     assert received.grad.child.child.tolist() == [1.0, 1.0]
 
 
-def test_a_parameter_inside_a_chain_stays_one() -> None:
+def test_a_parameter_inside_a_chain_stays_a_parameter() -> None:
     received = deserialize(serialize(LoggingTensor().on(torch.nn.Parameter(torch.ones(2)))))
     assert type(received.child.child) is torch.nn.Parameter
 
 
-def test_a_module_whose_parameters_are_chains_travels() -> None:
+def test_a_module_whose_parameters_are_chains_can_be_sent() -> None:
     model = torch.nn.Linear(2, 1)
     model.weight = torch.nn.Parameter(LoggingTensor().on(model.weight.detach()))
     received = deserialize(serialize(model))
     assert torch.equal(received.weight.child.child, model.weight.child.child)
 
 
-def test_attributes_of_a_layer_travel() -> None:
+def test_attributes_of_a_layer_are_sent() -> None:
     x = PolynomialTensor(precision=3).on(torch.ones(1))
     x.child.add_function("cube", 3, [[0, 1]], lambda v: v**3)
     received = deserialize(serialize(x)).child
@@ -82,7 +82,7 @@ def test_a_layer_without_a_codec_is_refused_with_advice() -> None:
         serialize(LocalTensor().on(torch.ones(1)))
 
 
-def test_one_line_lets_a_layer_of_ones_own_travel() -> None:
+def test_one_line_registers_a_codec_for_a_users_layer() -> None:
     class TravellingTensor(AbstractTensor):
         pass
 
@@ -108,4 +108,4 @@ def test_a_forged_wrapper_is_refused(payload: Any) -> None:
     from syft_core.serde import codecs  # noqa: PLC0415
 
     with pytest.raises((SerdeError, ValueError)):
-        codecs.of(Wrapper).detail(list(payload), None)
+        codecs.for_type(Wrapper).detail(list(payload), None)

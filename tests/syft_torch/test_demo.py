@@ -9,26 +9,26 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syft_core.demo import Stage, perform  # noqa: E402
+from syft_core.demo import Screen, run_demo  # noqa: E402
 from syft_torch.plugin import BACKEND  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def told() -> tuple[str, str]:
-    """Return what the terminal showed and the page with the pictures."""
+    """Return the terminal output and the page with the pictures."""
     terminal = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(terminal):
         patch.setenv("COLUMNS", "80")
-        stage = Stage(0)
-        perform(stage, BACKEND)
-    return terminal.getvalue(), stage.page.html()
+        screen = Screen(0)
+        run_demo(screen, BACKEND)
+    return terminal.getvalue(), screen.page.html()
 
 
-def test_the_story_on_torch_keeps_its_promises(told: tuple[str, str]) -> None:
+def test_the_torch_demo_trains_and_releases_no_raw_data(told: tuple[str, str]) -> None:
     shown, _ = told
 
     assert "bit for bit: yes." in shown
-    assert "Raw data among them: 0 of 96 departures." in shown
+    assert "Raw data: 0 of 96 departures." in shown
     assert shown.count("#ill, #patients") == 8
     right = dict(re.findall(r"^   (north alone|south alone|both, data never moved) +([\d.]+)%$", shown, re.MULTILINE))
     assert float(right["north alone"]) < 75
@@ -37,7 +37,7 @@ def test_the_story_on_torch_keeps_its_promises(told: tuple[str, str]) -> None:
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_the_page_shows_the_training_from_the_sending_to_the_return(told: tuple[str, str]) -> None:
+def test_the_page_shows_a_whole_round_of_training(told: tuple[str, str]) -> None:
     _, page = told
 
     assert "binary_cross_entropy_with_logits" in page
@@ -45,11 +45,11 @@ def test_the_page_shows_the_training_from_the_sending_to_the_return(told: tuple[
     assert "not shown" not in page
 
 
-def test_the_demo_leaves_the_random_numbers_of_others_alone(capsys: Any) -> None:
+def test_the_demo_does_not_change_the_global_random_state(capsys: Any) -> None:
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)
 
-    perform(Stage(0), BACKEND)
+    run_demo(Screen(0), BACKEND)
 
     assert torch.equal(torch.rand(2), expected)

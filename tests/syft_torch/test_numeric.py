@@ -120,7 +120,7 @@ class FixedPoint(NumericTensor):
     def zero(self, _self: Any) -> Any:
         return torch.zeros_like(_self)
 
-    # What Adam needs more; a real layer would not decode.
+    # Additional operations for Adam; a real layer would not decode.
 
     @overloaded.method
     def sqrt(self, _self: Any) -> Any:
@@ -189,7 +189,7 @@ def test_a_numeric_wrapper_has_the_form_of_the_values_and_not_of_the_encoding() 
         lambda x, y: x.reshape(-1).view(3, 2),
     ],
 )
-def test_one_rule_answers_every_spelling_with_encoded_and_plain_operands(function: Any) -> None:
+def test_one_rule_handles_every_spelling_with_encoded_and_plain_operands(function: Any) -> None:
     x, y = torch.randn(2, 3), torch.randn(2, 3)
     expected = function(x, y)
 
@@ -319,8 +319,8 @@ def test_a_parameter_travels_with_its_gradient() -> None:
     assert_decodes_to(received.grad, torch.full((2,), 3.0))
 
 
-def test_a_message_cannot_choose_a_wrapper_that_its_layers_do_not_fit() -> None:
-    with pytest.raises(SerdeError, match="Wrapper does not fit its layers"):
+def test_a_message_with_the_wrong_kind_of_wrapper_is_refused() -> None:
+    with pytest.raises(SerdeError, match="Wrapper does not match its layers"):
         deserialize(serialize(Wrapper(fixed(torch.ones(2)).child)))
 
 
@@ -365,7 +365,7 @@ def test_reading_a_value_is_refused(read: Any) -> None:
 @pytest.mark.parametrize(
     "read", [pickle.dumps, torch.from_dlpack, lambda x: x.__dlpack__(), lambda x: x.untyped_storage()]
 )
-def test_what_reads_memory_is_refused(read: Any) -> None:
+def test_reading_memory_is_refused(read: Any) -> None:
     with pytest.raises(WrapperLeakError, match="decode the tensor first"):
         read(fixed(torch.ones(2)))
 
@@ -421,7 +421,7 @@ def test_a_layer_that_does_not_encode_refuses_plain_operands() -> None:
         x + torch.ones(2)
 
 
-def test_a_layer_that_watches_goes_above_and_below(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_transparent_layer_works_above_and_below(caplog: pytest.LogCaptureFixture) -> None:
     x = LoggingTensor().on(fixed(torch.ones(2)))
     assert (type(x), type(x.child), type(x.child.child)) == (NumericWrapper, LoggingTensor, FixedPoint)
     x.requires_grad_()

@@ -12,7 +12,7 @@ from syft_core.exceptions import MixedLayersError, NotRegisteredError, Operation
 from syft_core.hook import dispatch as dispatching
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import describe_op
-from syft_core.hook.dispatch import HEAD, MEANING, TRANSPARENT, dispatch, forward, framework_of
+from syft_core.hook.dispatch import OPAQUE, TRANSPARENT, WRAPPER, dispatch, forward, framework_of
 from syft_core.hook.overload import overloaded
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.plus_is_minus import PlusIsMinusTensor
@@ -141,8 +141,8 @@ def test_the_layer_of_the_higher_rank_comes_off_first(flip: bool) -> None:
 
 
 def test_ranks_are_in_the_order_of_the_chain() -> None:
-    assert HEAD > TRANSPARENT > MEANING
-    assert (Wrapper.rank, Watcher.rank, AbstractTensor.rank) == (HEAD, TRANSPARENT, MEANING)
+    assert WRAPPER > TRANSPARENT > OPAQUE
+    assert (Wrapper.rank, Watcher.rank, AbstractTensor.rank) == (WRAPPER, TRANSPARENT, OPAQUE)
 
 
 def test_two_meanings_in_one_call_are_refused_with_advice() -> None:

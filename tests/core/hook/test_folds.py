@@ -7,7 +7,7 @@ import pytest
 
 from syft_core.exceptions import PlanMismatchError
 from syft_core.hook import folds
-from syft_core.hook.folds import fold_of, get_child, get_element_at, one, one_fold, typed_identity, zero, zero_fold
+from syft_core.hook.folds import get_child, get_element_at, get_fold, one, one_fold, typed_identity, zero, zero_fold
 
 EXACT = {
     1: one_fold(return_tuple=True),
@@ -23,7 +23,7 @@ EXACT = {
 
 
 def slots(n: int) -> list:
-    """Return n functions that can be told apart by what they return."""
+    """Return n functions with different results."""
     return [lambda x, k=k, **kwargs: (k, x, kwargs) for k in range(n)]
 
 
@@ -33,7 +33,7 @@ def test_a_fold_applies_each_function_to_its_own_argument(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", EXACT)
-def test_a_fold_hands_keywords_to_every_function(n: int) -> None:
+def test_a_fold_passes_keywords_to_every_function(n: int) -> None:
     assert EXACT[n](slots(n), range(n), owner="bob") == tuple((k, k, {"owner": "bob"}) for k in range(n))
 
 
@@ -51,17 +51,17 @@ def test_a_fold_raises_index_error_on_an_argument_too_few(n: int) -> None:
         EXACT[n](slots(n), list(range(n - 1)))
 
 
-def test_zero_fold_gives_the_empty_tuple() -> None:
+def test_zero_fold_returns_the_empty_tuple() -> None:
     assert zero_fold() == ()
     assert zero_fold([], [], owner="bob") == ()
 
 
-def test_one_fold_gives_the_value_or_a_tuple_of_one() -> None:
+def test_one_fold_returns_the_value_or_a_tuple_of_one() -> None:
     assert one_fold(return_tuple=False)([abs], [-1]) == 1
     assert one_fold(return_tuple=True)([abs], [-1]) == (1,)
 
 
-def test_one_fold_of_a_value_refuses_two_arguments_and_lacks_none() -> None:
+def test_one_fold_of_a_value_refuses_two_arguments_and_none() -> None:
     fold = one_fold(return_tuple=False)
 
     with pytest.raises(PlanMismatchError):
@@ -71,14 +71,14 @@ def test_one_fold_of_a_value_refuses_two_arguments_and_lacks_none() -> None:
 
 
 @pytest.mark.parametrize("n", range(12))
-def test_fold_of_finds_a_fold_of_exactly_that_many(n: int) -> None:
-    fold = fold_of(n)
+def test_get_fold_returns_a_fold_of_exactly_that_many(n: int) -> None:
+    fold = get_fold(n)
 
     assert fold(slots(n), range(n)) == tuple((k, k, {}) for k in range(n))
 
 
-def test_fold_of_gives_the_named_folds_up_to_eight_and_many_beyond() -> None:
-    assert [fold_of(n) for n in (0, 2, 8, 9)] == [zero_fold, folds.two_fold, folds.eight_fold, folds.many_fold]
+def test_get_fold_returns_the_named_folds_up_to_eight_and_many_beyond() -> None:
+    assert [get_fold(n) for n in (0, 2, 8, 9)] == [zero_fold, folds.two_fold, folds.eight_fold, folds.many_fold]
 
 
 def test_the_rules_of_one_slot() -> None:
@@ -116,7 +116,7 @@ def test_typed_identity_refuses_another_type(built_for: object, met: object, tex
         typed_identity(built_for)(met)
 
 
-def test_typed_identity_of_an_int_passes_a_bool_as_it_always_did() -> None:
+def test_typed_identity_of_an_int_accepts_a_bool() -> None:
     assert typed_identity(1)(True) is True
 
 
@@ -147,7 +147,7 @@ print(refused(typed_identity(1), 2), refused(two_fold, [abs, abs], [1, 2, 3]))
 NESTED = ("a", ["b", ("c", ["d", ("e", "f")])])
 
 
-def test_layers_reach_one_to_four_levels_deep() -> None:
+def test_getters_reach_one_to_four_levels_deep() -> None:
     assert folds.one_layer(0)(NESTED) == "a"
     assert folds.two_layers(1, 0)(NESTED) == "b"
     assert folds.three_layers(1, 1, 0)(NESTED) == "c"

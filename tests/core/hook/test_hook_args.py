@@ -62,12 +62,12 @@ def empty_caches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_every_published_symbol_is_there(name: str) -> None:
+def test_every_published_symbol_exists(name: str) -> None:
     assert hasattr(hook_args, name)
     assert name in hook_args.__all__
 
 
-def test_all_lists_only_what_is_there_and_each_once() -> None:
+def test_all_lists_existing_names_once() -> None:
     assert [name for name in hook_args.__all__ if not hasattr(hook_args, name)] == []
     assert len(set(hook_args.__all__)) == len(hook_args.__all__)
 
@@ -79,7 +79,7 @@ def test_base_types_are_the_seven_builtin_ones() -> None:
     assert hook_args.base_types == {int, float, str, bool, bytes, bytearray, complex}
 
 
-def test_the_tables_show_their_readers_an_entry() -> None:
+def test_the_registries_have_an_example_entry() -> None:
     assert hook_args.forward_func["my_syft_tensor_type"] is hook_args.get_child
     assert hook_args.backward_func["my_syft_tensor_type"] is hook_args.default_backward_func
 
@@ -105,7 +105,7 @@ def test_a_type_works_immediately_after_its_registration(vector: toy.Vector) -> 
     assert wrapped.child is vector
 
 
-def test_one_call_makes_a_tensor_type_chainable(vector: toy.Vector) -> None:
+def test_one_call_registers_a_layer_type(vector: toy.Vector) -> None:
     class Plain(AbstractTensor):
         pass
 
@@ -145,7 +145,7 @@ def test_another_rule_for_a_known_type_is_refused() -> None:
         hook_args.register_type_rule({int: hook_args.one})
 
 
-def test_the_default_way_to_put_a_layer_on_keeps_its_attributes(vector: toy.Vector) -> None:
+def test_the_default_backward_func_keeps_attributes(vector: toy.Vector) -> None:
     put_on = hook_args.default_backward_func(Scaled)
 
     layer = put_on(vector, scale=3)
@@ -155,7 +155,7 @@ def test_the_default_way_to_put_a_layer_on_keeps_its_attributes(vector: toy.Vect
     assert layer.child is vector
 
 
-def test_a_registered_base_class_speaks_for_its_subclasses(vector: toy.Vector) -> None:
+def test_a_registered_base_class_covers_its_subclasses(vector: toy.Vector) -> None:
     class SpecialVector(toy.Vector):
         pass
 
@@ -191,7 +191,7 @@ def test_a_rule_has_the_shape_of_its_arguments(args: Any, rule: Any) -> None:
 # --- unwrapping
 
 
-def test_a_method_call_loses_its_outermost_layer(layer: Watcher, vector: toy.Vector) -> None:
+def test_the_outermost_layer_of_a_method_call_is_unwrapped(layer: Watcher, vector: toy.Vector) -> None:
     other = under(Watcher(), 3.0)
 
     result = hook_args.unwrap_args_from_method("add", layer, (other, 2, "mode"), {"alpha": other, "beta": 1})
@@ -200,7 +200,9 @@ def test_a_method_call_loses_its_outermost_layer(layer: Watcher, vector: toy.Vec
     assert result[0] is vector
 
 
-def test_a_function_call_loses_its_outermost_layer_and_tells_the_types(layer: Watcher, vector: toy.Vector) -> None:
+def test_the_outermost_layer_of_a_function_call_is_unwrapped_and_the_types_returned(
+    layer: Watcher, vector: toy.Vector
+) -> None:
     args = ([layer, layer], 1)
 
     short = hook_args.unwrap_args_from_function("f", args, {"out": layer})
@@ -219,7 +221,7 @@ def test_a_function_call_may_have_its_only_layer_in_a_keyword(layer: Watcher, ve
     assert (new_args, new_kwargs, new_type) == ((1,), {"x": vector}, toy.Vector)
 
 
-def test_one_layer_comes_off_at_a_time(layer: Watcher) -> None:
+def test_one_layer_is_unwrapped_at_a_time(layer: Watcher) -> None:
     wrapper = Wrapper(layer)
 
     new_args, _, new_type, old_type = hook_args.unwrap_args_from_function("f", (wrapper,), {}, return_args_type=True)
@@ -272,7 +274,7 @@ def test_arguments_may_nest_six_deep(layer: Watcher, vector: toy.Vector) -> None
     assert new_type is toy.Vector
 
 
-def test_a_plain_tensor_beside_a_layer_is_lifted_by_it(vector: toy.Vector) -> None:
+def test_a_layer_lifts_plain_operands(vector: toy.Vector) -> None:
     layer = under(Negating(), 5.0, 6.0)
 
     _, flat, _ = hook_args.unwrap_args_from_method("add", layer, (vector,), {})
@@ -284,7 +286,7 @@ def test_a_plain_tensor_beside_a_layer_is_lifted_by_it(vector: toy.Vector) -> No
     assert kwargs["out"].tolist() == [-1.0, -2.0]
 
 
-def test_no_layer_at_all_is_said_by_name(vector: toy.Vector) -> None:
+def test_a_call_without_layers_is_refused_by_name(vector: toy.Vector) -> None:
     with pytest.raises(PureFrameworkTensorFoundError) as caught:
         hook_args.unwrap_args_from_function("toy.add", (vector, 1), {})
 
@@ -294,7 +296,7 @@ def test_no_layer_at_all_is_said_by_name(vector: toy.Vector) -> None:
 
 
 @pytest.mark.parametrize("nest", [lambda p: (p,), lambda p: ([p],), lambda p: (1, {"a": p})])
-def test_a_pointer_is_found_and_handed_over(nest: Any) -> None:
+def test_a_pointer_is_found_and_raised_with_the_error(nest: Any) -> None:
     pointer = Pointer("bob")
 
     with pytest.raises(RemoteObjectFoundError) as caught:
@@ -303,12 +305,12 @@ def test_a_pointer_is_found_and_handed_over(nest: Any) -> None:
     assert caught.value.pointer is pointer
 
 
-def test_a_pointer_and_a_layer_with_a_meaning_are_refused() -> None:
+def test_a_pointer_and_an_opaque_layer_are_refused() -> None:
     with pytest.raises(MixedLayersError, match="it mixes a Scaled with a Pointer"):
         hook_args.unwrap_args_from_function("f", (under(Scaled(), 1.0), Pointer("bob")), {})
 
 
-def test_arguments_are_left_as_they_are(layer: Watcher) -> None:
+def test_arguments_are_not_changed(layer: Watcher) -> None:
     inner = [layer]
     kwargs = {"x": inner}
 
@@ -321,14 +323,14 @@ def test_arguments_are_left_as_they_are(layer: Watcher) -> None:
 # --- plans built by hand
 
 
-def test_a_plan_and_its_type_finder_are_built_together(layer: Watcher, vector: toy.Vector) -> None:
+def test_a_plan_and_its_type_getter_are_built_together(layer: Watcher, vector: toy.Vector) -> None:
     unwrap, type_of = hook_args.build_unwrap_args_from_function((1, [layer]))
 
     assert unwrap((1, [layer])) == (1, [vector])
     assert type_of((1, [vector])) is toy.Vector
 
 
-def test_a_single_argument_gives_itself_unless_a_tuple_is_asked_for(layer: Watcher, vector: toy.Vector) -> None:
+def test_a_single_argument_is_returned_by_itself_unless_return_tuple_is_set(layer: Watcher, vector: toy.Vector) -> None:
     alone, _ = hook_args.build_unwrap_args_from_function((layer,))
     in_tuple, _ = hook_args.build_unwrap_args_from_function((layer,), return_tuple=True)
 
@@ -342,7 +344,7 @@ def test_a_plan_from_rules_follows_the_rules(layer: Watcher, vector: toy.Vector)
     assert unwrap((layer, layer)) == (vector, layer)
 
 
-def test_a_plan_serves_other_arguments_of_its_signature(layer: Watcher) -> None:
+def test_a_plan_works_for_other_arguments_of_its_signature(layer: Watcher) -> None:
     unwrap, _ = hook_args.build_unwrap_args_from_function(([layer, 1], "a"))
     another = under(Watcher(), 7.0)
 
@@ -390,7 +392,7 @@ def test_a_type_that_is_a_tensor_but_has_no_child_is_refused_with_advice() -> No
         hook_args.build_unwrap_args_from_function((Half(),))
 
 
-def test_a_plan_for_plain_tensors_alone_says_that_the_framework_must_answer(vector: toy.Vector) -> None:
+def test_building_a_plan_for_plain_tensors_alone_raises(vector: toy.Vector) -> None:
     unwrap = hook_args.build_unwrap_args_with_rules((vector, 1), (1, 0))
 
     with pytest.raises(PureFrameworkTensorFoundError):
@@ -423,13 +425,13 @@ def test_the_type_of_the_first_tensor_is_found_depth_first(rules: Any, args: Any
     assert hook_args.build_get_tensor_type(rules)(args) is expected
 
 
-def test_the_search_may_start_inside_the_arguments() -> None:
+def test_the_search_for_a_tensor_may_start_inside_the_arguments() -> None:
     type_of = hook_args.build_get_tensor_type((0, 1), layer=[1])
 
     assert type_of(("a", (0, 2.5))) is float
 
 
-def test_a_search_among_no_tensors_says_so() -> None:
+def test_a_search_without_tensors_raises() -> None:
     with pytest.raises(PureFrameworkTensorFoundError):
         hook_args.build_get_tensor_type((0, [0, (0,)]))
 
@@ -437,7 +439,7 @@ def test_a_search_among_no_tensors_says_so() -> None:
 # --- wrapping
 
 
-def test_a_response_gets_its_layer_back(vector: toy.Vector) -> None:
+def test_a_response_is_wrapped_in_the_layer(vector: toy.Vector) -> None:
     wrapped = hook_args.hook_response("f", vector, wrap_type=Scaled, wrap_args={"scale": 4})
 
     assert type(wrapped) is Scaled
@@ -457,7 +459,7 @@ def test_a_response_keeps_its_structure(vector: toy.Vector) -> None:
 
 
 @pytest.mark.parametrize("response", [None, 1, 2.5, True, "text", ..., NotImplemented])
-def test_what_is_not_a_tensor_comes_back_as_it_is(response: Any) -> None:
+def test_values_that_are_not_tensors_are_returned_unchanged(response: Any) -> None:
     assert hook_args.hook_response("f", response, wrap_type=Watcher) is response
 
 
@@ -467,14 +469,14 @@ def test_an_in_place_operator_returns_the_new_self(name: str, layer: Watcher, ve
 
 
 @pytest.mark.parametrize("name", ["__invert__", "__index__", "__int__", "__iter__", "add"])
-def test_other_names_do_not(name: str, layer: Watcher, vector: toy.Vector) -> None:
+def test_other_methods_do_not_return_the_new_self(name: str, layer: Watcher, vector: toy.Vector) -> None:
     wrapped = hook_args.hook_response(name, vector, wrap_type=Watcher, new_self=layer)
 
     assert wrapped is not layer
     assert wrapped.child is vector
 
 
-def test_another_signature_under_the_same_name_is_wrapped_anew(vector: toy.Vector) -> None:
+def test_another_response_signature_under_the_same_name_is_wrapped_correctly(vector: toy.Vector) -> None:
     alone = hook_args.hook_response("max", vector, wrap_type=Watcher)
     pair = hook_args.hook_response("max", (vector, vector), wrap_type=Watcher)
     three = hook_args.hook_response("max", (vector, vector, 1), wrap_type=Watcher)
@@ -496,7 +498,7 @@ def test_the_published_example_of_a_wrapped_pointer() -> None:
     assert str(f(pointer)) == "(Wrapper)>[Pointer -> bob]"
 
 
-def test_a_wrapping_plan_gives_the_attributes_it_was_built_with(vector: toy.Vector) -> None:
+def test_a_wrapping_plan_uses_the_attributes_it_was_built_with(vector: toy.Vector) -> None:
     f = hook_args.build_wrap_reponse_from_function((1, vector), Scaled, {"scale": 2})
 
     number, wrapped = f((7, vector))
@@ -513,7 +515,7 @@ def test_a_wrapping_plan_refuses_another_signature(vector: toy.Vector) -> None:
             f(response)
 
 
-def test_a_wrapping_plan_from_rules_gives_what_is_asked_for(vector: toy.Vector) -> None:
+def test_a_wrapping_plan_from_rules_returns_the_requested_container(vector: toy.Vector) -> None:
     def build(response: Any, **how: bool) -> Any:
         rules = hook_args.build_rule(response)
         return hook_args.build_wrap_response_with_rules(response, rules, Watcher, {}, **how)(response)
@@ -567,7 +569,7 @@ def test_a_response_is_stored_under_the_given_ids_in_order(bob: BaseWorker) -> N
     assert (a.id, a.owner) == (11, bob)
 
 
-def test_too_few_ids_are_an_error_of_their_own(bob: BaseWorker) -> None:
+def test_too_few_ids_raise_a_response_signature_error(bob: BaseWorker) -> None:
     with pytest.raises(ResponseSignatureError, match="it has more tensors than ids were given"):
         hook_args.register_response("f", (toy.Vector([1.0]), toy.Vector([2.0])), [11], bob)
     with pytest.raises(ObjectNotFoundError):
@@ -586,7 +588,7 @@ def test_plain_vectors_are_stored_too(bob: BaseWorker) -> None:
     assert bob.get_obj(11) is vector
 
 
-def test_another_signature_under_the_same_name_is_registered_anew(bob: BaseWorker) -> None:
+def test_another_response_signature_under_the_same_name_is_registered_correctly(bob: BaseWorker) -> None:
     first, second = toy.Vector([1.0]), toy.Vector([2.0])
 
     hook_args.register_response("max", first, [1], bob)
@@ -646,7 +648,7 @@ def test_a_tensor_that_is_registered_again_leaves_its_old_id(bob: BaseWorker) ->
         bob.get_obj(1)
 
 
-def test_a_tensor_for_which_no_id_is_left_is_refused(bob: BaseWorker) -> None:
+def test_a_tensor_without_an_id_left_is_refused(bob: BaseWorker) -> None:
     with pytest.raises(ResponseSignatureError):
         hook_args.register_tensor(toy.Vector([1.0]), bob, [])
 
@@ -678,7 +680,7 @@ def test_a_cache_may_be_replaced_at_any_time(
 
 
 @pytest.mark.usefixtures("empty_caches")
-def test_registering_a_type_makes_the_caches_forget(layer: Watcher, bob: BaseWorker) -> None:
+def test_registering_a_type_clears_the_caches(layer: Watcher, bob: BaseWorker) -> None:
     class Late(AbstractTensor):
         pass
 
@@ -714,7 +716,7 @@ def test_one_signature_has_one_plan(layer: Watcher) -> None:
 
 
 @pytest.mark.usefixtures("empty_caches")
-def test_ambiguous_names_are_mapped_without_filling_the_cache(layer: Watcher) -> None:
+def test_ambiguous_operations_do_not_fill_the_cache(layer: Watcher) -> None:
     hook_args.register_ambiguous_function("toy.ambiguous")
     hook_args.register_ambiguous_method("ambiguous_method")
 
@@ -729,7 +731,7 @@ def test_ambiguous_names_are_mapped_without_filling_the_cache(layer: Watcher) ->
 
 
 @pytest.mark.usefixtures("empty_caches")
-def test_a_name_that_becomes_ambiguous_later_forgets_its_plans(layer: Watcher) -> None:
+def test_an_operation_that_becomes_ambiguous_loses_its_cached_plans(layer: Watcher) -> None:
     hook_args.unwrap_args_from_function("toy.becomes_ambiguous", ([layer],), {})
 
     hook_args.register_ambiguous_function("toy.becomes_ambiguous")

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("hook")
 
 
 class Tripled(AbstractTensor):
-    """Says with each decorator what it does differently."""
+    """Overrides an operation with each decorator."""
 
     def __init__(self, times: int = 3, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -82,11 +82,11 @@ def test_a_method_gets_the_layer_and_the_children_and_its_result_is_wrapped() ->
     assert result.child.times == 5
 
 
-def test_a_method_named_like_an_operator_answers_the_operation() -> None:
+def test_a_method_named_like_an_operator_handles_the_operation() -> None:
     assert values(-Tripled().on(toy.Vector([1.0]))) == [-3.0]
 
 
-def test_a_method_may_answer_with_any_structure() -> None:
+def test_a_method_may_return_any_structure() -> None:
     result, note = under(Tripled(), 1.0, 5.0).max()
 
     assert (str(result), note) == ("Tripled>Vector([5.0])", "a note")
@@ -102,7 +102,7 @@ def test_modules_nest() -> None:
     assert str(toy.nn.relu(Tripled().on(toy.Vector([-1.0])))) == "(Wrapper)>Tripled>Vector([7.0])"
 
 
-def test_a_function_that_is_not_decorated_gets_the_layers() -> None:
+def test_an_undecorated_function_receives_the_layers() -> None:
     x = Tripled().on(toy.Vector([1.0]))
 
     assert toy.sub(x, x) == ("sub got", "Tripled", "Tripled")
@@ -171,7 +171,7 @@ def test_the_decorators_have_their_long_names_too() -> None:
     assert isinstance(overloaded.overload_module(lambda module: setattr(module, "a", 1)), Module)
 
 
-def test_a_module_is_a_bag_of_what_was_put_in() -> None:
+def test_a_module_is_a_plain_namespace() -> None:
     @overloaded.module
     def bag(module: Module) -> None:
         module.a = 1

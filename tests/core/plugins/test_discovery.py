@@ -1,4 +1,4 @@
-"""Plugins as they come: installed distributions, good and broken ones side by side, in a process of their own."""
+"""Plugins as installed distributions, good and broken ones, in a separate process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIST = "import sys; from syft_core.cli import main; sys.exit(main(['plugins']))"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a place with one good distribution, one whose framework is missing, and five broken ones."""
+    """Return a folder with one good distribution, one whose framework is missing, and five broken ones."""
     site = tmp_path_factory.mktemp("site")
     install(site, "syft-toy", {"toy": "syft_toy.plugin"})
     install(
@@ -84,7 +84,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(site: Path) -> dict[str, Any]:
-    """Return what a program sees of the plugins."""
+    """Return the plugins as a program sees them."""
     done = run(
         site,
         """
@@ -141,16 +141,16 @@ def test_discovering_loads_no_framework_and_no_hook(found: dict[str, Any]) -> No
     assert found["frameworks"] == []
 
 
-def test_every_good_backend_is_found_beside_the_broken_ones(found: dict[str, Any]) -> None:
+def test_every_good_backend_is_found_despite_broken_ones(found: dict[str, Any]) -> None:
     assert {"toy", "far", "torch", "numpy"} == set(found["backends"])
 
 
-def test_a_plugin_may_be_called_otherwise_than_its_backend(found: dict[str, Any]) -> None:
+def test_a_plugin_and_its_backend_may_have_different_names(found: dict[str, Any]) -> None:
     assert found["provided"]["acme"] == ["far"]
     assert found["origins"]["acme"] == "acme-backends 1.0"
 
 
-def test_a_backend_works_through_the_facade_beside_the_broken_ones(found: dict[str, Any]) -> None:
+def test_a_backend_works_through_the_facade_despite_broken_ones(found: dict[str, Any]) -> None:
     assert found["works"] == "(Wrapper)>LoggingTensor>Vector([2.0, 4.0])"
     assert found["same"]
     assert "ToyHook" in found["dir"]
@@ -179,13 +179,13 @@ def test_a_plugin_may_add_operations_to_the_framework_of_another(found: dict[str
         ("failing", "'what was it'"),
     ],
 )
-def test_a_broken_plugin_is_named_with_its_reason(found: dict[str, Any], name: str, reason: str) -> None:
+def test_a_broken_plugin_is_reported_with_the_reason(found: dict[str, Any], name: str, reason: str) -> None:
     assert found["failures"][name] == (
         f"cannot use the plugin {name!r}: {reason}; `syft-core plugins` lists all of them, the others keep working"
     )
 
 
-def test_a_plugin_with_a_wrong_signature_is_named_with_the_argument(found: dict[str, Any]) -> None:
+def test_a_plugin_with_a_wrong_signature_is_reported_with_the_argument(found: dict[str, Any]) -> None:
     text = found["failures"]["wrong_signature"]
 
     assert text.startswith("cannot use the plugin 'wrong_signature': ")
@@ -193,7 +193,7 @@ def test_a_plugin_with_a_wrong_signature_is_named_with_the_argument(found: dict[
     assert "backend_list" in text
 
 
-def test_nothing_else_is_called_broken(found: dict[str, Any]) -> None:
+def test_only_broken_plugins_are_reported(found: dict[str, Any]) -> None:
     assert set(found["failures"]) == {"raising", "gone", "wrong_signature", "unknown_hook", "failing"}
 
 
@@ -208,17 +208,17 @@ def test_a_missing_framework_is_an_import_error_with_the_command_that_installs_i
     ]
 
 
-def test_asking_for_a_broken_backend_tells_what_is_wrong_with_it(found: dict[str, Any]) -> None:
+def test_loading_a_broken_backend_raises_its_failure(found: dict[str, Any]) -> None:
     assert found["load_raising"][0] == "PluginError"
     assert "out of luck" in found["load_raising"][2]
 
 
-def test_asking_for_an_unknown_backend_names_the_nearest(found: dict[str, Any]) -> None:
+def test_the_error_for_an_unknown_backend_suggests_similar_names(found: dict[str, Any]) -> None:
     assert found["load_unknown"][0] == "NotRegisteredError"
     assert "cannot find 'toi' in 'backends': it is not registered; did you mean 'toy'" in found["load_unknown"][2]
 
 
-def test_an_unknown_name_is_explained_with_what_is_broken(found: dict[str, Any]) -> None:
+def test_the_error_for_an_unknown_name_lists_broken_plugins(found: dict[str, Any]) -> None:
     kind, _, text = found["unknown"]
 
     assert kind == "AttributeError"
@@ -237,7 +237,7 @@ def test_the_listing_has_one_row_per_plugin_with_origin_state_and_what_it_provid
 ) -> None:
     rows = [re.split(r" {2,}", line) for line in listing.stdout.splitlines()]
 
-    assert rows[0] == ["name", "from", "state", "provides"]
+    assert rows[0] == ["name", "distribution", "state", "provides"]
     assert [row for row in rows if row[0] not in ("name", "torch", "numpy")] == [
         ["acme", "acme-backends 1.0", "not installed", "FarHook", "(pip install far-away)"],
         ["failing", "failing 1.0", "broken"],

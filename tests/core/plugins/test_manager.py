@@ -22,7 +22,7 @@ from syft_core.tensors.abstract import AbstractTensor
 
 @pytest.fixture
 def manager(monkeypatch: pytest.MonkeyPatch) -> PluginManager:
-    """Return a manager of which no hook hears after the test."""
+    """Return a manager that is disconnected from hooks after the test."""
     monkeypatch.setattr(hooking, "_listeners", [])
     return PluginManager()
 
@@ -43,7 +43,7 @@ class OneBackend:
 # --- register
 
 
-def test_a_registered_plugin_brings_its_backend(manager: PluginManager) -> None:
+def test_a_plugin_registers_its_backend(manager: PluginManager) -> None:
     manager.register(toy_plugin, "toy")
 
     assert manager.backend("toy") is toy_plugin.BACKEND
@@ -51,13 +51,13 @@ def test_a_registered_plugin_brings_its_backend(manager: PluginManager) -> None:
     assert manager.failures == {}
 
 
-def test_two_managers_know_nothing_of_each_other(manager: PluginManager) -> None:
+def test_two_managers_are_independent(manager: PluginManager) -> None:
     manager.register(toy_plugin, "toy")
 
     assert list(PluginManager().backends) == []
 
 
-def test_a_plugin_may_bring_tensor_types(manager: PluginManager) -> None:
+def test_a_plugin_may_register_tensor_types(manager: PluginManager) -> None:
     class Brought(AbstractTensor):
         pass
 
@@ -73,7 +73,7 @@ def test_a_plugin_may_bring_tensor_types(manager: PluginManager) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_plugin_may_bring_operations_early_or_late(manager: PluginManager, late: bool) -> None:
+def test_a_plugin_may_register_operations_before_or_after_hooking(manager: PluginManager, late: bool) -> None:
     def fourfold(x: Any) -> Any:
         return x * 4
 
@@ -97,7 +97,7 @@ class Ticket:
         self.number = number
 
 
-def test_a_plugin_may_bring_codecs(manager: PluginManager) -> None:
+def test_a_plugin_may_register_codecs(manager: PluginManager) -> None:
     class Plugin:
         @hookimpl
         def register_codecs(self, register: Any) -> None:
@@ -113,17 +113,17 @@ def test_a_plugin_may_bring_codecs(manager: PluginManager) -> None:
     assert deserialize(serialize(Ticket(7))).number == 7
 
 
-def test_a_plugin_that_takes_a_code_of_ours_is_refused(manager: PluginManager) -> None:
+def test_a_plugin_with_a_reserved_wire_code_is_refused(manager: PluginManager) -> None:
     class Plugin:
         @hookimpl
         def register_codecs(self, register: Any) -> None:
             register(Ticket, code=3, simplify=lambda ticket, context: (), detail=lambda payload, context: None)
 
-    with pytest.raises(PluginError, match="codes below 1000 are syft-core's own"):
+    with pytest.raises(PluginError, match="codes below 1000 are reserved"):
         manager.register(Plugin(), "thief")
 
 
-def test_a_manager_that_comes_after_the_hook_announces_it_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manager_created_after_the_hook_still_registers_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hooking, "_listeners", [])
     seen = []
 
@@ -138,7 +138,7 @@ def test_a_manager_that_comes_after_the_hook_announces_it_all_the_same(monkeypat
         assert seen == [hook.attributes]
 
 
-# --- what is broken stays out
+# --- broken plugins
 
 
 def broken_plugins() -> dict[str, tuple[Any, str]]:
@@ -181,7 +181,7 @@ def broken_plugins() -> dict[str, tuple[Any, str]]:
 
 
 @pytest.mark.parametrize("kind", sorted(broken_plugins()))
-def test_a_broken_plugin_is_refused_by_name_and_leaves_everything_as_it_was(manager: PluginManager, kind: str) -> None:
+def test_a_broken_plugin_is_refused_and_changes_nothing(manager: PluginManager, kind: str) -> None:
     plugin, reason = broken_plugins()[kind]
     manager.register(toy_plugin, "toy")
     types = len(hook_args.backward_func)
@@ -198,7 +198,7 @@ def test_a_broken_plugin_is_refused_by_name_and_leaves_everything_as_it_was(mana
     assert manager.provided == {"toy": ["toy"], "broken": ["next"]}
 
 
-def test_a_second_plugin_of_the_same_name_is_refused_and_the_first_stays(manager: PluginManager) -> None:
+def test_a_second_plugin_of_the_same_name_is_refused(manager: PluginManager) -> None:
     seen = []
 
     class First(OneBackend):
@@ -235,7 +235,7 @@ def test_a_plugin_that_fails_when_a_framework_is_hooked_is_reported_and_the_hook
     )
 
 
-def test_an_unknown_backend_is_refused_with_the_nearest(manager: PluginManager) -> None:
+def test_an_unknown_backend_is_refused_with_similar_names(manager: PluginManager) -> None:
     manager.register(toy_plugin, "toy")
 
     with pytest.raises(NotRegisteredError) as caught:
@@ -243,7 +243,7 @@ def test_an_unknown_backend_is_refused_with_the_nearest(manager: PluginManager) 
 
     assert str(caught.value) == (
         "cannot find 'toyy' in 'backends': it is not registered; did you mean 'toy'? otherwise "
-        "install the package that provides it; `syft-core plugins` lists what is there"
+        "install the package that provides it; see `syft-core plugins`"
     )
 
 
@@ -261,7 +261,7 @@ def test_every_hook_is_documented_and_tested_here() -> None:
     assert all(specs.values())
 
 
-# --- the backend's card
+# --- Backend
 
 
 def test_a_backend_loads_its_hook() -> None:
@@ -271,7 +271,7 @@ def test_a_backend_loads_its_hook() -> None:
 
 
 @pytest.mark.parametrize("framework", ["no_such_framework", "no_such_framework.part", "toy.no_such_part"])
-def test_a_backend_without_its_framework_says_how_to_install_it(framework: str) -> None:
+def test_a_backend_without_its_framework_shows_the_install_command(framework: str) -> None:
     backend = card(framework=framework)
 
     assert not backend.is_installed()
@@ -283,13 +283,13 @@ def test_a_backend_without_its_framework_says_how_to_install_it(framework: str) 
 
 
 @pytest.mark.parametrize("place", ["no_such_module:Hook", "syft_toy.hook:NoSuchHook"])
-def test_a_hook_that_is_not_where_the_card_says_is_the_plugins_fault(place: str) -> None:
+def test_a_hook_that_cannot_be_imported_is_reported_as_a_plugin_error(place: str) -> None:
     with pytest.raises(PluginError, match=f"cannot use the plugin 'card': '{place}' cannot be imported"):
         card(hook=place).load()
 
 
 @pytest.mark.parametrize("place", ["syft_toy.attributes:ToyAttributes", "toy:add"])
-def test_a_hook_that_is_no_framework_hook_is_the_plugins_fault(place: str) -> None:
+def test_a_hook_that_is_not_a_framework_hook_is_reported_as_a_plugin_error(place: str) -> None:
     with pytest.raises(PluginError, match=f"cannot use the plugin 'card': '{place}' is not a FrameworkHook"):
         card(hook=place).load()
 
@@ -297,7 +297,7 @@ def test_a_hook_that_is_no_framework_hook_is_the_plugins_fault(place: str) -> No
 # --- the manager of the process
 
 
-def test_the_manager_of_the_process_knows_the_built_in_backends_through_the_same_door() -> None:
+def test_the_builtin_backends_are_ordinary_plugins() -> None:
     manager = plugin_manager()
 
     assert plugin_manager() is manager

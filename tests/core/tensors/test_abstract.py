@@ -24,7 +24,7 @@ class Unregistered(AbstractTensor):
 # --- on, wrap, child
 
 
-def test_a_layer_on_a_plain_tensor_comes_back_under_a_wrapper() -> None:
+def test_a_layer_on_a_plain_tensor_gets_a_wrapper() -> None:
     data, layer = toy.Vector([1.0]), Watcher()
 
     x = layer.on(data)
@@ -36,7 +36,7 @@ def test_a_layer_on_a_plain_tensor_comes_back_under_a_wrapper() -> None:
     assert not layer.is_wrapper
 
 
-def test_a_layer_on_a_wrapper_goes_between_it_and_the_rest() -> None:
+def test_a_layer_on_a_wrapper_is_inserted_under_it() -> None:
     x = Scaled().on(toy.Vector([1.0]))
     inner, x_id = x.child, x.id
 
@@ -48,14 +48,14 @@ def test_a_layer_on_a_wrapper_goes_between_it_and_the_rest() -> None:
     assert x.child.child is inner
 
 
-def test_a_layer_may_go_on_without_a_wrapper() -> None:
+def test_a_layer_may_be_put_on_without_a_wrapper() -> None:
     data, layer = toy.Vector([1.0]), Watcher()
 
     assert layer.on(data, wrap=False) is layer
     assert layer.child is data
 
 
-def test_a_layer_on_a_layer_comes_back_under_one_wrapper_with_its_id() -> None:
+def test_a_layer_on_a_layer_gets_one_wrapper_with_its_id() -> None:
     inner = under(Scaled(id=5), 1.0)
 
     x = Watcher().on(inner)
@@ -64,13 +64,13 @@ def test_a_layer_on_a_layer_comes_back_under_one_wrapper_with_its_id() -> None:
     assert x.id == 5
 
 
-def test_a_type_that_was_never_registered_is_refused_with_the_line_that_is_missing() -> None:
+def test_an_unregistered_type_is_refused_with_the_line_to_add() -> None:
     with pytest.raises(NotRegisteredError) as caught:
         Unregistered().on(toy.Vector([1.0]))
 
     assert str(caught.value) == (
         "cannot find Unregistered in 'type_rule': it is not registered; "
-        "call `syft_core.hook.hook_args.default_register_tensor(Unregistered)` after the class"
+        "call `syft_core.hook.hook_args.default_register_tensor(Unregistered)` after defining it"
     )
 
 
@@ -82,7 +82,7 @@ def test_a_subclass_of_a_registered_type_must_be_registered_itself() -> None:
         Heir().on(toy.Vector([1.0]))
 
 
-def test_wrap_gives_the_frameworks_wrapper() -> None:
+def test_wrap_returns_the_frameworks_wrapper() -> None:
     layer = under(Watcher(), 1.0)
 
     wrapper = layer.wrap()
@@ -91,7 +91,7 @@ def test_wrap_gives_the_frameworks_wrapper() -> None:
     assert wrapper.child is layer
 
 
-def test_a_client_keeps_nothing_and_another_worker_keeps_wrappers(hook: ToyHook) -> None:
+def test_a_worker_stores_wrappers_unless_it_is_a_client(hook: ToyHook) -> None:
     bob = BaseWorker(id="bob")
 
     mine = Watcher().on(toy.Vector([1.0]))
@@ -109,7 +109,7 @@ def test_a_client_keeps_nothing_and_another_worker_keeps_wrappers(hook: ToyHook)
 # --- identity
 
 
-def test_everything_in_a_chain_has_an_id_of_its_own_that_stays() -> None:
+def test_everything_in_a_chain_has_its_own_stable_id() -> None:
     x = Watcher().on(toy.Vector([1.0]))
 
     ids = (x.id, x.child.id)
@@ -127,7 +127,7 @@ def test_the_constructor_takes_id_owner_tags_description_and_child() -> None:
     assert layer.child is data
 
 
-def test_what_was_not_given_has_its_default(hook: ToyHook) -> None:
+def test_attributes_have_defaults(hook: ToyHook) -> None:
     layer = Watcher()
 
     assert isinstance(layer.id, int)
@@ -145,7 +145,7 @@ def test_id_owner_tags_and_description_can_be_set() -> None:
     assert (layer.id, layer.owner, layer.tags, layer.description) == (7, bob, {"#t"}, "words")
 
 
-def test_tag_and_describe_return_the_object_itself() -> None:
+def test_tag_and_describe_return_the_object() -> None:
     x = Watcher().on(toy.Vector([1.0]))
 
     assert x.tag("#a", "#b").describe("words") is x
@@ -158,7 +158,7 @@ def test_tags_are_not_shared_between_objects() -> None:
     assert (first.tags, second.tags) == ({"#a"}, set())
 
 
-def test_the_location_of_a_chain_is_that_of_the_pointer_in_it() -> None:
+def test_the_location_of_a_chain_is_that_of_its_pointer() -> None:
     class Remote:
         location, id_at_location, child = "bob", 9, None
 
@@ -168,7 +168,7 @@ def test_the_location_of_a_chain_is_that_of_the_pointer_in_it() -> None:
     assert (Wrapper(layer).location, Wrapper(layer).id_at_location) == ("bob", 9)
 
 
-def test_fresh_ids_come_from_the_id_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_ids_come_from_the_id_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ID_PROVIDER, "_given", [42])
 
     assert Watcher().id == 42
@@ -177,7 +177,7 @@ def test_fresh_ids_come_from_the_id_provider(monkeypatch: pytest.MonkeyPatch) ->
 # --- copies
 
 
-def test_a_copy_has_the_same_layers_on_data_of_its_own() -> None:
+def test_a_copy_has_the_same_layers_on_its_own_data() -> None:
     layer = under(Watcher(id=1, tags=["#t"]), 1.0)
     layer = Watcher(id=2).on(Scaled(id=3, scale=4).on(layer.child, wrap=False), wrap=False)
 
@@ -202,7 +202,7 @@ def test_a_clone_keeps_id_owner_tags_and_description() -> None:
     assert twin.child is not layer.child
 
 
-def test_the_tags_of_a_clone_are_its_own() -> None:
+def test_a_clone_does_not_share_its_tags() -> None:
     layer = under(Watcher(tags=["#t"]), 1.0)
 
     layer.clone().tag("#more")
@@ -214,7 +214,7 @@ def test_a_layer_without_a_child_can_be_copied() -> None:
     assert str(Scaled(scale=3).copy()) == "Scaled"
 
 
-def test_copying_through_the_wrapper_gives_a_chain() -> None:
+def test_copying_a_wrapper_copies_the_chain() -> None:
     x = Watcher().on(toy.Vector([1.0]))
 
     twin = x.copy()
@@ -223,7 +223,7 @@ def test_copying_through_the_wrapper_gives_a_chain() -> None:
     assert twin.child.child is not x.child.child
 
 
-def test_a_deep_copy_of_a_layer_is_a_chain_of_its_own() -> None:
+def test_a_deep_copy_of_a_layer_is_an_independent_chain() -> None:
     layer = under(Scaled(scale=4), 1.0)
 
     twin = copy.deepcopy(layer)
@@ -232,10 +232,10 @@ def test_a_deep_copy_of_a_layer_is_a_chain_of_its_own() -> None:
     assert (values(layer), twin.scale) == ([1.0], 4)
 
 
-# --- how a chain shows itself
+# --- repr
 
 
-def test_a_chain_shows_its_links() -> None:
+def test_the_repr_of_a_chain_shows_its_layers() -> None:
     x = Watcher().on(Scaled().on(toy.Vector([1.0])))
 
     assert str(x) == repr(x) == "(Wrapper)>Watcher>Scaled>Vector([1.0])"
@@ -246,7 +246,7 @@ def test_a_layer_without_a_child_shows_its_name() -> None:
     assert str(Watcher()) == "Watcher"
 
 
-def test_tags_and_the_first_line_of_the_description_have_lines_of_their_own() -> None:
+def test_tags_and_the_first_line_of_the_description_have_their_own_lines() -> None:
     x = Watcher().on(toy.Vector([1.0]))
 
     x.tag("#b", "#a").describe("a line\nanother line")
@@ -254,7 +254,7 @@ def test_tags_and_the_first_line_of_the_description_have_lines_of_their_own() ->
     assert str(x) == "(Wrapper)>Watcher>Vector([1.0])\n\tTags: #a #b\n\tDescription: a line"
 
 
-def test_tags_alone_have_one_line_in_their_order() -> None:
+def test_tags_are_shown_sorted_on_one_line() -> None:
     x = Watcher().on(toy.Vector([1.0])).tag(*"hgfedcba")
 
     assert str(x) == "(Wrapper)>Watcher>Vector([1.0])\n\tTags: a b c d e f g h"
@@ -315,35 +315,35 @@ def test_conversions_are_those_of_the_data() -> None:
         (lambda x: (x > 1) | (x < 2), True),
     ],
 )
-def test_every_operator_goes_down_the_chain(compute: Any, expected: Any) -> None:
+def test_every_operator_is_dispatched_to_the_chain(compute: Any, expected: Any) -> None:
     result = compute(Watcher().on(toy.Vector([4.0])))
 
     assert result.is_wrapper
     assert values(result) == [expected]
 
 
-def test_a_comparison_with_none_is_answered_as_python_does() -> None:
+def test_a_comparison_with_none_behaves_as_in_python() -> None:
     x = Watcher().on(toy.Vector([1.0]))
 
     assert (x == None) is False  # noqa: E711  # the comparison is what is tested
     assert (x != None) is True  # noqa: E711
 
 
-def test_chains_can_be_keys() -> None:
+def test_chains_are_hashable() -> None:
     x = Watcher().on(toy.Vector([1.0]))
 
     assert {x: "x", x.child: "layer"}[x] == "x"
 
 
-def test_a_name_that_nobody_has_is_an_attribute_error_that_says_so() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError) as caught:
         _ = under(Watcher(), 1.0).nonsense
 
-    assert str(caught.value) == "cannot read 'nonsense': neither Watcher nor the framework has it"
+    assert str(caught.value) == "cannot read 'nonsense': neither Watcher nor its framework has it"
     assert not hasattr(Watcher().on(toy.Vector([1.0])), "nonsense")
 
 
-def test_a_layer_without_a_child_says_how_to_get_one() -> None:
+def test_the_error_for_a_layer_without_a_child_shows_how_to_add_one() -> None:
     with pytest.raises(AttributeError) as caught:
         _ = Watcher().shape
 
@@ -352,7 +352,7 @@ def test_a_layer_without_a_child_says_how_to_get_one() -> None:
 
 
 @pytest.mark.parametrize("compute", [lambda x: x << 1, lambda x: +x, lambda x: complex(x), lambda x: 1 % x])
-def test_an_operator_that_the_framework_lacks_is_refused_by_name(compute: Any) -> None:
+def test_an_operator_that_the_framework_does_not_have_is_refused_by_name(compute: Any) -> None:
     with pytest.raises(OperationNotAllowedError, match="cannot run '.*__(lshift|pos|complex|rmod)__' on a chain"):
         compute(Watcher().on(toy.Vector([1.0])))
 
@@ -379,13 +379,13 @@ def test_a_layer_without_options_has_no_class_attributes() -> None:
     assert Watcher().get_class_attributes() == {}
 
 
-def test_results_take_over_the_class_attributes() -> None:
+def test_results_have_the_class_attributes_of_the_layer() -> None:
     x = Scaled(scale=6).on(toy.Vector([1.0, 2.0]))
 
     assert [r.child.scale for r in (x + 1, x.sum(), toy.cat([x, x]), *toy.minmax(x), *toy.split(x, 1))] == [6] * 7
 
 
-def test_a_layer_leaves_a_plain_tensor_as_it_is_when_they_meet() -> None:
+def test_by_default_a_layer_does_not_change_plain_operands() -> None:
     plain = toy.Vector([1.0])
 
     assert Watcher.lift(plain) is plain

@@ -9,12 +9,12 @@ from syft_core.tensors.codecs import register_layer_codec
 
 
 class Foreign(AbstractTensor):
-    """A layer of somebody else."""
+    """A user's layer."""
 
 
 @pytest.mark.parametrize("code", [3, 249, 255, 299, 399, 999])
-def test_a_layer_of_somebody_else_does_not_take_a_code_of_the_core(code: int) -> None:
-    with pytest.raises(SerdeError, match=f"cannot register wire code {code}: codes below 1000 are syft-core's own"):
+def test_a_users_layer_cannot_have_a_reserved_wire_code(code: int) -> None:
+    with pytest.raises(SerdeError, match=f"cannot register wire code {code}: codes below 1000 are reserved"):
         register_layer_codec(Foreign, code=code)
 
     assert Foreign not in codecs

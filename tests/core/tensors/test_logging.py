@@ -67,7 +67,7 @@ def test_no_value_is_ever_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert "765432" not in caplog.text
 
 
-def test_values_and_layers_are_those_without_logging() -> None:
+def test_logging_changes_neither_values_nor_layers() -> None:
     x = LoggingTensor().on(PlusIsMinusTensor().on(toy.Vector([5.0])))
 
     result = toy.add(x, 2.0) * 2
@@ -94,7 +94,7 @@ def test_manual_add_shows_what_the_decorators_do(lines: Any) -> None:
     assert lines() == ["Log method manual_add"]
 
 
-def test_nothing_is_shown_by_default() -> None:
+def test_nothing_is_logged_by_default() -> None:
     program = """
 import toy
 from syft_toy.hook import ToyHook

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("hook")
         (lambda x, y: toy.cat([x, y]).sum(), 8.0),
     ],
 )
-def test_plus_is_minus_minus_is_plus_and_the_rest_is_as_it_was(compute: Any, expected: float) -> None:
+def test_plus_is_minus_and_minus_is_plus_and_the_rest_is_unchanged(compute: Any, expected: float) -> None:
     x, y = PlusIsMinusTensor().on(toy.Vector([5.0])), PlusIsMinusTensor().on(toy.Vector([3.0]))
 
     result = compute(x, y)
@@ -44,7 +44,7 @@ def test_two_of_them_cancel_out() -> None:
     assert values(x + 3) == [8.0]
 
 
-def test_it_holds_in_place() -> None:
+def test_plus_is_minus_in_place_too() -> None:
     x = PlusIsMinusTensor().on(toy.Vector([5.0]))
     same = x
 

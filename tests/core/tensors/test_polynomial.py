@@ -49,7 +49,7 @@ def test_the_error_is_at_most_a_thousandth_on_the_documented_range(name: str) ->
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_numbers_and_tensors_get_the_same_answer_everywhere(name: str) -> None:
+def test_numbers_and_tensors_give_the_same_result(name: str) -> None:
     where_pieces_touch = (-5.0, 0.0, 1.0, 5.0)
     points = [p for p in grid(*DOMAINS[name], n=41) if p not in where_pieces_touch]
     polynomial = PolynomialTensor()
@@ -61,14 +61,14 @@ def test_numbers_and_tensors_get_the_same_answer_everywhere(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_the_whole_domain_is_answered_close_by(name: str) -> None:
+def test_the_approximation_is_close_on_the_whole_domain(name: str) -> None:
     f = DOCUMENTED[name][0]
 
     for p in grid(*DOMAINS[name], n=101):
         assert PolynomialTensor().get_val(name, p) == pytest.approx(f(p), rel=1e-2, abs=2e-2)
 
 
-def test_the_function_of_the_framework_is_answered_too() -> None:
+def test_the_function_of_the_framework_is_approximated_too() -> None:
     x = PolynomialTensor().on(toy.Vector([0.5]))
 
     assert values(toy.tanh(x))[0] == pytest.approx(math.tanh(0.5), abs=1e-3)
@@ -77,21 +77,21 @@ def test_the_function_of_the_framework_is_answered_too() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=5))
-def test_any_vector_in_the_documented_range_is_answered(points: list[float]) -> None:
+def test_any_vector_in_the_documented_range_is_approximated(points: list[float]) -> None:
     result = PolynomialTensor().get_val("tanh", toy.Vector(points))
 
     assert result.tolist() == pytest.approx([math.tanh(p) for p in points], abs=1e-3)
 
 
-def test_other_operations_pass() -> None:
+def test_other_operations_are_unchanged() -> None:
     assert str(PolynomialTensor().on(toy.Vector([2.0])) * 3) == "(Wrapper)>PolynomialTensor>Vector([6.0])"
 
 
-# --- no mutation, no answer outside
+# --- no mutation, no result outside the domain
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_the_input_is_left_as_it_is(name: str) -> None:
+def test_the_input_is_not_changed(name: str) -> None:
     points = [1.0, 2.0, 3.0]
     layer = under(PolynomialTensor(), *points)
 
@@ -103,7 +103,7 @@ def test_the_input_is_left_as_it_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_value_outside_is_refused_and_never_shown(name: str, side: int) -> None:
+def test_a_value_outside_the_domain_is_refused_without_revealing_it(name: str, side: int) -> None:
     low, high = DOMAINS[name]
     outside = (low - 0.015625, high + 0.015625)[side]
     polynomial = PolynomialTensor()
@@ -118,7 +118,7 @@ def test_a_value_outside_is_refused_and_never_shown(name: str, side: int) -> Non
 
 
 @pytest.mark.parametrize("x", [math.nan, math.inf, -math.inf, toy.Vector([1.0, math.nan])])
-def test_what_is_no_number_of_the_domain_is_refused(x: Any) -> None:
+def test_nan_and_infinity_are_refused(x: Any) -> None:
     with pytest.raises(DomainError):
         PolynomialTensor().get_val("exp", x)
 
@@ -176,11 +176,11 @@ def test_a_polynomial_is_its_own_interpolation(coefficients: list[int], x: float
 
 @pytest.mark.parametrize(("interval", "degree"), [((1, 1), 3), ((2, 1), 3), ((0, 1), -1)])
 def test_an_impossible_fit_is_refused(interval: Any, degree: int) -> None:
-    with pytest.raises(ValueError, match="cannot fit on .*: give low < high and a degree of 0 or more"):
+    with pytest.raises(ValueError, match="cannot fit on .*: pass low < high and a degree of 0 or more"):
         interpolate(math.exp, interval, degree)
 
 
-# --- functions of one's own
+# --- user-defined functions
 
 
 def test_a_function_may_be_added_in_pieces_of_five() -> None:
@@ -203,7 +203,7 @@ def test_a_function_may_be_added_in_short_pieces() -> None:
         polynomial.get_val("cube", 2.5)
 
 
-def test_a_function_of_one_piece_answers_numbers_and_tensors() -> None:
+def test_a_function_of_one_piece_accepts_numbers_and_tensors() -> None:
     polynomial = PolynomialTensor()
     polynomial.add_function("double", 1, [[0, 4]], lambda x: 2 * x)
 
@@ -240,9 +240,7 @@ def test_functions_added_to_one_tensor_are_not_added_to_another() -> None:
 
 @pytest.mark.parametrize("pieces", [[[0, 1], [2, 3]], [[0, 2], [1, 3]], [[0, 1], [0, 1]], []])
 def test_pieces_that_do_not_cover_an_interval_exactly_once_are_refused(pieces: Any) -> None:
-    with pytest.raises(
-        ValueError, match="cannot add 'f': its pieces leave a gap or overlap; give intervals that touch"
-    ):
+    with pytest.raises(ValueError, match="cannot add 'f': its pieces leave a gap or overlap; pass adjacent intervals"):
         PolynomialTensor().add_function("f", 3, pieces, lambda x: x)
 
 
@@ -254,14 +252,14 @@ def test_a_piece_without_a_function_is_refused() -> None:
 # --- precision and function
 
 
-def test_coefficients_keep_as_many_decimals_as_asked_for() -> None:
+def test_coefficients_are_rounded_to_the_precision() -> None:
     piece = Piece(0.0, 1.0, (1.23456, -0.98765))
 
     assert PolynomialTensor(precision=2).apply_coefs(piece).coefficients == (1.23, -0.99)
     assert PolynomialTensor().precision == 10
 
 
-def test_a_low_precision_is_seen_in_the_answer() -> None:
+def test_a_low_precision_affects_the_result() -> None:
     coarse = PolynomialTensor(precision=1).get_val("exp", 0.5)
 
     assert abs(coarse - math.exp(0.5)) > 1e-4
@@ -287,7 +285,7 @@ def test_coefficients_may_be_anything_that_can_be_added() -> None:
     assert answer.tolist() == pytest.approx([math.exp(0.5)], abs=1e-3)
 
 
-def test_results_take_over_function_and_precision() -> None:
+def test_results_keep_function_and_precision() -> None:
     function = abs
     x = PolynomialTensor(function=function, precision=4).on(toy.Vector([1.0]))
 
@@ -299,7 +297,7 @@ def test_results_take_over_function_and_precision() -> None:
 # --- old names
 
 
-def test_the_names_of_old_are_the_same_functions() -> None:
+def test_the_old_names_are_the_same_functions() -> None:
     assert PolynomialTensor.addfunction is PolynomialTensor.add_function
     assert PolynomialTensor.applycoefs is PolynomialTensor.apply_coefs
     assert PolynomialTensor.defaultfunctions is PolynomialTensor.default_functions

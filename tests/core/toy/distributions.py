@@ -1,4 +1,4 @@
-"""Make distributions as pip would install them: a module or two, and a dist-info with entry points."""
+"""Create distributions like those that pip installs: modules, and a dist-info with entry points."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def install(site: Path, name: str, entry_points: dict[str, str], **modules: str)
 
 
 def run(site: Path, program: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run ``program`` in a new process that finds what is in ``site``, and toy."""
+    """Run ``program`` in a new process that can import toy and the packages in ``site``."""
     path = os.pathsep.join([str(site), str(HERE)])
     command = [sys.executable, *options, "-c", dedent(program)]
     environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "200"}

@@ -1,4 +1,4 @@
-"""Layers and a pointer as a user might write them, for the tests of the core."""
+"""Layers and a pointer that a user might write, for the tests of the core."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from syft_core.tensors.abstract import AbstractTensor
 
 
 class Watcher(AbstractTensor):
-    """Only watches, as the rank says."""
+    """A transparent layer."""
 
     rank = TRANSPARENT
 
 
 class Scaled(AbstractTensor):
-    """Has an attribute that its results take over."""
+    """A layer with an attribute, which its results keep."""
 
     def __init__(self, scale: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -30,7 +30,7 @@ class Scaled(AbstractTensor):
 
 
 class Negating(AbstractTensor):
-    """Holds the negative of what it stands for."""
+    """A layer whose child is the negative of its value."""
 
     @classmethod
     def lift(cls, plain: Any, **_kwargs: Any) -> Any:
@@ -42,7 +42,7 @@ class Negating(AbstractTensor):
 
 
 class Pointer:
-    """Stands for a vector on another worker."""
+    """A pointer to a vector on another worker."""
 
     rank = 0
 
@@ -55,7 +55,7 @@ class Pointer:
 
 hook_args.default_register_tensor(Watcher, Scaled, Negating)
 hook_args.register_type_rule({Pointer: hook_args.one})
-hook_args.register_forward_func({Pointer: hook_args.pointer_found})
+hook_args.register_forward_func({Pointer: hook_args.reject_pointer})
 
 
 def under(layer: AbstractTensor, *values: float) -> Any:

@@ -17,7 +17,7 @@ from syft_toy.attributes import ToyAttributes
 
 
 class ToyHook(FrameworkHook):
-    """Let chains of syft tensors go wherever a vector goes."""
+    """Hooks toy."""
 
     name = "toy"
     worker_type = VirtualWorker
@@ -56,5 +56,5 @@ def _attributes() -> ToyAttributes:
 
 
 def _layer_function(self: Any, function: Any, args: Any, kwargs: Any) -> Any:
-    """Answer functions for layers that are used without a wrapper."""
+    """Handle functions of layers without a wrapper."""
     return dispatch(framework_of(self).ops.of(function), args, kwargs)

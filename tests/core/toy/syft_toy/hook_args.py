@@ -1,4 +1,4 @@
-"""What hook_args must know of toy."""
+"""Register toy's types with hook_args."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import toy
 
 from syft_core.hook.hook_args import (
-    framework_tensor,
     get_child,
     one,
     register_ambiguous_function,
@@ -15,17 +14,18 @@ from syft_core.hook.hook_args import (
     register_backward_func,
     register_forward_func,
     register_type_rule,
+    reject_framework_tensor,
 )
 from syft_toy.wrapper import Wrapper
 
 
 def wrap_plain(child: Any, **_attributes: Any) -> Wrapper:
-    """Put a wrapper on ``child``."""
+    """Wrap ``child``."""
     return Wrapper(child)
 
 
 register_type_rule({toy.Vector: one, Wrapper: one})
-register_forward_func({toy.Vector: framework_tensor, Wrapper: get_child})
+register_forward_func({toy.Vector: reject_framework_tensor, Wrapper: get_child})
 register_backward_func({toy.Vector: wrap_plain, Wrapper: wrap_plain})
 register_ambiguous_method("__getitem__", "__setitem__")
 register_ambiguous_function("toy.cat")

@@ -18,5 +18,5 @@ BACKEND = Backend(
 
 @hookimpl
 def register_backends(backends: Registry[str, Backend]) -> None:
-    """Enter the toy backend."""
+    """Register the toy backend."""
     backends.register("toy", BACKEND)

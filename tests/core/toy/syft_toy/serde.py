@@ -7,7 +7,7 @@ from typing import Any
 import toy
 
 from syft_core.serde import Codec, Context, SerdeError
-from syft_core.tensors.codecs import child_from, give_identity, identity_of
+from syft_core.tensors.codecs import get_identity, require_child, set_identity
 from syft_toy.wrapper import Wrapper
 
 _KINDS = {kind.__name__: kind for kind in (float, int, bool)}
@@ -25,12 +25,12 @@ def _detail_vector(payload: Any, _context: Context) -> toy.Vector:
 
 
 def _simplify_wrapper(wrapper: Wrapper, _context: Context) -> tuple[Any, ...]:
-    return identity_of(wrapper), wrapper.child
+    return get_identity(wrapper), wrapper.child
 
 
 def _detail_wrapper(payload: Any, _context: Context) -> Wrapper:
     identity, child = payload
-    return give_identity(Wrapper(child_from(child)), identity)
+    return set_identity(Wrapper(require_child(child)), identity)
 
 
 CODECS = (

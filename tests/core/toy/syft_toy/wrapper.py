@@ -1,20 +1,20 @@
-"""Wrapper: what a toy user holds when there is a chain."""
+"""Wrapper: what a toy user holds in place of a vector."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, NoReturn
 
 from syft_core.exceptions import WrapperLeakError
-from syft_core.hook.dispatch import HEAD, dispatch, framework_of
+from syft_core.hook.dispatch import WRAPPER, dispatch, framework_of
 from syft_core.pointers.travel import Travelling
 from syft_core.tensors.forwarding import Forwarding
-from syft_core.tensors.identity import Identified, show_head
+from syft_core.tensors.identity import Identified, format_chain
 
 
 class Wrapper(Travelling, Identified, Forwarding):
-    """Behaves like a vector: toy's functions, methods and operators go down the chain."""
+    """Behaves like a vector: toy's functions, methods and operators are dispatched to the chain."""
 
-    rank: ClassVar[int] = HEAD
+    rank: ClassVar[int] = WRAPPER
     is_wrapper = True
     records_lineage: ClassVar[bool] = False
 
@@ -25,7 +25,7 @@ class Wrapper(Travelling, Identified, Forwarding):
         return dispatch(framework_of(self).ops.of(function), args, kwargs)
 
     def __repr__(self) -> str:
-        return show_head(self)
+        return format_chain(self)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")

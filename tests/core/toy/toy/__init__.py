@@ -1,4 +1,4 @@
-"""toy: rows of numbers in plain Python; a framework as small as one can be, which knows nothing of syft-core."""
+"""toy: vectors in plain Python; a minimal framework that does not depend on syft-core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 __version__ = "1.2"
 
 overridable: list[Callable[..., Any]] = []
-"""The functions that let an argument with ``__toy_function__`` answer in their place."""
+"""The functions that defer to ``__toy_function__`` of an argument."""
 
 
 def _overridable(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,7 +108,7 @@ class Vector:
         return self
 
     def same(self) -> Vector:
-        """Return this very vector, as ``contiguous`` does in other frameworks."""
+        """Return the vector itself, like ``contiguous`` in other frameworks."""
         return self
 
     def copy(self) -> Vector:
@@ -133,7 +133,7 @@ class Vector:
         return self.map(lambda v: type(v)(min(max(v, low), high)))
 
     def max(self, other: Any = None) -> Any:
-        """Return the maximum, with ``other=0`` also its place, or the maxima of two vectors."""
+        """Return the maximum, with ``other=0`` also its index, or the elementwise maximum of two vectors."""
         if isinstance(other, Vector):
             return self.zip(other, lambda a, b: type(a)(max(a, b)))
         top = max(self._values)
@@ -241,7 +241,7 @@ def arange(length: int) -> Vector:
 
 @_overridable
 def save(x: Vector, path: str) -> None:
-    """Write a file: nothing that may run on a chain."""
+    """Write a file, which must not run on a chain."""
     Path(path).write_text(repr(x))
 
 

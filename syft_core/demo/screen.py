@@ -1,4 +1,4 @@
-"""Stages: where the demo is shown, on a plain terminal or on one with colours."""
+"""Screens: show the demo on a terminal, plain or with colours."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from syft_core.demo.page import Page
 from syft_core.pictures import text_table
 
 PAUSE = 0.4
-"""Seconds between two steps, so that a reader can follow."""
-WIDEST = 100
-"""How wide running text gets, however wide the terminal is."""
+"""Seconds between two steps, so that readers can follow."""
+MAX_WIDTH = 100
+"""The maximum width of text, in columns."""
 
 
-class Stage:
-    """Shows things on a plain terminal, and collects pictures for the page."""
+class Screen:
+    """Shows the demo on a plain terminal and collects pictures for the page."""
 
     def __init__(self, pause: float) -> None:
         self._pause = pause
-        self._width = min(shutil.get_terminal_size().columns, WIDEST)
+        self._width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
         self.page = Page()
 
     def title(self, text: str) -> None:
-        """Begin a new part."""
+        """Show the title of a section."""
         self.show(f"\n== {text} ==")
 
-    def say(self, text: str) -> None:
-        """Explain what comes next."""
-        self.show("\n" + self._wrapped(text, ""))
+    def text(self, text: str) -> None:
+        """Show a paragraph of text."""
+        self.show("\n" + self._wrap(text, ""))
         self.wait()
 
     def chain(self, links: Sequence[str]) -> None:
-        """Draw a chain, the outermost link first."""
+        """Draw a chain, outermost link first."""
         self.show("   " + "  ->  ".join(f"[ {link} ]" for link in links))
 
     def code(self, source: str, answer: str) -> None:
-        """Show a line of code and what it gives."""
-        self.show(f"   >>> {source}\n{self._wrapped(answer, '   ')}")
+        """Show a line of code and its result."""
+        self.show(f"   >>> {source}\n{self._wrap(answer, '   ')}")
         self.wait()
 
     def source(self, text: str) -> None:
@@ -48,18 +48,18 @@ class Stage:
         self.show(textwrap.indent(text.rstrip(), "   | "))
         self.wait()
 
-    def passing(self, line: str) -> None:
-        """Show what a layer reports while a call passes."""
+    def log_line(self, line: str) -> None:
+        """Show a line that a layer has logged."""
         self.show(f"       | {line}")
 
-    def refused(self, source: str, reason: str) -> None:
+    def refusal(self, source: str, reason: str) -> None:
         """Show a line of code that is refused, and why."""
-        self.show(f"   >>> {source}\n   x  {self._wrapped(reason, '      ').lstrip()}")
+        self.show(f"   >>> {source}\n   x  {self._wrap(reason, '      ').lstrip()}")
         self.wait()
 
-    def progress(self, label: str, share: float, words: str) -> None:
-        """Show how far something has come, as one line with a bar."""
-        self.show(f"   {label}  {_bar(share)}  {words}")
+    def progress(self, label: str, share: float, text: str) -> None:
+        """Show progress as one line with a bar."""
+        self.show(f"   {label}  {_bar(share)}  {text}")
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Show a table."""
@@ -67,14 +67,14 @@ class Stage:
         self.wait()
 
     def show(self, text: str) -> None:
-        """Put text on the terminal."""
-        print(text, flush=True)  # noqa: T201  # the demo speaks to its reader
+        """Print text."""
+        print(text, flush=True)  # noqa: T201  # the demo prints to the terminal
 
     def wait(self) -> None:
-        """Give the reader time."""
+        """Pause, so that readers can follow."""
         time.sleep(self._pause)
 
-    def _wrapped(self, text: str, indent: str) -> str:
+    def _wrap(self, text: str, indent: str) -> str:
         lines = [
             textwrap.wrap(line, self._width, initial_indent=indent, subsequent_indent=indent) or [""]
             for line in text.split("\n")
@@ -82,88 +82,90 @@ class Stage:
         return "\n".join(part for line in lines for part in line)
 
 
-class RichStage(Stage):
-    """Shows the same with colours and boxes."""
+class RichScreen(Screen):
+    """Shows the demo with colours and boxes."""
 
     def __init__(self, pause: float, rich: Any) -> None:
         super().__init__(pause)
         self._rich = rich
         self._console = rich.console.Console(highlight=False)
-        self._text_width = min(self._console.width, WIDEST)
+        self._text_width = min(self._console.width, MAX_WIDTH)
 
     def title(self, text: str) -> None:
-        """Begin a new part."""
+        """Show the title of a section."""
         self._console.print()
-        self._console.rule(f"[bold cyan]{self._plain(text)}")
+        self._console.rule(f"[bold cyan]{self._escape(text)}")
 
-    def say(self, text: str) -> None:
-        """Explain what comes next."""
-        self._console.print(f"\n{self._plain(text)}", width=self._text_width)
+    def text(self, text: str) -> None:
+        """Show a paragraph of text."""
+        self._console.print(f"\n{self._escape(text)}", width=self._text_width)
         self.wait()
 
     def chain(self, links: Sequence[str]) -> None:
-        """Draw a chain, the outermost link first."""
+        """Draw a chain, outermost link first."""
         colours = ("yellow", "magenta", "green")
         boxes: list[object] = []
         for number, link in enumerate(links):
             last = number == len(links) - 1
             boxes.append(
-                self._rich.panel.Panel.fit(self._plain(link), border_style=colours[-1] if last else colours[number % 2])
+                self._rich.panel.Panel.fit(
+                    self._escape(link), border_style=colours[-1] if last else colours[number % 2]
+                )
             )
             if not last:
                 boxes.append(self._rich.text.Text("\n ─▶ "))
         self._console.print(self._rich.columns.Columns(boxes))
 
     def code(self, source: str, answer: str) -> None:
-        """Show a line of code and what it gives."""
-        self._line_of_code(source)
-        self._indented(self._plain(answer), 2)
+        """Show a line of code and its result."""
+        self._print_code(source)
+        self._print_indented(self._escape(answer), 2)
         self.wait()
 
     def source(self, text: str) -> None:
         """Show a block of code that is about to run."""
         for line in text.rstrip().split("\n"):
-            self._console.print(f"  [cyan]│[/cyan] [bold]{self._plain(line)}[/bold]", soft_wrap=True)
+            self._console.print(f"  [cyan]│[/cyan] [bold]{self._escape(line)}[/bold]", soft_wrap=True)
         self.wait()
 
-    def passing(self, line: str) -> None:
-        """Show what a layer reports while a call passes."""
-        self._console.print(f"      [magenta]▼ {self._plain(line)}[/magenta]")
+    def log_line(self, line: str) -> None:
+        """Show a line that a layer has logged."""
+        self._console.print(f"      [magenta]▼ {self._escape(line)}[/magenta]")
 
-    def refused(self, source: str, reason: str) -> None:
+    def refusal(self, source: str, reason: str) -> None:
         """Show a line of code that is refused, and why."""
-        self._line_of_code(source)
-        self._indented(f"[red]✗ {self._plain(reason)}[/red]", 2)
+        self._print_code(source)
+        self._print_indented(f"[red]✗ {self._escape(reason)}[/red]", 2)
         self.wait()
 
-    def progress(self, label: str, share: float, words: str) -> None:
-        """Show how far something has come, as one line with a bar."""
-        self._console.print(f"  {self._plain(label)}  [green]{_bar(share)}[/green]  {self._plain(words)}")
+    def progress(self, label: str, share: float, text: str) -> None:
+        """Show progress as one line with a bar."""
+        self._console.print(f"  {self._escape(label)}  [green]{_bar(share)}[/green]  {self._escape(text)}")
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Show a table."""
-        table = self._rich.table.Table(*map(self._plain, header), box=self._rich.box.SIMPLE_HEAD)
+        table = self._rich.table.Table(*map(self._escape, header), box=self._rich.box.SIMPLE_HEAD)
         for row in rows:
-            table.add_row(*(self._plain(cell) for cell in row))
+            table.add_row(*(self._escape(cell) for cell in row))
         self._console.print(table)
         self.wait()
 
     def show(self, text: str) -> None:
-        """Put text on the terminal."""
-        self._console.print(self._plain(text))
+        """Print text."""
+        self._console.print(self._escape(text))
 
-    def _line_of_code(self, source: str) -> None:
-        self._console.print(f"  [dim]>>>[/dim] [bold]{self._plain(source)}[/bold]", soft_wrap=True)
+    def _print_code(self, source: str) -> None:
+        self._console.print(f"  [dim]>>>[/dim] [bold]{self._escape(source)}[/bold]", soft_wrap=True)
 
-    def _indented(self, text: str, columns: int) -> None:
+    def _print_indented(self, text: str, columns: int) -> None:
         self._console.print(self._rich.padding.Padding(text, (0, 0, 0, columns), expand=False), width=self._text_width)
 
-    def _plain(self, text: str) -> str:
+    def _escape(self, text: str) -> str:
         return str(self._rich.markup.escape(text))
 
 
-def make_stage(pause: float = PAUSE) -> Stage:
-    """Return a stage with colours if rich is installed, a plain one if not."""
+def make_screen(pause: float = PAUSE) -> Screen:
+    """Return a screen with colours if rich is installed, otherwise a plain one."""
     try:
         import rich.box  # noqa: PLC0415  # an optional dependency
         import rich.columns  # noqa: PLC0415
@@ -174,8 +176,8 @@ def make_stage(pause: float = PAUSE) -> Stage:
         import rich.table  # noqa: PLC0415
         import rich.text  # noqa: PLC0415
     except ImportError:
-        return Stage(pause)
-    return RichStage(pause, rich)
+        return Screen(pause)
+    return RichScreen(pause, rich)
 
 
 def _bar(share: float, width: int = 20) -> str:
