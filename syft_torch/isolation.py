@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 
 import torch
 from torch.utils._device import DeviceContext
@@ -16,11 +15,8 @@ _count_function_modes = torch._C._len_torch_function_stack
 _count_dispatch_modes = torch._C._len_torch_dispatch_stack
 
 
-def _saved_tensors_hooks() -> Any:
-    """Return the innermost pair of functions that see every tensor a graph saves, or None."""
-    return torch._C._autograd._top_saved_tensors_default_hooks(False)
-
-
+_saved_tensors_hooks = torch._C._autograd._top_saved_tensors_default_hooks
+"""Returns the innermost pair of functions that see every tensor a graph saves, or None."""
 _KEPT = (DeviceContext,)
 """Modes that stay: the default device, which sees no tensor."""
 
@@ -29,11 +25,11 @@ def isolate() -> AbstractContextManager[None] | None:
     """Return a context without the modes of the caller; None when there are none. Refuse to run while torch traces."""
     if _is_tracing():
         raise tracing_refused()
-    if not (_count_function_modes() or _count_dispatch_modes() or _saved_tensors_hooks()):
+    if not (_count_function_modes() or _count_dispatch_modes() or _saved_tensors_hooks(False)):
         return None
     modes = [torch._C._get_function_stack_at(place) for place in range(_count_function_modes())]
     modes += [torch._C._get_dispatch_stack_at(place) for place in range(_count_dispatch_modes())]
-    watched = _saved_tensors_hooks() or not all(type(mode) in _KEPT for mode in modes)
+    watched = _saved_tensors_hooks(False) or not all(type(mode) in _KEPT for mode in modes)
     return _without_modes() if watched else None
 
 
@@ -50,7 +46,7 @@ def _without_modes() -> Iterator[None]:
     functions = [torch._C._pop_torch_function_stack() for _ in range(_count_function_modes())]
     dispatches = [torch._C._pop_torch_dispatch_stack(None) for _ in range(_count_dispatch_modes())]
     hooks = []
-    while (pair := _saved_tensors_hooks()) is not None:
+    while (pair := _saved_tensors_hooks(False)) is not None:
         hooks.append(pair)
         torch._C._autograd._pop_saved_tensors_default_hooks()
     _push([mode for mode in functions if type(mode) in _KEPT], [mode for mode in dispatches if type(mode) in _KEPT])

@@ -182,7 +182,8 @@ def _operator(name: str) -> Function:
 
     def operator(self: Wrapper, *args: Any) -> Nested:
         framework = self.framework
-        return _answer(framework.methods.get(name) or framework.method(name), (self, *args), {})
+        op = framework.methods.get(name) or framework.method(name)
+        return links.answer(op, (self, *args), {}) if links.live else dispatch(op, (self, *args), {})
 
     operator.__name__ = name
     return operator

@@ -63,7 +63,9 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
         plain = plain and parent.is_plain
         foreign = foreign or parent.holder != sender.id or parent.published or parent.guard is not None
     if plain and op.only_computes and not (message.modes or op.writes or "out" in kwargs):
-        result = dispatch(op, args, kwargs)  # the common operation: it only makes results, of nothing private
+        result = op.run(*args, **kwargs)  # the common operation: it only makes results, of plain tensors
+        if not foreign and framework_types.get(type(result)):
+            return keep(worker, result, message.result, sender, lineage)
         return _keep_plain(worker, message, sender, parents if foreign else (), result, lineage)
     execution = Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage, foreign)
     if foreign or worker.own_policy is not None:
@@ -71,7 +73,7 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
     if plain and op.only_computes and not message.modes:
         if execution.written:
             return _change(execution, execution.written)
-        result = dispatch(op, args, kwargs)
+        result = op.run(*args, **kwargs)
         return _keep_plain(worker, message, sender, parents if foreign else (), result, lineage)
     return _run_execution(execution)
 
