@@ -49,6 +49,8 @@ class Store(Message):
     """Whose pointer it is, if not the sender's: that of a peer for whom the sender asks."""
     given: bool = False
     """Whether the sender gives up ownership, so that a receiver in the same process may skip the copy."""
+    tags: tuple[str, ...] = ()
+    description: str | None = None
 
     @property
     def expected(self) -> range:

@@ -30,7 +30,7 @@ from syft_core.hook.forms import Form, form
 from syft_core.hook.guards import bounded
 from syft_core.hook.rules import leaves
 from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, describe
-from syft_numpy.wrapper import Wrapper
+from syft_numpy.wrapper import wrap
 
 EXCLUDE = words("save savez savez_compressed savetxt dump dumps tofile data ctypes base to_device")
 """What numpy offers but must not run on a chain: files, pickles and raw memory."""
@@ -86,15 +86,11 @@ class NumpyAttributes(FrameworkAttributes):
     def __init__(self, numpy: Any, hook: Any = None) -> None:
         self.numpy = numpy
         self.hook = hook
-        super().__init__(numpy, Wrapper)
+        super().__init__(numpy, wrap)
 
     def copy(self, tensor: Any) -> Any:
         """Return an array with the same data in memory of its own."""
         return np.array(tensor)
-
-    def become(self, tensor: Any, other: Any) -> None:
-        """Give a wrapper another chain; an ``ndarray`` itself cannot become anything else."""
-        tensor.child = other.child if isinstance(other, Wrapper) else other
 
     def memory_of(self, tensor: Any) -> frozenset[int] | None:
         """Return what owns the memory, which its views share: an array, or whatever it was made from."""

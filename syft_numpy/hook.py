@@ -16,6 +16,7 @@ from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_core.workers.virtual import VirtualWorker
 from syft_numpy import hook_args, serde  # noqa: F401  # hook_args registers numpy's types
 from syft_numpy.attributes import NumpyAttributes
+from syft_numpy.native import SyftArray
 from syft_numpy.values import Array
 from syft_numpy.wrapper import Wrapper, array_ufunc
 
@@ -23,14 +24,15 @@ from syft_numpy.wrapper import Wrapper, array_ufunc
 class NumpyHook(FrameworkHook):
     """Let chains of syft tensors go wherever a numpy array goes.
 
-    numpy itself is left as it is: its protocols find the wrapper that heads a chain. Since an ``ndarray`` cannot be
-    given methods, the hook creates arrays that have them, under the names numpy uses:
+    numpy itself is not changed: its protocols find the wrapper of a chain. Since ``ndarray`` cannot be extended, the
+    hook creates arrays of a subclass that can be sent and tagged, with functions named as in numpy:
 
     >>> import numpy as np
     >>> with NumpyHook(np) as hook:
-    ...     x = hook.arange(3).tag("#x")
-    ...     print(np.sum(x * 2))
-    (Wrapper)>array(6)
+    ...     bob = hook.worker_type(hook, id="bob")
+    ...     x = hook.arange(3).tag("#x").send(bob)
+    ...     np.sum(x * 2).get()
+    array(6)
 
     The options are those of ``FrameworkHook``.
     """
@@ -40,7 +42,7 @@ class NumpyHook(FrameworkHook):
     creators: ClassVar[frozenset[str]] = frozenset(
         {"array", "asarray", "arange", "empty", "eye", "full", "identity", "linspace", "ones", "zeros"}
     )
-    """The functions of numpy that make arrays; the hook has each under the same name, giving a chainable array."""
+    """The functions of numpy that the hook has too; its own return a ``SyftArray``."""
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class NumpyHook(FrameworkHook):
         return _attributes()
 
     def _install(self, patches: Patches) -> None:
-        Wrapper.know(self.attributes)
+        Wrapper.attach(self.attributes)
         patches.set(AbstractTensor, "__array_ufunc__", _layer_array_ufunc)
         patches.set(AbstractTensor, "__array_function__", _layer_array_function)
 
@@ -96,16 +98,16 @@ class NumpyHook(FrameworkHook):
         return np.zeros(shape, dtype=dtype, **kwargs)
 
 
-def _create(function: Function, *args: Any, owner: Any = None, id: Any = None, **kwargs: Any) -> Wrapper:
-    """Make an array and put a wrapper on it, with an owner and an id if they are given."""
-    wrapper = Wrapper(function(*args, **kwargs))
+def _create(function: Function, *args: Any, owner: Any = None, id: Any = None, **kwargs: Any) -> SyftArray:
+    """Create an array, with an owner and an id if they are given."""
+    array: SyftArray = function(*args, **kwargs).view(SyftArray)
     if id is not None:
-        wrapper.id = id
+        array.id = id
     if owner is not None:
-        wrapper.owner = owner
+        array.owner = owner
         if not owner.is_client_worker:
-            owner.register_obj(wrapper)
-    return wrapper
+            owner.register_obj(array)
+    return array
 
 
 serde.register_codecs(codecs)
@@ -119,10 +121,10 @@ def _attributes() -> NumpyAttributes:
 
 
 def _layer_array_ufunc(self: object, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Nested:
-    """Answer ufuncs for layers that are used without a wrapper."""
+    """Send a ufunc down a chain that has no wrapper."""
     return array_ufunc(ufunc, method, inputs, kwargs)
 
 
 def _layer_array_function(self: object, func: Function, types: object, args: Args, kwargs: Kwargs) -> Nested:
-    """Answer functions for layers that are used without a wrapper."""
+    """Send a function down a chain that has no wrapper."""
     return dispatch(Wrapper.ops.of(func), args, kwargs)

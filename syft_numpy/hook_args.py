@@ -1,4 +1,4 @@
-"""What hook_args must know of numpy."""
+"""Register numpy's types for unwrapping and wrapping."""
 
 from __future__ import annotations
 
@@ -13,17 +13,10 @@ from syft_core.hook.hook_args import (
     register_type_rule,
     reject_framework_tensor,
 )
-from syft_core.values import Tensor
-from syft_numpy.wrapper import Wrapper
-
-
-def wrap_plain(child: Tensor, **_attributes: object) -> Wrapper:
-    """Put a wrapper on ``child``."""
-    return Wrapper(child)
-
+from syft_numpy.wrapper import Wrapper, wrap
 
 register_type_rule({np.ndarray: one, np.generic: one, Wrapper: one})
 register_forward_func({np.ndarray: reject_framework_tensor, np.generic: reject_framework_tensor, Wrapper: get_child})
-register_backward_func({np.ndarray: wrap_plain, Wrapper: wrap_plain})
+register_backward_func({np.ndarray: wrap, Wrapper: wrap})
 register_ambiguous_method("__getitem__", "__setitem__")
 register_ambiguous_function("numpy.block", "numpy.einsum")

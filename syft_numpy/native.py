@@ -1,26 +1,36 @@
-"""NumpyTensor: what an array has when it heads a chain."""
+"""SyftArray: an ordinary array that can be sent, tagged and made private."""
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
+import numpy as np
+
 from syft_core.pointers.travel import Travelling
-from syft_core.tensors.forwarding import Forwarding
 from syft_core.tensors.identity import Identified
-from syft_core.values import Kwargs, Tensor
+from syft_core.values import Kwargs
 
 
-class NumpyTensor(Travelling, Identified, Forwarding):
-    """The names that a wrapper adds to those of an array; an ``ndarray`` itself cannot be given any."""
+class NumpyTensor(Travelling, Identified):
+    """The methods that this library adds to arrays and to wrappers."""
 
-    def copy(self) -> Tensor:
-        """Return an array with the same data and an id of its own."""
-        return self._call("copy")
+    dtype: Any
 
-    def __divmod__(self, other: Tensor) -> Tensor:
-        return self._call("__divmod__", other)
+    def send_(self, *_workers: object, **_options: object) -> NoReturn:
+        """Refuse: an array cannot turn into a pointer."""
+        raise TypeError("cannot send an array in place: an array cannot turn into a pointer; write `x = x.send(bob)`")
 
-    def __rdivmod__(self, other: Tensor) -> Tensor:
-        return self._call("__rdivmod__", other)
+    def get_(self, *_args: object, **_options: object) -> NoReturn:
+        """Refuse: a pointer cannot turn into an array."""
+        raise TypeError("cannot fetch an array in place: a pointer cannot turn into an array; write `x = p.get()`")
 
     def get_class_attributes(self) -> Kwargs:
-        """Return what a wrapper of the same kind would need."""
+        """Return the attributes of a wrapper of the same kind."""
         return {"type": self.dtype}
+
+
+class SyftArray(NumpyTensor, np.ndarray[Any, np.dtype[Any]]):
+    """An ``ndarray`` with ``send``, ``tag``, ``private_tensor`` and the like, since ``ndarray`` cannot be extended.
+
+    Results of operations on it have these methods too, but an id and tags of their own. Workers keep plain arrays.
+    """

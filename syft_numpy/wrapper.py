@@ -1,4 +1,4 @@
-"""Wrapper: the array that a numpy user holds when there is a chain."""
+"""Wrapper: what a user holds in place of an array when there is a chain."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ import numpy as np
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
 from syft_core.hook.dispatch import WRAPPER, dispatch
+from syft_core.tensors.forwarding import Forwarding
 from syft_core.tensors.identity import format_chain
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
-from syft_numpy.native import NumpyTensor
+from syft_numpy.native import NumpyTensor, SyftArray
 
 
-class Wrapper(NumpyTensor):
+class Wrapper(NumpyTensor, Forwarding):
     """Behaves like an array: numpy's functions, ufuncs, operators, methods and attributes go down the chain.
 
-    It is not an ``ndarray``, which would have to hold data; ``numpy.asarray`` of it is refused, so that nothing leaves
-    a chain unnoticed.
+    It is not an ``ndarray``, which would have to hold data. ``numpy.asarray`` refuses it, because that would take data
+    out of the chain implicitly.
     """
 
     rank: ClassVar[int] = WRAPPER
     is_wrapper = True
     ops: ClassVar[OpTable]
-    """The op table of the hook that is on; set when numpy is hooked."""
+    """The op table of the attached hook."""
     framework: FrameworkAttributes
-    """What that hook knows of numpy."""
+    """The attributes of the attached hook."""
 
     def __init__(self, child: Tensor) -> None:
         self.child = child
 
     @classmethod
-    def know(cls, attributes: FrameworkAttributes) -> None:
-        """Take over the op table, and the attributes of an array, which can be read but not set."""
+    def attach(cls, attributes: FrameworkAttributes) -> None:
+        """Use this op table, and define the attributes of an array as read-only properties."""
         cls.ops, cls.framework = attributes.ops, attributes
         for name, op in attributes.methods.items():
             if op.spelling == "getter":
@@ -51,18 +52,22 @@ class Wrapper(NumpyTensor):
 
     @classmethod
     def __torch_function__(cls, *_call: object, **_options: object) -> Any:
-        """Leave a function of torch to the torch wrapper in the same call, which refuses to mix frameworks."""
+        """Leave the call to the torch wrapper among its arguments, which refuses to mix frameworks."""
         return NotImplemented
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """Return the data, if it is here and no layer is on it: it was fetched, or never left."""
-        child = self.child
-        if not isinstance(child, np.ndarray):
-            raise WrapperLeakError.at(
-                "numpy.asarray",
-                "fetch what is on a worker with `.get()`, or call the function on the wrapper itself",
-            )
-        return np.array(child, dtype) if copy else child if dtype is None else child.astype(dtype, copy=False)
+    def __array__(self, *_args: object, **_options: object) -> NoReturn:
+        """Refuse to convert a chain to an array."""
+        raise WrapperLeakError.at("numpy.asarray", "fetch it with `.get()` first")
+
+    def copy(self) -> Tensor:
+        """Return a chain with a copy of the data and a new id."""
+        return self._call("copy")
+
+    def __divmod__(self, other: Tensor) -> Tensor:
+        return self._call("__divmod__", other)
+
+    def __rdivmod__(self, other: Tensor) -> Tensor:
+        return self._call("__rdivmod__", other)
 
     def __repr__(self) -> str:
         return format_chain(self)
@@ -79,7 +84,12 @@ class Wrapper(NumpyTensor):
         return Wrapper(copy.deepcopy(self.child, memo))
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")
+        raise WrapperLeakError.at("pickle", "fetch it with `.get()` first")
+
+
+def wrap(child: Tensor, **_attributes: object) -> Wrapper | SyftArray:
+    """Return what a user holds of ``child``: an array if the data is here and has no layers, else a wrapper."""
+    return child.view(SyftArray) if isinstance(child, np.ndarray) else Wrapper(child)
 
 
 def _get(op: Op, wrapper: Wrapper) -> Any:
@@ -93,6 +103,6 @@ def _refuse_to_set(name: str, _wrapper: Wrapper, _value: object) -> NoReturn:
 
 
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: Args, kwargs: Kwargs) -> Nested:
-    """Find the operation that numpy's ufunc protocol names, and send it down the chain."""
+    """Send a ufunc, or one of its methods, down the chain."""
     func = ufunc if method == "__call__" else getattr(ufunc, method)
     return dispatch(Wrapper.ops.of(func), inputs, kwargs)

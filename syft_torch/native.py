@@ -41,5 +41,5 @@ class TorchTensor(Travelling, Identified):
         return self
 
     def numpy_tensor(self) -> Any:
-        """Return a wrapped numpy array that shares the memory; numpy must be hooked too."""
+        """Return a numpy array that shares the memory and can be sent; numpy must be hooked too."""
         return self.owner.attributes_of("numpy").wrapper(self.numpy())  # type: ignore[attr-defined]  # mixed in

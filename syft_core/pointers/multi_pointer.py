@@ -9,7 +9,7 @@ from typing import Any
 from syft_core.exceptions import MixedLayersError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op
-from syft_core.hook.dispatch import dispatch
+from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -137,7 +137,7 @@ def _joined(column: tuple[object, ...]) -> Nested:
 def _sum(results: list[Tensor]) -> Tensor:
     total = results[0]
     for result in results[1:]:
-        total = total + result
+        total = dispatch(framework_of(total).method("__add__"), (total, result), {})
     return total
 
 

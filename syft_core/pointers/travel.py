@@ -267,12 +267,11 @@ def sent(
     pointer = PointerTensor(location, id, framework, owner=owner, tags=tags, description=description)
     pointer.know_copy_of(tensor)
     origin = _keep_origin(tensor, owner, location) if requires_grad else None
+    message = Store(id, tensor, publish, tags=tuple(tags or ()), description=description)
+    if origin is not None:
+        pointer._origin, message.origin = (), (owner.id, origin)
     try:
-        if origin is None:
-            location.tell(Store(id, tensor, publish))
-        else:
-            pointer._origin = ()
-            location.tell(Store(id, tensor, publish, (owner.id, origin)))
+        location.tell(message)
     except BaseException:
         pointer.gone = "it could not be sent"
         if origin is not None:

@@ -77,8 +77,7 @@ def store(worker: Worker, message: Store, sender: Peer) -> None:
     framework = framework_of(value)  # Or it is not a tensor: nothing that others may ask for could be said of it.
     entry = Stored(value, _holder_named(worker, message, sender))
     entry.id, entry.giver = message.id, sender
-    tags, description = getattr(value, "_syft_tags", None), getattr(value, "_syft_description", None)
-    require_free_tags(worker, tags or (), sender, entry)
+    require_free_tags(worker, message.tags, sender, entry)
     if message.publish:
         require_right_to_publish(worker, entry, sender)
     if message.origin is not None:
@@ -89,8 +88,8 @@ def store(worker: Worker, message: Store, sender: Peer) -> None:
     own(worker, value, message.id)
     if message.publish:
         entry.publish(None if sender.id == worker.id else sender)
-    if tags or description:
-        worker.object_store.tag(message.id, tags or (), description)
+    if message.tags or message.description:
+        worker.object_store.tag(message.id, message.tags, message.description)
 
 
 def _holder_named(worker: Worker, message: Store, sender: Peer) -> Id:
@@ -138,9 +137,10 @@ def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, valu
         origin = (worker.id, message.id)
     if stays and ends_elsewhere(value):
         value = yield Elsewhere(partial(copy_of, value))
-    sent = restrict(value, entry.access)
+    words = _words(entry) if message.attr is None else {}
+    sent = Store(message.new_id, restrict(value, entry.access), origin=origin, holder=sender.id, **words)
     try:
-        yield Ask(destination, Store(message.new_id, sent, origin=origin, holder=sender.id))
+        yield Ask(destination, sent)
     except BaseException:
         if origin is not None:
             entry.release(lease)
@@ -165,9 +165,14 @@ def _send_on(worker: Worker, message: SendOn, sender: Peer, entry: Stored) -> Pr
     destination = worker.location_of(message.destination)
     _require_departure(worker, entry, entry.value, sender, destination.id, "sent on")
     framework, id = framework_of(entry.value), new_id()
-    yield Ask(destination, Store(id, restrict(entry.value, entry.access)))
+    yield Ask(destination, Store(id, restrict(entry.value, entry.access), **_words(entry)))
     entry.hold(framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
     own(worker, entry.value, message.id)
+
+
+def _words(entry: Stored) -> dict[str, Any]:
+    """Return the tags and the description under which another worker is to store an object."""
+    return {"tags": tuple(entry.tags), "description": entry.description}
 
 
 def get_back(worker: Worker, message: GetBack, sender: Peer) -> Process:

@@ -12,6 +12,7 @@ from syft_core.serde import Codec, Context, SerdeError
 from syft_core.serde.shape import count_bytes, count_elements
 from syft_core.serde.structure import INLINE
 from syft_core.values import Payload
+from syft_numpy.native import SyftArray
 from syft_numpy.serde.dtypes import (
     LONG_DOUBLE_BYTES,
     detail_dtype,
@@ -31,6 +32,11 @@ _NAMED = {name: np.dtype(name) for name in _FAST.values()}
 
 def simplify_array(array: Array, _: Context) -> tuple[object, ...]:
     """Return the payload of an array; it keeps row-major or column-major order, other orders become row-major."""
+    if type(array) is not np.ndarray and type(array) is not SyftArray:
+        raise SerdeError(
+            f"cannot serialize a {type(array).__name__}: it derives from numpy.ndarray, whose codec would lose the "
+            f"class; convert it first, e.g. `numpy.asarray(x)`"
+        )
     name = _FAST.get(array.dtype)
     if name is not None and array.flags.c_contiguous:
         return ROWS, name, (array.tobytes() if array.nbytes <= INLINE else _view(array)), *array.shape
@@ -162,5 +168,5 @@ def _check_values(array: Array) -> None:
             raise SerdeError("cannot rebuild an array of strings: it has invalid characters (malformed message)")
 
 
-ARRAY = Codec(np.ndarray, 100, simplify_array, detail_array, shared=True)
+ARRAY = Codec(np.ndarray, 100, simplify_array, detail_array, subclasses=True, shared=True)
 SCALAR = Codec(np.generic, 101, simplify_scalar, detail_scalar, subclasses=True)

@@ -31,3 +31,5 @@ class TestNumpy(BackendConformance):
 
     def patched(self) -> Sequence[Any]:
         return [np, np.linalg, np.ndarray]
+
+    test_a_tensor_can_be_sent_and_fetched_in_place = None  # an array cannot turn into a pointer

@@ -12,8 +12,6 @@ from syft_core.tensors.logging import LoggingTensor  # noqa: E402
 from syft_core.tensors.polynomial import PolynomialTensor  # noqa: E402
 from syft_core.workers.base import BaseWorker  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
-from syft_numpy.hook import NumpyHook  # noqa: E402
-from syft_numpy.wrapper import Wrapper  # noqa: E402
 
 
 def chain(values: Any) -> Any:
@@ -24,18 +22,26 @@ def data(wrapper: Any) -> Any:
     return wrapper.child.child
 
 
-def test_the_hook_creates_arrays_that_have_chain_methods(hook: Any) -> None:
+def test_the_hook_creates_arrays_that_can_be_sent_and_tagged(hook: Any) -> None:
     x = hook.array([1.0, 2.0]).tag("#x").describe("two")
-    assert isinstance(x, Wrapper)
-    assert str(x) == "(Wrapper)>array([1., 2.])\n\tTags: #x\n\tDescription: two"
+    assert isinstance(x, np.ndarray)
+    assert (x.tags, x.description, str(x)) == ({"#x"}, "two", "[1. 2.]")
     assert (hook.zeros((2, 2)) + 1).sum().item() == 4.0
     assert hook.linspace(0, 1, 3).tolist() == [0.0, 0.5, 1.0]
 
 
+def test_results_have_no_identity_of_their_operands(hook: Any) -> None:
+    x = hook.array([1.0, 2.0], id=7).tag("#x")
+    for result in (x + 1, x[1:], x.copy(), x.sum(), copy.copy(x)):
+        assert (result.tags, result.id == 7) == (set(), False)
+
+
 def test_a_created_array_takes_a_layer(hook: Any) -> None:
-    x = hook.arange(3)
-    assert LoggingTensor().on(x) is x
-    assert type((x * 2).child) is LoggingTensor
+    x = hook.arange(3, id=7)
+    chained = LoggingTensor().on(x)
+    assert chained.id == 7
+    assert type((chained * 2).child) is LoggingTensor
+    assert type((x + chained).child) is LoggingTensor
 
 
 def test_created_arrays_take_an_owner_and_an_id(hook: Any) -> None:
@@ -157,17 +163,36 @@ def test_divmod(hook: Any) -> None:
     assert data(divmod(7, chain([3.0]))[1]).tolist() == [1.0]
 
 
-@pytest.mark.parametrize("serialize", [False, True])
-def test_what_was_fetched_is_taken_by_libraries_that_want_an_array(serialize: bool) -> None:
-    with NumpyHook(np) as hook:
-        carol = VirtualWorker(hook, id="carol", serialize=serialize)
-        pointer = hook.arange(4.0).send(carol)
+@pytest.fixture(params=[False, True], ids=["in_process", "by_wire"])
+def pointer(hook: Any, request: pytest.FixtureRequest) -> Any:
+    carol = VirtualWorker(hook, id="carol", serialize=request.param)
+    return hook.array([[0.0], [1.0], [2.0], [3.0]]).tag("#x").send(carol)
 
-        with pytest.raises(WrapperLeakError, match=r"`.get\(\)`"):
-            np.asarray(pointer)
-        fetched = (pointer * 2).get()
 
-        assert type(np.asarray(fetched)) is np.ndarray
-        assert np.asarray(fetched, dtype="int64").tolist() == [0, 2, 4, 6]
-        assert pointer[np.array([3, 0])].get().tolist() == [3.0, 0.0]
-        assert np.take(pointer, np.array([1, 2])).get().tolist() == [1.0, 2.0]
+def test_a_pointer_is_not_converted_to_an_array(pointer: Any) -> None:
+    for convert in (np.asarray, np.array, lambda p: np.asarray(p, "f4"), lambda p: np.array([p])):
+        with pytest.raises(WrapperLeakError, match=r"fetch it with `.get\(\)` first"):
+            convert(pointer)
+
+
+def test_what_was_fetched_is_a_plain_array(pointer: Any) -> None:
+    fetched = (pointer * 2).get()
+
+    assert type(fetched) is type(pointer.get()) is np.ndarray
+    assert fetched.flags.writeable
+    assert fetched.tolist() == [[0.0], [2.0], [4.0], [6.0]]
+
+
+def test_torch_takes_what_was_fetched(hook: Any, pointer: Any) -> None:
+    torch = pytest.importorskip("torch")
+
+    for array in (hook.arange(3.0), pointer.sum(1).get()):
+        assert torch.from_numpy(array).tolist() == array.tolist()
+
+
+def test_scikit_learn_takes_what_was_fetched(hook: Any, pointer: Any) -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+
+    model = linear_model.LinearRegression().fit(pointer.get(), hook.array([1.0, 3.0, 5.0, 7.0]))
+
+    assert model.predict(hook.array([[4.0]])).round(6).tolist() == [9.0]

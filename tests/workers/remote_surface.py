@@ -16,7 +16,7 @@ from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.tensors.logging import LoggingTensor
 from syft_core.tensors.plus_is_minus import PlusIsMinusTensor
 from syft_core.workers.virtual import VirtualWorker
-from syft_numpy.wrapper import Wrapper as NumpyWrapper
+from syft_numpy.wrapper import wrap
 
 from ..surface.checks import Case, Raised, attempt, map_tensors, parts_of, same_value, tensors
 from ..surface.survey import Surface
@@ -42,7 +42,7 @@ LIKE_ANOTHER_BY_WIRE = frozenset({"logging over a pointer", "plus is minus there
 """Kinds that say the same on the wire as another one: a pointer, a chain."""
 _HEADS: dict[str, Callable[[Any], Any]] = {
     "torch": lambda tensor: tensor,
-    "numpy": lambda array: NumpyWrapper(np.asarray(array)),
+    "numpy": lambda array: wrap(np.asarray(array)),
 }
 
 

@@ -538,7 +538,7 @@ def test_tags_of_the_owner_are_reserved(bob: Any) -> None:
     bob.load_data([torch.ones(1).tag("#mnist")])
     ask(bob, Store(1, torch.zeros(1)))
 
-    for message in (Tag(1, ("#mine", "#mnist")), Store(2, torch.zeros(1).tag("#mnist"))):
+    for message in (Tag(1, ("#mine", "#mnist")), Store(2, torch.zeros(1), tags=("#mnist",))):
         with pytest.raises(TagNotPermittedError, match="its owner has published data under '#mnist'"):
             ask(bob, message)
     assert len(bob.search("#mnist")) == 1

@@ -110,9 +110,7 @@ def test_a_form_that_depends_on_values_comes_with_the_reply(bob: Any) -> None:
 
 
 def test_numpy_arrays_have_forms_too(carol: Any, numpy_hook: Any) -> None:
-    from syft_numpy.wrapper import Wrapper  # noqa: PLC0415
-
-    x = Wrapper(np.ones((2, 3), dtype="int16")).send(carol)
+    x = numpy_hook.ones((2, 3), dtype="int16").send(carol)
     y = x + x
     carol.log_msgs = True
 

@@ -115,4 +115,4 @@ def test_nothing_is_left_when_it_is_dropped(x: Any, bob: Any, alice: Any) -> Non
 def test_arrays_can_be_on_several_workers_too(numpy_hook: Any, carol: Any, dave: Any) -> None:
     m = numpy_hook.arange(3).send(carol, dave)
 
-    assert [list(part.child) for part in (m + m).get()] == [[0, 2, 4], [0, 2, 4]]
+    assert [list(part) for part in (m + m).get()] == [[0, 2, 4], [0, 2, 4]]
