@@ -1,4 +1,4 @@
-"""NumpyAttributes: which operations of numpy may run on a chain, and what numpy calls them."""
+"""NumpyAttributes: numpy's op table, and what the core needs to know about arrays."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, describe
 from syft_numpy.wrapper import wrap
 
 EXCLUDE = words("save savez savez_compressed savetxt dump dumps tofile data ctypes base to_device")
-"""What numpy offers but must not run on a chain: files, pickles and raw memory."""
+"""Operations that must not run on a chain: they access files, pickles or raw memory."""
 
 INPLACE_METHODS = words("fill itemset partition put resize setfield sort") | frozenset(INPLACE_OPERATORS)
-"""The methods that change their array; numpy's names do not show it."""
+"""The methods that change their array; their names do not show it."""
 
 PROMOTES_BY_VALUE = np.lib.NumpyVersion(np.__version__) < "2.0.0"
-"""Whether the dtype of a result depends on how large the numbers in arrays without dimensions are."""
+"""Whether the dtype of a result depends on the values of 0-dimensional arrays."""
 
 UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 _DUNDERS = words(
@@ -59,7 +59,7 @@ _Dispatched: type = type(np.concatenate)
 
 
 def _result_types() -> dict[str, type]:
-    """Collect numpy's named results from functions that return them, since numpy hides where it keeps them."""
+    """Return numpy's named tuples; numpy does not export them, so they come from functions that return them."""
     square, row = np.eye(1), np.ones(1)
     results = [
         *(getattr(np.linalg, name)(square) for name in ("svd", "eig", "eigh", "qr", "slogdet")),
@@ -69,10 +69,10 @@ def _result_types() -> dict[str, type]:
 
 
 class NumpyAttributes(FrameworkAttributes):
-    """What the core must know of numpy.
+    """The op table of numpy, and how to copy, describe and overwrite arrays.
 
-    The table holds every ufunc with its methods, every function that numpy sends through ``__array_function__``, and
-    the methods and attributes of ``ndarray``, minus ``EXCLUDE``.
+    The table contains all ufuncs with their methods, all functions that support ``__array_function__``, and the methods
+    and attributes of ``ndarray``, except those in ``EXCLUDE``.
     """
 
     ALIAS = "numpy"
@@ -89,42 +89,42 @@ class NumpyAttributes(FrameworkAttributes):
         super().__init__(numpy, wrap)
 
     def copy(self, tensor: Any) -> Any:
-        """Return an array with the same data in memory of its own."""
+        """Return a plain array with a copy of the data."""
         return np.array(tensor)
 
     def memory_of(self, tensor: Any) -> frozenset[int] | None:
-        """Return what owns the memory, which its views share: an array, or whatever it was made from."""
+        """Return the id of the object that owns the memory; views of one array have the same owner."""
         owner: Any = tensor
         while (base := getattr(owner, "base", getattr(owner, "obj", None))) is not None:
             owner = base
         return frozenset((id(owner),))
 
     def is_part(self, tensor: Any) -> bool:
-        """Say whether an array is a view of another."""
+        """Return whether an array is a view of another."""
         return tensor.base is not None
 
     def form_of(self, tensor: Any) -> Form | None:
-        """Return the form of an array of anything but Python objects."""
+        """Return the form of an array, or None if it contains Python objects."""
         return None if tensor.dtype.hasobject else form(tensor.shape, tensor.strides, tensor.dtype)
 
     def form_of_copy(self, tensor: Any) -> Form | None:
-        """Return the form of a copy of an array whose strides are the usual ones."""
+        """Return the form of a copy, or None if the array is not C-contiguous."""
         return self.form_of(tensor) if tensor.flags.c_contiguous else None
 
     def read_off(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
-        """Read a fact off an array of this form, which takes no memory."""
+        """Run ``op`` on an array of this form that takes no memory."""
         return op.run(np.broadcast_to(np.empty((), form.dtype), form.shape), *args)
 
     def shadow(self, argument: Any, device: Any) -> Any:
-        """Return an array that everybody knows for a form: numpy has none without values."""
+        """Return an array with fixed values for a form, because numpy has no arrays without values."""
         return _example(argument) if type(argument) is Form else argument
 
     def sealed(self, op: Op) -> AbstractContextManager[None]:
-        """Keep numpy 1 from choosing dtypes by values."""
+        """Prevent numpy 1 from choosing dtypes by value."""
         return _promoting_by_type() if PROMOTES_BY_VALUE else nullcontext()
 
     def zeros(self, forms: Sequence[Form], operands: Sequence[Any]) -> list[Any]:
-        """Return zeros of these shapes."""
+        """Return zeros of these forms."""
         return [_filled(known, np.zeros((), known.dtype)) for known in forms]
 
     def overwrite(self, target: Any, value: Any) -> None:
@@ -154,12 +154,12 @@ class NumpyAttributes(FrameworkAttributes):
         return methods
 
 
-# The operators whose ufunc has another name than the operation.
+# Operations whose ufunc has another name.
 _UFUNC_OF = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}
 
 
 def _runner(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what runs a function of numpy, with the guards that it needs."""
+    """Return a function that runs ``func`` with the checks that it needs."""
     *_, owner, last = ("", *name.split("."))
     run = partial(_count if last == "count_nonzero" else _run, func)
     if last in ACCUMULATES:
@@ -173,15 +173,15 @@ def _runner(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _accumulate(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a function that accumulates, if its target has a dimension: numpy crashes otherwise."""
+    """Run a function that accumulates; refuse a 0-dimensional ``out``, on which numpy crashes."""
     for target in (*args[3:4], *leaves(kwargs.get("out"))):
         if isinstance(target, np.ndarray) and target.ndim == 0:
-            raise ValueError("cannot accumulate into an array without dimensions: it has no room for the results")
+            raise ValueError("cannot accumulate into a 0-dimensional array: it has no room for the results")
     return _run(func, *args, **kwargs)
 
 
 def _run_finite(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a function that decomposes a matrix if its values are finite: LAPACK may never end on others."""
+    """Run a function that decomposes a matrix; refuse values that are not finite, on which LAPACK may hang."""
     order = kwargs.get("ord", args[1] if len(args) > 1 else None)
     if "norm" in func.__name__ and (
         order is None or (type(order) in (int, float, str) and order not in (2, -2, "nuc"))
@@ -194,18 +194,18 @@ def _run_finite(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _run(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a function of numpy; scalars become arrays of no dimension, so that a chain always ends in an array."""
+    """Run a function of numpy, and convert scalars to arrays, so that a chain always ends in an array."""
     return _as_arrays(func(*args, **kwargs))
 
 
 def _count(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a function that counts values; what numpy before 2.4 returns is a number of Python, as if it told a form."""
+    """Run a function that counts values; numpy before 2.4 returns an int, which would count as a fact about form."""
     return np.asarray(func(*args, **kwargs))
 
 
 def _example(known: Form) -> Any:
-    """Return an array of a form: matrices that have an inverse, else ones; zeros where there are no fractions."""
-    if known.dtype.kind not in "fc":  # whole numbers may be indices; also texts, dates and records
+    """Return an array of a form: identity matrices or ones; zeros if the dtype is not floating-point."""
+    if known.dtype.kind not in "fc":  # integers may be indices; also strings, dates and records
         example = np.array(0).astype(known.dtype)
     elif len(known.shape) > 1 and known.shape[-1] == known.shape[-2]:
         example = np.eye(known.shape[-1], dtype=known.dtype)
@@ -215,7 +215,7 @@ def _example(known: Form) -> Any:
 
 
 def _filled(known: Form, value: Any) -> Any:
-    """Return an array of a form with these values in memory of its own."""
+    """Return a new array of a form, filled with ``value``."""
     ends = [(size - 1) * stride for size, stride in zip(known.shape, known.strides, strict=True) if size]
     first = -sum(min(end, 0) for end in ends)
     memory = bytearray(first + sum(max(end, 0) for end in ends) + known.dtype.itemsize)
@@ -226,7 +226,7 @@ def _filled(known: Form, value: Any) -> Any:
 
 @contextmanager
 def _promoting_by_type() -> Iterator[None]:
-    """Let numpy 1 choose dtypes as numpy 2 does."""
+    """Make numpy 1 choose dtypes as numpy 2 does."""
     module: Any = np  # the names are not in numpy's stubs, and not in numpy 2.2
     before = module._get_promotion_state()
     module._set_promotion_state("weak")
@@ -247,12 +247,12 @@ def _as_arrays(result: Any) -> Any:
     return result
 
 
-# Named here, as they travel: what a module is called and how it holds its names depends on numpy's version.
+# Listed with their wire names, because the names and contents of modules depend on numpy's version.
 _MODULES: Mapping[str, Mapping[str, Any]] = {
     "numpy": vars(np),
     "numpy.linalg": vars(numpy.linalg),
     "numpy.fft": vars(numpy.fft),
-    # Since 2.5 it makes its names on demand. The three are no functions on arrays, and deprecated.
+    # Since 2.5 its names are created on demand. The three left out are deprecated, and not functions on arrays.
     "numpy.char": {name: getattr(np.char, name) for name in {*np.char.__all__} - {"chararray", "array", "asarray"}},
     "numpy.lib.scimath": vars(np.emath),
     "numpy.lib.stride_tricks": vars(numpy.lib.stride_tricks),
@@ -260,7 +260,7 @@ _MODULES: Mapping[str, Mapping[str, Any]] = {
 
 
 def _has_method(ufunc: np.ufunc, method: str) -> bool:
-    """Say whether ``ufunc`` has ``method``; numpy refuses the others before it asks the protocol."""
+    """Return whether ``ufunc`` supports ``method``; numpy refuses others before it calls the protocol."""
     if ufunc.signature is not None:
         return False
     if method == "outer":
@@ -269,7 +269,7 @@ def _has_method(ufunc: np.ufunc, method: str) -> bool:
 
 
 def _numpy_functions() -> Iterator[tuple[str, Callable[..., Any], Spelling]]:
-    """Yield every function that reaches the protocols, with its full name, and what an array has."""
+    """Yield all functions that support the protocols, and the members of ``ndarray``, with their full names."""
     for path, members in _MODULES.items():
         for name, function in sorted(members.items()):
             if isinstance(function, np.ufunc):

@@ -1,4 +1,4 @@
-"""Facts about numpy's operations: from its signatures where they say something, from the lists below where not."""
+"""Facts about numpy's operations, from signatures where possible and otherwise from the lists below."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from syft_core.hook.facts import WRITES_FIRST, Discloses, Facts, Option, Places,
 from syft_core.hook.rules import leaves
 from syft_core.pictures import end_of
 
-# --- what an answer reveals
+# --- what a result reveals
 
 REVEALS = words(
     "item tolist tobytes tostring __bool__ __float__ __int__ __index__ __complex__ __contains__ allclose array_equal "
     "array_equiv array_repr array_str array2string flat min_scalar_type"
 )
-"""Operations that answer with a plain value."""
+"""Operations that return a plain value."""
 
 FORM_DEPENDS = words(
     "nonzero argwhere flatnonzero unique unique_all unique_counts unique_inverse unique_values bincount compress "
     "extract trim_zeros intersect1d setdiff1d setxor1d union1d histogram histogramdd histogram2d histogram_bin_edges "
     "eig eigvals lstsq polyfit poly roots polymul polydiv real_if_close ix_ datetime_as_string repeat delete insert"
 )
-"""Operations whose results have a form that depends on values: their number, the length of a text, the dtype."""
+"""Operations whose results have a form that depends on values: the shape, the length of strings, the dtype."""
 _TEXT_LENGTH = words(
     "expandtabs join replace multiply center ljust rjust zfill partition split rsplit splitlines mod "
     "decode encode translate"
 )
-"""Operations of ``numpy.char`` that give texts as long as the values ask for."""
+"""Operations of ``numpy.char`` that return strings whose length depends on values."""
 
 TAKES_WHOLE = words(
     "array append cat stack hstack vstack dstack column_stack block where select choose take take_along_axis "
@@ -40,16 +40,16 @@ TAKES_WHOLE = words(
     "convolve correlate searchsorted digitize isin in1d interp lexsort cov corrcoef polyval clip full_like einsum "
     "multi_dot average isclose nan_to_num fill fill_diagonal solve"
 )
-"""The operations to which whole numbers in any argument but ``NUMBERS`` are data or indices. Elsewhere an array of
-them, after the first argument, may be a size or an axis, and the form of the result depends on its values."""
+"""Operations that use integers as data or indices, except in the arguments in ``NUMBERS``. For other operations, an
+array of integers after the first argument may be a size or an axis, on whose values the form of the result depends."""
 NUMBERS = words("axis axes axisa axisb axisc keepdims shape dtype")
-"""The names of arguments that decide on a form."""
+"""The names of arguments that determine the form of a result."""
 
 STATES_FACT = words(
     "shape ndim size dtype itemsize nbytes __len__ strides iscomplexobj isrealobj result_type common_type can_cast "
     "einsum_path device"
 )
-"""Operations whose plain answer is a fact about form."""
+"""Operations that return a fact about form."""
 
 # --- what a call reads and changes
 
@@ -57,41 +57,41 @@ LOCAL = words(
     "apply_along_axis apply_over_axes piecewise shares_memory may_share_memory flags flat setflags view array_repr "
     "array_str array2string"
 )
-"""Operations that make sense only where the data is."""
+"""Operations that only run locally."""
 
 INDEXED = words("__getitem__ __setitem__ take take_along_axis")
-"""Operations whose second argument says which elements are meant."""
+"""Operations whose second argument is an index."""
 BEYOND = words("resize sliding_window_view getfield setfield")
-"""Operations that reach beyond an array into the memory of which it may be a part."""
+"""Operations that may read memory outside an array if it is a view."""
 UNINITIALIZED = words("empty_like")
-"""Operations that return memory as they find it."""
+"""Operations that return uninitialized memory."""
 
 WRITES_ITS_FIRST = words("__setitem__ copyto place putmask put put_along_axis fill_diagonal at")
-"""Operations that change their first argument though their names do not say so."""
+"""Operations that change their first argument, although their names do not show it."""
 OPTIONS = (
     Option(None, "overwrite_input", default=False),
     Option(None, "inplace", default=False),
     Option(None, "copy", default=True, off=(True,)),
 )
-"""The options that make an operation change its first argument; ``copy`` only of those that otherwise copy."""
+"""Options that make an operation change its first argument; ``copy`` only in ``_COPIES_UNLESS_TOLD``."""
 _COPIES_UNLESS_TOLD = words("nan_to_num")
 
 OFF = words("busday_count busday_offset is_busday at reduceat unique_all unique_inverse")
-"""Operations that crash, hang or read foreign memory for some arguments, or take objects of this process."""
+"""Operations that crash, hang, read foreign memory or take Python objects for some arguments."""
 
 LARGEST = {
     **dict.fromkeys(words("tile repeat diff trace round around"), 2**24),
     **dict.fromkeys(words("pow float_power left_shift bitwise_left_shift"), 2**63 - 1),
 }
-"""The largest whole number that operations take which crash or hang on larger ones; beyond 64 bits, numpy computes with
-numbers of Python, of any length."""
+"""The largest integer argument of operations that crash or hang on larger ones. Beyond 64 bits, numpy computes with
+Python ints of any length."""
 ACCUMULATES = words("cumsum cumprod cumulative_sum cumulative_prod nancumsum nancumprod accumulate")
-"""Operations that crash when ``out`` has no dimension."""
+"""Operations that crash if ``out`` is 0-dimensional."""
 
 NEEDS_FINITE = words("svd svdvals pinv cond matrix_rank norm matrix_norm lstsq polyfit")
-"""Operations that may never end on infinite values."""
+"""Operations that may hang on infinite values."""
 
-# --- the reviewed operations, all spellings of them: functions, methods, operators, in place
+# --- reviewed operations, in all spellings: functions, methods, operators, in place
 
 ARITHMETIC = words(
     "add sub mul div floor_divide remainder fmod divmod __divmod__ __rdivmod__ pow float_power neg positive abs fabs "
@@ -141,17 +141,17 @@ TEXTS = frozenset(
         "isalpha isdecimal isdigit islower isnumeric isspace istitle isupper"
     )
 )
-"""Operations of ``numpy.char``, by their full names: they share them with others."""
+"""Operations of ``numpy.char``, by full name, because other modules use the same names."""
 FAILS = words(
     "pow average percentile quantile nanpercentile nanquantile nanargmax nanargmin reduce accumulate outer "
     "matrix_power vecdot interp"
 )
-"""Of the families that otherwise work with all values, the operations that do not."""
+"""The operations in ``TOTAL``'s families that raise for some values."""
 TOTAL = (ARITHMETIC | COMPARISONS | REDUCTIONS | PRODUCTS | TRANSFORMS | SHAPES) - FAILS
-"""The operations that work with all values."""
+"""The operations that never raise because of values."""
 REVIEWED = ARITHMETIC | COMPARISONS | REDUCTIONS | PRODUCTS | LINEAR_ALGEBRA | TRANSFORMS | SHAPES | INDEXING | CREATION
-"""The operations that may run on data the sender may not see. tests/facts holds each of them to the conditions: forms
-do not depend on values, nothing is read but the arguments, no argument kills the process."""
+"""The operations that may run on data the sender may not see. tests/facts checks that their forms do not depend on
+values, that they read only their arguments, and that no argument crashes the process."""
 
 
 def describe(op: Op) -> Facts:
@@ -176,13 +176,13 @@ def describe(op: Op) -> Facts:
 
 
 def _ufunc_of(op: Op) -> Any:
-    """Return the ufunc that an operation is, or is a method of."""
+    """Return the ufunc of an operation that is one, or a method of one, else None."""
     found = getattr(op.func, "__self__", op.func)
     return found if isinstance(found, np.ufunc) else None
 
 
 def _writes(op: Op) -> tuple[Places, Mapping[int | str, Option]]:
-    """Return which arguments an operation may change; ``out`` by its position is one of them."""
+    """Return which arguments an operation may change, including the position of ``out``."""
     if op.spelling == "getter":
         return frozenset(), {}
     if op.inplace or op.operation in WRITES_ITS_FIRST:
@@ -203,13 +203,13 @@ def _writes(op: Op) -> tuple[Places, Mapping[int | str, Option]]:
 
 _FIRST = WRITES_FIRST | {"a", "arr", "dst", "x"}
 _OUT_OF_METHOD = {"reduce": 3, "accumulate": 3, "reduceat": 4, "outer": 2}
-"""Where the methods of ufuncs take ``out``."""
+"""The position of ``out`` in the methods of ufuncs."""
 _OUT_OF_ARRAY: Mapping[str, Places] = {"conjugate": frozenset({1}), "all": frozenset({2, 3}), "any": frozenset({2, 3})}
-"""Where methods of arrays take ``out`` though their signatures do not say so."""
+"""The position of ``out`` in methods of arrays whose signatures do not show it."""
 
 
 def _parameters(op: Op) -> list[str]:
-    """Return the names of the arguments in their order; numpy before 2.4 has none for methods."""
+    """Return the names of the parameters in order; numpy before 2.4 has no signatures for methods."""
     try:
         return [*inspect.signature(op.func).parameters]
     except (TypeError, ValueError):
@@ -236,7 +236,7 @@ def _tier(op: Op) -> Tier:
 
 
 def is_reviewed(op: Op) -> bool:
-    """Return whether an operation is on the reviewed list; of the methods of ufuncs, those of reviewed ones are."""
+    """Return whether an operation is reviewed; methods of ufuncs are looked up by their own name."""
     if op.name.startswith(("numpy.char.", "numpy.lib.")):
         return op.name in TEXTS
     of_ufunc = _ufunc_of(op) is not None and not isinstance(op.func, np.ufunc)
@@ -245,11 +245,11 @@ def is_reviewed(op: Op) -> bool:
     return op.operation in REVIEWED or op.attr in STATES_FACT
 
 
-# --- forms that depend on values in some calls only
+# --- forms that depend on values for some arguments only
 
 
 def _is_mask_or_bound(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether an index has a mask in it, or a slice with an array for a bound."""
+    """Return whether an index contains a mask, or a slice bounded by an array."""
     index = args[1] if len(args) > 1 else tuple(kwargs.values())
     return any(map(_selects_by_value, index if type(index) is tuple else (index,)))
 
@@ -265,14 +265,14 @@ def _is_condition_alone(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def _takes_number(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether an argument after the first is an array that numpy would read as a number, or a row of them."""
+    """Return whether an argument after the first is an array that numpy would read as one or more numbers."""
     named = {name: value for name, value in kwargs.items() if name not in ("out", "where")}
     return any(may_be_number(end_of(leaf)) for leaf in leaves((tuple(args[1:]), named)))
 
 
 @dataclass(frozen=True)
 class _TakesNumberAt:
-    """Return whether one of the arguments at ``places``, which are numbers such as an axis, is an array."""
+    """Return whether one of the arguments at ``places``, which are numbers such as axes, is an array."""
 
     places: Places
 
@@ -282,7 +282,7 @@ class _TakesNumberAt:
 
 
 def may_be_number(end: Any) -> bool:
-    """Return whether numpy would read an array as a number, or as rows of them; also a fraction can be a number."""
+    """Return whether numpy would read an array as one or more numbers; this includes floats of size 1."""
     return isinstance(end, np.ndarray) and (end.dtype.kind in "iub" or end.size == 1)
 
 
@@ -300,11 +300,11 @@ def _form_depends(op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], bool] 
 
 
 _OPERATORS = frozenset({*INPLACE_OPERATORS, *REFLECTED_OPERATORS, "__divmod__", "__rdivmod__"})
-"""Methods that take data in every argument."""
+"""Methods whose arguments are all data."""
 
 
 def _has_sublists(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether the axes of ``einsum`` are given as rows of numbers."""
+    """Return whether the axes of ``einsum`` are given as lists of numbers."""
     return not (args and type(args[0]) is str)
 
 

@@ -72,7 +72,7 @@ class NumpyHook(FrameworkHook):
 
     @classmethod
     def create_shape(cls, shape_dims: Any) -> tuple[int, ...]:
-        """Return ``shape_dims`` as numpy has shapes: a tuple."""
+        """Return ``shape_dims`` as a tuple."""
         return tuple(shape_dims)
 
     @classmethod
@@ -89,7 +89,7 @@ class NumpyHook(FrameworkHook):
 
     @classmethod
     def create_tensor(cls, data: object) -> Array:
-        """Return a plain array with the numbers of a nested list."""
+        """Return a plain array with the values of a nested list."""
         return np.array(data)
 
     @classmethod

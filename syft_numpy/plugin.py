@@ -1,4 +1,4 @@
-"""The plugin through which syft-core finds this backend; importing it does not import numpy."""
+"""The plugin of the numpy backend; importing it does not import numpy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from syft_core.registry import Registry
 
 @hookimpl
 def register_backends(backends: Registry[str, Backend]) -> None:
-    """Enter the numpy backend."""
+    """Register the numpy backend."""
     backends.register("numpy", BACKEND)
 
 

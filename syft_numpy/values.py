@@ -1,4 +1,4 @@
-"""Names for numpy's values whose element type is open."""
+"""Type aliases for arrays and dtypes of any element type."""
 
 from __future__ import annotations
 

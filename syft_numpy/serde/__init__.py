@@ -15,7 +15,7 @@ CODECS = (ARRAY, SCALAR, DTYPE, *chain.CODECS)
 
 
 def register_codecs(table: CodecTable) -> None:
-    """Register the codecs of this backend in ``table``, and its scalar types, which are used as dtype arguments."""
+    """Register the codecs, the scalar types (which are used as dtype arguments) and the exceptions of numpy."""
     for codec in CODECS:
         table.register(codec)
     for kind in {np.dtype(char).type for char in "?bBhHiIlLqQefdgFDGSUVMm"}:
