@@ -27,7 +27,7 @@ from syft_core.hook.attributes import (
     words,
 )
 from syft_core.hook.forms import Form, form
-from syft_core.hook.guards import bounded
+from syft_core.hook.guards import limit_integers
 from syft_core.hook.rules import leaves
 from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, describe
 from syft_numpy.wrapper import Wrapper
@@ -92,7 +92,7 @@ class NumpyAttributes(FrameworkAttributes):
         """Return an array with the same data in memory of its own."""
         return np.array(tensor)
 
-    def become(self, tensor: Any, other: Any) -> None:
+    def replace_in_place(self, tensor: Any, other: Any) -> None:
         """Give a wrapper another chain; an ``ndarray`` itself cannot become anything else."""
         tensor.child = other.child if isinstance(other, Wrapper) else other
 
@@ -103,7 +103,7 @@ class NumpyAttributes(FrameworkAttributes):
             owner = base
         return frozenset((id(owner),))
 
-    def is_part(self, tensor: Any) -> bool:
+    def is_partial_view(self, tensor: Any) -> bool:
         """Say whether an array is a view of another."""
         return tensor.base is not None
 
@@ -115,7 +115,7 @@ class NumpyAttributes(FrameworkAttributes):
         """Return the form of a copy of an array whose strides are the usual ones."""
         return self.form_of(tensor) if tensor.flags.c_contiguous else None
 
-    def read_off(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
+    def answer_from_form(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
         """Read a fact off an array of this form, which takes no memory."""
         return op.run(np.broadcast_to(np.empty((), form.dtype), form.shape), *args)
 
@@ -123,7 +123,7 @@ class NumpyAttributes(FrameworkAttributes):
         """Return an array that everybody knows for a form: numpy has none without values."""
         return _example(argument) if type(argument) is Form else argument
 
-    def sealed(self, op: Op) -> AbstractContextManager[None]:
+    def protect_rng(self, op: Op) -> AbstractContextManager[None]:
         """Keep numpy 1 from choosing dtypes by values."""
         return _promoting_by_type() if PROMOTES_BY_VALUE else nullcontext()
 
@@ -173,7 +173,7 @@ def _runner(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
     operation = _SYNONYMS.get(last, last)
     if last in UFUNC_METHODS:
         operation = _SYNONYMS.get(owner, owner)
-    return bounded(run, LARGEST[operation]) if operation in LARGEST else run
+    return limit_integers(run, LARGEST[operation]) if operation in LARGEST else run
 
 
 def _accumulate(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

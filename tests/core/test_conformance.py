@@ -30,7 +30,7 @@ class Toy:
     def numbers(self, tensor: Any) -> Any:
         return tensor.item() if len(tensor) == 1 else tensor.tolist()
 
-    def patched(self) -> Sequence[Any]:
+    def patched_objects(self) -> Sequence[Any]:
         return [toy, toy.nn, toy.Vector, AbstractTensor]
 
 

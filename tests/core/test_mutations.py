@@ -261,7 +261,11 @@ MUTATIONS = {
         PointerSection, "FrameworkAttributes.infer", ToyAttributes, "infer", infer_first_operand
     ),
     "wrong facts of forms": Mutation(
-        FormSection, "FrameworkAttributes.read_off", ToyAttributes, "read_off", lambda self, op, form, args: 0
+        FormSection,
+        "FrameworkAttributes.answer_from_form",
+        ToyAttributes,
+        "answer_from_form",
+        lambda self, op, form, args: 0,
     ),
     "a value as a fact of forms": Mutation(
         FormSection, "FrameworkAttributes.facts_of_form", ToyAttributes, "facts_of_form", frozenset({"shape", "sum"})
@@ -271,7 +275,11 @@ MUTATIONS = {
         PointerSection, "FrameworkAttributes.transfer", ToyAttributes, "transfer", lambda self, tensor: tensor
     ),
     "nothing becomes another": Mutation(
-        PointerSection, "FrameworkAttributes.become", ToyAttributes, "become", lambda self, tensor, other: None
+        PointerSection,
+        "FrameworkAttributes.replace_in_place",
+        ToyAttributes,
+        "replace_in_place",
+        lambda self, tensor, other: None,
     ),
     "no creators": Mutation(PointerSection, "FrameworkAttributes.worker_methods", ToyAttributes, "worker_methods", ()),
     "reads allowed": Mutation(PointerSection, "Facts.reveals", ToyAttributes, "_facts", reading_is_allowed),
@@ -380,7 +388,7 @@ def travelling(known: Any) -> Iterator[None]:
 def failures(section: type[Section], hook_class: type[ToyHook]) -> list[str]:
     """Run the checks of a section as pytest does, and return the messages of those that fail."""
     suite: Any = type("Suite", (Toy, section), {"hook_class": hook_class})
-    with suite.hooked() as hook:
+    with suite.attach_hook() as hook:
         calls = collect_calls(hook)
     found = []
     for name in dir(suite):
@@ -404,7 +412,7 @@ def run_check(suite: Any, check: Any, known: dict[str, Any]) -> list[str]:
     names = inspect.signature(check).parameters
     with ExitStack() as stack:
         if {"hook", "plain", "other"} & set(names):
-            hook = stack.enter_context(suite.hooked())
+            hook = stack.enter_context(suite.attach_hook())
             known |= {"hook": hook, "plain": hook.create_tensor([1.0, 2.0, 4.0])}
             known["other"] = hook.create_tensor([3.0, 5.0, 2.0])
         stack.enter_context(warnings.catch_warnings())

@@ -148,10 +148,10 @@ def test_the_generator_ends_in_a_state_that_does_not_depend_on_values(torch_surf
                 drawing.add(op.name)
 
     assert differing == set()
-    assert [name for name in drawing if not torch_surface.ops.named(name).random] == []
+    assert [name for name in drawing if not torch_surface.ops.look_up(name).random] == []
 
 
-def test_what_cannot_fail_on_values_does_not(surface: Any, request: pytest.FixtureRequest) -> None:
+def test_an_operation_that_is_not_partial_works_with_all_values(surface: Any, request: pytest.FixtureRequest) -> None:
     calls: Calls = request.getfixturevalue(f"{surface.name}_calls")
     failing = {
         op.name

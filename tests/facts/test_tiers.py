@@ -65,7 +65,7 @@ def test_most_operations_that_programs_use_are_reviewed() -> None:
 def test_what_torch_tags_is_a_fact() -> None:
     reading = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
     for op in TorchAttributes(torch).ops:
-        tags = syft_torch.facts._Described(op).tags
+        tags = syft_torch.facts._Description(op).tags
         if torch.Tag.nondeterministic_seeded in tags:
             assert op.random, op.name
         if tags & reading and op.tier != "off":
@@ -113,7 +113,7 @@ def test_no_name_in_the_core_is_needed(fact: str) -> None:
 
 
 def test_facts_are_plain_attributes_once_they_were_asked_for() -> None:
-    op = TorchAttributes(torch).ops.named("torch.add")
+    op = TorchAttributes(torch).ops.look_up("torch.add")
     assert "writes" not in vars(op)
 
     assert op.writes == frozenset()

@@ -114,7 +114,7 @@ weight, index = torch.rand(5, 3), torch.tensor([1])
 def test_the_targets_of_a_call_on_torch(
     of_torch: FrameworkAttributes, name: str, args: Any, kwargs: Any, changed: list[Any]
 ) -> None:
-    assert same(of_torch.ops.named(f"torch.{name}").targets(args, kwargs), changed)
+    assert same(of_torch.ops.look_up(f"torch.{name}").targets(args, kwargs), changed)
 
 
 a, b, out = np.ones(3), np.ones(3), np.ones(3)
@@ -148,7 +148,7 @@ a, b, out = np.ones(3), np.ones(3), np.ones(3)
 def test_the_targets_of_a_call_on_numpy(
     of_numpy: FrameworkAttributes, name: str, args: Any, kwargs: Any, changed: list[Any]
 ) -> None:
-    assert same(of_numpy.ops.named(f"numpy.{name}").targets(args, kwargs), changed)
+    assert same(of_numpy.ops.look_up(f"numpy.{name}").targets(args, kwargs), changed)
 
 
 def same(found: list[Any], expected: list[Any]) -> bool:

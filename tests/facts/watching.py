@@ -36,7 +36,7 @@ def _watched(watcher: Watcher, op: Op, run: Callable[..., Any], *args: Any, **kw
 
 def run_samples(surface: Surface, watcher: Watcher) -> None:
     """Run all samples of a framework on chains under the eyes of ``watcher``."""
-    with surface.hooked():
+    with surface.attach_hook():
         (table,) = {type(surface.chain(tensor)).ops for tensor in _any_tensor(surface)}
         with watching(table, watcher):
             for op in surface.ops:

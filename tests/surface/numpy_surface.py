@@ -47,7 +47,7 @@ class NumpySurface:
         return [*ufunc_cases(op), *self._hand_made.get(op.name, [])]
 
     @contextlib.contextmanager
-    def hooked(self) -> Iterator[None]:
+    def attach_hook(self) -> Iterator[None]:
         with NumpyHook(np), recording(Wrapper.ops) as self.reached:
             yield
 

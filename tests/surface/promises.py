@@ -20,7 +20,7 @@ class SurfacePromises:
 
     @pytest.fixture(autouse=True, scope="class")
     def _hooked(self) -> Iterator[None]:
-        with self.surface.hooked():
+        with self.surface.attach_hook():
             yield
 
     def test_an_operation_does_on_a_chain_what_it_does_on_a_tensor_or_is_listed(self, op: Op) -> None:
@@ -48,7 +48,7 @@ class SurfacePromises:
             return str(error)
         return ""
 
-    def test_an_operation_that_answers_with_a_value_is_marked_so(self) -> None:
+    def test_an_operation_that_returns_a_value_is_marked(self) -> None:
         unmarked = [op.name for op in self.surface.ops if not op.reveals and tells_values(self.surface, op)]
 
         assert unmarked == []

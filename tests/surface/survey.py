@@ -29,7 +29,7 @@ class Surface(Backend, Protocol):
     def cases(self, op: Op) -> list[Case]:
         """Return the samples of ``op``."""
 
-    def hooked(self) -> contextlib.AbstractContextManager[None]:
+    def attach_hook(self) -> contextlib.AbstractContextManager[None]:
         """Hook the framework for as long as the context lasts."""
 
 
@@ -58,7 +58,7 @@ class Finding:
 
 def survey(surface: Surface) -> list[Finding]:
     """Judge all operations."""
-    with surface.hooked():
+    with surface.attach_hook():
         return [judge(surface, op) for op in surface.ops]
 
 

@@ -46,7 +46,7 @@ class TorchSurface:
         return [*opinfo_cases(op), *self._hand_made.get(op.name, [])]
 
     @contextlib.contextmanager
-    def hooked(self) -> Iterator[None]:
+    def attach_hook(self) -> Iterator[None]:
         with TorchHook(torch), recording(Wrapper.ops) as self.reached:
             yield
 

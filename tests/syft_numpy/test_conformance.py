@@ -29,5 +29,5 @@ class TestNumpy(BackendConformance):
             lambda: np.vectorize(abs)(wrapper),
         ]
 
-    def patched(self) -> Sequence[Any]:
+    def patched_objects(self) -> Sequence[Any]:
         return [np, np.linalg, np.ndarray]

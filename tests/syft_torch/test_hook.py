@@ -269,7 +269,7 @@ class TestAttributes:
             "torch._foreach_add_",
             "torch.autograd.grad",
         ):
-            assert ops.named(name).name == name
+            assert ops.look_up(name).name == name
 
     @pytest.mark.parametrize(
         "name",
@@ -307,10 +307,10 @@ class TestAttributes:
     def test_what_reveals_values_is_marked(self) -> None:
         ops = TorchAttributes(torch).ops
         for name in "item tolist numpy __array__ __float__ __int__ __index__ __complex__ __bool__ __contains__".split():
-            assert ops.named(f"torch.Tensor.{name}").reveals
-        assert ops.named("torch.equal").reveals
-        assert ops.named("torch.allclose").reveals
-        assert not ops.named("torch.add").reveals
+            assert ops.look_up(f"torch.Tensor.{name}").reveals
+        assert ops.look_up("torch.equal").reveals
+        assert ops.look_up("torch.allclose").reveals
+        assert not ops.look_up("torch.add").reveals
 
     def test_the_names_added_to_tensors_replace_nothing(self) -> None:
         own = {name for name in vars(TorchTensor) if not name.startswith("__")}

@@ -351,7 +351,7 @@ def test_an_operation_without_a_rule_is_refused_before_anything_changes() -> Non
 def test_an_operation_on_lists_names_the_option_of_optimizers() -> None:
     x = fixed(torch.ones(2)).requires_grad_()
     x.sum().backward()
-    with pytest.raises(OperationNotAllowedError, match="give an optimizer `foreach=False`"):
+    with pytest.raises(OperationNotAllowedError, match="pass `foreach=False` to the optimizer"):
         torch.optim.SGD([x], lr=1.0, foreach=True).step()
     assert_decodes_to(x, torch.ones(2))
 
@@ -438,17 +438,17 @@ def test_a_transparent_layer_works_above_and_below(caplog: pytest.LogCaptureFixt
 
 
 def test_the_table_takes_its_facts_from_torchs_schemas() -> None:
-    op = ATEN.named("aten.mul_.Tensor")
+    op = ATEN.look_up("aten.mul_.Tensor")
     assert ATEN.of(torch.ops.aten.mul_.Tensor) is op
     assert (op.name, op.operation, op.attr, op.inplace, op.reveals) == ("aten.mul_.Tensor", "mul", "mul_", True, False)
-    assert (ATEN.named("aten.mul.Tensor").operation, ATEN.named("aten.rsub.Scalar").operation) == ("mul", "sub")
-    assert not ATEN.named("aten.add.out").inplace
-    assert ATEN.named("aten.add.out").operation == ATEN.named("aten.add.out").attr == "aten.add.out"
-    assert ATEN.named("aten._foreach_add_.List").each == "add"
-    assert ATEN.named("aten._local_scalar_dense.default").reveals
+    assert (ATEN.look_up("aten.mul.Tensor").operation, ATEN.look_up("aten.rsub.Scalar").operation) == ("mul", "sub")
+    assert not ATEN.look_up("aten.add.out").inplace
+    assert ATEN.look_up("aten.add.out").operation == ATEN.look_up("aten.add.out").attr == "aten.add.out"
+    assert ATEN.look_up("aten._foreach_add_.List").each == "add"
+    assert ATEN.look_up("aten._local_scalar_dense.default").reveals
     for name in ("aten.mul.Nothing", "aten.nothing.default", "prims.mul.default", "aten.mul", "aten.__name__.upper"):
         with pytest.raises(OperationNotAllowedError, match="not in the aten op table"):
-            ATEN.named(name)
+            ATEN.look_up(name)
 
 
 def test_unhooking_after_encoded_training_leaves_torch_as_it_was(hook: Any) -> None:

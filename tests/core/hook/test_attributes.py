@@ -74,9 +74,9 @@ def test_facts_about_an_operation_are_kept() -> None:
 
 
 def test_the_table_is_read_by_function_and_by_name(attributes: ToyAttributes) -> None:
-    assert attributes.ops.of(toy.add) is attributes.ops.named("toy.add")
+    assert attributes.ops.of(toy.add) is attributes.ops.look_up("toy.add")
     assert attributes.ops.of(toy.nn.relu).name == "toy.nn.relu"
-    assert attributes.ops.named("toy.Vector.sum").func is toy.Vector.sum
+    assert attributes.ops.look_up("toy.Vector.sum").func is toy.Vector.sum
     assert attributes.ops.of(toy.Vector.shape.fget).name == "toy.Vector.shape.__get__"
 
 
@@ -102,7 +102,7 @@ def test_a_function_that_is_not_listed_is_refused_with_what_is_near(attributes: 
 
 def test_a_name_that_is_not_listed_is_refused(attributes: ToyAttributes) -> None:
     with pytest.raises(OperationNotAllowedError) as caught:
-        attributes.ops.named("os.system")
+        attributes.ops.look_up("os.system")
 
     assert str(caught.value) == (
         "cannot run 'os.system' on a chain: it is not in the toy op table, which lists what may run; "
@@ -112,7 +112,7 @@ def test_a_name_that_is_not_listed_is_refused(attributes: ToyAttributes) -> None
 
 def test_a_misspelt_name_is_refused_with_the_right_one(attributes: ToyAttributes) -> None:
     with pytest.raises(OperationNotAllowedError, match=r"use toy\.Vector\.sigmoid, or add it"):
-        attributes.ops.named("toy.Vector.sigmoidd")
+        attributes.ops.look_up("toy.Vector.sigmoidd")
 
 
 def test_an_excluded_function_is_refused_on_a_chain(hook: ToyHook, tmp_path: Any) -> None:
@@ -138,7 +138,7 @@ def test_two_names_of_one_function_are_found_and_the_first_is_the_functions_own(
 
     table = OpTable("toy", [first, second])
 
-    assert table.named("toy.alias") is second
+    assert table.look_up("toy.alias") is second
     assert table.of(abs) is first
 
 
@@ -163,7 +163,7 @@ def test_an_allowed_function_is_named_after_its_module_unless_said_otherwise() -
 
     assert op.name == "toy.save"
     assert op.local
-    assert attributes.ops.named("toy.save") is op
+    assert attributes.ops.look_up("toy.save") is op
 
 
 def test_what_one_table_allows_another_does_not(attributes: ToyAttributes) -> None:

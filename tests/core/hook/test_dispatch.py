@@ -71,7 +71,7 @@ def forget_what_was_seen() -> None:
 def test_a_call_without_layers_is_the_frameworks_own(hook: ToyHook) -> None:
     x = toy.Vector([1.0, 2.0])
 
-    result = dispatch(hook.attributes.ops.named("toy.add"), (x, 1), {})
+    result = dispatch(hook.attributes.ops.look_up("toy.add"), (x, 1), {})
 
     assert type(result) is toy.Vector
     assert result.tolist() == [2.0, 3.0]
@@ -409,13 +409,13 @@ def test_a_chain_that_ends_in_nothing_known_is_refused_with_advice() -> None:
 def test_what_was_concluded_about_answers_stays_bounded(monkeypatch: pytest.MonkeyPatch, hook: ToyHook) -> None:
     monkeypatch.setattr(dispatching, "PLAN_LIMIT", 3)
     monkeypatch.setattr(dispatching, "_answers", {})
-    monkeypatch.setattr(dispatching, "_roads", {})
+    monkeypatch.setattr(dispatching, "_routes", {})
     x = Watcher().on(toy.Vector([1.0]))
 
     for name in ("sum", "mean", "exp", "tanh", "copy", "any"):
         hook.get_hooked_method(name)(x)
         assert len(dispatching._answers) <= 3
-        assert len(dispatching._roads) <= 3
+        assert len(dispatching._routes) <= 3
 
 
 def test_a_type_that_is_registered_later_is_a_layer_from_then_on(hook: ToyHook) -> None:

@@ -157,7 +157,7 @@ def test_a_second_hook_warns_and_shares(hook: ToyHook) -> None:
     with second:
         assert [str(w.message) for w in caught] == [
             "toy is hooked already: this ToyHook shares the first one's local worker 'me'; "
-            "keep one hook, or take the other off with `hook.unhook()`"
+            "keep one hook, or detach the other with `hook.unhook()`"
         ]
         assert caught[0].filename == __file__, "the warning points at the caller"
         assert second.local_worker is hook.local_worker

@@ -328,7 +328,7 @@ class TestStateDict:
         assert model.location is bob
 
     def test_pointers_are_not_saved(self, bob: Any, tmp_path: Path) -> None:
-        with pytest.raises(RuntimeError, match="cannot run pickle on a wrapper: .* take the data out of the chain"):
+        with pytest.raises(RuntimeError, match="cannot run pickle on a wrapper: .* fetch it with `.get"):
             torch.save(linear().send(bob).state_dict(), tmp_path / "model.pt")
 
     def test_a_fetched_model_is_saved_for_those_who_do_not_have_this_library(self, bob: Any, tmp_path: Path) -> None:
@@ -416,7 +416,7 @@ class TestRefusals:
     @pytest.mark.parametrize("verb", ["get", "move"])
     def test_a_model_that_is_here_is_not_fetched(self, bob: Any, verb: str) -> None:
         model = linear().send(bob).get()
-        with pytest.raises(WorkerError, match=f"cannot {verb} a Linear: it is here; send it first"):
+        with pytest.raises(WorkerError, match=f"cannot {verb} a Linear: it is local; send it first"):
             getattr(model, verb)(*[bob] * (verb == "move"))
 
     def test_an_unknown_worker_is_named(self, bob: Any, alice: Any) -> None:

@@ -82,7 +82,7 @@ class ToyAttributes(FrameworkAttributes):
     def copy(self, tensor: Any) -> Any:
         return tensor.copy()
 
-    def become(self, tensor: Any, other: Any) -> None:
+    def replace_in_place(self, tensor: Any, other: Any) -> None:
         tensor.child = other.child if isinstance(other, Wrapper) else other
 
     def memory_of(self, tensor: Any) -> frozenset[int]:
@@ -122,7 +122,7 @@ class ToyAttributes(FrameworkAttributes):
         after = [self.form_of(one) for leaf, one in pairs if type(leaf) is Form]
         return map_leaves(lambda leaf: self.form_of(leaf) if type(leaf) is toy.Vector else leaf, result), after, True
 
-    def read_off(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
+    def answer_from_form(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
         return op.run(_to_ones(form), *args)
 
 
