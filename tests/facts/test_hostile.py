@@ -1,4 +1,4 @@
-"""Hostile arguments kill no worker: reviewed operations are called with them in a process of their own."""
+"""Call reviewed operations with hostile arguments in a separate process: none crashes it."""
 
 from __future__ import annotations
 

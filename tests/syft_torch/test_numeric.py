@@ -225,7 +225,7 @@ def test_gradients_accumulate_and_can_be_cleared() -> None:
     assert x.grad is None
 
 
-def test_second_derivatives_and_functional_gradients_are_torchs_own() -> None:
+def test_second_derivatives_and_functional_gradients_match_torch() -> None:
     x = fixed(torch.tensor([2.0, 3.0])).requires_grad_()
     (first,) = torch.autograd.grad((x * x * x).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x)
@@ -266,7 +266,7 @@ def test_stock_backward_and_stock_optimizers_train_a_linear_model(make: Any, opt
     assert encoded.weight.child.child.dtype is torch.int64
 
 
-def test_views_and_detached_tensors_see_changes_in_place() -> None:
+def test_views_and_detached_tensors_see_in_place_changes() -> None:
     x = fixed(torch.zeros(2, 2))
     view, shared = x.view(4), x.detach()
 
@@ -278,7 +278,7 @@ def test_views_and_detached_tensors_see_changes_in_place() -> None:
     assert x.add_(1) is x
 
 
-def test_values_are_loaded_and_parameters_replaced() -> None:
+def test_values_can_be_loaded_and_parameters_replaced() -> None:
     model = encoded_copy(nn.Linear(3, 2))
     plain = nn.Linear(3, 2)
     model.load_state_dict(plain.state_dict())
@@ -307,7 +307,7 @@ def test_copies_of_a_model_share_nothing() -> None:
     assert copy.copy(model.weight).child is model.weight.child
 
 
-def test_a_parameter_travels_with_its_gradient() -> None:
+def test_a_parameter_is_sent_with_its_gradient() -> None:
     parameter = nn.Parameter(fixed(torch.ones(2)))
     (parameter * 3).sum().backward()
 
@@ -324,7 +324,7 @@ def test_a_message_with_the_wrong_kind_of_wrapper_is_refused() -> None:
         deserialize(serialize(Wrapper(fixed(torch.ones(2)).child)))
 
 
-def test_encoded_values_are_sent_and_layers_encode_what_is_remote(hook: Any) -> None:
+def test_encoded_values_are_sent_and_layers_encode_remote_values(hook: Any) -> None:
     bob = VirtualWorker(hook, id="bob")
     assert_decodes_to((fixed(torch.ones(2)).send(bob) + 1).get(), torch.full((2,), 2.0))
 

@@ -1,4 +1,4 @@
-"""ToyAttributes: which operations of toy may run on a chain, and what the core must know of toy."""
+"""ToyAttributes: the op table of toy, and what else the core must know about toy."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from syft_core.hook.rules import leaves, map_leaves
 from syft_toy.wrapper import Wrapper
 
 REVEALS = words("item tolist __bool__ __int__ __float__ __index__ __contains__")
-"""Operations that answer with numbers."""
+"""Operations that return numbers."""
 LOCAL = words("map zip")
-"""Operations that take code."""
+"""Operations that run the caller's code."""
 PARTIAL = words("exp log sigmoid div")
 """Operations that fail on some values."""
 FORM_DEPENDS = words("pow")
-"""Operations that choose the type of their result by values: ``2 ** -1`` is a fraction."""
+"""Operations whose result type depends on values: ``2 ** -1`` is a float."""
 STATES_FACT = words("shape dtype __len__ summary")
-"""Operations whose answer contains a plain number or a type that follows from the forms of their operands."""
+"""Operations whose result contains a plain number or a type that follows from the forms of their operands."""
 
 
 class ToyAttributes(FrameworkAttributes):
-    """What the core must know of toy."""
+    """What the core must know about toy."""
 
     ALIAS = "toy"
     exclude = words("save __init__ __repr__ __iter__")
@@ -110,7 +110,7 @@ class ToyAttributes(FrameworkAttributes):
         return [toy.zeros(known.shape, known.dtype) for known in forms]
 
     def infer(self, op: Op, args: Any, kwargs: Any) -> Inferred | None:
-        """Run a reviewed operation on ones: its result has the same form with any other values."""
+        """Run a reviewed operation on ones: the form of its result does not depend on values."""
         if op.tier != "reviewed" or op.disclosure(args, kwargs) != "nothing":
             return None
         ones = map_leaves(_to_ones, (args, kwargs))
@@ -131,5 +131,5 @@ def _to_ones(leaf: Any) -> Any:
 
 
 def _is_chosen_by_vector(args: Sequence[Any], _kwargs: Mapping[str, Any]) -> bool:
-    """Return whether an index contains a vector, so that its values decide how many numbers are chosen."""
+    """Return whether an index contains a vector, so that the length of the result depends on values."""
     return any(hasattr(leaf, "shape") for leaf in leaves(args[1]))
