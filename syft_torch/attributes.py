@@ -196,9 +196,8 @@ class TorchAttributes(FrameworkAttributes):
         if tensor._use_count() == 1:
             return None if references else tensor
         start = tensor.view_as(tensor).grad_fn
-        adds = (
-            None if start is None else start.next_functions
-        )  # Hold the node that accumulates its gradient, and count.
+        # Hold the node that accumulates its gradient, and count.
+        adds = None if start is None else start.next_functions
         if adds is None or tensor._use_count() > _USED_BY_NODE or references > _REFERENCES_OF_GRAPH:
             return None
         tensor.grad = None

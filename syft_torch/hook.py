@@ -44,7 +44,7 @@ class TorchHook(FrameworkHook):
         torch: the torch module.
         local_worker: the worker that owns local objects, for all hooks; see ``FrameworkHook`` for this option and the
             next two.
-        is_client: whether a new local worker does not keep its objects alive.
+        is_client: whether a new local worker is a client, which does not keep its objects alive.
         verbose: whether a new local worker logs what it does.
         queue_size: ignored; accepted for programs written for PySyft 0.1.
 

@@ -197,13 +197,13 @@ def make_apply(apply: Any, chain: type) -> Any:
     native = apply.__func__
 
     @functools.wraps(native)
-    def linked(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    def substitute(cls: Any, *args: Any, **kwargs: Any) -> Any:
         for arg in (*args, *kwargs.values()) if kwargs else args:
             if isinstance(arg, chain):
                 return _apply(cls, args, kwargs)
         return native(cls, *args, **kwargs)
 
-    return classmethod(linked)
+    return classmethod(substitute)
 
 
 def _apply(function: Any, args: Args, kwargs: Kwargs) -> Nested:

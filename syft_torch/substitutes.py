@@ -58,7 +58,7 @@ def _refuse_chains(transform: Function) -> Function:
     """Refuse ``torch.func`` transforms on chains: they work on kernels, and a wrapper has no data."""
 
     @functools.wraps(transform)
-    def refused(tensor: Any, *args: Any) -> Nested:
+    def substitute(tensor: Any, *args: Any) -> Nested:
         if isinstance(tensor, Wrapper):
             raise WrapperLeakError.at(
                 "a transform of torch.func",
@@ -67,7 +67,7 @@ def _refuse_chains(transform: Function) -> Function:
             )
         return transform(tensor, *args)
 
-    return refused
+    return substitute
 
 
 def _exclude_library(make: Function) -> Function:
@@ -77,12 +77,12 @@ def _exclude_library(make: Function) -> Function:
     """
 
     @functools.wraps(make)
-    def compiled(*args: Any, **kwargs: Any) -> Nested:
+    def substitute(*args: Any, **kwargs: Any) -> Nested:
         made = make(*args, **kwargs)
         _skip_this_library()
         return made
 
-    return compiled
+    return substitute
 
 
 @functools.cache
@@ -98,10 +98,10 @@ def _skip_remote_masks(is_left_aligned: Function) -> Function:
     """Skip the check of remote masks: the worker refuses to create a nested tensor from a mask with gaps."""
 
     @functools.wraps(is_left_aligned)
-    def asked(tensor: Any, mask: Any) -> bool:
+    def substitute(tensor: Any, mask: Any) -> bool:
         return True if isinstance(mask, Wrapper) else is_left_aligned(tensor, mask)
 
-    return asked
+    return substitute
 
 
 class _Key(tuple[Any, Any]):
@@ -116,7 +116,7 @@ def _group_by_worker(group: Function) -> Function:
     """Group tensors by worker, and by their device and dtype on that worker."""
 
     @functools.wraps(group)
-    def grouped(tensorlists: Any, with_indices: bool = False) -> Nested:
+    def substitute(tensorlists: Any, with_indices: bool = False) -> Nested:
         leaders = tensorlists[0]
         if Wrapper not in map(type, leaders):
             return group(tensorlists, with_indices)
@@ -135,18 +135,18 @@ def _group_by_worker(group: Function) -> Function:
             groups[_Key(key)] = lists, members
         return groups
 
-    return grouped
+    return substitute
 
 
 def _batch_zero_grad(zero_grad: Function) -> Function:
     """Clear the gradients of remote parameters with one command per worker."""
 
     @functools.wraps(zero_grad)
-    def zeroed(optimizer: torch.optim.Optimizer, set_to_none: bool = True) -> None:
+    def substitute(optimizer: torch.optim.Optimizer, set_to_none: bool = True) -> None:
         if not (set_to_none and _clear_remote_gradients(optimizer)):
             zero_grad(optimizer, set_to_none)
 
-    return zeroed
+    return substitute
 
 
 def _clear_remote_gradients(optimizer: torch.optim.Optimizer) -> bool:
@@ -168,24 +168,24 @@ def _make_sparse_remotely(make: Function) -> Function:
     """Create a sparse tensor like ``grad`` on the worker; ``torch.sparse_coo_tensor`` ignores the protocol."""
 
     @functools.wraps(make)
-    def made(grad: Tensor, grad_indices: object, values: object) -> Nested:
+    def substitute(grad: Tensor, grad_indices: object, values: object) -> Nested:
         if isinstance(values, Wrapper):
             return grad.new(grad_indices, values, grad.size())
         return make(grad, grad_indices, values)
 
-    return made
+    return substitute
 
 
 def _prefer_foreach(step: Function) -> Function:
     """Use the list form of a step for remote parameters, with one command for all, unless the user chose a form."""
 
     @functools.wraps(step)
-    def stepped(params: list[torch.Tensor], grads: list[torch.Tensor], *args: Any, **options: Any) -> Nested:
+    def substitute(params: list[torch.Tensor], grads: list[torch.Tensor], *args: Any, **options: Any) -> Nested:
         if _may_use_lists(options) and params and all(map(_is_exact_in_lists, (*params, *grads))):
             options["foreach"] = True
         return step(params, grads, *args, **options)
 
-    return stepped
+    return substitute
 
 
 def _may_use_lists(options: dict[str, object]) -> bool:

@@ -171,7 +171,7 @@ def _answer_of(layer: LayerType, op: Op) -> Answer | None:
     if answer is None:
         answer = forward
         if layer.rank != WRAPPER:
-            answer = _notify_listener(layer, op, _rule_answer(layer, op) or layer.respond or forward)
+            answer = _add_listener(layer, op, _rule_answer(layer, op) or layer.respond or forward)
         if len(_answers) >= PLAN_LIMIT:
             _answers.clear()
         _answers[layer, op] = answer
@@ -231,8 +231,8 @@ def _make_reflected(rule: Answer) -> Answer:
     return answer
 
 
-def _notify_listener(layer: LayerType, op: Op, answer: Answer) -> Answer:
-    """Notify the layer's listener, if it has one, before each call."""
+def _add_listener(layer: LayerType, op: Op, answer: Answer) -> Answer:
+    """Return an ``answer`` that first calls the listener of the layer, if it has one."""
     listener = {"function": layer.on_function_call, "method": layer.on_method_call}.get(op.spelling)
     if listener is None:
         return answer

@@ -62,7 +62,7 @@ class FrameworkHook(ABC):
         framework: the framework's module.
         local_worker: the worker that owns local objects; by default a new one called "me". A later hook accepts only
             the worker that is in use; a different one raises ``LocalWorkerConflictError``.
-        is_client: whether a new local worker does not keep its objects alive. A worker that serves others does, so
+        is_client: whether a new local worker is a client, which does not keep its objects alive.
             ``is_client=False`` for a later hook raises ``LocalWorkerConflictError`` if the worker in use is a client:
             ignoring it would lose objects.
         verbose: whether a new local worker logs what it does. ``verbose=False`` for a later hook has no effect on a
@@ -208,7 +208,7 @@ class FrameworkHook(ABC):
 
     @property
     def is_client(self) -> bool:
-        """Whether the local worker does not keep its objects alive."""
+        """Whether the local worker is a client, which does not keep its objects alive."""
         return bool(self.local_worker.is_client_worker)
 
     @property

@@ -159,10 +159,10 @@ def test_a_user_function_gives_the_same_gradients_as_locally(name: str, bob: Any
 def test_gradients_are_returned_too(name: str, bob: Any, x: Any) -> None:
     remote = x.send(bob)
 
-    (at_home,) = torch.autograd.grad(PROGRAMS[name](x), x)
+    (local,) = torch.autograd.grad(PROGRAMS[name](x), x)
     (there,) = torch.autograd.grad(PROGRAMS[name](remote), remote)
 
-    assert torch.equal(there.get(), at_home)
+    assert torch.equal(there.get(), local)
 
 
 def test_a_gradient_can_be_differentiated_again(bob: Any, x: Any) -> None:

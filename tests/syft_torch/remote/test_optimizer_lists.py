@@ -86,16 +86,16 @@ def give_gradients(parameters: Any) -> None:
 def test_a_list_step_gives_the_same_bits_as_a_local_single_step(make: Any, bob: Any) -> None:
     model, expected = twins(mlp)
     x, y = data()
-    at_home, optimizer = make(expected.parameters()), make(model.parameters())
-    train(expected, x, y, at_home, loss=mse_loss, steps=5)
+    local, optimizer = make(expected.parameters()), make(model.parameters())
+    train(expected, x, y, local, loss=mse_loss, steps=5)
 
     model.send(bob)
     train(model, x.send(bob), y.send(bob), optimizer, loss=mse_loss, steps=5)
 
     assert steps_in_lists(optimizer)
-    at_home.step()
+    local.step()
     assert differences(model.get(), expected) == []
-    for state, wanted in zip(*(o.state_dict()["state"].values() for o in (optimizer, at_home)), strict=True):
+    for state, wanted in zip(*(o.state_dict()["state"].values() for o in (optimizer, local)), strict=True):
         assert state.keys() == wanted.keys()
         assert all(torch.equal(torch.as_tensor(state[name]), torch.as_tensor(wanted[name])) for name in state)
 
@@ -104,14 +104,14 @@ def test_a_list_step_gives_the_same_bits_as_a_local_single_step(make: Any, bob: 
 def test_lists_are_not_used_where_results_would_differ_or_the_user_chose(make: Any, bob: Any) -> None:
     model, expected = twins(mlp)
     x, y = data()
-    at_home, optimizer = make(expected.parameters()), make(model.parameters())
-    train(expected, x, y, at_home, loss=mse_loss)
+    local, optimizer = make(expected.parameters()), make(model.parameters())
+    train(expected, x, y, local, loss=mse_loss)
 
     model.send(bob)
     train(model, x.send(bob), y.send(bob), optimizer, loss=mse_loss)
 
     assert not steps_in_lists(optimizer)
-    at_home.step()
+    local.step()
     assert differences(model.get(), expected) == []
 
 
@@ -127,21 +127,21 @@ with_momentum = partial(optim.SGD, lr=0.1, momentum=0.9)
 )
 def test_half_and_complex_parameters_do_not_use_lists(make: Any, dtype: Any, bob: Any) -> None:
     there, here = ([nn.Parameter(torch.arange(1, 4).to(dtype) / 3)] for _ in range(2))
-    at_home, optimizer = make(here), make(there)
+    local, optimizer = make(here), make(there)
     there[0].send_(bob)
     for _ in range(2):
         give_gradients([*there, *here])
-        at_home.step()
+        local.step()
         assert not steps_in_lists(optimizer)
     assert torch.equal(there[0].get_(), here[0])
 
 
 def test_float64_parameters_use_lists(bob: Any) -> None:
     there, here = ([nn.Parameter(torch.arange(1, 4).double() / 3)] for _ in range(2))
-    at_home, optimizer = optim.Adam(here), optim.Adam(there)
+    local, optimizer = optim.Adam(here), optim.Adam(there)
     there[0].send_(bob)
     give_gradients([*there, *here])
-    at_home.step()
+    local.step()
     assert steps_in_lists(optimizer)
     assert torch.equal(there[0].get_(), here[0])
 
@@ -183,11 +183,11 @@ def test_the_choice_of_lists_is_not_stored_in_param_groups(bob: Any) -> None:
 
     model.get()
     mse_loss(model(x), y).backward()
-    with Recorded() as at_home:
+    with Recorded() as local:
         optimizer.step()
 
     assert optimizer.state_dict()["param_groups"] == groups
-    assert not [name for name in at_home.names if name.startswith("_foreach_")]
+    assert not [name for name in local.names if name.startswith("_foreach_")]
 
 
 class Recorded(TorchFunctionMode):
@@ -204,12 +204,12 @@ class Recorded(TorchFunctionMode):
 
 def test_each_worker_gets_its_own_list(bob: Any, alice: Any) -> None:
     halves, expected = twins(lambda: nn.ModuleList([nn.Linear(3, 2), nn.Linear(2, 2)]))
-    at_home, optimizer = optim.Adam(expected.parameters()), optim.Adam(halves.parameters())
+    local, optimizer = optim.Adam(expected.parameters()), optim.Adam(halves.parameters())
     halves[0].send(bob)
     halves[1].send(alice)
     for _ in range(2):
         give_gradients([*halves.parameters(), *expected.parameters()])
-        at_home.step()
+        local.step()
         operations = operations_of(optimizer)
     assert operations.count("_foreach_lerp_") == 2
     for half in halves:
@@ -219,11 +219,11 @@ def test_each_worker_gets_its_own_list(bob: Any, alice: Any) -> None:
 
 def test_a_group_of_local_and_remote_parameters_does_not_use_lists(bob: Any) -> None:
     halves, expected = twins(lambda: nn.ModuleList([nn.Linear(3, 2), nn.Linear(2, 2)]))
-    at_home, optimizer = optim.Adam(expected.parameters()), optim.Adam(halves.parameters())
+    local, optimizer = optim.Adam(expected.parameters()), optim.Adam(halves.parameters())
     halves[0].send(bob)
     for _ in range(2):
         give_gradients([*halves.parameters(), *expected.parameters()])
-        at_home.step()
+        local.step()
         assert not steps_in_lists(optimizer)
     halves[0].get()
     assert differences(halves, expected) == []
@@ -239,10 +239,10 @@ def test_a_group_of_local_parameters_does_not_affect_other_groups(bob: Any) -> N
 
 def test_parameters_without_gradients_are_skipped(bob: Any) -> None:
     model, expected = twins(mlp)
-    at_home, optimizer = (optim.Adam(m.parameters(), lr=0.1) for m in (expected, model))
+    local, optimizer = (optim.Adam(m.parameters(), lr=0.1) for m in (expected, model))
     model.send(bob)
     for trained in (slice(1, 3), slice(0, 4), slice(0, 0)):
-        for twin, stepping in ((model, optimizer), (expected, at_home)):
+        for twin, stepping in ((model, optimizer), (expected, local)):
             stepping.zero_grad()
             give_gradients(list(twin.parameters())[trained])
             stepping.step()
@@ -275,10 +275,10 @@ class Descent(optim.Optimizer):
 
 def test_third_party_optimizers_do_not_use_lists(bob: Any) -> None:
     model, expected = twins(mlp)
-    at_home, optimizer = (Descent(m.parameters(), {"lr": 0.1}) for m in (expected, model))
+    local, optimizer = (Descent(m.parameters(), {"lr": 0.1}) for m in (expected, model))
     model.send(bob)
     give_gradients([*model.parameters(), *expected.parameters()])
-    at_home.step()
+    local.step()
     assert not steps_in_lists(optimizer)
     assert differences(model.get(), expected) == []
 

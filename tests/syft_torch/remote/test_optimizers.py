@@ -220,12 +220,12 @@ def test_a_parameter_without_dimensions_has_state_too(bob: Any) -> None:
 def test_a_model_that_moves_between_workers_trains_as_locally(bob: Any, alice: Any) -> None:
     model, expected = twins(mlp)
     x, y = data()
-    at_home = optim.Adam(expected.parameters(), lr=0.1)
+    local = optim.Adam(expected.parameters(), lr=0.1)
     optimizer = optim.Adam(model.parameters(), lr=0.1)
     batches = [(x[:3].send(bob), y[:3].send(bob)), (x[3:].send(alice), y[3:].send(alice))]
     for _ in range(3):
         for (data_there, target), here in zip(batches, (slice(0, 3), slice(3, 6)), strict=True):
-            train(expected, x[here], y[here], at_home, steps=1)
+            train(expected, x[here], y[here], local, steps=1)
             model.send(data_there.location)
             train(model, data_there, target, optimizer, steps=1)
             model.get()
