@@ -271,7 +271,7 @@ def _draws(op: Op, args: Args, kwargs: Kwargs) -> bool:
     return bool(given.get("training", True)) and given.get("p", given.get("dropout_p")) != 0
 
 
-def answer(op: Op, args: Args, kwargs: Kwargs) -> Nested:
+def dispatch_linked(op: Op, args: Args, kwargs: Kwargs) -> Nested:
     """Dispatch a call on chains while there are links: results remember them, and backward passes use them."""
     if not op.differentiates:
         result = dispatch(op, args, kwargs)

@@ -128,7 +128,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
         op = cls.ops.by_func.get(func)
         if op is None:
             op = cls.ops.of(func)
-        return _answer(op, args, dict(kwargs) if kwargs else {})
+        return _dispatch(op, args, dict(kwargs) if kwargs else {})
 
     @classmethod
     def __torch_dispatch__(
@@ -172,9 +172,9 @@ def clear_gradient(pointers: PointerTensor | list[PointerTensor]) -> None:
     PointerTensor.respond(Wrapper.ops.by_func[_SET_GRAD], NO_PLAN, (pointers, None), {})
 
 
-def _answer(op: Op, args: Args, kwargs: Kwargs) -> Nested:
+def _dispatch(op: Op, args: Args, kwargs: Kwargs) -> Nested:
     """Dispatch a call to the chain, and track links while there are any."""
-    return links.answer(op, args, kwargs) if links.live else dispatch(op, args, kwargs)
+    return links.dispatch_linked(op, args, kwargs) if links.live else dispatch(op, args, kwargs)
 
 
 def _operator(name: str) -> Function:
@@ -183,7 +183,7 @@ def _operator(name: str) -> Function:
     def operator(self: Wrapper, *args: Any) -> Nested:
         framework = self.framework
         op = framework.methods.get(name) or framework.method(name)
-        return links.answer(op, (self, *args), {}) if links.live else dispatch(op, (self, *args), {})
+        return links.dispatch_linked(op, (self, *args), {}) if links.live else dispatch(op, (self, *args), {})
 
     operator.__name__ = name
     return operator
