@@ -27,7 +27,7 @@ from syft_core.hook.attributes import (
     words,
 )
 from syft_core.hook.forms import Form, form
-from syft_core.hook.guards import bounded
+from syft_core.hook.guards import limit_integers
 from syft_core.hook.rules import leaves
 from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, describe
 from syft_numpy.wrapper import wrap
@@ -99,7 +99,7 @@ class NumpyAttributes(FrameworkAttributes):
             owner = base
         return frozenset((id(owner),))
 
-    def is_part(self, tensor: Any) -> bool:
+    def is_partial_view(self, tensor: Any) -> bool:
         """Return whether an array is a view of another."""
         return tensor.base is not None
 
@@ -111,7 +111,7 @@ class NumpyAttributes(FrameworkAttributes):
         """Return the form of a copy, or None if the array is not C-contiguous."""
         return self.form_of(tensor) if tensor.flags.c_contiguous else None
 
-    def read_off(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
+    def answer_from_form(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
         """Run ``op`` on an array of this form that takes no memory."""
         return op.run(np.broadcast_to(np.empty((), form.dtype), form.shape), *args)
 
@@ -119,7 +119,7 @@ class NumpyAttributes(FrameworkAttributes):
         """Return an array with fixed values for a form, because numpy has no arrays without values."""
         return _example(argument) if type(argument) is Form else argument
 
-    def sealed(self, op: Op) -> AbstractContextManager[None]:
+    def protect_rng(self, op: Op) -> AbstractContextManager[None]:
         """Prevent numpy 1 from choosing dtypes by value."""
         return _promoting_by_type() if PROMOTES_BY_VALUE else nullcontext()
 
@@ -169,7 +169,7 @@ def _runner(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
     operation = _SYNONYMS.get(last, last)
     if last in UFUNC_METHODS:
         operation = _SYNONYMS.get(owner, owner)
-    return bounded(run, LARGEST[operation]) if operation in LARGEST else run
+    return limit_integers(run, LARGEST[operation]) if operation in LARGEST else run
 
 
 def _accumulate(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

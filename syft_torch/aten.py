@@ -43,7 +43,7 @@ class AtenTable(OpTable):
             self.add(op)
         return op  # type: ignore[return-value]  # there are no other entries
 
-    def named(self, name: str) -> AtenOp:
+    def look_up(self, name: str) -> AtenOp:
         """Return the entry called ``name``, for example ``aten.mul.Tensor``, or refuse it."""
         namespace, _, rest = name.partition(".")
         kernel, _, overload = rest.partition(".")

@@ -1,4 +1,4 @@
-"""TorchAttributes: which operations of torch may run on a chain, and what torch calls them."""
+"""TorchAttributes: the op table of torch, and how its tensors work."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from syft_core.hook.rules import leaves, map_leaves
 from syft_torch import links
 from syft_torch.aten import ATEN
 from syft_torch.facts import describe
-from syft_torch.guards import guarded
+from syft_torch.guards import add_guard
 from syft_torch.isolation import isolate
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange
 from syft_torch.placing import Placing
 from syft_torch.wrapper import Wrapper
 
-# torch resets the warning filters around each look-up, 1,400 times; the function inside does without.
+# torch resets the warning filters in each of 1,400 look-ups; the wrapped function does not.
 _name_of: Callable[[Any], str | None] = getattr(resolve_name, "__wrapped__", resolve_name)
 
 
@@ -47,22 +47,22 @@ EXCLUDE = words(
     "name names rename rename_ _update_names refine_names align_to align_as volatile "
     "autocast sym_float _sym_int sym_ite sym_max sym_min sym_not sym_sum sym_sqrt"
 )
-"""What torch offers but has no meaning on a chain: memory of the wrapper itself, parts of objects, removed names,
-a context manager, and functions of symbolic numbers, which would turn a tensor into a Python number."""
+"""Names of torch that make no sense on a chain: memory of the wrapper itself, internals, removed names, a context
+manager, and functions of symbolic numbers, which would turn a tensor into a Python number."""
 
 FACTS_OF_FORM = words(
     "shape size dim ndim ndimension numel nelement dtype device layout requires_grad is_leaf is_sparse "
     "is_floating_point is_complex is_signed is_quantized is_nested __len__ itemsize element_size nbytes"
 )
-"""What the form of a tensor tells, whatever it holds."""
+"""Operations that can be answered from the form of a tensor."""
 
 DIFFERS_ON_META = words(
     "backward embedding_bag native_batch_norm quantize_per_tensor quantize_per_channel _autocast_to_full_precision "
     "_autocast_to_reduced_precision"
 )
-"""Operations whose results on the meta device have another form than elsewhere, or that have none."""
+"""Operations whose results on the meta device are missing, or have a different form than on other devices."""
 
-# Methods and functions that reach the protocol although torch does not list them.
+# Methods that reach the protocol although torch does not list them.
 _UNLISTED_METHODS = words(
     "new new_empty new_empty_strided new_full new_ones new_tensor new_zeros stride to_padded_tensor to_sparse_bsc "
     "to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr unflatten _addmm_activation _conj _conj_physical "
@@ -78,17 +78,17 @@ _UNLISTED_FUNCTIONS = words(
     "_weight_norm _is_all_true _is_any_true _standard_gamma _sample_dirichlet _grouped_mm "
     "sparse.mm sparse.addmm sparse.sampled_addmm sparse.softmax sparse.log_softmax sparse.spsolve _sparse_sum"
 )
-"""The same for functions: what users call, and what torch's own modules and distributions call for them."""
-# The attributes whose assignment reaches the protocol.
+"""The same for functions: those that users call, and those that torch's modules and distributions call."""
+# Attributes whose assignment reaches the protocol.
 _SETTERS = words("data grad requires_grad _backward_hooks _post_accumulate_grad_hooks grad_dtype")
-# Both are the same operations on lists of tensors; the second is the public face of the first, since torch 2.15.
+# The same operations on lists of tensors; since torch 2.15 they are also public, as torch.foreach.
 _ON_LISTS = ("torch._foreach_", "torch.foreach.")
 _SYNONYMS = {**SYNONYMS, "concatenate": "cat", "concat": "cat", "expit": "sigmoid"}
 _INIT_FUNCTIONS = words("uniform_ normal_ constant_ kaiming_uniform_")
 
 
 def is_inplace_name(name: str) -> bool:
-    """Say whether a torch method or function called ``name`` changes its tensor.
+    """Return whether a torch method or function called ``name`` changes its tensor.
 
     >>> [is_inplace_name(n) for n in ("add_", "add", "__iadd__", "__index__", "__invert__", "__init__")]
     [True, False, True, False, False, False]
@@ -97,11 +97,11 @@ def is_inplace_name(name: str) -> bool:
 
 
 class TorchAttributes(FrameworkAttributes):
-    """What the core must know of torch.
+    """What the core must know about torch.
 
-    The table is generated from torch's own list of overridable functions, so that it follows the installed version,
-    minus ``EXCLUDE``, plus the few that torch forgets to list. Functions that touch files, processes or the state of
-    torch itself (``save``, ``load``, ``manual_seed``, ``set_default_dtype`` …) are not overridable, and so not listed.
+    The table is generated from the installed torch's own list of overridable functions, without ``EXCLUDE`` and with a
+    few that torch does not list. Functions that use files, processes or the state of torch itself (``save``, ``load``,
+    ``manual_seed``, ``set_default_dtype`` …) are not overridable, so they are not in the table.
     """
 
     ALIAS = "torch"
@@ -117,7 +117,7 @@ class TorchAttributes(FrameworkAttributes):
     autograd = Autograd(gradient="grad", data="data", history="grad_fn", backward="backward")
     global_state_change_methods = frozenset({"seed", "manual_seed"})
     aten = ATEN
-    """The op table of numeric wrappers, which torch asks at the level of its kernels."""
+    """The op table of numeric wrappers: torch's kernels."""
 
     def __init__(self, torch: Any, hook: Any = None) -> None:
         self.torch = torch
@@ -134,20 +134,20 @@ class TorchAttributes(FrameworkAttributes):
         return _make_sparse if name == "sparse_coo_tensor" else super()._creator(name)
 
     def copy(self, tensor: Any) -> Any:
-        """Return a tensor with the same data in memory of its own, and the same place in autograd."""
+        """Return a clone, which is part of the same graph."""
         return tensor.clone()
 
     def transfer(self, tensor: Any) -> Any:
-        """Return a leaf with the same data, id and gradient, in memory of its own."""
+        """Return a leaf with a copy of the data and the gradient, and the same id."""
         gradient = tensor.grad if tensor.is_leaf else None
         return _leaf(tensor, tensor.detach().clone(), None if gradient is None else gradient.detach().clone())
 
-    def become(self, tensor: Any, other: Any) -> None:
-        """Exchange the content of a tensor object, as parameters do."""
+    def replace_in_place(self, tensor: Any, other: Any) -> None:
+        """Swap the contents of two tensor objects."""
         exchange(tensor, other)
 
     def memory_of(self, tensor: Any) -> frozenset[int] | None:
-        """Return the storage of a tensor, which its views share; of a sparse one, those of its parts."""
+        """Return the storage of a tensor, which its views share; for a sparse tensor, the storages of its parts."""
         if tensor.layout is torch.strided and not (tensor.is_mkldnn or tensor.is_nested):
             return frozenset((tensor.untyped_storage()._cdata,))
         parts = _PARTS.get(tensor.layout)
@@ -155,8 +155,8 @@ class TorchAttributes(FrameworkAttributes):
             return None
         return frozenset().union(*[self.memory_of(getattr(tensor.detach(), part)()) or () for part in parts])
 
-    def own_memory(self, tensors: Sequence[Any]) -> None:
-        """Copy the storage that tensors share into one that torch can resize: that of a message is not its own."""
+    def make_resizable(self, tensors: Sequence[Any]) -> None:
+        """Copy the storage that tensors share unless torch can resize it; it cannot resize received memory."""
         strided = [tensor for tensor in tensors if tensor.layout is torch.strided and not tensor.is_mkldnn]
         if not strided or strided[0].untyped_storage().resizable():
             return
@@ -165,8 +165,8 @@ class TorchAttributes(FrameworkAttributes):
             form = tensor.storage_offset(), tensor.shape, tensor.stride()
             tensor.data = torch.empty(0, dtype=tensor.dtype).set_(storage, *form)
 
-    def is_part(self, tensor: Any) -> bool:
-        """Say whether the storage of a tensor is larger than the tensor."""
+    def is_partial_view(self, tensor: Any) -> bool:
+        """Return whether the storage of a tensor is larger than the tensor."""
         if tensor.layout is not torch.strided or tensor.is_mkldnn:
             return False
         return bool(tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size())
@@ -175,18 +175,18 @@ class TorchAttributes(FrameworkAttributes):
         """Return whether a tensor is a Parameter."""
         return isinstance(tensor, torch.nn.Parameter)
 
-    def outside_graph(self, tensor: Any) -> Any:
-        """Return a leaf as it is, and of anything else the data, which needs no gradient."""
+    def detach(self, tensor: Any) -> Any:
+        """Return a leaf unchanged; detach any other tensor, keeping its id, tags and description."""
         if tensor.is_leaf:
             return tensor
         outside = tensor.detach()
-        outside.__dict__.update({name: word for name, word in tensor.__dict__.items() if name in _WORDS})
+        outside.__dict__.update({name: value for name, value in tensor.__dict__.items() if name in _IDENTITY})
         return outside
 
-    def give(self, tensor: Any, references: int) -> Any:
-        """Return a leaf itself if it and its gradient are the only ones that show their storages.
+    def transfer_ownership(self, tensor: Any, references: int) -> Any:
+        """Return a leaf itself if no other tensor uses its storage, or that of its gradient.
 
-        A graph may refer to it, if only to give it a gradient: the receiver gets another leaf on the storage then.
+        If a graph refers to it only to accumulate its gradient, return a new leaf on the same storage.
         """
         if type(tensor) not in PLAIN_TYPES or not tensor.is_leaf or not _has_own_storage(tensor):
             return None
@@ -196,21 +196,22 @@ class TorchAttributes(FrameworkAttributes):
         if tensor._use_count() == 1:
             return None if references else tensor
         start = tensor.view_as(tensor).grad_fn
-        adds = None if start is None else start.next_functions  # Hold the node that adds to its gradient, and count.
+        # Hold the node that accumulates its gradient, and count.
+        adds = None if start is None else start.next_functions
         if adds is None or tensor._use_count() > _USED_BY_NODE or references > _REFERENCES_OF_GRAPH:
             return None
         tensor.grad = None
         return _leaf(tensor, tensor.data, gradient)
 
     def is_shared(self, tensor: Any) -> bool:
-        """Say whether another tensor shows the storage of this one."""
+        """Return whether another tensor uses the storage of this one."""
         if tensor.layout is not torch.strided:
             return False
         storage = tensor.untyped_storage()
         return _count_users(storage._cdata) > _ONE_USER
 
     def modes(self) -> str:
-        """Return grad mode, inference mode, default dtype, and the dtype of autocast on CPUs if that is on."""
+        """Return grad mode, inference mode, default dtype, and the autocast dtype for CPUs if autocast is on."""
         autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
         modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype(), autocast
         known = _modes.get(modes)
@@ -218,10 +219,10 @@ class TorchAttributes(FrameworkAttributes):
             known = _modes[modes] = " ".join(map(str, modes))
         return known
 
-    def under(self, modes: str, args: Any, kwargs: Any) -> contextlib.AbstractContextManager[None]:
-        """Run a call with the grad mode, inference mode and autocast of another process.
+    def apply_modes(self, modes: str, args: Any, kwargs: Any) -> contextlib.AbstractContextManager[None]:
+        """Return a context with the grad mode, inference mode and autocast of another process.
 
-        The default dtype is refused where it differs and may matter: torch has one for all threads of a process.
+        A different default dtype is refused if it may affect the result: torch has one for all threads of a process.
         """
         if modes == self.modes():
             return contextlib.nullcontext()
@@ -233,20 +234,20 @@ class TorchAttributes(FrameworkAttributes):
             _require_independent_of_default(dtype, args, kwargs)
         return _set_modes(grad, inference, autocast)
 
-    isolated = staticmethod(isolate)
+    isolate = staticmethod(isolate)
 
-    def placing(self, location: Any) -> contextlib.AbstractContextManager[Any]:
-        """Return a mode in which torch's functions make new tensors at ``location``."""
+    def place_new_tensors(self, location: Any) -> contextlib.AbstractContextManager[Any]:
+        """Return a mode in which torch's functions create new tensors at ``location``."""
         return Placing(self, location)
 
     def form_of(self, tensor: Any) -> Form | None:
-        """Return the form of a tensor of the common kind."""
+        """Return the form of a plain strided tensor."""
         if not _is_common(tensor):
             return None
         return form(tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad, tensor.is_leaf)
 
     def form_of_copy(self, tensor: Any) -> Form | None:
-        """Return the form of a copy, which is a leaf; the strides of a copy are certain for contiguous tensors only."""
+        """Return the form of a copy, which is a leaf; its strides are certain only for contiguous tensors."""
         if not _is_common(tensor) or not tensor.is_contiguous():
             return None
         return form(tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad)
@@ -256,7 +257,7 @@ class TorchAttributes(FrameworkAttributes):
         _meta_device.prepare().join()
 
     def state(self) -> Any:
-        """Return grad mode, which is off in inference mode, and default dtype; autocast has rules for each device."""
+        """Return grad mode, which is off in inference mode, and default dtype; None with autocast or before warm-up."""
         if not _meta_device.is_ready:
             _meta_device.prepare()
             return None
@@ -265,7 +266,7 @@ class TorchAttributes(FrameworkAttributes):
         return torch.is_grad_enabled(), torch.get_default_dtype()
 
     def infer(self, op: Op, args: Any, kwargs: Any) -> Inferred | None:
-        """Run ``op`` on the meta device, where tensors have forms and no values."""
+        """Run ``op`` on the meta device, where tensors have no values."""
         operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is Form]
         devices = {operand.device for operand in operands}
         if len(devices) != 1 or op.operation in DIFFERS_ON_META:
@@ -276,7 +277,7 @@ class TorchAttributes(FrameworkAttributes):
                 (device,) = devices
                 shadows, named = map_leaves(functools.partial(_shadow, device=device), (args, kwargs))
                 result = op.run(*shadows, **named)
-        except Exception:  # noqa: BLE001  # without data torch may fail in any way: then only the worker knows
+        except Exception:  # noqa: BLE001  # on the meta device torch may raise any error; the worker then decides
             return None
         pairs = zip(leaves((args, kwargs)), leaves((shadows, named)), strict=True)
         after: Any = [_form_on(device, shadow) for leaf, shadow in pairs if type(leaf) is Form]
@@ -287,7 +288,7 @@ class TorchAttributes(FrameworkAttributes):
         return given, after, _has_dense_gradients((args, kwargs), (shadows, named), result)
 
     def form_of_gradient(self, known: Form) -> Form | None:
-        """Return the form of a dense gradient, which has the strides of its tensor if that has no gaps."""
+        """Return the form of a dense gradient, which has the strides of its tensor if that is dense."""
         if known not in _forms_of_gradients:
             if len(_forms_of_gradients) >= LIMIT:
                 _forms_of_gradients.clear()
@@ -296,46 +297,46 @@ class TorchAttributes(FrameworkAttributes):
             _forms_of_gradients[known] = form(known.shape, known.strides, known.dtype, known.device) if dense else None
         return _forms_of_gradients[known]
 
-    def differentiated(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
-        """Return the tensors that a backward pass starts from, its ``inputs``, and whether it makes no graph."""
+    def parse_backward(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+        """Return the roots of a backward pass, its ``inputs``, and whether it creates no graph."""
         names = _BACKWARD if op.spelling == "function" else _BACKWARD_METHOD
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         return given.get("tensors"), given.get("inputs"), not given.get("create_graph")
 
-    def read_off(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
-        """Read a fact off a tensor of this form on the meta device."""
+    def answer_from_form(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
+        """Run ``op`` on a meta tensor of this form, unless it is a field of the form."""
         if op.attr in _FIELDS:
             return getattr(form, op.attr)
         return op.run(_shadow(form), *args)
 
     def shadow(self, argument: Any, device: Any) -> Any:
-        """Return a tensor on the meta device for a form, and that device for ``device``."""
+        """Return a meta tensor for a form, and the meta device for ``device``."""
         return _shadow(argument, device)
 
     def needs_data(self, error: Exception) -> bool:
-        """Return whether a call failed because there is no data on the meta device."""
+        """Return whether a call failed because meta tensors have no data."""
         return isinstance(error, NotImplementedError) or "meta" in str(error).lower()
 
     def zeros(self, forms: Sequence[Form], operands: Sequence[Any]) -> list[Any]:
-        """Return zeros whose gradients, if they require any, go on to the operands as zeros."""
+        """Return zeros; the gradients that they pass on to the operands are zeros."""
         device = operands[0].device if operands else None
-        learning = [operand for operand in operands if operand.requires_grad]
-        if not (learning and any(known.requires_grad for known in forms) and torch.is_grad_enabled()):
+        differentiable = [operand for operand in operands if operand.requires_grad]
+        if not (differentiable and any(known.requires_grad for known in forms) and torch.is_grad_enabled()):
             return [_zeros(known, device) for known in forms]
-        return list(_Zeros.apply(forms, device, *learning))
+        return list(_Zeros.apply(forms, device, *differentiable))
 
     def clear(self, tensor: Any) -> None:
         """Set a tensor to zeros."""
         tensor.detach().zero_()
 
     def overwrite(self, target: Any, value: Any) -> None:
-        """Resize and copy, as an operation does with its ``out``."""
+        """Resize and copy, as operations do with ``out``."""
         if target.shape != value.shape:
             target.resize_(value.shape)
         target.copy_(value)
 
-    def sealed(self, op: Op) -> contextlib.AbstractContextManager[None]:
-        """Give an operation that draws random numbers a generator of its own."""
+    def protect_rng(self, op: Op) -> contextlib.AbstractContextManager[None]:
+        """Return a context with a new seed for an operation that draws random numbers."""
         return _own_generator() if op.random else contextlib.nullcontext()
 
     def _collect(self) -> Iterator[Op]:
@@ -347,7 +348,7 @@ class TorchAttributes(FrameworkAttributes):
 
     def _methods(self) -> dict[str, Op]:
         methods = {op.attr: op for op in self.ops if op.name.startswith("torch.Tensor.") and op.spelling != "setter"}
-        # torch lists its operators, but for the unary ones and `@=`.
+        # torch lists its operators, except the unary ones and `@=`.
         for operator, operation in UNARY_OPERATORS.items():
             methods.setdefault(operator, methods[operation])
         methods.setdefault("__imatmul__", methods["__matmul__"])
@@ -359,15 +360,15 @@ class TorchAttributes(FrameworkAttributes):
 
     @staticmethod
     def apply_fix16922(torch: Any) -> None:
-        """Do nothing: the names of the max-pool functions are right since torch 1.0.2."""
+        """Do nothing: the names of the max-pool functions are correct since torch 1.0.2."""
 
     def eval_torch_modules(self) -> dict[str, Callable[..., Any]]:
-        """Map each function's command name to the original function."""
+        """Map each function's command name to the native function."""
         return {op.name: op.func for op in self.ops if op.spelling == "function"}
 
 
 def _make_sparse(*args: Any, **kwargs: Any) -> Any:
-    """Make a sparse tensor, with a check: an index out of range would let torch read or write foreign memory later."""
+    """Create a sparse tensor and check it: with an index out of range torch would later access memory out of bounds."""
     return torch.sparse_coo_tensor(*args, **{**kwargs, "check_invariants": True})
 
 
@@ -375,7 +376,7 @@ def _make_sparse(*args: Any, **kwargs: Any) -> Any:
 
 
 def _has_own_storage(tensor: Any) -> bool:
-    """Say whether torch made the storage of a tensor, and no other tensor or array shows it."""
+    """Return whether torch allocated the storage of a tensor, and no other tensor or array uses it."""
     if tensor.layout is not torch.strided:
         return False
     storage = tensor.untyped_storage()
@@ -385,10 +386,10 @@ def _has_own_storage(tensor: Any) -> bool:
 _count_users: Callable[[int], int] = torch._C._storage_Use_Count
 
 
-def _count_what_is_alone() -> tuple[int, int, int]:
-    """Count the users of a storage and the references to a gradient that only a tensor and a variable here hold.
+def _measure_counts() -> tuple[int, int, int]:
+    """Measure the counts of an unshared tensor, held by one local variable.
 
-    Count also how many references a tensor gets when a graph uses it.
+    Return the users of its storage, the references to its gradient, and the references that a graph adds to a tensor.
     """
     tensor = torch.zeros(1, requires_grad=True)
     tensor.grad = torch.zeros(1)
@@ -401,19 +402,19 @@ def _count_what_is_alone() -> tuple[int, int, int]:
     return _count_users(storage._cdata), sys.getrefcount(gradient), used
 
 
-_ONE_USER, _ONLY_A_GRADIENT, _REFERENCES_OF_GRAPH = _count_what_is_alone()
+_ONE_USER, _ONLY_A_GRADIENT, _REFERENCES_OF_GRAPH = _measure_counts()
 _PARTS = {
     torch.sparse_coo: ("_indices", "_values"),
     **dict.fromkeys((torch.sparse_csr, torch.sparse_bsr), ("crow_indices", "col_indices", "values")),
     **dict.fromkeys((torch.sparse_csc, torch.sparse_bsc), ("ccol_indices", "row_indices", "values")),
 }
-"""The tensors that a sparse one consists of."""
+"""The methods that return the parts of a sparse tensor."""
 _USED_BY_NODE = 2
-"""How many use a tensor that a variable holds, and the node that adds to its gradient."""
+"""The use count of a tensor held by a variable and the node that accumulates its gradient."""
 
 
 def _leaf(tensor: Any, data: Any, gradient: Any) -> Any:
-    """Return a leaf like ``tensor`` with its id and words, but this data and gradient."""
+    """Return a leaf like ``tensor``, with its id, tags and description, but this data and gradient."""
     if type(tensor) is torch.nn.Parameter:
         data = torch.Tensor._make_subclass(torch.nn.Parameter, data, tensor.requires_grad)
     elif tensor.requires_grad:
@@ -421,14 +422,14 @@ def _leaf(tensor: Any, data: Any, gradient: Any) -> Any:
     if gradient is not None:
         data.grad = gradient
     known = tensor.__dict__
-    for name in _WORDS:
+    for name in _IDENTITY:
         if name in known:
             data.__dict__[name] = known[name]
     return data
 
 
-_WORDS = ("_syft_id", "_syft_tags", "_syft_description")
-"""What goes along with a tensor that is transferred."""
+_IDENTITY = ("_syft_id", "_syft_tags", "_syft_description")
+"""The attributes that are transferred with a tensor."""
 
 # --- forms
 
@@ -438,44 +439,44 @@ _is_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
 
 
 def _is_common(tensor: Any) -> bool:
-    """Say whether a tensor is all that its form says: strided, neither quantized nor nested, of no further type."""
+    """Return whether a form describes a tensor completely: strided, not quantized, not nested, not a subclass."""
     return (
         type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested)
     )
 
 
 def _require_independent_of_default(dtype: Any, args: Any, kwargs: Any) -> None:
-    """Refuse a call whose result would depend on the default dtype: one without tensors, or on whole numbers."""
+    """Refuse a call whose result may depend on the default dtype: one without tensors, or on integers."""
     tensors = [end for leaf in leaves((args, kwargs)) if isinstance(end := end_of(leaf), torch.Tensor)]
     if not tensors or not all(tensor.is_floating_point() or tensor.is_complex() for tensor in tensors):
         raise OperationNotAllowedError(
-            f"cannot run under the default dtype {dtype}: the worker has {torch.get_default_dtype()}, which holds for "
-            f"its whole process; name the dtype, e.g. `x.to({dtype})`, or start the worker with the same default"
+            f"cannot run with the default dtype {dtype}: the worker's is {torch.get_default_dtype()} for its whole "
+            f"process; pass the dtype explicitly, e.g. `x.to({dtype})`, or start the worker with the same default"
         )
 
 
 def _has_dense_gradients(given: Any, shadows: Any, result: Any) -> bool:
-    """Return whether gradients are dense that go back through a call; an option must ask for anything else."""
+    """Return whether the gradients of a call are dense; without an option set to True they are."""
     if not any(leaf is True for leaf in leaves(given)):
         return True
     made = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None]
     operands = [leaf for leaf in leaves(shadows) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
     try:
         found = torch.autograd.grad(made, operands, [torch.zeros_like(leaf) for leaf in made], allow_unused=True)
-    except Exception:  # noqa: BLE001  # without data torch may fail in any way
+    except Exception:  # noqa: BLE001  # on the meta device torch may raise any error
         return not made
     return all(gradient is None or gradient.layout is torch.strided for gradient in found)
 
 
 class MetaDevice:
-    """Torch's meta device, which is ready only after torch has imported some eight hundred modules."""
+    """Torch's meta device; its first use imports about 800 modules."""
 
     def __init__(self) -> None:
         self.is_ready = False
         self._thread: threading.Thread | None = None
 
     def prepare(self) -> threading.Thread:
-        """Let a thread make the device ready, and return that thread."""
+        """Load the device in a background thread, and return the thread."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._use, name="prepare the meta device")
             self._thread.start()
@@ -510,7 +511,7 @@ def _set_modes(grad: bool, inference: bool, autocast: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_generator() -> Iterator[None]:
-    """Seed the generator of the process anew, and put it back as it was: most operations know no other."""
+    """Reseed the global generator, which most operations use, and restore its state afterwards."""
     generator = torch.default_generator
     before = generator.get_state()
     generator.seed()
@@ -523,11 +524,11 @@ def _own_generator() -> Iterator[None]:
 _forms_of_gradients: dict[Form, Form | None] = {}
 _BACKWARD = ("tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
 _BACKWARD_METHOD = ("tensors", "gradient", "retain_graph", "create_graph", "inputs")
-"""The arguments of ``torch.autograd.backward`` and of ``Tensor.backward``, in their order."""
+"""The arguments of ``torch.autograd.backward`` and ``Tensor.backward``, in order."""
 
 
 def _shadow(leaf: Any, device: Any = None) -> Any:
-    """Return a tensor without data for a form or a single number that is here, and the meta device for ``device``."""
+    """Return a meta tensor for a form or a local tensor, and the meta device for ``device``."""
     if isinstance(leaf, torch.Tensor):
         return leaf.to("meta")
     if type(leaf) in (torch.device, str) and str(leaf) == str(device):
@@ -550,7 +551,7 @@ def _zeros(known: Form, device: Any) -> Any:
 
 
 class _Zeros(torch.autograd.Function):  # type: ignore[misc]  # torch's values pass as Any
-    """Zeros that depend on tensors as far as autograd is concerned, with gradients of zero."""
+    """Zeros that, for autograd, depend on the operands; their gradients are zeros."""
 
     @staticmethod
     def forward(ctx: Any, forms: Sequence[Form], device: Any, *operands: Any) -> tuple[Any, ...]:
@@ -585,7 +586,7 @@ def _torch_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def _unlisted_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield what reaches the protocol although torch does not list it."""
+    """Yield the functions that reach the protocol although torch does not list them."""
     for name in sorted(_UNLISTED_METHODS):
         if hasattr(torch.Tensor, name):
             yield f"torch.Tensor.{name}", getattr(torch.Tensor, name)
@@ -604,7 +605,7 @@ def _unlisted_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def _set_gradient(target: Any, gradient: Any) -> None:
-    """Set the gradient of a tensor, or take the gradients of a list of tensors away."""
+    """Set the gradient of a tensor, or clear the gradients of a list of tensors."""
     if type(target) is list and gradient is None:
         for tensor in target:
             tensor.grad = None
@@ -633,7 +634,7 @@ def _op(name: str, func: Callable[..., Any]) -> Op:
         spelling,
         inplace=spelling in ("method", "function") and is_inplace_name(last),
         synonyms=_SYNONYMS if each is None else {each: f"_foreach_{each}"},
-        run=_set_gradient if name == "torch.Tensor.grad.__set__" else guarded(last, func),
+        run=_set_gradient if name == "torch.Tensor.grad.__set__" else add_guard(last, func),
         each=each,
         describe=describe,
     )

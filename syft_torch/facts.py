@@ -1,4 +1,4 @@
-"""Facts about torch's operations: from its schemas where they say something, from the lists below where not."""
+"""Facts about torch's operations, from its schemas and from the lists below."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from syft_core.hook.attributes import Op, words
 from syft_core.hook.facts import WRITES_FIRST, Discloses, Facts, Option, Places, Tier
 from syft_core.hook.rules import leaves
 
-# --- what an answer reveals
+# --- what a result discloses
 
 REVEALS = words(
     "item tolist numpy __array__ __float__ __int__ __index__ __complex__ __bool__ __nonzero__ __long__ __contains__ "
     "__format__ __repr__ equal allclose is_nonzero storage untyped_storage data_ptr const_data_ptr __dlpack__ "
     "__reduce_ex__ is_set_to __cuda_array_interface__ q_scale q_zero_point fbgemm_linear_quantize_weight"
 )
-"""Operations that answer with a plain value."""
+"""Operations that return a plain value."""
 
 PARTS = words("indices values _indices _values crow_indices col_indices ccol_indices row_indices")
 """Operations that return a part of a sparse tensor."""
@@ -32,13 +32,13 @@ FORM_DEPENDS = PARTS | words(
     "ccol_indices_copy row_indices_copy is_coalesced sparse_mask _sparse_mask_projection histogram histogramdd "
     "_pack_padded_sequence _pad_packed_sequence"
 )
-"""Operations whose results have a form that depends on values, in addition to those that torch tags."""
+"""Operations whose results have a form that depends on values, besides those that torch tags."""
 
 SIZES = words(
     "repeat tile tensor_split split split_with_sizes hsplit vsplit dsplit view reshape expand "
     "narrow unflatten resize resize_ new_zeros new_ones new_full new_empty new_tensor interpolate pad combinations"
 )
-"""Operations whose form depends on values when an argument after the first, a size or a position, is a tensor."""
+"""Operations whose form depends on values if an argument after the first, a size or a position, is a tensor."""
 
 STATES_FACT = words(
     "shape size dim ndim ndimension numel nelement dtype device layout requires_grad is_leaf is_sparse is_sparse_csr "
@@ -48,16 +48,16 @@ STATES_FACT = words(
     "storage_offset type dense_dim sparse_dim _dimI _dimV _is_view _is_zerotensor retains_grad output_nr "
     "has_names qscheme q_per_channel_axis is_pinned is_shared __dlpack_device__ grad_dtype"
 )
-"""Operations whose plain answer is a fact about form."""
+"""Operations whose plain result follows from the form."""
 
 SHAPE_DEPENDS_ON_FLOATS = words(
     "interpolate fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
     "fractional_max_pool3d_with_indices dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout "
     "feature_alpha_dropout"
 )
-"""Operations whose results have a form that depends on a scale, or on whether a probability is zero."""
+"""Operations whose results have a form that depends on a scale or a probability."""
 
-# --- what a call reads, changes and draws
+# --- what a call reads, writes and draws
 
 LOCAL = words(
     "numpy __array__ __array_wrap__ __dlpack__ __dlpack_device__ __reduce_ex__ storage untyped_storage data_ptr "
@@ -70,9 +70,9 @@ LOCAL = words(
 BEYOND = words(
     "as_strided as_strided_copy as_strided_scatter resize resize_as _resize_output slice_inverse _reshape_alias"
 )
-"""Operations that reach beyond a tensor into the memory of which it may be a part."""
+"""Operations that access memory beyond a tensor that is a view."""
 UNINITIALIZED = words("empty_like new_empty new_empty_strided new")
-"""Operations that return memory as they find it."""
+"""Operations that return uninitialized memory."""
 
 WRITES: Mapping[str, tuple[str, Option | None]] = {
     "batch_norm": ("running_mean running_var", Option(None, "training", default=False)),
@@ -87,7 +87,7 @@ WRITES: Mapping[str, tuple[str, Option | None]] = {
     "embedding_bag": ("weight", Option(None, "max_norm")),
     "module_load": ("self", None),
 }
-"""The arguments that operations change although their schemas do not say so, and the option that makes them."""
+"""Arguments that operations change although their schemas do not say so, and the option that enables it."""
 
 RANDOM = words(
     "alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout feature_dropout rrelu gumbel_softmax "
@@ -95,12 +95,12 @@ RANDOM = words(
     "fractional_max_pool3d_with_indices svd_lowrank pca_lowrank lobpcg uniform normal kaiming_uniform "
     "multi_head_attention_forward"
 )
-"""Operations that draw random numbers, in addition to those that torch tags."""
+"""Operations that draw random numbers, besides those that torch tags."""
 
 ALTERS_AUTOGRAD = words(
     "requires_grad retain_grad grad data grad_dtype _backward_hooks _post_accumulate_grad_hooks _grad"
 )
-"""What, when it is set or called, changes how a tensor takes part in autograd."""
+"""Setters and methods that change the autograd state of a tensor."""
 
 OFF = words(
     "segment_reduce new view_copy lcm ldl_solve lu_unpack binomial ctc_loss fused_moving_avg_obs_fake_quant eig "
@@ -108,26 +108,26 @@ OFF = words(
     "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
     "fractional_max_pool3d_with_indices"
 )
-"""Operations that crash, hang or read foreign memory for some arguments or values."""
+"""Operations that crash, hang or read out of bounds for some arguments or values."""
 OFF_PREFIXES = ("_", "fbgemm_", "quantized_", "cudnn_", "miopen_", "mkldnn_", "batch_norm_")
-"""Families of operations that are off: internals of torch, and kernels that take packed weights on trust."""
+"""Prefixes of operations that are off: internals of torch, and kernels that do not check packed weights."""
 LARGEST = dict.fromkeys(words("max_pool1d max_pool1d_with_indices lp_pool1d lp_pool2d lp_pool3d matrix_power"), 2**24)
-"""The largest whole number that operations take which crash or hang on larger ones."""
+"""The largest integer allowed for operations that crash or hang on larger ones."""
 NONEMPTY = words("_weight_norm")
-"""Operations that crash on tensors without elements."""
+"""Operations that crash on empty tensors."""
 UNCHECKED = words(
     "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _transformer_encoder_layer_fwd "
     "_native_multi_head_attention"
 )
-"""Operations that crash on weights of a wrong shape instead of refusing them."""
+"""Operations that crash on weights of a wrong shape."""
 NEEDED = words(
     "_weight_norm _has_compatible_shallow_copy_type _is_view _pack_padded_sequence _pad_packed_sequence _values "
     "_indices _nnz _transformer_encoder_layer_fwd _native_multi_head_attention _nested_tensor_from_mask "
     "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_"
 )
-"""The operations with a leading underscore that torch's own modules, optimizers and autograd need."""
+"""Operations with a leading underscore that torch's modules, optimizers and autograd use."""
 
-# --- the reviewed operations, all spellings of them: functions, methods, operators, in place
+# --- the reviewed operations, in all spellings: functions, methods, operators, in place
 
 ARITHMETIC = words(
     "add sub rsub mul div floor_divide remainder fmod pow float_power neg positive abs sign sgn signbit reciprocal "
@@ -207,7 +207,7 @@ CREATION = words(
 )
 AUTOGRAD = words("backward grad data requires_grad retain_grad detach link")
 _GRADIENTS = ("torch.autograd.grad", "torch.autograd.links.grad")
-"""The functions that return gradients instead of adding to them."""
+"""The functions that return gradients instead of accumulating them."""
 OPTIMIZERS = words("_amp_foreach_non_finite_check_and_unscale _amp_update_scale") | frozenset(
     f"_foreach_{name}"
     for name in words(
@@ -215,18 +215,18 @@ OPTIMIZERS = words("_amp_foreach_non_finite_check_and_unscale _amp_update_scale"
         "rsqrt sign sqrt sub zero"
     )
 )
-"""The operations on lists that torch's optimizers and its gradient clipping use."""
+"""The operations on lists that torch's optimizers and gradient clipping use."""
 FAILS = words(
     "floor_divide remainder fmod div pow polygamma norm nuclear_norm matrix_norm matrix_power quantile nanquantile "
     "histc embedding one_hot lstm gru rnn_tanh rnn_relu batch_norm instance_norm gumbel_softmax"
 )
-"""Of the families that otherwise work with all values, the operations that do not: a division of whole numbers by zero,
-an index out of range, a matrix without an inverse."""
+"""Exceptions in the groups of ``TOTAL``, which fail for some values: integer division by zero, an index out of range, a
+singular matrix."""
 TOTAL = (ARITHMETIC | COMPARISONS | REDUCTIONS | PRODUCTS | TRANSFORMS | LAYERS | ACTIVATIONS | SHAPES) - FAILS
 """The operations that work with all values."""
 NOT_REVIEWED = frozenset({"torch.Tensor.addbmm_"})
-"""Single spellings of reviewed operations that do not keep the conditions: this one may change the shape of its tensor,
-which the meta device refuses."""
+"""Spellings of reviewed operations that are not reviewed: this one may change the shape of its tensor, which the meta
+device refuses."""
 REVIEWED = (
     ARITHMETIC
     | COMPARISONS
@@ -243,25 +243,25 @@ REVIEWED = (
     | AUTOGRAD
     | OPTIMIZERS
 )
-"""The operations that may run on data the sender may not see. tests/facts holds each of them to the conditions: forms
-do not depend on values and can be inferred, nothing is read but the arguments, no argument kills the process."""
+"""The operations that may run on data the sender may not see. tests/facts checks each of them: forms can be inferred
+and do not depend on values, only the arguments are read, and no argument crashes the process."""
 _SCHEMA_PREFIXES = {"torch.special.": "special_", "torch.linalg.": "linalg_", "torch.fft.": "fft_"}
 
 
 def describe(op: Op) -> Facts:
     """Return the facts about an operation of torch."""
-    return _Described(op).facts
+    return _Description(op).facts
 
 
 @dataclass
-class _Described:
+class _Description:
     """One operation and its schemas."""
 
     op: Op
 
     @cached_property
     def overloads(self) -> list[Any]:
-        """The kernels that the operation is a name for, as far as they are dispatched on tensors."""
+        """The kernels of the operation that are dispatched on tensors."""
         op = self.op
         prefix = next((short for path, short in _SCHEMA_PREFIXES.items() if op.name.startswith(path)), "")
         plain = f"{op.operation}_" if op.inplace else op.operation
@@ -278,7 +278,7 @@ class _Described:
 
     @property
     def parameters(self) -> list[str]:
-        """The names of the arguments in their order."""
+        """The names of the arguments, in order."""
         try:
             return [*inspect.signature(self.op.func).parameters]
         except (TypeError, ValueError):
@@ -313,7 +313,7 @@ class _Described:
         )
 
     def _first(self) -> str:
-        """Return the name of the first argument; what is ``self`` in a schema is ``input`` in Python."""
+        """Return the name of the first argument; ``self`` in a schema is ``input`` in Python."""
         names = self.parameters
         builtin = not inspect.isfunction(self.op.func) and self.op.each is None
         if builtin and any(kernel._schema.arguments[0].name == "self" for kernel in self.overloads):
@@ -392,7 +392,7 @@ def is_reviewed(op: Op) -> bool:
 
 
 def _is_mask_or_bound(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether an index has a mask in it, or a slice with a tensor for a bound."""
+    """Return whether an index contains a mask, or a slice with a tensor as a bound."""
     index = args[1] if len(args) > 1 else tuple(kwargs.values())
     return any(map(_selects_by_value, index if type(index) is tuple else (index,)))
 
@@ -413,7 +413,7 @@ def _is_size_a_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def _is_count_a_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether tensors say how often to repeat: also the only argument of ``torch.repeat_interleave`` does."""
+    """Return whether the number of repeats is a tensor, also as the only argument of ``torch.repeat_interleave``."""
     is_alone = len(args) + len(kwargs.keys() & {"input", "repeats"}) < 2
     return is_alone or _is_size_a_tensor(args, kwargs)
 
@@ -424,12 +424,12 @@ def _has_no_class_count(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def is_packed(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether a recurrent network gets a packed sequence: its weights are then the fourth argument."""
+    """Return whether the input of a recurrent network is packed; the weights are then the fourth argument."""
     return "batch_sizes" in kwargs or (len(args) > 3 and isinstance(args[3], (list, tuple)))
 
 
 def _is_position_a_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether an argument after the second, the tensor that is written, is one."""
+    """Return whether an argument after the second, which is the written tensor, is a tensor."""
     named = {name: value for name, value in kwargs.items() if name not in ("input", "src")}
     return _is_size_a_tensor(args[1:], named)
 
@@ -441,7 +441,7 @@ def _form_depends(op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], bool] 
 
 
 def _is_complex_in_a_graph(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether a backward pass may follow: torch refuses it for vectors whose loss depends on their phase."""
+    """Return whether complex operands require gradients: torch's backward fails if the loss depends on the phase."""
     operands = [leaf for leaf in leaves((args, dict(kwargs))) if hasattr(leaf, "requires_grad")]
     return any(leaf.requires_grad and leaf.dtype.is_complex for leaf in operands)
 
@@ -459,7 +459,7 @@ _FORM_DEPENDS_ON = {
 
 
 def _takes_out_by_position(function: Any) -> bool:
-    """Return whether a function in Python may be given its target without the keyword."""
+    """Return whether ``out`` can be passed to a Python function by position."""
     try:
         out = inspect.signature(function).parameters.get("out")
     except (TypeError, ValueError):

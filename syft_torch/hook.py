@@ -28,25 +28,25 @@ from syft_torch.attributes import TorchAttributes
 from syft_torch.module import ADDED_TO_MODULES
 from syft_torch.native import TorchTensor
 from syft_torch.optim import ADDED_TO_OPTIMIZERS, OptimizerState
-from syft_torch.substitutes import substitutes
+from syft_torch.substitutes import make_substitutes
 from syft_torch.wrapper import Wrapper
 
 
 class TorchHook(FrameworkHook):
-    """Let chains of syft tensors go wherever a torch tensor goes.
+    """Make chains of syft tensors usable wherever torch tensors are.
 
-    Interception is by torch's own protocol on the wrapper that heads a chain; plain tensors never meet a line of this
-    library. The hook only adds names: ids, owners and tags to ``torch.Tensor``, ``native_<name>`` beside each original.
-    The one exception is ``torch.tensor``, which learns ``owner=`` and ``id=``; inside of torch, a few functions have
-    substitutes that do something else for wrappers only (``substitutes.py``).
+    Calls on wrappers are intercepted by torch's own protocol; calls on plain tensors do not run code of this library.
+    The hook only adds names: ids, owners and tags to ``torch.Tensor``, and ``native_<name>`` for each function. It
+    replaces ``torch.tensor``, which also accepts ``owner=`` and ``id=``, and a few internal functions of torch, which
+    behave differently for wrappers only (``substitutes.py``).
 
     Args:
         torch: the torch module.
-        local_worker: the worker that owns what is on this machine, for all hooks; see ``FrameworkHook`` for this
-            option and the next two.
-        is_client: whether a new local worker leaves it to Python to keep objects alive.
-        verbose: whether a new local worker reports what it does.
-        queue_size: accepted and ignored, for programs written for PySyft 0.1; each message is sent at once.
+        local_worker: the worker that owns local objects, for all hooks; see ``FrameworkHook`` for this option and the
+            next two.
+        is_client: whether a new local worker is a client, which does not keep its objects alive.
+        verbose: whether a new local worker logs what it does.
+        queue_size: ignored; accepted for programs written for PySyft 0.1.
 
     """
 
@@ -65,7 +65,7 @@ class TorchHook(FrameworkHook):
         super().__init__(torch, local_worker, is_client, verbose)
         self.torch = torch
 
-    # --- what FrameworkHook asks for
+    # --- the interface of FrameworkHook
 
     def _make_attributes(self) -> TorchAttributes:
         return _attributes()
@@ -73,7 +73,7 @@ class TorchHook(FrameworkHook):
     def _install(self, patches: Patches) -> None:
         self._patches = patches
         Wrapper.ops, Wrapper.framework = self.attributes.ops, self.attributes
-        get_overridable_functions()  # torch caches its own list; it must be taken before the aliases exist
+        get_overridable_functions()  # torch caches this list; it must be built before the aliases exist
         patches.set(_torch, "torch_hooked", 1)
         self._hook_native_tensor(_torch.Tensor, TorchTensor)
         self._hook_syft_tensor_methods(AbstractTensor)
@@ -90,7 +90,7 @@ class TorchHook(FrameworkHook):
 
     @classmethod
     def create_wrapper(cls, wrapper_type: object = None) -> _torch.Tensor:
-        """Return an empty tensor of the given dtype; None and ``torch.Tensor`` mean the default one."""
+        """Return an empty tensor of the given dtype; None and ``torch.Tensor`` mean the default dtype."""
         if wrapper_type is None or wrapper_type is _torch.Tensor:
             return _torch.empty(0)
         if isinstance(wrapper_type, _torch.dtype):
@@ -111,7 +111,7 @@ class TorchHook(FrameworkHook):
 
     def _hook_native_tensor(self, tensor_type: type, syft_type: type) -> None:
         """Add the names of ``syft_type`` to ``tensor_type``, and keep its own methods as ``native_<name>``."""
-        self._transfer_methods_to_native_tensor(tensor_type, Travelling)  # Its words go further than those below.
+        self._transfer_methods_to_native_tensor(tensor_type, Travelling)  # Takes precedence over the methods below.
         self.__hook_properties(tensor_type)
         self.to_auto_overload[tensor_type] = self._which_methods_should_we_auto_overload(tensor_type)
         self._rename_native_functions(tensor_type)
@@ -122,7 +122,7 @@ class TorchHook(FrameworkHook):
         self._transfer_methods_to_native_tensor(tensor_type, Identified)
 
     def _which_methods_should_we_auto_overload(self, tensor_type: type) -> set[str]:
-        """Return the names of the methods that a chain answers: torch's own, less the excluded ones."""
+        """Return the names of torch's methods that are dispatched to chains."""
         return {
             name
             for name in dir(tensor_type)
@@ -133,26 +133,26 @@ class TorchHook(FrameworkHook):
         }
 
     def _rename_native_functions(self, tensor_type: type) -> None:
-        """Keep each method reachable as ``native_<name>``."""
+        """Add each method as ``native_<name>``."""
         names = [name for name in self.to_auto_overload[tensor_type] if not hasattr(tensor_type, f"native_{name}")]
         natives = {f"native_{name}": inspect.getattr_static(tensor_type, name) for name in names}
         for name, native in natives.items():
             self._patches.set(tensor_type, name, native)
 
     def _transfer_methods_to_native_tensor(self, tensor_type: type, syft_type: type) -> None:
-        """Add what ``syft_type`` defines, without replacing anything that ``tensor_type`` has itself."""
+        """Add the attributes of ``syft_type``, without replacing those of ``tensor_type``."""
         for name, attribute in vars(syft_type).items():
             if not (name.startswith("__") or hasattr(tensor_type, name)):
                 self._patches.set(tensor_type, name, attribute)
 
     def _hook_syft_tensor_methods(self, syft_type: type) -> None:
-        """Let torch's functions accept ``syft_type`` as it is, and make it known if it is not."""
+        """Let torch's functions accept ``syft_type`` without a wrapper; register the type if necessary."""
         if syft_type is not AbstractTensor and syft_type not in type_rule:
             default_register_tensor(syft_type)
         self._patches.set(syft_type, "__torch_function__", classmethod(_torch_function))
 
     def _hook_private_tensor_methods(self, syft_type: Any) -> None:
-        """Do the same, and let every result remember its parents and the command that made it."""
+        """Do the same, and record the parents and the command of every result."""
         self._hook_syft_tensor_methods(syft_type)
         self._patches.set(syft_type, "records_lineage", True)
         self._patches.on_undo(forget_answers)
@@ -161,15 +161,15 @@ class TorchHook(FrameworkHook):
     # --- torch itself
 
     def _hook_torch_module(self) -> None:
-        """Keep each function of torch reachable as ``native_<name>``."""
+        """Add each function of torch as ``native_<name>``."""
         for module in self.attributes.torch_modules.values():
             for name, function in list(vars(module).items()):
-                # A few genuine functions of torch are called native_<name>: they stay what they are.
+                # Some of torch's own functions are called native_<name>; do not replace them.
                 if _is_public_function(name, function) and not hasattr(module, f"native_{name}"):
                     self._patches.set(module, f"native_{name}", function)
 
     def _hook_tensor(self) -> None:
-        """Let ``torch.tensor`` take an owner and an id."""
+        """Let ``torch.tensor`` accept an owner and an id."""
         native, local_worker = _torch.tensor, self.local_worker
 
         @functools.wraps(native)
@@ -187,42 +187,42 @@ class TorchHook(FrameworkHook):
             return made
 
         self._patches.set(_torch, "native_tensor", native)
-        self._patches.on_undo(_forget_what_dynamo_knows)
+        self._patches.on_undo(_clear_dynamo_cache)
         self._patches.set(_torch, "tensor", tensor)
-        _forget_what_dynamo_knows()
+        _clear_dynamo_cache()
         key = builtins.id(tensor)
-        # torch.jit knows functions by identity: without this, scripting `torch.tensor(...)` would fail.
+        # torch.jit looks up functions by identity: without this, scripting `torch.tensor(...)` would fail.
         _torch.jit._builtins._register_builtin(tensor, "aten::tensor")
         self._patches.on_undo(lambda: _torch.jit._builtins._get_builtin_table().pop(key, None))
 
     def _hook_module(self) -> None:
-        """Let modules be sent, fetched, moved and copied, in place."""
+        """Add methods to send, fetch, move and copy modules."""
         for name, added in ADDED_TO_MODULES.items():
             self._patches.set(_torch.nn.Module, name, added)
 
     def _hook_parameters(self) -> None:
-        """Do nothing: torch makes a Parameter of a wrapper by itself, and ``parameter.py`` exchanges contents."""
+        """Do nothing: torch itself makes a Parameter of a wrapper, and ``parameter.py`` swaps contents."""
 
     def _hook_optim(self) -> None:
-        """Let the state of optimizers follow their parameters, and their lists keep workers apart."""
+        """Let optimizer state follow its parameters, and group lists by worker."""
         self.optimizer_state = OptimizerState()
         self._patches.on_undo(self.optimizer_state.stop)
         handle = register_optimizer_step_pre_hook(self.optimizer_state.before_step)
         self._patches.on_undo(handle.remove)
         for name, added in ADDED_TO_OPTIMIZERS.items():
             self._patches.set(_torch.optim.Optimizer, name, added)
-        for target, name, substitute in substitutes():
+        for target, name, substitute in make_substitutes():
             self._patches.set(target, name, substitute)
 
     def _hook_worker_methods(self) -> None:
-        """Do nothing: ``worker.remote.torch`` finds the functions of ``TorchAttributes.worker_methods`` by itself."""
+        """Do nothing: ``worker.remote.torch`` uses ``TorchAttributes.worker_methods``."""
 
     def _get_hooked_base_worker_method(self, attr: str) -> Function:
-        """Return a function that makes a tensor on the worker given first: ``f(bob, 2, 3)``."""
+        """Return a function that creates a tensor on a worker, its first argument: ``f(bob, 2, 3)``."""
         return lambda worker, *args, **kwargs: getattr(worker.remote.torch, attr)(*args, **kwargs)
 
     def _get_hooked_func(self, public_module_name: str, func_api_name: str, attr: object = None) -> Function:
-        """Return the function under its public name."""
+        """Return the hooked function with this public name."""
         return self.get_hooked_func(f"{public_module_name}.{func_api_name}")
 
     # --- names of earlier hooks
@@ -235,7 +235,7 @@ class TorchHook(FrameworkHook):
     _get_overloaded_method = FrameworkHook.get_hooked_method
 
     def _hook_native_tensors_and_variables(self, tensor_type: type) -> None:
-        """Do what ``_hook_native_tensor`` does, under the name of 0.1.0."""
+        """Call ``_hook_native_tensor``; the name of 0.1.0."""
         self._hook_native_tensor(tensor_type, TorchTensor)
 
 
@@ -252,12 +252,12 @@ def _attributes() -> TorchAttributes:
 def _torch_function(
     cls: object, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
 ) -> Nested:
-    """Answer torch's functions for layers that are used without a wrapper."""
+    """Dispatch torch's functions on layers without a wrapper."""
     return dispatch(Wrapper.ops.of(func), args, dict(kwargs) if kwargs else {})
 
 
-def _forget_what_dynamo_knows() -> None:
-    """Let torch.compile look again: it remembers torch's functions by identity, and ``torch.tensor`` has changed."""
+def _clear_dynamo_cache() -> None:
+    """Clear a cache of torch.compile, which identifies functions by identity: ``torch.tensor`` has changed."""
     rules: Any = sys.modules.get("torch._dynamo.trace_rules")
     known = getattr(rules, "get_torch_obj_rule_map", None)  # Another thread may be importing it.
     if known is not None:

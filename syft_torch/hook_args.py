@@ -1,11 +1,11 @@
-"""What hook_args must know of torch, and the names that the argument engine had in 0.1."""
+"""Register torch's types with hook_args, and keep its names from 0.1."""
 
 from __future__ import annotations
 
 import torch
 
 from syft_core.hook.folds import zero
-from syft_core.hook.hook_args import *  # noqa: F403  # this module offers the whole engine under its old path
+from syft_core.hook.hook_args import *  # noqa: F403  # this module re-exports everything under its old path
 from syft_core.hook.hook_args import (
     build_unwrap_args_from_function,
     build_unwrap_args_with_rules,
@@ -35,20 +35,20 @@ build_hook_response_function = build_wrap_response_from_function
 build_response_hook = build_wrap_response_with_rules
 
 
-def register_tensor(  # type: ignore[no-redef]  # the order of 0.1 is the point
+def register_tensor(  # type: ignore[no-redef]  # the argument order of 0.1
     tensor: Tensor, response_ids: list[int] | None = None, owner: object = None
 ) -> torch.Tensor:
-    """Store ``tensor`` on ``owner``: the engine's ``register_tensor`` with the argument order of 0.1."""
+    """Store ``tensor`` on ``owner``, with the argument order of 0.1."""
     return _register_tensor(tensor, owner if owner is not None else tensor.owner, response_ids)
 
 
 def wrap_plain(child: Tensor, **_attributes: object) -> Wrapper:
-    """Put a wrapper on ``child``; its dtype is always the child's own."""
+    """Wrap ``child``; the dtype is always that of the child."""
     return Wrapper(child)
 
 
 def wrap_as_parameter(child: Tensor, **_attributes: object) -> torch.Tensor:
-    """Put a wrapper on ``child`` that counts as a Parameter."""
+    """Wrap ``child`` as a Parameter."""
     return torch.nn.Parameter(Wrapper(child), requires_grad=child.requires_grad)
 
 

@@ -1,4 +1,4 @@
-"""Isolation: keep the modes of a caller's thread away from the tensors of a worker in the same process."""
+"""Isolation: hide the tensors of an in-process worker from the modes of the caller's thread."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _count_dispatch_modes = torch._C._len_torch_dispatch_stack
 
 
 _saved_tensors_hooks = torch._C._autograd._top_saved_tensors_default_hooks
-"""Returns the innermost pair of functions that see every tensor a graph saves, or None."""
+"""Returns the innermost pair of saved-tensor hooks, or None."""
 _KEPT = (DeviceContext,)
-"""Modes that stay: the default device, which sees no tensor."""
+"""Modes that stay active: the default device, which does not see tensors."""
 
 
 def isolate() -> AbstractContextManager[None] | None:
-    """Return a context without the modes of the caller; None when there are none. Refuse to run while torch traces."""
+    """Return a context without the caller's modes, or None if there are none; refuse to run while torch traces."""
     if _is_tracing():
-        raise tracing_refused()
+        raise make_tracing_error()
     if not (_count_function_modes() or _count_dispatch_modes() or _saved_tensors_hooks(False)):
         return None
     modes = [torch._C._get_function_stack_at(place) for place in range(_count_function_modes())]
@@ -33,8 +33,8 @@ def isolate() -> AbstractContextManager[None] | None:
     return _without_modes() if watched else None
 
 
-def tracing_refused() -> WrapperLeakError:
-    """Return the error for ``torch.jit.trace``, whose own would show tensors of the worker."""
+def make_tracing_error() -> WrapperLeakError:
+    """Return the error for ``torch.jit.trace``; torch's own would show the worker's tensors."""
     return WrapperLeakError.at(
         "torch.jit.trace", "the operations run on a worker, where torch cannot record them; fetch the model first"
     )
@@ -42,7 +42,7 @@ def tracing_refused() -> WrapperLeakError:
 
 @contextmanager
 def _without_modes() -> Iterator[None]:
-    """Take all modes off the stacks of this thread but those that stay, and put them back."""
+    """Remove the modes of this thread, except those that stay active, and restore them afterwards."""
     functions = [torch._C._pop_torch_function_stack() for _ in range(_count_function_modes())]
     dispatches = [torch._C._pop_torch_dispatch_stack(None) for _ in range(_count_dispatch_modes())]
     hooks = []
@@ -63,7 +63,7 @@ def _without_modes() -> Iterator[None]:
 
 
 def _push(functions: list[object], dispatches: list[object]) -> None:
-    """Put modes on the stacks; the last one of each list was the outermost."""
+    """Push modes; the last one of each list was the outermost."""
     for mode in reversed(functions):
         torch._C._push_on_torch_function_stack(mode)
     for mode in reversed(dispatches):

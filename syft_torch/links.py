@@ -1,14 +1,14 @@
-"""Links: let ``torch.autograd.Function``, whose code is here, be part of a graph that is where the data is.
+"""Links: make a ``torch.autograd.Function``, whose code is local, part of a remote graph.
 
-A function of the user's runs here, forward and backward, as commands. In the graph a node takes its place:
+The forward and backward of a user's function run on the client, as commands. In the remote graph a node represents it:
 
-1. ``apply`` runs ``forward`` without gradients, as torch does, and links its results to its inputs with such a node.
-2. Every tensor here that is computed from the results remembers the link.
-3. A backward pass first asks for the gradients that arrive at each node, the latest one first, and runs ``backward``
-   here on them. Then the pass itself runs, over the whole graph, and each node gives the gradients that were found.
+1. ``apply`` runs ``forward`` without gradients, as torch does, and links its results to its inputs with a node.
+2. Every local tensor that is computed from the results remembers the link.
+3. A backward pass first asks for the gradients that arrive at each node, the latest node first, and runs ``backward``
+   on them locally. Then the pass itself runs over the whole graph, and each node returns the gradients computed for it.
 
-So every gradient is added up where, and in the order in which, torch adds it up at home. A node that is reached by a
-pass that knows nothing of it raises an error.
+So gradients are accumulated in the same order as in a local graph. A pass that reaches a node without such gradients
+raises an error.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from syft_core.hook.dispatch import dispatch
 from syft_core.hook.rules import leaves
 from syft_core.values import Args, Function, Kwargs, Nested
 
-# --- where the data is
+# --- on the worker
 
 
 class _Node(torch.autograd.Function):  # type: ignore[misc]  # torch's types are Any here
-    """Stands for a function that runs elsewhere; its gradients are computed before the pass that needs them."""
+    """Represents a function that runs on the client; its gradients are computed before the pass that needs them."""
 
     @staticmethod
     def forward(ctx: Any, outputs: Sequence[torch.Tensor], saved: Sequence[torch.Tensor], *_inputs: Any) -> Any:
@@ -51,19 +51,19 @@ class _Node(torch.autograd.Function):  # type: ignore[misc]  # torch's types are
     def backward(ctx: Any, *_gradients: Any) -> Any:
         if ctx.gradients is None:
             raise RuntimeError(
-                "cannot run backward: the graph contains a torch.autograd.Function that runs at another place, and the "
-                "tensor that this pass starts from was not computed from its result there; start from that one"
+                "cannot run backward: the graph contains a torch.autograd.Function that runs on the client, and this "
+                "pass starts from a tensor that the client did not compute from its result; start from one it did"
             )
         return None, None, *ctx.gradients
 
 
 def link(outputs: list[torch.Tensor], inputs: list[torch.Tensor], saved: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the outputs as results of a node whose inputs these are, and a handle of the node."""
+    """Return the outputs as results of a node with these inputs, and a handle of the node."""
     return list(_Node.apply(outputs, saved, *inputs))
 
 
 def backward(*args: Any, links: Sequence[tuple[torch.Tensor, Sequence[torch.Tensor]]] = (), **kwargs: Any) -> None:
-    """Run ``torch.autograd.backward`` with the gradients that the inputs of nodes get."""
+    """Run ``torch.autograd.backward`` with the computed gradients of the nodes."""
     _run_with(links, torch.autograd.backward, *args, **kwargs)
 
 
@@ -74,7 +74,7 @@ def grad(
     links: Sequence[tuple[torch.Tensor, Sequence[torch.Tensor]]] = (),
     **kwargs: Any,
 ) -> list[torch.Tensor | None]:
-    """Run ``torch.autograd.grad`` likewise; a handle alone as the inputs means all results of its node."""
+    """Run ``torch.autograd.grad`` in the same way; a single handle as ``inputs`` means all results of its node."""
     node = inputs.grad_fn if isinstance(inputs, torch.Tensor) else None
     if isinstance(node, _Node._backward_cls):
         if any(tensor._version != version for tensor, version in node.saved):
@@ -96,11 +96,11 @@ def _run_with(links: Any, run: Function, *args: Any, **kwargs: Any) -> Any:
             handle.grad_fn.gradients = None
 
 
-# --- where the function is
+# --- on the client
 
 
 class _Context(FunctionCtx):  # type: ignore[misc]  # torch's types are Any here
-    """What ``forward`` keeps for ``backward``: the interface of torch's own context."""
+    """What ``forward`` saves for ``backward``, with the interface of torch's context."""
 
     def __init__(self, args: Args) -> None:
         self.needs_input_grad = tuple([isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args])
@@ -115,12 +115,12 @@ class _Context(FunctionCtx):  # type: ignore[misc]  # torch's types are Any here
     def mark_dirty(self, *_args: Any) -> None:
         raise OperationNotAllowedError(
             "cannot run a torch.autograd.Function that changes its input in place on remote tensors: its backward runs "
-            "here, and the graph is elsewhere; return a new tensor instead"
+            "on the client, and the graph is on the worker; return a new tensor instead"
         )
 
 
 class Link:
-    """A function that has run, with what its backward needs."""
+    """A function that was applied, with what its backward needs."""
 
     _numbers = itertools.count()
 
@@ -128,7 +128,7 @@ class Link:
         self.function = function
         self.context = context
         self.inputs = [place for place, needed in enumerate(context.needs_input_grad) if needed]
-        """The places of the arguments that need gradients."""
+        """The positions of the arguments that need gradients."""
         self.outputs = [place for place, result in enumerate(results) if _is_differentiable(result, context)]
         self.forms = [(result.shape, result.dtype) if isinstance(result, torch.Tensor) else None for result in results]
         self.number = next(self._numbers)
@@ -139,7 +139,7 @@ class Link:
         *self.linked, self.handle = _call("link", *given, saved)
 
     def run_backward(self, gradients: Sequence[Any], differentiable: bool) -> list[Any]:
-        """Return the gradients of the inputs that need them, for those of the outputs."""
+        """Return the gradients of the inputs that need them, given those of the outputs."""
         given = [self._zeros(form) for form in self.forms]
         for place, gradient in zip(self.outputs, gradients, strict=True):
             given[place] = given[place] if gradient is None else gradient
@@ -155,18 +155,18 @@ class Link:
                 found = _or(hook(found, arrived), found)
         return [found[place] if place < len(found) else None for place in self.inputs]
 
-    # --- the interface of a node, which torch's own hooks on modules use
+    # --- the interface of a graph node, which torch's module hooks use
 
     def name(self) -> str:
         """Return the name that torch gives such a node."""
         return f"{self.function.__name__}Backward"
 
     def register_prehook(self, hook: Function) -> RemovableHandle:
-        """Call ``hook`` with the gradients that arrive; it may return others."""
+        """Call ``hook`` with the gradients of the outputs; it may return replacements."""
         return _register(self.before, hook)
 
     def register_hook(self, hook: Function) -> RemovableHandle:
-        """Call ``hook`` with the gradients that go on, and those that arrived; it may return others to go on."""
+        """Call ``hook`` with the gradients of the inputs and outputs; it may replace those of the inputs."""
         return _register(self.after, hook)
 
     def _zeros(self, form: Any) -> Any:
@@ -182,32 +182,32 @@ def _register(hooks: dict[int, Function], hook: Function) -> RemovableHandle:
 
 
 def _or(changed: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what a hook has returned, or what it was given if that is nothing."""
+    """Return the result of a hook as a tuple, or its argument if the result is None."""
     if changed is None:
         return before
     return changed if isinstance(changed, tuple) else (changed,)
 
 
 live: set[weakref.ref[Link]] = set()
-"""The links that some tensor remembers; as long as there are none, nothing is followed."""
+"""The links that some tensor remembers; while there are none, calls are not tracked."""
 
 
-def linking(apply: Any, chain: type) -> Any:
-    """Return ``torch.autograd.Function.apply`` for chains, and torch's own for everything else."""
+def make_apply(apply: Any, chain: type) -> Any:
+    """Return an ``apply`` for ``torch.autograd.Function`` that links chains, and is torch's own otherwise."""
     native = apply.__func__
 
     @functools.wraps(native)
-    def linked(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    def substitute(cls: Any, *args: Any, **kwargs: Any) -> Any:
         for arg in (*args, *kwargs.values()) if kwargs else args:
             if isinstance(arg, chain):
                 return _apply(cls, args, kwargs)
         return native(cls, *args, **kwargs)
 
-    return classmethod(linked)
+    return classmethod(substitute)
 
 
 def _apply(function: Any, args: Args, kwargs: Kwargs) -> Nested:
-    """Run a function of the user's on chains, and make it part of their graph."""
+    """Run a user's function on chains, and make it part of their graph."""
     if any(isinstance(arg, torch.Tensor) and arg.requires_grad and not _is_chain(arg) for arg in args):
         where = next(arg for arg in args if _is_chain(arg))
         raise NotCollocatedError.local(f"{function.__name__}.apply", getattr(where.child, "location_id", "a chain"))
@@ -239,7 +239,7 @@ def _apply(function: Any, args: Args, kwargs: Kwargs) -> Nested:
 
 
 def _repeatable(function: Any, args: Args) -> AbstractContextManager[Any]:
-    """Return a context for a forward; a reentrant checkpoint repeats it, with the random numbers of this process."""
+    """Return a context for a forward that refuses remote random numbers in a reentrant checkpoint, which repeats it."""
     locations = [getattr(arg.child, "_location", None) for arg in args if _is_chain(arg)]
     elsewhere = any(location is not None and location.face is location for location in locations)
     is_checkpoint = function.__qualname__ == "CheckpointFunction" and function.__module__ == "torch.utils.checkpoint"
@@ -247,7 +247,7 @@ def _repeatable(function: Any, args: Args) -> AbstractContextManager[Any]:
 
 
 class _Repeatable(TorchFunctionMode):  # type: ignore[misc]  # torch's types are Any here
-    """Refuses to draw random numbers in another process, where they cannot be drawn again."""
+    """Refuses operations that draw random numbers in another process, which cannot be repeated."""
 
     def __torch_function__(self, func: Function, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Nested:
         named = kwargs or {}
@@ -255,14 +255,14 @@ class _Repeatable(TorchFunctionMode):  # type: ignore[misc]  # torch's types are
         op = None if chain is None else chain.framework.ops.by_func.get(func)
         if op is not None and op.random and _draws(op, args, named):
             raise OperationNotAllowedError(
-                f"cannot run {op.name!r} in a reentrant checkpoint on a worker elsewhere: the checkpoint would run it "
-                f"again with other random numbers; write `checkpoint(..., use_reentrant=False)`"
+                f"cannot run {op.name!r} in a reentrant checkpoint on a worker in another process: it would repeat "
+                f"with different random numbers; write `checkpoint(..., use_reentrant=False)`"
             )
         return func(*args, **named)
 
 
 def _draws(op: Op, args: Args, kwargs: Kwargs) -> bool:
-    """Return whether a call draws random numbers: one for training does, unless its probability is zero."""
+    """Return whether a call draws random numbers: it does in training mode, unless its probability is zero."""
     try:
         given = inspect.signature(op.func).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):  # It is not written in Python.
@@ -271,8 +271,8 @@ def _draws(op: Op, args: Args, kwargs: Kwargs) -> bool:
     return bool(given.get("training", True)) and given.get("p", given.get("dropout_p")) != 0
 
 
-def answer(op: Op, args: Args, kwargs: Kwargs) -> Nested:
-    """Answer a call on chains while there are links: let results remember them, and backward passes use them."""
+def dispatch_linked(op: Op, args: Args, kwargs: Kwargs) -> Nested:
+    """Dispatch a call on chains while there are links: results remember them, and backward passes use them."""
     if not op.differentiates:
         result = dispatch(op, args, kwargs)
         return _remember(result, args, kwargs) if torch.is_grad_enabled() else result
@@ -288,7 +288,7 @@ _ARGUMENTS = {
     "function": ("tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs"),
     "grad": ("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph", "only_inputs", "allow_unused"),
 }
-"""The arguments of ``Tensor.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad``, in their order."""
+"""The arguments of ``Tensor.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad``, in order."""
 
 
 def _differentiate(op: Op, given: Kwargs, roots: Any, links: list[Link]) -> Nested:
@@ -311,7 +311,7 @@ def _differentiate(op: Op, given: Kwargs, roots: Any, links: list[Link]) -> Nest
 
 
 def _remember(result: Nested, args: Any, kwargs: Kwargs) -> Nested:
-    """Let the results of a call that are part of a graph remember the links that its operands remember."""
+    """Copy the links of the operands to the results that are part of a graph."""
     if links := _links_of((args, kwargs)):
         for leaf in leaves(result):
             if _is_chain(leaf) and leaf.requires_grad:
@@ -343,4 +343,4 @@ def _call(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 FUNCTIONS = {f"torch.autograd.links.{function.__name__}": function for function in (link, backward, grad)}
-"""What workers run for links, by its name in the op table."""
+"""The functions that workers run for links, by their names in the op table."""

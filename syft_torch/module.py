@@ -1,14 +1,13 @@
-"""The names that a hook adds to ``nn.Module``: send a model, train it where the data is, and get it back.
+"""The methods that a hook adds to ``nn.Module``: send a model, train it where the data is, and get it back.
 
-A module changes in place. Its Parameter objects, their ids and whatever refers to them (optimizers, tied weights) stay
-the same; only their data is elsewhere. Buffers travel along, and so do gradients that exist.
+A module changes in place. Its Parameter objects and their ids stay the same, so optimizers and tied weights still refer
+to them; only the data moves. Buffers and existing gradients are sent too.
 
 Note [Helpers on a remote module]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-Two things that modules do make plain tensors here although the data is elsewhere: a forward calls ``torch.zeros`` or
-``torch.arange``, and ``load_state_dict`` copies from a file. While a module is elsewhere, each of its layers has a
-helper that puts these where they belong. It goes when the module comes back, so that a module at home is exactly what
-it was, and can be saved.
+A remote module would create local tensors in two ways: its forward calls ``torch.zeros`` or ``torch.arange``, and
+``load_state_dict`` copies local values. So each layer of a remote module has a helper that puts these tensors on the
+worker. It is removed when the module is fetched, so that a local module is exactly as it was and can be saved.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from syft_core.hook.hook import current_worker
 from syft_core.location import Location
 from syft_core.messages import AskRelease
 from syft_core.values import Function, Nested
-from syft_torch.parameter import is_elsewhere, location_of, make_fetch, make_move, relocate, send_in_place
+from syft_torch.parameter import is_remote, location_of, make_fetch, make_move, relocate, send_in_place
 from syft_torch.placing import Placing, is_placing_at
 from syft_torch.wrapper import Wrapper
 
@@ -39,85 +38,85 @@ from syft_torch.wrapper import Wrapper
 def send(module: nn.Module, *workers: object, force_send: bool = False, preinitialize_grad: bool = False) -> nn.Module:
     """Send parameters and buffers to a worker, in place, and return the module itself.
 
-    With ``preinitialize_grad`` parameters that need a gradient and have none get one of zeros first.
-    ``force_send`` is a word of the published interface; a module is sent either way.
+    With ``preinitialize_grad``, missing gradients are first set to zeros. ``force_send`` has no effect; it is accepted
+    for compatibility.
     """
     if len(workers) != 1:
         raise WorkerError(
-            f"cannot send a {_name(module)} to {len(workers)} workers: its parameters can be in one place only; "
+            f"cannot send a {_name(module)} to {len(workers)} workers: its parameters can only be on one worker; "
             f"send a copy to each, e.g. `model.copy().send(bob)`"
         )
-    layers, tensors = _parts(module)
+    layers, tensors = _find_parts(module)
     destination = _owner_of(tensors).location_of(workers[0])
     for tensor in tensors:
-        if is_elsewhere(tensor):
+        if is_remote(tensor):
             raise WorkerError(
                 f"cannot send a {_name(module)} to {destination.id!r}: it is on {location_of(tensor).id!r}; "
                 f"write `model.move({destination.id})`, or `model.get()` first"
             )
     if preinitialize_grad:
         create_grad_objects(module)
-    _travel(layers, partial(send_in_place, tensors, destination))
+    _move_weights(layers, partial(send_in_place, tensors, destination))
     _set_helpers(layers, destination)
     return module
 
 
 def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Module:
     """Fetch parameters and buffers from their worker, in place, and return the module itself."""
-    layers, away = _parts_elsewhere(module, "get")
-    _travel(layers, partial(relocate, away, make_fetch(user, reason)))
+    layers, away = _find_remote_parts(module, "get")
+    _move_weights(layers, partial(relocate, away, make_fetch(user, reason)))
     _set_helpers(layers, None)
     return module
 
 
 def request(module: nn.Module, reason: str) -> int:
     """Ask the owner of the worker to release the model; ``get`` works after they approve."""
-    pointers = [end_of(tensor) for tensor in _parts_elsewhere(module, "request")[1]]
+    pointers = [end_of(tensor) for tensor in _find_remote_parts(module, "request")[1]]
     message = AskRelease(tuple([pointer._id_at_location for pointer in pointers]), None, reason)
     number: int = pointers[0]._location.ask(message)
     return number
 
 
 def move(module: nn.Module, destination: Any) -> nn.Module:
-    """Let parameters and buffers go from their worker to another, in place, and return the module itself."""
-    layers, away = _parts_elsewhere(module, "move")
+    """Move parameters and buffers from their worker to another, in place, and return the module itself."""
+    layers, away = _find_remote_parts(module, "move")
     here = _owner_of(away)
     destination = here.location_of(destination)
     if destination.id == here.id:
         return get(module)
     going = [tensor for tensor in away if location_of(tensor).id != destination.id]
-    _travel(layers, partial(relocate, going, make_move(destination)))
+    _move_weights(layers, partial(relocate, going, make_move(destination)))
     _set_helpers(layers, destination)
     return module
 
 
 def end_get(module: nn.Module) -> nn.Module:
-    """Let the module's worker fetch what it holds pointers to, after ``remote_send``; return the module itself."""
-    for tensor in _parts_elsewhere(module, "end_get")[1]:
-        with suppress(InvalidTensorForRemoteGetError):  # The worker has the data already.
+    """Let the module's worker fetch the data that its pointers refer to, after ``remote_send``; return the module."""
+    for tensor in _find_remote_parts(module, "end_get")[1]:
+        with suppress(InvalidTensorForRemoteGetError):  # The worker already has the data.
             tensor.remote_get()
     return module
 
 
 def location(module: nn.Module) -> Any:
-    """Return the worker that holds the module's data, or None when it is here."""
+    """Return the location of the module's data, or None if it is local."""
     return location_of(next(itertools.chain(module.parameters(), module.buffers()), None))
 
 
 def owner(module: nn.Module) -> Any:
-    """Return the worker that the module belongs to."""
+    """Return the worker that owns the module."""
     return _owner_of([*itertools.islice(itertools.chain(module.parameters(), module.buffers()), 1)])
 
 
 def module_is_missing_grad(module: nn.Module) -> bool:
-    """Say whether a parameter that needs a gradient has none."""
+    """Return whether a parameter that needs a gradient has none."""
     return any(parameter.requires_grad and parameter.grad is None for parameter in module.parameters())
 
 
 def create_grad_objects(module: nn.Module) -> None:
-    """Give every parameter that needs a gradient and has none one of zeros, where the parameter is.
+    """Set missing gradients to zeros, where the parameters are.
 
-    Nobody computed it: an optimizer with weight decay will change parameters that no loss depends on.
+    With them, an optimizer with weight decay also changes parameters that the loss does not depend on.
     """
     for parameter in module.parameters():
         if parameter.requires_grad and parameter.grad is None:
@@ -125,10 +124,10 @@ def create_grad_objects(module: nn.Module) -> None:
 
 
 class AddedName:
-    """A name added to ``nn.Module`` that steps aside for a user's own submodule, parameter or buffer of that name.
+    """A name added to ``nn.Module`` that a user's own submodule, parameter or buffer of that name overrides.
 
-    It is no ``property``, because ``torch.jit.script`` compiles the properties of a module's class. And it is not there
-    for ``nn.Module`` itself, which refuses to register a parameter under a name that a module seems to have already.
+    It is not a ``property``, because ``torch.jit.script`` compiles the properties of a module's class. It is hidden
+    from ``nn.Module`` itself, which refuses to register a parameter under the name of an existing attribute.
     """
 
     def __init__(self, function: Function, is_attribute: bool = False) -> None:
@@ -162,18 +161,18 @@ ADDED_TO_MODULES: dict[str, AddedName] = {
     "location": AddedName(location, is_attribute=True),
     "owner": AddedName(owner, is_attribute=True),
 }
-"""What a hook sets on ``nn.Module``."""
+"""The names that a hook adds to ``nn.Module``."""
 for _word, _added in ADDED_TO_MODULES.items():
     _added.__set_name__(nn.Module, _word)
 
 
-# --- the journey of a module
+# --- moving a module
 
 
-def _parts(module: nn.Module) -> tuple[list[nn.Module], list[torch.Tensor]]:
-    """Return the module and all in it, and their parameters and buffers: each once, however many names it has.
+def _find_parts(module: nn.Module) -> tuple[list[nn.Module], list[torch.Tensor]]:
+    """Return the module and its submodules, and their parameters and buffers, each once.
 
-    TorchScript is refused: it hands out its tensors by copied reference.
+    TorchScript is refused, because the tensors that it returns are copies of references.
     """
     layers, tensors = {id(module): module}, {}
     waiting = [module]
@@ -181,7 +180,7 @@ def _parts(module: nn.Module) -> tuple[list[nn.Module], list[torch.Tensor]]:
         layer = waiting.pop()
         if isinstance(layer, torch.jit.ScriptModule):
             raise WorkerError(
-                f"cannot send a {_name(module)}: it is, or contains, TorchScript, whose tensors cannot be exchanged; "
+                f"cannot send a {_name(module)}: it is, or contains, TorchScript, whose tensors cannot be replaced; "
                 f"send the module that it was made from"
             )
         for tensor in (*layer._parameters.values(), *layer._buffers.values()):
@@ -198,22 +197,22 @@ def _owner_of(tensors: list[torch.Tensor]) -> Any:
     return tensors[0].owner if tensors else current_worker()
 
 
-def _parts_elsewhere(module: nn.Module, verb: str) -> tuple[list[nn.Module], list[torch.Tensor]]:
-    """Return the module and all in it, and the tensors that are on a worker; refuse one that is here altogether."""
-    layers, tensors = _parts(module)
-    away = list(filter(is_elsewhere, tensors))
+def _find_remote_parts(module: nn.Module, verb: str) -> tuple[list[nn.Module], list[torch.Tensor]]:
+    """Return the module and its submodules, and their remote tensors; raise if all tensors are local."""
+    layers, tensors = _find_parts(module)
+    away = list(filter(is_remote, tensors))
     if tensors and not away:
-        raise WorkerError(f"cannot {verb} a {_name(module)}: it is here; send it first, e.g. `model.send(bob)`")
+        raise WorkerError(f"cannot {verb} a {_name(module)}: it is local; send it first, e.g. `model.send(bob)`")
     return layers, away
 
 
-def _travel(layers: list[nn.Module], set_out: Callable[[], None]) -> None:
-    """Let recurrent layers forget, for a moment, their weak references to weights, which swapping does not allow."""
+def _move_weights(layers: list[nn.Module], move_all: Callable[[], None]) -> None:
+    """Call ``move_all`` while recurrent layers have no weak references to weights, which prevent swapping."""
     recurrent = [layer for layer in layers if isinstance(layer, nn.RNNBase)]
     for layer in recurrent:
         layer._flat_weight_refs = [None] * len(layer._flat_weights)
     try:
-        set_out()
+        move_all()
     finally:
         for layer in recurrent:
             layer._flat_weight_refs = [None if w is None else weakref.ref(w) for w in layer._flat_weights]
@@ -223,25 +222,25 @@ def _name(module: nn.Module) -> str:
     return type(module).__name__
 
 
-# --- helpers while a module is elsewhere; see Note [Helpers on a remote module]
+# --- helpers of remote modules; see Note [Helpers on a remote module]
 
 
 class _Helper:
-    """What a layer has while its module is elsewhere: it runs, and loads, where its data is.
+    """Makes a layer of a remote module run and load its state on the worker.
 
-    It hangs on the layer twice: as a hook of ``load_state_dict``, with which it is copied, and as what torch calls in
-    the place of ``forward`` and its hooks, which torch keeps out of copies.
+    It is set on the layer twice: as a hook of ``load_state_dict``, which torch copies with the layer, and as the
+    function that torch calls instead of ``forward`` and its hooks, which torch does not copy.
     """
 
     def __init__(self, layer: nn.Module, place: Location, compiled: Function | None = None) -> None:
         self.layer = weakref.ref(layer)
         self.place = place
         self.compiled = compiled
-        """What was called before, if the layer was compiled."""
+        """The compiled function that it replaces, if the layer was compiled."""
         layer.__dict__["_compiled_call_impl"] = self.run
 
     def run(self, *args: Any, **kwargs: Any) -> Nested:
-        """Call the layer, and let the tensors that it makes be where its parameters are."""
+        """Call the layer, and create new tensors where its parameters are."""
         layer: Any = self.layer()
         call = partial(_call_on_fast_path, layer) if isinstance(layer, _WITH_FAST_PATH) else layer._call_impl
         if is_placing_at(self.place):
@@ -250,7 +249,7 @@ class _Helper:
             return call(*args, **kwargs)
 
     def __call__(self, layer: nn.Module, state_dict: dict[str, object], prefix: str, *_rest: object) -> None:
-        """Send the local values of a state dict to the parameters and buffers that they are loaded into."""
+        """Send the local values of a state dict to the worker before they are loaded."""
         for name, tensor in itertools.chain(layer._parameters.items(), layer._buffers.items()):
             value = state_dict.get(prefix + name)
             where = location_of(tensor)
@@ -262,7 +261,7 @@ class _Helper:
 
 
 def _set_helpers(layers: list[nn.Module], place: Location | None) -> None:
-    """Put helpers on the layers of a module that is elsewhere, and take them off those of one that is here."""
+    """Add helpers to the layers of a module at ``place``, and remove them if ``place`` is None."""
     for layer in layers:
         if layer._load_state_dict_pre_hooks:
             _remove_helper(layer)
@@ -282,18 +281,18 @@ def _remove_helper(layer: nn.Module) -> None:
 
 
 _WITH_FAST_PATH = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
-"""The layers for which torch has kernels of their own, which they use unless a tensor has a protocol."""
+"""Layers with fused kernels, which torch uses unless a tensor overrides its functions."""
 _has_torch_function = torch.overrides.has_torch_function
 
 
 def _call_on_fast_path(layer: nn.Module, *args: Any, **kwargs: Any) -> Nested:
-    """Call a layer that asks whether a tensor has a protocol, and answer as it would be answered at home."""
-    torch.overrides.has_torch_function = _has_protocol_at_home
+    """Call a layer and let it take the fast path for remote tensors, as it would for local ones."""
+    torch.overrides.has_torch_function = _has_local_override
     try:
         return layer._call_impl(*args, **kwargs)
     finally:
         torch.overrides.has_torch_function = _has_torch_function
 
 
-def _has_protocol_at_home(tensors: Any) -> Any:
+def _has_local_override(tensors: Any) -> Any:
     return not all(location_of(tensor) is not None for tensor in tensors) and _has_torch_function(tensors)

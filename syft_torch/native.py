@@ -27,7 +27,7 @@ class TorchTensor(Travelling, Identified):
         return self.clone()  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
     def get_class_attributes(self) -> Kwargs:
-        """Return the attributes of a wrapper of the same kind."""
+        """Return the class attributes of a wrapper of the same type."""
         return {"type": self.dtype}  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
     def torch_type(self) -> str:

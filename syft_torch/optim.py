@@ -1,8 +1,8 @@
-"""Optimizers on remote parameters: torch's own, with state that is where its parameter is.
+"""Keep the state of torch's optimizers on the worker of its parameter.
 
-An optimizer's step runs as commands where its parameters are, and makes its state there. When a model travels, state
-that was made before is in the wrong place. It follows before the next step, and before a state dict is taken: a model
-that goes to and fro between steps, as in federated training, does not drag its state along for nothing.
+An optimizer's step runs as commands on the worker of its parameters, and creates its state there. When a model moves,
+existing state is in the wrong place. It is moved before the next step, and before ``state_dict()``, not with the model:
+in federated training, a model moves often between steps.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from syft_core.values import Function, Nested, Tensor
 from syft_torch.parameter import Moves, location_of
 
 NUMBERS = frozenset({"step", "eta", "mu", "mu_product"})
-"""State that torch's optimizers read as numbers: it stays here, wherever the parameter is."""
+"""State that torch's optimizers read as numbers; it stays local."""
 
 
 def collocate(optimizer: torch.optim.Optimizer) -> None:
-    """Bring the state of each parameter to where the parameter is; leave what is there already."""
+    """Move the state of each parameter to where the parameter is."""
     for parameter, state in optimizer.state.items():
         if isinstance(parameter, torch.Tensor):
-            state.update({name: _beside(parameter, value) for name, value in state.items() if name not in NUMBERS})
+            state.update({name: _move_to(parameter, value) for name, value in state.items() if name not in NUMBERS})
 
 
-def _beside(parameter: torch.nn.Parameter, value: object) -> Nested:
-    """Return what an optimizer keeps for a parameter, every tensor of it where the parameter is."""
+def _move_to(parameter: torch.nn.Parameter, value: object) -> Nested:
+    """Return optimizer state with every tensor moved to where the parameter is."""
     where = location_of(parameter)
 
-    def bring(leaf: Tensor) -> Nested:
+    def move(leaf: Tensor) -> Nested:
         if not isinstance(leaf, torch.Tensor):
             return leaf
         here = location_of(leaf)
@@ -41,32 +41,32 @@ def _beside(parameter: torch.nn.Parameter, value: object) -> Nested:
             return leaf.send(where) if _has_form_of(leaf, parameter) else leaf
         return leaf.get() if where is None else leaf.move(where)
 
-    return map_leaves(bring, value)
+    return map_leaves(move, value)
 
 
 def _has_form_of(value: Tensor, parameter: torch.nn.Parameter) -> bool:
-    """Tell state from a number in a tensor, which goes along with a command as it is."""
+    """Return whether a tensor is state like the parameter, and not a number, which is sent with each command."""
     return bool(value.dim() > 0 or parameter.dim() == 0)
 
 
 class OptimizerState:
-    """Watches over all optimizers while torch is hooked, at no cost as long as no module has travelled."""
+    """Moves the state of all optimizers while torch is hooked; does nothing until a module has moved."""
 
     def __init__(self) -> None:
         self._followed: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
-        """After how many moves the state of an optimizer was last brought to its parameters."""
+        """The value of ``Moves.count`` when the state of an optimizer was last moved."""
         self._watched: WeakKeyDictionary[torch.optim.Optimizer, list[torch.utils.hooks.RemovableHandle]] = (
             WeakKeyDictionary()
         )
         """The hooks on optimizers that have had remote parameters."""
 
     def before_step(self, optimizer: torch.optim.Optimizer, _args: Nested, _kwargs: Nested) -> None:
-        """Collocate an optimizer whose parameters may have travelled since its last step."""
+        """Collocate an optimizer whose parameters may have moved since its last step."""
         if Moves.count:
             self._follow(optimizer)
 
     def stop(self) -> None:
-        """Leave every optimizer as torch made it."""
+        """Remove the hooks from all optimizers."""
         for handles in self._watched.values():
             for handle in handles:
                 handle.remove()
@@ -78,7 +78,7 @@ class OptimizerState:
             self._watched[optimizer] = [
                 optimizer.register_state_dict_pre_hook(self._follow),
                 optimizer.register_load_state_dict_post_hook(self._forget),
-            ]  # A state dict, taken or loaded, is an occasion too.
+            ]
         collocate(optimizer)
         self._followed[optimizer] = Moves.count
 
@@ -91,4 +91,4 @@ def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[torch.nn.Parameter
 
 
 ADDED_TO_OPTIMIZERS: dict[str, Function] = {"collocate": collocate}
-"""What a hook sets on ``torch.optim.Optimizer``."""
+"""The names that a hook adds to ``torch.optim.Optimizer``."""

@@ -39,7 +39,7 @@ def location_of(tensor: torch.Tensor) -> Any:
     return getattr(getattr(tensor, "child", None), "location", None)
 
 
-def is_elsewhere(tensor: torch.Tensor) -> bool:
+def is_remote(tensor: torch.Tensor) -> bool:
     """Return whether the data of ``tensor`` is on a worker."""
     child = getattr(tensor, "child", None)
     return type(child) is PointerTensor or getattr(child, "location", None) is not None

@@ -9,7 +9,7 @@ from syft_core.registry import Registry
 
 @hookimpl
 def register_backends(backends: Registry[str, Backend]) -> None:
-    """Enter the torch backend."""
+    """Register the torch backend."""
     backends.register("torch", BACKEND)
 
 

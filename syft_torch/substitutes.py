@@ -1,8 +1,7 @@
-"""Substitutes for the few functions inside of torch that go around torch's own protocol, or cost needless messages.
+"""Substitutes for the few functions of torch that bypass its protocol, or would send too many messages.
 
-A helper that looks at tensors from C++ sees wrappers without data, all on one device. While torch is hooked these
-helpers ask the wrappers. The functions that run an optimizer's step use lists for remote parameters. For plain tensors
-each of them is torch's own.
+Functions that inspect tensors in C++ see wrappers without data, all on one device; their substitutes ask the wrappers.
+Optimizer steps use lists for remote parameters. For plain tensors, each substitute calls torch's own function.
 """
 
 from __future__ import annotations
@@ -19,71 +18,71 @@ import torch
 from syft_core.exceptions import WrapperLeakError
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.values import Function, Nested, Tensor
-from syft_torch.links import linking
+from syft_torch.links import make_apply
 from syft_torch.parameter import PLAIN_TYPES, location_of
-from syft_torch.wrapper import Wrapper, take_gradient
+from syft_torch.wrapper import Wrapper, clear_gradient
 
 _GROUP = "_group_tensors_by_device_and_dtype"
 _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rmsprop", "rprop")
-"""Optimizers whose list form gives the bits of the single form: modules of ``torch.optim`` and a function in each."""
+"""Optimizers whose list form gives the same bits: modules of ``torch.optim``, with a function of the same name."""
 _EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})
-"""The dtypes for which it does; in half precision it rounds at other places, and complex numbers are split."""
+"""The dtypes for which it does; half precision is rounded differently, and complex numbers are split."""
 
 
-def substitutes() -> Iterator[tuple[Any, str, Any]]:
-    """Yield who has a helper, its name, and what is there while torch is hooked; versions of torch differ in that."""
+def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
+    """Yield the owner, the name and the substitute of each function; some exist only in some versions of torch."""
     function = torch.autograd.Function
-    yield function, "apply", linking(vars(function)["apply"], Wrapper)
-    yield torch, "compile", _leaving_chains_alone(torch.compile)
+    yield function, "apply", make_apply(vars(function)["apply"], Wrapper)
+    yield torch, "compile", _exclude_library(torch.compile)
     for path, name in (("vmap", "_add_batch_dim"), ("eager_transforms", "_wrap_for_grad")):
         module = import_module(f"torch._functorch.{path}")
         if hasattr(module, name):
-            yield module, name, _refusing_chains(getattr(module, name))
+            yield module, name, _refuse_chains(getattr(module, name))
     aligned = "_nested_tensor_from_mask_left_aligned"
-    yield torch, aligned, _leaving_it_to_the_worker(getattr(torch, aligned))
+    yield torch, aligned, _skip_remote_masks(getattr(torch, aligned))
     optimizer = torch.optim.Optimizer
-    yield optimizer, _GROUP, staticmethod(_keeping_workers_apart(getattr(optimizer, _GROUP)))
-    yield optimizer, "zero_grad", _taking_remote_gradients_together(optimizer.zero_grad)
+    yield optimizer, _GROUP, staticmethod(_group_by_worker(getattr(optimizer, _GROUP)))
+    yield optimizer, "zero_grad", _batch_zero_grad(optimizer.zero_grad)
     for path, name, substitute in (
-        ("torch.nn.utils.clip_grad", _GROUP, _keeping_workers_apart),
-        ("torch.optim.swa_utils", _GROUP, _keeping_workers_apart),
-        ("torch.optim.adagrad", "_make_sparse", _made_beside_its_values),
-        *((f"torch.optim.{name}", name, _using_lists_for_remote_parameters) for name in _STEPS_IN_LISTS),
+        ("torch.nn.utils.clip_grad", _GROUP, _group_by_worker),
+        ("torch.optim.swa_utils", _GROUP, _group_by_worker),
+        ("torch.optim.adagrad", "_make_sparse", _make_sparse_remotely),
+        *((f"torch.optim.{name}", name, _prefer_foreach) for name in _STEPS_IN_LISTS),
     ):
         module = import_module(path)
         if hasattr(module, name):
             yield module, name, substitute(getattr(module, name))
 
 
-def _refusing_chains(transform: Function) -> Function:
-    """Refuse to transform a function of chains, before it runs: transforms work on kernels, where there is no data."""
+def _refuse_chains(transform: Function) -> Function:
+    """Refuse ``torch.func`` transforms on chains: they work on kernels, and a wrapper has no data."""
 
     @functools.wraps(transform)
-    def refused(tensor: Any, *args: Any) -> Nested:
+    def substitute(tensor: Any, *args: Any) -> Nested:
         if isinstance(tensor, Wrapper):
             raise WrapperLeakError.at(
                 "a transform of torch.func",
-                "the operations run on a worker, where it cannot see them; use `torch.autograd.grad`, or an operation "
-                "on the whole batch, or fetch the tensor",
+                "the operations run on a worker, where it cannot see them; use `torch.autograd.grad` or a batched "
+                "operation, or fetch the tensor",
             )
         return transform(tensor, *args)
 
-    return refused
+    return substitute
 
 
-def _leaving_chains_alone(make: Function) -> Function:
-    """Keep the compiler out of this library: calls on chains are left as they are, and run one by one.
+def _exclude_library(make: Function) -> Function:
+    """Make ``torch.compile`` skip this library, so that calls on chains run one by one.
 
-    But for the functions of this file: with plain tensors they are part of other people's graphs.
+    The functions of this file are not skipped, because graphs of plain tensors contain them.
     """
 
     @functools.wraps(make)
-    def compiled(*args: Any, **kwargs: Any) -> Nested:
+    def substitute(*args: Any, **kwargs: Any) -> Nested:
         made = make(*args, **kwargs)
         _skip_this_library()
         return made
 
-    return compiled
+    return substitute
 
 
 @functools.cache
@@ -95,29 +94,29 @@ def _skip_this_library() -> None:
             rules.add(module.name)
 
 
-def _leaving_it_to_the_worker(is_left_aligned: Function) -> Function:
-    """Read no remote mask: the worker refuses to make a nested tensor by a mask with gaps."""
+def _skip_remote_masks(is_left_aligned: Function) -> Function:
+    """Skip the check of remote masks: the worker refuses to create a nested tensor from a mask with gaps."""
 
     @functools.wraps(is_left_aligned)
-    def asked(tensor: Any, mask: Any) -> bool:
+    def substitute(tensor: Any, mask: Any) -> bool:
         return True if isinstance(mask, Wrapper) else is_left_aligned(tensor, mask)
 
-    return asked
+    return substitute
 
 
 class _Key(tuple[Any, Any]):
-    """A device and a dtype, as torch groups by; those of another worker are others, though they look the same."""
+    """A device and a dtype, the key of a group; keys of different workers differ although they look the same."""
 
     __slots__ = ()
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
 
-def _keeping_workers_apart(group: Function) -> Function:
-    """Group tensors by their worker, too, and by the device and dtype that they have there."""
+def _group_by_worker(group: Function) -> Function:
+    """Group tensors by worker, and by their device and dtype on that worker."""
 
     @functools.wraps(group)
-    def grouped(tensorlists: Any, with_indices: bool = False) -> Nested:
+    def substitute(tensorlists: Any, with_indices: bool = False) -> Nested:
         leaders = tensorlists[0]
         if Wrapper not in map(type, leaders):
             return group(tensorlists, with_indices)
@@ -136,22 +135,22 @@ def _keeping_workers_apart(group: Function) -> Function:
             groups[_Key(key)] = lists, members
         return groups
 
-    return grouped
+    return substitute
 
 
-def _taking_remote_gradients_together(zero_grad: Function) -> Function:
-    """Take the gradients of remote parameters away with one command for each worker."""
+def _batch_zero_grad(zero_grad: Function) -> Function:
+    """Clear the gradients of remote parameters with one command per worker."""
 
     @functools.wraps(zero_grad)
-    def zeroed(optimizer: torch.optim.Optimizer, set_to_none: bool = True) -> None:
-        if not (set_to_none and _take_gradients(optimizer)):
+    def substitute(optimizer: torch.optim.Optimizer, set_to_none: bool = True) -> None:
+        if not (set_to_none and _clear_remote_gradients(optimizer)):
             zero_grad(optimizer, set_to_none)
 
-    return zeroed
+    return substitute
 
 
-def _take_gradients(optimizer: torch.optim.Optimizer) -> bool:
-    """Take the gradients of all parameters away if all are plain tensors on workers; return whether they are."""
+def _clear_remote_gradients(optimizer: torch.optim.Optimizer) -> bool:
+    """Clear the gradients of all parameters if all are plain remote tensors; return whether they are."""
     pointers: dict[Any, list[PointerTensor]] = {}
     for group in optimizer.param_groups:
         for parameter in group["params"]:
@@ -161,36 +160,36 @@ def _take_gradients(optimizer: torch.optim.Optimizer) -> bool:
             if pointer.has_gradient():
                 pointers.setdefault(pointer._location.id, []).append(pointer)
     for together in pointers.values():
-        take_gradient(together)
+        clear_gradient(together)
     return True
 
 
-def _made_beside_its_values(make: Function) -> Function:
-    """Make a sparse tensor like ``grad`` where its values are; ``torch.sparse_coo_tensor`` does not ask a head."""
+def _make_sparse_remotely(make: Function) -> Function:
+    """Create a sparse tensor like ``grad`` on the worker; ``torch.sparse_coo_tensor`` ignores the protocol."""
 
     @functools.wraps(make)
-    def made(grad: Tensor, grad_indices: object, values: object) -> Nested:
+    def substitute(grad: Tensor, grad_indices: object, values: object) -> Nested:
         if isinstance(values, Wrapper):
             return grad.new(grad_indices, values, grad.size())
         return make(grad, grad_indices, values)
 
-    return made
+    return substitute
 
 
-def _using_lists_for_remote_parameters(step: Function) -> Function:
-    """Run a step on remote parameters in its list form, one command for all of them, unless the user chose a form."""
+def _prefer_foreach(step: Function) -> Function:
+    """Use the list form of a step for remote parameters, with one command for all, unless the user chose a form."""
 
     @functools.wraps(step)
-    def stepped(params: list[torch.Tensor], grads: list[torch.Tensor], *args: Any, **options: Any) -> Nested:
+    def substitute(params: list[torch.Tensor], grads: list[torch.Tensor], *args: Any, **options: Any) -> Nested:
         if _may_use_lists(options) and params and all(map(_is_exact_in_lists, (*params, *grads))):
             options["foreach"] = True
         return step(params, grads, *args, **options)
 
-    return stepped
+    return substitute
 
 
 def _may_use_lists(options: dict[str, object]) -> bool:
-    """Return whether the user chose no form, and the list form does what the single form would do."""
+    """Return whether the user chose no form, and the list form has the same effects as the single form."""
     if options.get("foreach", True) is not None or options.get("fused") is not None:
         return False
     # Only a differentiable step runs with gradients enabled; SGD does not pass the option on.
@@ -199,14 +198,14 @@ def _may_use_lists(options: dict[str, object]) -> bool:
     for option in options.values():
         if isinstance(option, torch.Tensor):
             return False
-    # With nesterov the list form adds to the gradients in place, unless one of the others has copied them.
+    # With nesterov the list form changes the gradients in place, unless another option has copied them.
     return bool(not options.get("nesterov") or options["weight_decay"] or options["maximize"])
 
 
 def _is_exact_in_lists(tensor: Tensor) -> bool:
-    """Return whether a tensor is remote, and operations on lists give the bits of operations on single tensors.
+    """Return whether a tensor is remote, and operations on lists give the same bits as on single tensors.
 
-    Only plain, dense tensors have a known form; a layer on the worker may have rules that lists would go around.
+    Only plain, dense tensors have a known form; a layer on the worker may have rules that lists would bypass.
     """
     pointer = tensor.child if type(tensor) is Wrapper else None
     if type(pointer) is not PointerTensor:

@@ -1,4 +1,4 @@
-"""Wrapper: the torch tensor that a user holds when there is a chain."""
+"""Wrapper: the torch tensor that heads a chain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syft_core.tensors.forwarding import OPERATOR_NAMES
 from syft_core.tensors.identity import format_chain
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch import links
-from syft_torch.isolation import tracing_refused
+from syft_torch.isolation import make_tracing_error
 from syft_torch.native import TorchTensor
 
 _is_tracing = torch._C._is_tracing
@@ -25,38 +25,38 @@ _make = torch.Tensor._make_wrapper_subclass
 _remake = torch.Tensor._make_subclass
 _META = torch.device("meta")
 _NO_DATA = torch.empty((), device=_META)
-"""What every wrapper around a pointer is made of: that takes half the time of making one from nothing."""
+"""The base of every wrapper around a pointer; reusing it takes half the time of creating one."""
 _SET_GRAD = torch.Tensor.grad.__set__
 
 
 class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types are Any here
-    """A tensor without data of its own: ``child`` is the first layer of a chain.
+    """A tensor without data; ``child`` is the first layer of its chain.
 
-    Every call on it arrives at ``__torch_function__`` and goes down the chain. Shape, dtype and device are those of
-    what the chain stands for.
+    Every call on it arrives at ``__torch_function__`` and is dispatched to the chain. Shape, dtype and device are those
+    of the data.
 
-    Note [Meta heads]
-    ~~~~~~~~~~~~~~~~~
-    Below the protocol, torch believes the wrapper to be on the *meta* device, which is the truth: it has no storage.
-    That makes torch refuse ``plain.data = wrapper`` and ``plain.grad = wrapper``, which it would otherwise accept, only
-    to crash at the first read. ``wrapper.device`` passes the protocol and is the device of the data.
+    Note [Meta wrappers]
+    ~~~~~~~~~~~~~~~~~~~~
+    Below the protocol, a wrapper is a *meta* tensor, because it has no storage. So torch refuses
+    ``plain.data = wrapper`` and ``plain.grad = wrapper``; otherwise it would accept them and crash at the first read.
+    ``wrapper.device`` goes through the protocol and is the device of the data.
     """
 
     rank: ClassVar[int] = WRAPPER
     is_wrapper = True
     is_followed = True
-    """Results of a ``torch.autograd.Function`` and what is computed from them remember it; see ``links.py``."""
+    """Whether results of a ``torch.autograd.Function``, and tensors computed from them, remember it (``links.py``)."""
     ops: ClassVar[OpTable]
-    """The op table of the hook that is on; set when torch is hooked."""
+    """The op table; set when torch is hooked."""
     framework: FrameworkAttributes
-    """What that hook knows of torch."""
+    """The attributes of torch; set when torch is hooked."""
     child: Tensor
 
     @staticmethod
     def __new__(cls: type[Wrapper], child: Tensor) -> Wrapper:
-        """Make a tensor with the form of what the chain under ``child`` ends in.
+        """Create a tensor with the form of the plain tensor at the end of the chain.
 
-        What a pointer points to has a form too, but asking for it here would cost a message.
+        The form behind a pointer is not used, because asking for it would cost a message.
         """
         end = child
         while type(end) is not PointerTensor and (below := getattr(end, "child", None)) is not None:
@@ -70,7 +70,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
 
     @property
     def grad(self) -> torch.Tensor | None:
-        """The gradient, a chain like this one; while there is one behind a pointer, it is the same object each time."""
+        """The gradient, also a chain; the gradient of a pointer is the same object each time."""
         pointer = self.child
         if type(pointer) is not PointerTensor or pointer.whole is not None:
             return dispatch(self.framework.methods["grad"], (self,), {})
@@ -87,7 +87,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
     def grad(self, value: object) -> None:
         pointer = self.child
         if value is None and type(pointer) is PointerTensor:
-            take_gradient(pointer)
+            clear_gradient(pointer)
         else:
             dispatch(self.ops.by_func[_SET_GRAD], (self, value), {})
 
@@ -97,13 +97,13 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
 
     @property
     def grad_fn(self) -> Any:
-        """What stands here for the node of the graph: the link that made the tensor; other nodes are elsewhere."""
+        """The link that created the tensor, if any; other graph nodes are on the worker."""
         link = self.__dict__.get("_syft_link")
         return link if link is not None else dispatch(self.framework.methods["grad_fn"], (self,), {})
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the data is sparse; optimizers ask that of every gradient, and the form that is known answers."""
+        """Whether the data is sparse, from the known form if possible: optimizers ask it of every gradient."""
         pointer = self.child
         seen = pointer.look() if type(pointer) is PointerTensor else None
         if isinstance(seen, torch.Tensor):
@@ -113,7 +113,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
         return bool(dispatch(self.framework.methods["is_sparse"], (self,), {}))
 
     def new(self, *args: Any, **kwargs: Any) -> Any:
-        """Make a sparse tensor where the data is, as torch's sparse optimizers do with this; all else is off."""
+        """Create a sparse tensor on the worker, for torch's sparse optimizers; other uses are off."""
         if len(args) == 3 and isinstance(args[0], torch.Tensor):
             return dispatch(self.framework.creators["sparse_coo_tensor"], args, {})
         return super().new(*args, **kwargs)
@@ -122,23 +122,23 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
     def __torch_function__(
         cls, func: Function, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
     ) -> Nested:
-        """Send a call down the chain."""
-        if _is_tracing():  # The trace would take tensors of the worker for constants, and print them.
-            raise tracing_refused()
+        """Dispatch a call to the chain."""
+        if _is_tracing():  # The trace would record the worker's tensors as constants, and print them.
+            raise make_tracing_error()
         op = cls.ops.by_func.get(func)
         if op is None:
             op = cls.ops.of(func)
-        return _answer(op, args, dict(kwargs) if kwargs else {})
+        return _dispatch(op, args, dict(kwargs) if kwargs else {})
 
     @classmethod
     def __torch_dispatch__(
         cls, func: torch._ops.OpOverload, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
     ) -> NoReturn:
-        """Refuse: a wrapper must never reach a kernel, because there is nothing to compute with."""
+        """Refuse: a kernel cannot compute on a wrapper, which has no data."""
         raise WrapperLeakError.at(
             f"torch's kernel {func}",
-            "torch took a road around `__torch_function__` (torch.tensor(w), torch.func, torch.jit and "
-            "Tensor.set_ do); call the operation on the tensor itself, or take the data out of the chain first",
+            "the call bypassed `__torch_function__` (torch.tensor(w), torch.func, torch.jit and Tensor.set_ do); "
+            "call the operation on the tensor itself, or fetch it with `.get()` first",
         )
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
@@ -153,7 +153,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
         return Wrapper(self.child)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
-        """Copy what a pointer points to where it is; other chains are copied here, layer by layer."""
+        """Copy the object of a pointer on its worker; copy other chains locally, layer by layer."""
         if not isinstance(self.child, PointerTensor):
             return super().__deepcopy__(memo)
         twin = Wrapper(self.child.copy())
@@ -164,26 +164,26 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
     __hash__ = torch.Tensor.__hash__
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")
+        raise WrapperLeakError.at("pickle", "fetch it with `.get()` first and save the result")
 
 
-def take_gradient(pointers: PointerTensor | list[PointerTensor]) -> None:
-    """Take the gradient away from a tensor elsewhere, or from several on one worker."""
+def clear_gradient(pointers: PointerTensor | list[PointerTensor]) -> None:
+    """Clear the gradient of a remote tensor, or of several on one worker."""
     PointerTensor.respond(Wrapper.ops.by_func[_SET_GRAD], NO_PLAN, (pointers, None), {})
 
 
-def _answer(op: Op, args: Args, kwargs: Kwargs) -> Nested:
-    """Send a call down the chain, and let links follow it while there are any."""
-    return links.answer(op, args, kwargs) if links.live else dispatch(op, args, kwargs)
+def _dispatch(op: Op, args: Args, kwargs: Kwargs) -> Nested:
+    """Dispatch a call to the chain, and track links while there are any."""
+    return links.dispatch_linked(op, args, kwargs) if links.live else dispatch(op, args, kwargs)
 
 
 def _operator(name: str) -> Function:
-    """Return an operator of Python's that keeps what a layer says; torch's own turn a TypeError into another."""
+    """Return an operator that keeps the errors of layers; torch's own replace every TypeError."""
 
     def operator(self: Wrapper, *args: Any) -> Nested:
         framework = self.framework
         op = framework.methods.get(name) or framework.method(name)
-        return links.answer(op, (self, *args), {}) if links.live else dispatch(op, (self, *args), {})
+        return links.dispatch_linked(op, (self, *args), {}) if links.live else dispatch(op, (self, *args), {})
 
     operator.__name__ = name
     return operator

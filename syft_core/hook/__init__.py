@@ -1,1 +1,1 @@
-"""The road of one operation: dispatch, plans, op tables and hooks."""
+"""The path of one operation: dispatch, plans, op tables and hooks."""

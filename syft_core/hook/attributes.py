@@ -1,4 +1,4 @@
-"""The op table: which operations of a framework may run on a chain, read by function and by name."""
+"""The op table: which operations of a framework may run on a chain, indexed by function and by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from syft_core.hook.rules import leaves
 T = TypeVar("T")
 Spelling = Literal["function", "method", "getter", "setter"]
 
-# Python's operators, by the name of the operation they spell.
+# Python's operators, mapped to the operations they stand for.
 OPERATORS: Mapping[str, str] = {
     "__add__": "add",
     "__sub__": "sub",
@@ -50,10 +50,10 @@ UNARY_OPERATORS: Mapping[str, str] = {
     "__abs__": "abs",
     "__invert__": "bitwise_not",
 }
-# The in-place operators by explicit list: `__index__`, `__int__` and `__invert__` also start with `__i`.
+# An explicit list of the in-place operators: `__index__`, `__int__` and `__invert__` also start with `__i`.
 INPLACE_OPERATORS: Mapping[str, str] = {f"__i{name[2:]}": operation for name, operation in OPERATORS.items()}
 REFLECTED_OPERATORS: Mapping[str, str] = {f"__r{name[2:]}": operation for name, operation in OPERATORS.items()}
-# Other spellings of these operations, as frameworks have them.
+# Other names that frameworks give these operations.
 SYNONYMS: Mapping[str, str] = {
     "subtract": "sub",
     "multiply": "mul",
@@ -73,7 +73,7 @@ SYNONYMS: Mapping[str, str] = {
 
 
 def words(text: str) -> frozenset[str]:
-    """Return the words of ``text``: how lists of names are written.
+    """Return the words of ``text``, for writing lists of names.
 
     >>> sorted(words("add sub"))
     ['add', 'sub']
@@ -82,7 +82,7 @@ def words(text: str) -> frozenset[str]:
 
 
 class _Fact(Generic[T]):
-    """A field of ``Op.facts``: a plain attribute of the operation after its facts were asked for once."""
+    """A field of ``Op.facts``; the first access copies all facts into plain attributes of the operation."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -102,27 +102,27 @@ class _Fact(Generic[T]):
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """One operation of a framework: its wire name, the function that runs it, and what is known of it.
+    """One operation of a framework: its wire name, the function that runs it, and the facts about it.
 
-    ``operation`` is the plain name that all spellings share: ``x + y``, ``x.add(y)`` and ``torch.add(x, y)`` are
-    all ``add``, and so is ``numpy.add``. A layer's rule for ``add`` holds for each of them.
+    ``operation`` is the name that all spellings share: ``x + y``, ``x.add(y)``, ``torch.add(x, y)`` and ``numpy.add``
+    are all ``add``. A layer's rule for ``add`` applies to each of them.
 
-    The facts are worked out when one of them is first asked for: a framework has thousands of operations, and a program
-    uses a few. ``Facts`` says what each of them means.
+    The facts are computed on first access, because a framework has thousands of operations and a program uses a few.
+    ``Facts`` documents each of them.
     """
 
     name: str
     func: Callable[..., Any]
-    """The function as the framework hands it to us."""
+    """The function that the framework passes to its protocol."""
     spelling: Spelling
     operation: str
     run: Callable[..., Any]
-    """What computes it on plain tensors; most often ``func`` itself."""
+    """The function that computes it on plain tensors; usually ``func`` itself."""
     inplace: bool = False
-    """The name says that it changes its first argument."""
+    """Whether its name marks it as changing its first argument."""
     reflected: bool = False
     each: str | None = None
-    """The operation that this one applies to every tensor of a list, if it does."""
+    """The operation that this one applies to every tensor of a list, if any."""
     describe: Callable[[Op], Facts] = lambda _op: Facts()
     """Return the facts about the operation."""
 
@@ -146,12 +146,12 @@ class Op:
 
     @cached_property
     def facts(self) -> Facts:
-        """What is known about the operation."""
+        """The facts about the operation."""
         return self.describe(self)
 
     @cached_property
     def only_computes(self) -> bool:
-        """Whether it only computes results, whose forms follow from those of its operands, or writes to targets."""
+        """Whether it only writes to targets or computes results whose forms follow from those of its operands."""
         facts = self.facts
         return not (
             facts.discloses != "nothing"
@@ -164,18 +164,18 @@ class Op:
         )
 
     def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """Return the argument objects that a call may change, flat: the one answer to what a call changes."""
+        """Return the argument objects that a call may change, as a flat list."""
         return self.facts.targets(args, kwargs)
 
     def disclosure(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Discloses:
-        """Return what the answer to a call reveals."""
+        """Return what the result of a call discloses."""
         return self.facts.disclosure(args, kwargs)
 
     @cached_property
     def attr(self) -> str:
-        """The name under which a tensor or a module has it: ``add_`` of ``torch.Tensor.add_``.
+        """The attribute name on a tensor or module: ``add_`` for ``torch.Tensor.add_``.
 
-        An operation on lists is not its namesake for one tensor, in whatever module it is.
+        For an operation on lists, the name of the operation, so that it is not mistaken for the one on a single tensor.
         """
         if self.each is not None:
             return f"{self.operation}_" if self.inplace else self.operation
@@ -195,9 +195,9 @@ def describe_op(
     describe: Callable[[Op], Facts] | None = None,
     **facts: Any,
 ) -> Op:
-    """Build the entry for ``name``, finding out which operation it spells.
+    """Build the table entry for ``name`` and determine its operation.
 
-    The facts about it are ``facts``, or what ``describe`` returns for the entry when they are needed.
+    The facts are given as ``facts``, or ``describe`` returns them when they are needed.
     """
     attr = name.split(".")[-2 if spelling in ("getter", "setter") else -1]
     reflected = attr in REFLECTED_OPERATORS
@@ -210,14 +210,14 @@ def describe_op(
         operation = synonyms.get(operation, operation)
     if describe is None:
         known = Facts(**({"writes": WRITES_FIRST} if inplace or spelling == "setter" else {}) | facts)
-        describe = lambda _op: known  # noqa: E731  # one line says it
+        describe = lambda _op: known  # noqa: E731  # shorter than a def
     return Op(name, func, spelling, operation, run or func, inplace, reflected, each, describe)
 
 
 class OpTable:
-    """The operations that may run, found by function at the caller and by name at the worker.
+    """The operations that may run, looked up by function on the client and by name on the worker.
 
-    Being in the table is the permission: what is not listed is refused on both sides.
+    The table is an allow-list: both sides refuse what is not in it.
     """
 
     def __init__(self, framework: str, ops: Iterable[Op] = ()) -> None:
@@ -228,7 +228,7 @@ class OpTable:
             self.add(op)
 
     def add(self, op: Op) -> None:
-        """Enter ``op``; two functions under one name are an error, two names of one function are not."""
+        """Add ``op``. A function may have several names, but a name only one function."""
         known = self.by_name.get(op.name)
         if known is not None and known.func != op.func:
             raise PluginError.broken(self.framework, f"its op table has two functions called {op.name!r}")
@@ -236,22 +236,22 @@ class OpTable:
         self.by_func.setdefault(op.func, op)
 
     def of(self, func: Callable[..., Any]) -> Op:
-        """Return the entry for ``func``, or refuse it."""
+        """Return the entry for ``func``; raise if there is none."""
         op = self.by_func.get(func)
         if op is None:
             name = getattr(func, "__qualname__", None) or getattr(func, "__name__", repr(type(func)))
             raise self.refuse(f"{getattr(func, '__module__', None) or self.framework}.{name}")
         return op
 
-    def named(self, name: str) -> Op:
-        """Return the entry called ``name``, or refuse it."""
+    def look_up(self, name: str) -> Op:
+        """Return the entry called ``name``; raise if there is none."""
         op = self.by_name.get(name)
         if op is None:
             raise self.refuse(name)
         return op
 
     def refuse(self, name: str) -> OperationNotAllowedError:
-        """Return the error that says ``name`` is not listed."""
+        """Return the error for a ``name`` that is not in the table."""
         last = name.rsplit(".", 1)[-1]
         near = [known for known in self.by_name if known.rsplit(".", 1)[-1] == last][:2]
         near = near or difflib.get_close_matches(name, list(self.by_name), n=2, cutoff=0.9)
@@ -268,7 +268,7 @@ class OpTable:
 
 
 def _creates(op: Op) -> Facts:
-    """Return the facts about a function that makes a tensor out of plain arguments."""
+    """Return the facts about a function that creates a tensor from plain arguments."""
     return Facts(
         writes=frozenset(),
         discloses="nothing",
@@ -281,26 +281,26 @@ def _creates(op: Op) -> Facts:
 
 
 class FrameworkAttributes:
-    """What the core must know of one framework: its names, its op table, its wrapper and its guards."""
+    """What the core must know about one framework: its op table, its wrapper, and how its tensors work."""
 
     ALIAS: str
-    """The framework's import name, with which every command name starts."""
+    """The framework's import name, the prefix of every command name."""
     exclude: frozenset[str] = frozenset()
-    """Names that are no operations on a chain, whatever the framework says."""
+    """Names that are never operations on a chain."""
     inplace_methods: frozenset[str] = frozenset(INPLACE_OPERATORS)
-    """The names of all methods that change their tensor, by explicit list."""
+    """The names of all methods that change their tensor."""
     worker_methods: tuple[str, ...] = ()
-    """The functions of the framework that a client may call on a worker to make tensors there."""
+    """The functions that a client may call to create tensors on a worker."""
     result_types: ClassVar[Mapping[str, type]] = {}
-    """The named tuples that operations return, by name: how they are written on a wire, and read from it."""
+    """The named tuples that operations return, by their name on the wire."""
     facts_of_form: frozenset[str] = frozenset()
-    """The operations that a form alone can answer: ``shape``, ``size`` …"""
+    """The operations that can be answered from a form: ``shape``, ``size`` …"""
     autograd: ClassVar[Autograd | None] = None
-    """What the framework calls the parts of automatic differentiation, if it has that."""
+    """The framework's names for autograd, if it has autograd."""
     tensor_attributes: frozenset[str] = frozenset()
-    """The attributes of a tensor that are tensors, to which a pointer may refer."""
+    """The attributes of a tensor that are tensors; a pointer may refer to them."""
     global_state_change_methods: frozenset[str] = frozenset()
-    """Functions that change the framework for everybody; never in the table."""
+    """Functions that change global state of the framework; never in the table."""
 
     def __init__(
         self, framework: Any, wrapper: Callable[[Any], Any], numeric_wrapper: Callable[[Any], Any] | None = None
@@ -316,23 +316,23 @@ class FrameworkAttributes:
             name: describe_op(f"{self.ALIAS}.{name}", self._creator(name), "function", describe=_creates)
             for name in self.worker_methods
         }
-        """The operations that make tensors on a worker, out of nothing but their arguments."""
+        """The operations that create tensors on a worker from plain arguments."""
 
     def _collect(self) -> Iterable[Op]:
         """Yield the framework's operations."""
         raise NotImplementedError
 
     def _methods(self) -> dict[str, Op]:
-        """Map attribute names of a tensor to the operations they spell."""
+        """Map attribute names of a tensor to operations."""
         raise NotImplementedError
 
     def _creator(self, name: str) -> Callable[..., Any]:
-        """Return the function that makes tensors under ``name``."""
+        """Return the function called ``name`` that creates tensors."""
         function: Callable[..., Any] = getattr(self.framework, name)
         return function
 
     def wrapper(self, child: Any) -> Any:
-        """Put a wrapper on ``child``: the numeric one if a layer encodes the values."""
+        """Wrap ``child``, in the numeric wrapper if a layer encodes the values."""
         if not is_numeric(child):
             return self._wrapper(child)
         if self._numeric_wrapper is None:
@@ -340,151 +340,151 @@ class FrameworkAttributes:
         return self._numeric_wrapper(child)
 
     def command(self, name: str) -> Op:
-        """Return what a worker runs under ``name``, or refuse it."""
+        """Return the operation that a worker runs for the command ``name``; raise if there is none."""
         op = self.ops.by_name.get(name)
         if op is not None:
             return op
         prefix, _, last = name.rpartition(".")
-        return self.creators[last] if prefix == self.ALIAS and last in self.creators else self.ops.named(name)
+        return self.creators[last] if prefix == self.ALIAS and last in self.creators else self.ops.look_up(name)
 
     def method(self, name: str) -> Op:
-        """Return what a tensor's attribute called ``name`` spells, or refuse it."""
+        """Return the operation of a tensor's attribute; raise if it is not in the table."""
         op = self.methods.get(name)
         if op is None:
             raise self.ops.refuse(f"{self.ALIAS}.{name}")
         return op
 
     def copy(self, tensor: Any) -> Any:
-        """Return a plain tensor with the same data in memory of its own."""
+        """Return a plain tensor with a copy of the data."""
         raise NotImplementedError
 
     def transfer(self, tensor: Any) -> Any:
-        """Return a plain tensor as another worker may keep it: the same data in memory of its own, without history."""
+        """Return a copy of a plain tensor for another worker, without autograd history."""
         return self.copy(tensor)
 
-    def become(self, tensor: Any, other: Any) -> None:
-        """Let ``tensor``, the object that a user holds, be what ``other`` is: a head, or plain data."""
+    def replace_in_place(self, tensor: Any, other: Any) -> None:
+        """Replace the contents of ``tensor`` with those of ``other``, keeping the Python object."""
         raise NotImplementedError
 
     def memory_of(self, tensor: Any) -> frozenset[int] | None:
-        """Return the pieces of memory that a plain tensor shows; tensors that share memory have one in common.
+        """Identify the memory that a plain tensor uses; tensors that share memory have an element in common.
 
-        None when that cannot be said: a worker then refuses to compute on private tensors.
+        Return None if that is unknown: a worker then refuses to compute on private tensors.
         """
         return None
 
-    def own_memory(self, tensors: Sequence[Any]) -> None:
-        """Let plain tensors that share memory share some that can be enlarged; what was received often cannot."""
+    def make_resizable(self, tensors: Sequence[Any]) -> None:
+        """Move plain tensors that share memory to memory that can be resized; received memory often cannot."""
 
-    def is_part(self, tensor: Any) -> bool:
-        """Say whether a plain tensor shows only a part of the memory that it holds."""
+    def is_partial_view(self, tensor: Any) -> bool:
+        """Return whether a plain tensor is a view of part of a larger piece of memory."""
         return False
 
-    def give(self, tensor: Any, references: int) -> Any:
-        """Return what a receiver may keep of a plain tensor that its holder gives up; None if it must be copied.
+    def transfer_ownership(self, tensor: Any, references: int) -> Any:
+        """Return the tensor that an in-process receiver may keep without a copy, or None if a copy is needed.
 
-        ``references`` is how often others refer to the tensor.
+        The sender gives up ``tensor``; ``references`` is the number of other references to it.
         """
         return None
 
     def is_part_of_model(self, tensor: Any) -> bool:
-        """Return whether a plain tensor is a parameter, which is sent along with its model."""
+        """Return whether a plain tensor is a parameter, which is sent with its model."""
         return False
 
-    def outside_graph(self, tensor: Any) -> Any:
-        """Return a plain tensor without the graph that it is a part of: the graph stays where it is."""
+    def detach(self, tensor: Any) -> Any:
+        """Return a plain tensor outside of its autograd graph."""
         return tensor
 
     def is_shared(self, tensor: Any) -> bool:
-        """Say whether another tensor may show the memory of a plain tensor."""
+        """Return whether another tensor may use the memory of a plain tensor."""
         return True
 
     def modes(self) -> str | None:
-        """Return the settings of the caller that change what an operation does, to be sent along with it."""
+        """Return the caller's settings that affect the result of an operation; they are sent with it."""
         return None
 
-    def under(self, modes: str, args: Any, kwargs: Any) -> AbstractContextManager[Any]:
-        """Return a context in which the settings of another process hold for a call; refuse what cannot be set."""
+    def apply_modes(self, modes: str, args: Any, kwargs: Any) -> AbstractContextManager[Any]:
+        """Return a context with the settings of another process; refuse those that cannot be set here."""
         return nullcontext()
 
     @staticmethod
-    def isolated() -> AbstractContextManager[Any] | None:
-        """Return a context in which nothing of the calling thread watches what a worker in the same process computes.
+    def isolate() -> AbstractContextManager[Any] | None:
+        """Return a context without the caller's modes, so that they do not see the data of an in-process worker.
 
-        None when nothing watches, which is the common case and must cost little.
+        Return None if there are no modes; this common case must be fast.
         """
         return None
 
-    def placing(self, location: Any) -> AbstractContextManager[Any]:
-        """Return a context in which the framework makes new tensors at ``location``, where that is possible."""
+    def place_new_tensors(self, location: Any) -> AbstractContextManager[Any]:
+        """Return a context in which the framework creates new tensors at ``location``, if it supports that."""
         return nullcontext()
 
     def form_of(self, tensor: Any) -> Form | None:
-        """Return the form of a plain tensor, or None where a form cannot say all that matters."""
+        """Return the form of a plain tensor, or None if a form does not describe it completely."""
         return None
 
     def form_of_copy(self, tensor: Any) -> Form | None:
-        """Return the form that a copy has which another worker keeps, or None where that is not certain."""
+        """Return the form of the copy that ``transfer`` returns, or None if it is not certain."""
         return None
 
     def warm_up(self) -> None:
-        """Prepare whatever ``infer`` needs, and wait for it."""
+        """Prepare what ``infer`` needs, and wait until it is ready."""
 
     def state(self) -> Any:
-        """Return what besides the arguments decides the form of a result, or None when that cannot be said."""
+        """Return the settings that affect the form of a result, or None if forms cannot be inferred."""
         return None
 
     def infer(self, op: Op, args: Any, kwargs: Any) -> Inferred | None:
-        """Return what ``op`` gives for arguments with forms in the place of tensors, and their forms afterwards.
+        """Infer the result of ``op`` for arguments with forms in place of tensors, and the forms after the call.
 
-        None when that cannot be known without the values.
+        Return None if they depend on values.
         """
         return None
 
     def form_of_gradient(self, known: Form) -> Form | None:
-        """Return the form of the gradient that a leaf of this form gets, or None where that is not certain."""
+        """Return the form of the gradient of a leaf of this form, or None if it is not certain."""
         return None
 
-    def differentiated(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
-        """Return what a backward pass starts from, what it is restricted to, and whether gradients are plain.
+    def parse_backward(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+        """Return the roots of a backward pass, the inputs it is restricted to, and whether it creates no graph.
 
-        Only for operations that accumulate gradients. Without a restriction, None, all leaves get gradients.
+        Only for operations that accumulate gradients. If the inputs are None, all leaves get gradients.
         """
         raise NotImplementedError
 
-    def read_off(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
-        """Return what ``op``, one of ``facts_of_form``, answers for any tensor of this form."""
+    def answer_from_form(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
+        """Return the result of ``op``, one of ``facts_of_form``, for any tensor of this form."""
         raise NotImplementedError
 
     def shadow(self, argument: Any, device: Any) -> Any:
-        """Return an argument of a call that is run without data, to find out the form of its result.
+        """Replace an argument for a call without data, which finds the form of the result.
 
-        For a ``Form``, a plain tensor of that form: without values, or with values that everybody knows; for the device
-        of the others, that of such tensors; all else as it is. Without this method a worker refuses to compute on
+        Replace a ``Form`` with a plain tensor of that form that has no values, or public ones; replace ``device`` with
+        the device of such tensors; return anything else unchanged. Without this method a worker refuses to compute on
         private tensors.
         """
         raise NotImplementedError("the backend has no shadows")
 
     def needs_data(self, error: Exception) -> bool:
-        """Return whether a call on shadows failed only because they have no values."""
+        """Return whether a call failed only because shadows have no values."""
         return isinstance(error, NotImplementedError)
 
     def zeros(self, forms: Sequence[Form], operands: Sequence[Any]) -> list[Any]:
-        """Return zeros of these forms, beside ``operands``, and computed from them as far as autograd is concerned."""
+        """Return zeros of these forms on the device of ``operands``; for autograd, they depend on the operands."""
         raise NotImplementedError
 
     def clear(self, tensor: Any) -> None:
-        """Set a plain tensor to zeros, outside of any graph."""
+        """Set a plain tensor to zeros, outside of autograd."""
         tensor[...] = 0
 
     def overwrite(self, target: Any, value: Any) -> None:
-        """Let a plain tensor have the values and the shape of another, as an operation in place would."""
+        """Copy the values and the shape of a plain tensor into another, like an in-place operation."""
         raise NotImplementedError
 
-    def sealed(self, op: Op) -> AbstractContextManager[Any]:
-        """Return a context in which ``op`` runs on private values, and leaves nothing that depends on them.
+    def protect_rng(self, op: Op) -> AbstractContextManager[Any]:
+        """Return a context in which ``op`` draws random numbers from a separate generator, seeded by the system.
 
-        Its random numbers come from a generator of its own, seeded by the system: nobody can relate them to others.
+        So a client that computes on private values cannot predict the numbers, nor learn from later ones.
         """
         return nullcontext()
 
@@ -502,10 +502,10 @@ class FrameworkAttributes:
         states_fact: bool = False,
         local: bool = False,
     ) -> Op:
-        """Add ``function`` to the table under ``name``: it may then run wherever this table is used.
+        """Add ``function`` to the table as ``name``, so that it may run wherever this table is used.
 
-        What is left out is unknown, and unknown means refused on data that the sender may not see. To let it run there,
-        say that it is reviewed and what it does; ``Facts`` explains each word::
+        A fact that is left out is unknown, and the function is refused on data that the sender may not see. To allow it
+        there, mark it as reviewed and describe it; ``Facts`` documents each fact::
 
             hook.attributes.allow(double, tier="reviewed", discloses="nothing", writes=frozenset(), reads_beyond=False)
         """
@@ -538,16 +538,16 @@ class FrameworkAttributes:
 
     @property
     def native_commands(self) -> dict[str, str]:
-        """Map each function's command name to the name of its original."""
+        """Map each function's command name to the name of the native function."""
         return {op.name: self.get_native_framework_name(op.name) for op in self.ops if op.spelling == "function"}
 
     def is_inplace_method(self, method_name: str) -> bool:
-        """Say whether the method called ``method_name`` changes its tensor."""
+        """Return whether the method ``method_name`` changes its tensor."""
         return method_name in self.inplace_methods
 
     @staticmethod
     def get_native_framework_name(attr: str) -> str:
-        """Return the name of the original of a command.
+        """Return the name of the native function of a command.
 
         >>> FrameworkAttributes.get_native_framework_name("some.add")
         'some.native_add'
@@ -556,10 +556,10 @@ class FrameworkAttributes:
         return ".".join([*path, f"native_{last}"])
 
     def _command_guard(self, command: str, get_native: bool = False) -> str:
-        """Return ``command``, or the name of its original, if it may run; refuse it otherwise."""
-        self.ops.named(command)
+        """Return ``command``, or its native name; raise if it is not in the table."""
+        self.ops.look_up(command)
         return self.get_native_framework_name(command) if get_native else command
 
     def _is_command_valid_guard(self, command: str) -> bool:
-        """Say whether ``command`` may run."""
+        """Return whether ``command`` is in the table."""
         return command in self.ops

@@ -1,4 +1,4 @@
-"""Walk along a chain: the wrapper that a user holds, the layers under it, and what it ends in."""
+"""Walk along a chain: the wrapper, the layers under it, and its end."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def iter_links(value: object) -> Iterator[Tensor]:
 
 
 def end_of(value: object) -> Tensor:
-    """Return what a chain ends in: plain data, a pointer, or a layer that branches."""
+    """Return the end of a chain: a plain tensor, a pointer, or a layer with several children."""
     while (child := getattr(value, "child", None)) is not None and not isinstance(child, dict):
         value = child
     return value
 
 
 def plain_end(value: object) -> Tensor:
-    """Return the plain tensor that a chain ends in, or None when that is elsewhere, or is not a tensor."""
+    """Return the plain tensor at the end of a chain, or None if its end is remote or not a tensor."""
     if is_framework_tensor(type(value)):
         return value
     end = end_of(value)
@@ -31,7 +31,7 @@ def plain_end(value: object) -> Tensor:
 
 
 def plain_below(value: object) -> Tensor:
-    """Return the plain tensor under layers that leave values as they are, or None when there is none here."""
+    """Return the plain tensor under transparent layers, or None if there is none."""
     while (child := getattr(value, "child", None)) is not None:
         if getattr(type(value), "rank", 0) < TRANSPARENT:
             return None
@@ -40,12 +40,12 @@ def plain_below(value: object) -> Tensor:
 
 
 def is_wrapper(value: object) -> bool:
-    """Return whether ``value`` heads a chain."""
+    """Return whether ``value`` is a wrapper."""
     return getattr(type(value), "rank", None) == WRAPPER
 
 
 def below_wrapper(value: Tensor) -> Tensor:
-    """Return the first layer under a wrapper, and anything else as it is."""
+    """Return the first layer under a wrapper; return anything else unchanged."""
     return value.child if is_wrapper(value) else value
 
 

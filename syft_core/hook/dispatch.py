@@ -1,8 +1,8 @@
-"""Decide who answers a call: a layer, or the framework itself.
+"""Dispatch a call to a layer, or to the framework itself.
 
-A call goes down the chain until a layer or the framework answers it; the answer comes back up and is wrapped the same
-way. Each step takes one layer type off the arguments (``hook_args``), asks who answers what is left, and puts the
-layer back on the result.
+A call goes down the chain until a layer or the framework answers it; the result comes back up and is wrapped the same
+way. Each step unwraps one layer type from the arguments (``hook_args``), dispatches the call again, and wraps the
+result in that layer.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ Answer = Callable[[Op, Plan, Args, Kwargs], Nested]
 def dispatch(op: Op, args: Args, kwargs: Kwargs) -> Nested:
     """Answer a call with the outermost layer in it, or natively when none is left."""
     if kwargs:
-        if not args and op.first in kwargs:  # From here on what a call is about is known by its place.
+        if not args and op.first in kwargs:  # From here on, the first tensor is positional.
             args, kwargs = (kwargs[op.first],), {name: value for name, value in kwargs.items() if name != op.first}
         key = (op, tuple(map(type, args)), *kwargs, *map(type, kwargs.values()))
-        road = _roads.get(key)
-        answer, plan = road if road is not None else _find_road(key, op, args, kwargs)
+        route = _routes.get(key)
+        answer, plan = route if route is not None else _find_route(key, op, args, kwargs)
         return op.run(*args, **kwargs) if answer is None else answer(op, plan, args, kwargs)
     key = (op, type(args[0]), type(args[1])) if len(args) == 2 else (op, *map(type, args))
-    road = _roads.get(key)
-    answer, plan = road if road is not None else _find_road(key, op, args, kwargs)
+    route = _routes.get(key)
+    answer, plan = route if route is not None else _find_route(key, op, args, kwargs)
     return op.run(*args) if answer is None else answer(op, plan, args, kwargs)
 
 
-_roads: dict[tuple[object, ...], tuple[Answer | None, Plan]] = {}
-"""Who answers a call, and the plan for it, by operation and types."""
+_routes: dict[tuple[object, ...], tuple[Answer | None, Plan]] = {}
+"""The handler of a call and the plan for it, by operation and argument types."""
 
 
-def _find_road(key: tuple[object, ...], op: Op, args: Args, kwargs: Kwargs) -> tuple[Answer | None, Plan]:
+def _find_route(key: tuple[object, ...], op: Op, args: Args, kwargs: Kwargs) -> tuple[Answer | None, Plan]:
     if all(is_flat(type(arg)) for arg in (*args, *kwargs.values())):
         plan = get_plan(op.name, args, kwargs)
-        road: tuple[Answer | None, Plan] = (_answer_of(plan.layer, op), plan)
-    else:  # The plan depends on the nesting, and that of an ambiguous name even holds its arguments.
-        road = (_look_up_nested, NO_PLAN)
-    if len(_roads) >= PLAN_LIMIT:
-        _roads.clear()
-    _roads[key] = road
-    return road
+        route: tuple[Answer | None, Plan] = (_answer_of(plan.layer, op), plan)
+    else:  # The plan depends on the nesting; for an ambiguous name it even holds its arguments.
+        route = (_look_up_nested, NO_PLAN)
+    if len(_routes) >= PLAN_LIMIT:
+        _routes.clear()
+    _routes[key] = route
+    return route
 
 
 def _look_up_nested(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
@@ -69,38 +69,38 @@ def _look_up_nested(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
 
 
 def forward(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
-    """Answer a call on a layer that has no rule for it: run it on the children, and put the layer on the result.
+    """Handle a call on a layer without a rule: run it on the children, and wrap the result in the layer.
 
-    A result, or a part of one, that *is* an argument is the caller's own object again: operations in place, ``out=``
-    and ``x.contiguous()`` keep the identity they have without layers.
+    If the result, or a part of it, *is* an argument, return the caller's own object: in-place operations, ``out=`` and
+    ``x.contiguous()`` preserve identity as they do without layers.
     """
     layer = plan.layer
-    is_head = layer.rank == WRAPPER
-    attributes = _NO_ATTRIBUTES if is_head else attributes_of(op.name, plan, args, kwargs)
+    is_wrapper = layer.rank == WRAPPER
+    attributes = _NO_ATTRIBUTES if is_wrapper else attributes_of(op.name, plan, args, kwargs)
     new_args = plan.args(args)
     new_kwargs = plan.kwargs(kwargs) if plan.kwargs is not None else kwargs
     result = dispatch(op, new_args, new_kwargs)
     if op.reveals:
-        return result  # a value that leaves the chain: an array of another framework, a number, a text
+        return result  # a plain value: a number, a string, an array of another framework
     if args and result is new_args[0]:
         return args[0]
     if kwargs and (alias := _alias_in(result, kwargs, new_kwargs)) is not None:
         return alias
-    if is_head and type(result) in wrapped_directly:
+    if is_wrapper and type(result) in types_wrapped_without_plan:
         return layer(result)
     wrapped = rewrap(op.name, result, plan, attributes, (args, kwargs))
     if is_flat(type(result)):
         return wrapped
-    return _with_aliases(wrapped, result, (args, kwargs), (new_args, new_kwargs))
+    return _restore_aliases(wrapped, result, (args, kwargs), (new_args, new_kwargs))
 
 
-wrapped_directly: set[type] = set()
-"""Types of results that a wrapper goes on without a plan, because each call must be quick."""
+types_wrapped_without_plan: set[type] = set()
+"""Types of results that are wrapped without a plan, for speed."""
 _NO_ATTRIBUTES: Mapping[str, object] = {}
 
 
 def attributes_of(name: str, plan: Plan, args: Args, kwargs: Kwargs) -> Mapping[str, object]:
-    """Return what the results of this call take over; refuse layers of one type that differ in it."""
+    """Return the class attributes for the results of a call; refuse layers of one type with different attributes."""
     if plan.layer.rank == WRAPPER:
         return _NO_ATTRIBUTES
     attributes: Mapping[str, object] = plan.leader(args, kwargs).get_class_attributes()
@@ -110,7 +110,7 @@ def attributes_of(name: str, plan: Plan, args: Args, kwargs: Kwargs) -> Mapping[
 
 
 def rewrap(name: str, result: Nested, plan: Plan, attributes: Mapping[str, object], call_args: Nested) -> Nested:
-    """Put the layer that came off back on every tensor of ``result``."""
+    """Wrap every tensor of ``result`` in the layer that was unwrapped."""
     wrapped = wrap_response(name, result, plan.layer, attributes)
     if plan.layer.records_lineage:
         _record_lineage(name, wrapped, plan.layer, call_args)
@@ -118,7 +118,7 @@ def rewrap(name: str, result: Nested, plan: Plan, attributes: Mapping[str, objec
 
 
 def _alias_in(result: Nested, kwargs: Kwargs, new_kwargs: Kwargs) -> Nested:
-    """Return the caller's own keyword argument when the result is what it stands for."""
+    """Return the caller's keyword argument if the result is its child."""
     for key, new in new_kwargs.items():
         if result is new:
             return kwargs[key]
@@ -127,8 +127,8 @@ def _alias_in(result: Nested, kwargs: Kwargs, new_kwargs: Kwargs) -> Nested:
     return None
 
 
-def _with_aliases(wrapped: Nested, result: Nested, old_args: Nested, new_args: Nested) -> Nested:
-    """Return ``wrapped`` with the caller's own objects where a part of the result is what they stand for."""
+def _restore_aliases(wrapped: Nested, result: Nested, old_args: Nested, new_args: Nested) -> Nested:
+    """Replace the parts of ``wrapped`` whose child is an argument with the caller's own object."""
     own = {id(new): old for old, new in zip(leaves(old_args), leaves(new_args), strict=True) if new is not old}
     parts = leaves(result)
     if own.keys().isdisjoint(map(id, parts)):
@@ -155,23 +155,23 @@ _answers: dict[tuple[LayerType, Op], Answer] = {}
 
 
 def forget_answers() -> None:
-    """Drop what was concluded about who answers, because a tensor type has changed."""
+    """Clear the caches of handlers, because a tensor type has changed."""
     _answers.clear()
-    _roads.clear()
+    _routes.clear()
 
 
-on_registry_change(_roads.clear)
+on_registry_change(_routes.clear)
 
 
 def _answer_of(layer: LayerType, op: Op) -> Answer | None:
-    """Return who answers ``op`` for ``layer``; None when there is no layer, and the framework answers."""
+    """Return the handler of ``op`` for ``layer``, or None if there is no layer and the framework handles it."""
     if layer is None:
         return None
     answer = _answers.get((layer, op))
     if answer is None:
         answer = forward
         if layer.rank != WRAPPER:
-            answer = _announced(layer, op, _rule_answer(layer, op) or layer.respond or forward)
+            answer = _add_listener(layer, op, _rule_answer(layer, op) or layer.respond or forward)
         if len(_answers) >= PLAN_LIMIT:
             _answers.clear()
         _answers[layer, op] = answer
@@ -179,33 +179,33 @@ def _answer_of(layer: LayerType, op: Op) -> Answer | None:
 
 
 def _rule_answer(layer: LayerType, op: Op) -> Answer | None:
-    """Find the layer's rule for ``op``: by full name, by attribute name, or for the operation in any spelling."""
+    """Find the layer's rule for ``op`` by full name, by attribute name, or by operation."""
     rules: Mapping[str, Answer] = layer.rules
     rule = rules.get(op.name) or rules.get(op.attr)
     if rule is not None:
-        return _inplace(rule) if op.inplace and layer.numeric else rule
+        return _make_inplace(rule) if op.inplace and layer.numeric else rule
     if op.each is not None and op.each in rules:
         return _refuse_each
     rule = rules.get(op.operation)
     if rule is None:
         return None
     if op.inplace:
-        return _inplace(rule)
-    return _reflected(rule) if op.reflected else rule
+        return _make_inplace(rule)
+    return _make_reflected(rule) if op.reflected else rule
 
 
 def _refuse_each(op: Op, plan: Plan, _args: Args, _kwargs: Kwargs) -> NoReturn:
-    """Refuse an operation on lists that would go around the layer's rule for single tensors."""
+    """Refuse an operation on lists that would bypass the layer's rule for single tensors."""
     raise OperationNotAllowedError.refused_by(
         plan.layer.__name__,
         op.name,
-        f"it has a rule for {op.each!r}, which this operation on lists would go around; "
-        f"call {op.each!r} on each tensor, or give an optimizer `foreach=False`",
+        f"it has a rule for {op.each!r}, which this operation on lists would bypass; "
+        f"call {op.each!r} on each tensor, or pass `foreach=False` to the optimizer",
     )
 
 
-def _inplace(rule: Answer) -> Answer:
-    """Turn a rule for an operation into one for its in-place spelling: the tensor keeps its identity."""
+def _make_inplace(rule: Answer) -> Answer:
+    """Turn a rule for an operation into one for the in-place operation, which returns the same tensor object."""
 
     def answer(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         target = args[0]
@@ -221,7 +221,7 @@ def _inplace(rule: Answer) -> Answer:
     return answer
 
 
-def _reflected(rule: Answer) -> Answer:
+def _make_reflected(rule: Answer) -> Answer:
     """Turn a rule for ``x - y`` into one for ``y.__rsub__(x)``."""
 
     def answer(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
@@ -231,8 +231,8 @@ def _reflected(rule: Answer) -> Answer:
     return answer
 
 
-def _announced(layer: LayerType, op: Op, answer: Answer) -> Answer:
-    """Tell a layer that listens of every call before it is answered."""
+def _add_listener(layer: LayerType, op: Op, answer: Answer) -> Answer:
+    """Return an ``answer`` that first calls the listener of the layer, if it has one."""
     listener = {"function": layer.on_function_call, "method": layer.on_method_call}.get(op.spelling)
     if listener is None:
         return answer
@@ -247,11 +247,11 @@ def _announced(layer: LayerType, op: Op, answer: Answer) -> Answer:
 frameworks: Registry[type, FrameworkAttributes] = Registry(
     "frameworks", advice="load the backend of its framework, e.g. `sy.NumpyHook(numpy)`"
 )
-"""Which framework a plain tensor belongs to, by its type."""
+"""The framework of each type of plain tensor."""
 
 
 def framework_of(tensor: Tensor) -> FrameworkAttributes:
-    """Return the framework in which the chain under ``tensor`` ends."""
+    """Return the framework of the tensor at the end of a chain."""
     plain = _frameworks_of_types.get(type(tensor))
     if plain is not None:
         return plain

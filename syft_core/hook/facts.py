@@ -14,24 +14,24 @@ Places = frozenset[int | str]
 """Arguments of a call, by position and by keyword."""
 
 WRITES_ALL: Places = frozenset({"*"})
-"""Unknown: the operation is treated as changing every tensor among its arguments."""
+"""Unknown: the operation is assumed to change every tensor among its arguments."""
 WRITES_FIRST: Places = frozenset({0, "input", "self", "tensor"})
-"""The first argument, under the names that frameworks give it."""
+"""The first argument, under the names that frameworks use for it."""
 _NO_TENSORS = base_types | {type(None), type(Ellipsis)}
 
 
 @dataclass(frozen=True)
 class Option:
-    """An argument that switches a behaviour on; ``default`` is what the framework takes when it is left out."""
+    """An argument that enables a behaviour; ``default`` is its value when it is omitted."""
 
     position: int | None
     name: str
     default: Any = None
     off: tuple[Any, ...] = (None, False)
-    """The values that switch it off. Everything else counts as on."""
+    """The values that disable it; any other value enables it."""
 
     def is_on(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        """Return whether a call may have the behaviour."""
+        """Return whether a call may enable the behaviour."""
         value = kwargs.get(self.name, self.default)
         if self.position is not None and self.position < len(args):
             value = args[self.position]
@@ -40,52 +40,52 @@ class Option:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What is known about an operation. The defaults are for one that nobody described: they assume the worst."""
+    """The facts about an operation. The defaults, for an operation without a description, assume the worst."""
 
     first: str = ""
-    """The name of the first argument, if it can be given by keyword."""
+    """The name of the first argument, if it can be passed by keyword."""
     writes: Places = WRITES_ALL
-    """The arguments that a call may change; ``out=`` is understood and not listed."""
+    """The arguments that a call may change; ``out=`` is always included and not listed."""
     writes_if: Mapping[int | str, Option] = field(default_factory=dict)
-    """The options without which a call leaves some of these arguments alone: ``inplace``, ``training``."""
+    """The options that must be on for a call to change some of these arguments: ``inplace``, ``training``."""
     discloses: Discloses = "values"
-    """What an answer reveals: a form that follows from the forms of operands and plain arguments ("nothing"), a form
-    that depends on values ("form"), or values."""
+    """What a result discloses: "nothing" (its form follows from the forms of operands and plain arguments), "form" (its
+    form depends on values), or "values"."""
     form_depends: Callable[[Sequence[Any], Mapping[str, Any]], bool] | None = None
-    """Return whether the form depends on values in one particular call, where it usually does not: a mask as an index,
-    a tensor as a size."""
+    """Return whether the form depends on values in this call, although it usually does not: a mask as an index, a
+    tensor as a size."""
     reads_beyond: bool = True
-    """It may read memory outside its arguments."""
+    """It may read memory outside of its arguments."""
     uninitialized: bool = False
-    """The result is memory as it was found."""
+    """The result is uninitialized memory."""
     partial: bool = True
-    """It can fail because of values."""
+    """It can fail depending on values."""
     random: bool = False
     """It draws from the framework's random number generator."""
     tier: Tier = "public"
-    """Reviewed operations may run on data the sender may not see, public ones only on data they may see. What is off
-    never runs on a worker."""
+    """Reviewed operations may run on data the sender may not see, public ones only on data the sender may see. Those
+    that are off never run on a worker."""
     states_fact: bool = False
-    """Its plain answer (an int, a bool, a string, a tuple of them) is a fact about form."""
+    """Its result is plain (an int, a bool, a string, a tuple of them) and follows from the form."""
     reveals: bool = False
-    """Its answer is a plain value instead of a tensor: a number, a string, a memory address."""
+    """It returns a plain value instead of a tensor: a number, a string, a memory address."""
     local: bool = False
-    """It makes sense only where the data is: it takes code, shares memory or names a file."""
+    """It makes sense only where the data is: it runs the caller's code, shares memory or opens a file."""
     differentiates: bool = False
     """It runs a backward pass."""
     accumulates: bool = False
-    """It adds to the gradients of the leaves that its first argument was computed from."""
+    """It accumulates gradients in the leaves of its first argument."""
     retains: bool = False
-    """It makes a tensor that is not a leaf keep its gradient."""
+    """It makes a non-leaf tensor retain its gradient."""
     alters_autograd: bool = False
-    """It changes how its first argument takes part in autograd: its gradient, whether it gets one, its data."""
+    """It changes the autograd state of its first argument: gradient, ``requires_grad``, data."""
     indices: Places = frozenset()
-    """The arguments that only say which elements are meant: they go along with a call, wherever they are."""
+    """The arguments that are indices; local ones are sent with a call."""
     shape_depends_on_floats: bool = False
     """The form of the result depends on floats among the arguments: a scale, a probability."""
 
     def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """Return the argument objects that a call may change, flat."""
+        """Return the argument objects that a call may change, as a flat list."""
         unnamed = not kwargs or ("out" not in kwargs and self.writes.isdisjoint(kwargs))
         if self.writes is WRITES_FIRST and args and unnamed and not self.writes_if:
             return [args[0]] if is_flat(type(args[0])) else _tensors(args[0])
@@ -97,18 +97,18 @@ class Facts:
         if places := [place for place in self.writes if place not in options or options[place].is_on(args, kwargs)]:
             named = [value for name, value in kwargs.items() if name in places]
             placed = [args[place] for place in places if type(place) is int and place < len(args)]
-            # By keywords of another name than we know: all of them may be meant.
+            # Only unknown keywords: assume that any of them may be changed.
             written += named + placed if named or args else kwargs.values()
         return _tensors(written) if written else []
 
     def indexes(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """Return the argument objects of a call that are indices, flat."""
+        """Return the argument objects of a call that are indices, as a flat list."""
         places = self.indices
         placed = [args[place] for place in places if type(place) is int and place < len(args)]
         return leaves((placed, [value for name, value in kwargs.items() if name in places])) if places else []
 
     def disclosure(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Discloses:
-        """Return what the answer to a call reveals."""
+        """Return what the result of a call discloses."""
         if self.discloses == "nothing" and self.form_depends is not None and self.form_depends(args, kwargs):
             return "form"
         return self.discloses

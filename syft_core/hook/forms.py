@@ -1,7 +1,7 @@
-"""Forms: what can be known of a tensor without its values, and of a result without computing it.
+"""Forms: what is known about a tensor without its values, and about a result without computing it.
 
-A form is worked out once per signature, where the framework can do that without data, and remembered: an operation on
-tensors of known forms gives tensors of known forms, and nobody has to be asked.
+If the framework can infer the forms of results without data, they are inferred once per signature and cached. A client
+then knows the forms of results without asking the worker.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from syft_core.values import Nested
 T = TypeVar("T")
 
 LIMIT = 8192
-"""How many forms and signatures are remembered before the cache starts anew."""
+"""The number of forms and signatures to cache before the cache is cleared."""
 
 
 class Form:
-    """Shape, strides, dtype, device and place in autograd of a tensor; equal forms are one object."""
+    """Shape, strides, dtype, device and autograd flags of a tensor; equal forms are the same object."""
 
     __slots__ = ("device", "dtype", "is_leaf", "requires_grad", "shape", "strides")
 
@@ -40,7 +40,7 @@ _forms: dict[object, Form] = {}
 def form(
     shape: Any, strides: Any, dtype: Any, device: Any = None, requires_grad: bool = False, is_leaf: bool = True
 ) -> Form:
-    """Return the one form with these properties."""
+    """Return the form with these properties."""
     key = (type(shape), shape, strides, dtype, device, requires_grad, is_leaf)
     found = _forms.get(key)
     if found is None:
@@ -51,16 +51,16 @@ def form(
 
 
 Inferred = tuple[Nested, "Sequence[Form]", bool]
-"""What a call gives, with forms for tensors, the forms that its operands have afterwards, and whether the gradients
-that go back through it are of the common kind."""
+"""The result of a call with forms in place of tensors, the forms of its operands after the call, and whether its
+gradients are dense."""
 
 predictions: dict[object, Any] = {}
-"""What calls will do, by signature; False where that depends on values."""
+"""The predicted results of calls, by signature; False if they depend on values."""
 _facts: dict[object, Any] = {}
 
 
 def remember_prediction(key: object, prediction: T) -> T:
-    """Remember what a call will do, and return it."""
+    """Cache the prediction for a call, and return it."""
     if len(predictions) >= LIMIT:
         predictions.clear()
     predictions[key] = prediction
@@ -68,7 +68,7 @@ def remember_prediction(key: object, prediction: T) -> T:
 
 
 def fact_of_form(key: object, read: Callable[[], object]) -> Any:
-    """Return what a form tells, by operation and form; read it off when it is asked for the first time."""
+    """Return the cached fact for an operation and a form; call ``read`` on first use."""
     found = _facts.get(key)
     if found is None:
         if len(_facts) >= LIMIT:
@@ -83,10 +83,10 @@ _known_types: dict[type, bool] = {}
 
 
 def is_constant(part: object) -> bool:
-    """Return whether a part of a call or of an answer can only be about the form of tensors, or says yes or no.
+    """Return whether a part of a call or a result has a type that describes forms: an int, a bool, a string, a dtype.
 
-    Numbers with a fraction, bytes and objects of the process are none; the constants of a framework are:
-    ``torch.dtype``, ``torch.Size``, ``numpy.dtype``.
+    Floats, bytes and other objects are not constants; a framework's own constants are: ``torch.dtype``,
+    ``torch.Size``, ``numpy.dtype``.
     """
     cls = type(part)
     if cls in _CONSTANT_TYPES:

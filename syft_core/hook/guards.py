@@ -1,4 +1,4 @@
-"""Guards: keep arguments from a framework that would crash it or keep it busy for ever."""
+"""Guards: refuse arguments that would crash or hang a framework."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from syft_core.hook.rules import leaves
 
 
-def bounded(func: Callable[..., Any], largest: int) -> Callable[..., Any]:
-    """Return ``func`` with a check that refuses plain whole numbers beyond ``largest``."""
-    return partial(_run_bounded, func, largest)
+def limit_integers(func: Callable[..., Any], largest: int) -> Callable[..., Any]:
+    """Return ``func`` with a check that refuses integers of a magnitude above ``largest``."""
+    return partial(_check_and_run, func, largest)
 
 
-def _run_bounded(func: Callable[..., Any], largest: int, *args: Any, **kwargs: Any) -> Any:
+def _check_and_run(func: Callable[..., Any], largest: int, *args: Any, **kwargs: Any) -> Any:
     for leaf in leaves((args, kwargs)):
         number = _number(leaf)
         if not -largest <= number <= largest:
@@ -25,7 +25,7 @@ def _run_bounded(func: Callable[..., Any], largest: int, *args: Any, **kwargs: A
 
 
 def _number(leaf: Any) -> int:
-    """Return the whole number that a framework would take for ``leaf``, or 0 if it is none."""
+    """Return ``leaf`` as an integer, as a framework would read it, or 0 if it is not an integer."""
     if type(leaf) is not int and getattr(leaf, "ndim", None) != 0:
         return 0
     try:

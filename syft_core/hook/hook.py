@@ -1,4 +1,4 @@
-"""FrameworkHook: what a backend provides, and how it is put on a framework and taken off again."""
+"""FrameworkHook: what a backend provides, and how a framework is hooked and unhooked."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _MISSING = object()
 
 
 class Patches:
-    """Attributes set on somebody else's objects, which can all be taken back."""
+    """Attributes set on objects of a framework, all of which can be restored."""
 
     def __init__(self) -> None:
-        # (target, name, what was there), or (action, None, None); tuples, because there are thousands.
+        # (target, name, previous value), or (action, None, None); tuples, because there are thousands.
         self._undo: list[tuple[Any, str | None, Any]] = []
 
     def set(self, target: Any, name: str, value: Any) -> None:
-        """Set an attribute and remember what was there."""
+        """Set an attribute and remember its previous value."""
         before = vars(target).get(name, _MISSING)
         setattr(target, name, value)
         self._undo.append((target, name, before))
 
     def on_undo(self, action: Callable[[], None]) -> None:
-        """Remember one more thing to take back."""
+        """Register an action to run on ``undo``."""
         self._undo.append((action, None, None))
 
     def undo(self) -> None:
-        """Take everything back, the last thing first."""
+        """Undo everything in reverse order."""
         while self._undo:
             target, name, before = self._undo.pop()
             if name is None:
@@ -52,21 +52,21 @@ class Patches:
 class FrameworkHook(ABC):
     """Makes chains work on one framework; each backend has one subclass.
 
-    The first hook on a framework attaches it; a further one warns and shares the attachment. ``unhook()``, or leaving a
-    ``with`` block, takes a hook off; with the last one the framework is exactly as it was.
+    The first hook on a framework patches it; later ones warn and share the patches. ``unhook()``, or the end of a
+    ``with`` block, detaches a hook; after the last one the framework is exactly as it was.
 
-    A process has one local worker. The first hook, on any framework, sets it; later hooks share it, and it stays until
-    the last hook is off. The options below are for the first hook.
+    A process has one local worker. The first hook on any framework sets it, later hooks share it, and it stays until
+    the last hook is detached. The options below are for the first hook.
 
     Args:
         framework: the framework's module.
-        local_worker: the worker that owns what is on this machine; by default a new one called "me". A later hook may
-            be given the worker that is in use; a different one raises ``LocalWorkerConflictError``.
-        is_client: whether a new local worker leaves it to Python to keep objects alive. A worker that serves others
-            keeps what it registers, so ``is_client=False`` for a later hook raises ``LocalWorkerConflictError`` if the
-            worker in use is a client: ignoring it would lose objects.
-        verbose: whether a new local worker reports what it does. ``verbose=False`` for a later hook has no effect on a
-            worker that reports, and warns; call ``set_verbose(False)`` instead.
+        local_worker: the worker that owns local objects; by default a new one called "me". A later hook accepts only
+            the worker that is in use; a different one raises ``LocalWorkerConflictError``.
+        is_client: whether a new local worker is a client, which does not keep its objects alive.
+            ``is_client=False`` for a later hook raises ``LocalWorkerConflictError`` if the worker in use is a client:
+            ignoring it would lose objects.
+        verbose: whether a new local worker logs what it does. ``verbose=False`` for a later hook has no effect on a
+            verbose worker, and warns; call ``set_verbose(False)`` instead.
 
     """
 
@@ -101,11 +101,11 @@ class FrameworkHook(ABC):
 
     @abstractmethod
     def _make_attributes(self) -> FrameworkAttributes:
-        """Return the framework's op table and names."""
+        """Return the attributes of the framework, with its op table."""
 
     @abstractmethod
     def _install(self, patches: Patches) -> None:
-        """Put on the framework what users of a hook may expect there."""
+        """Patch the framework with the names that users of a hook expect."""
 
     @abstractmethod
     def create_shape(self, shape_dims: Any) -> Any:
@@ -123,10 +123,10 @@ class FrameworkHook(ABC):
     def create_zeros(self, *shape: int, dtype: Any = None, **kwargs: Any) -> Any:
         """Return a tensor of zeros."""
 
-    # --- putting it on and taking it off
+    # --- attaching and detaching
 
     def _choose_local_worker(self, given: Any, is_client: bool, verbose: bool) -> Any:
-        """Return the worker that the hooks share or, for the first hook, the given one or a new one."""
+        """Return the shared worker or, for the first hook, the given one or a new one."""
         shared = current_worker()
         if given is not None:
             if shared is not None and given is not shared:
@@ -140,22 +140,22 @@ class FrameworkHook(ABC):
             warnings.warn(
                 f"`verbose=False` has no effect: this {type(self).__name__} shares the local worker {shared.id!r}, "
                 f"which is verbose; call `hook.set_verbose(False)`",
-                stacklevel=_level_of_caller(self),
+                stacklevel=_find_caller_level(self),
             )
         return shared
 
     def _attach(self) -> None:
         patches = Patches()
-        with _collector_paused():
-            self._put_on(patches)
+        with _pause_collector():
+            self._patch_framework(patches)
         self._attached[self.name] = _Attachment(self, patches)
-        self._set_hook_of_worker()
+        self._update_worker_hook()
         forget_answers()
         for listener in _listeners:
             listener(self)
         _log.info("hooked %s: %d operations in the table", self.name, len(self.attributes.ops))
 
-    def _put_on(self, patches: Patches) -> None:
+    def _patch_framework(self, patches: Patches) -> None:
         self.attributes = self._make_attributes()
         try:
             self._install(patches)
@@ -163,8 +163,8 @@ class FrameworkHook(ABC):
             patches.undo()
             raise
 
-    def _set_hook_of_worker(self) -> None:
-        """Let the local worker refer to the earliest hook that is on; with none left, it keeps the last one."""
+    def _update_worker_hook(self) -> None:
+        """Make the local worker refer to the earliest attached hook; with none left, it keeps the last one."""
         hooks = attached_hooks()
         if hooks:
             self.local_worker.hook = hooks[0]
@@ -172,15 +172,15 @@ class FrameworkHook(ABC):
     def _share(self, attachment: _Attachment) -> None:
         warnings.warn(
             f"{self.name} is hooked already: this {type(self).__name__} shares the first one's local worker "
-            f"{self.local_worker.id!r}; keep one hook, or take the other off with `hook.unhook()`",
-            stacklevel=_level_of_caller(self),
+            f"{self.local_worker.id!r}; keep one hook, or detach the other with `hook.unhook()`",
+            stacklevel=_find_caller_level(self),
         )
         attachment.count += 1
         self.attributes = attachment.first.attributes
         self.to_auto_overload = attachment.first.to_auto_overload
 
     def unhook(self) -> None:
-        """Take this hook off; calling it twice is harmless."""
+        """Detach this hook; calling it twice is harmless."""
         if not self._hooked:
             return
         self._hooked = False
@@ -189,7 +189,7 @@ class FrameworkHook(ABC):
         if attachment.count == 0:
             attachment.patches.undo()
             del self._attached[self.name]
-            self._set_hook_of_worker()
+            self._update_worker_hook()
             forget_answers()
 
     def __enter__(self) -> FrameworkHook:
@@ -208,36 +208,36 @@ class FrameworkHook(ABC):
 
     @property
     def is_client(self) -> bool:
-        """Whether the local worker leaves it to Python to keep objects alive."""
+        """Whether the local worker is a client, which does not keep its objects alive."""
         return bool(self.local_worker.is_client_worker)
 
     @property
     def verbose(self) -> bool:
-        """Whether the local worker reports what it does."""
+        """Whether the local worker logs what it does."""
         return bool(self.local_worker.verbose)
 
     def set_verbose(self, flag: bool) -> None:
-        """Set whether the local worker, and all workers that it knows, report what they do."""
+        """Set whether the local worker, and all workers that it knows, log what they do."""
         self.local_worker.verbose = flag
         for worker in self.local_worker._known_workers.values():
             worker.verbose = flag
 
-    # --- one road for every method and function
+    # --- hooked methods and functions
 
     def get_hooked_method(self, method_name: str) -> Callable[..., Any]:
-        """Return the method as a function: plain tensors run natively, chains are answered by their layers."""
+        """Return the method as a function that runs plain tensors natively and dispatches chains to their layers."""
         op = self.attributes.method(method_name)
         return lambda _self, *args, **kwargs: dispatch(op, (_self, *args), kwargs)
 
-    # A pointer, a multi-pointer, a shared or any other layer answers for itself: the names differ, the road does not.
+    # Every layer type is dispatched in the same way; these names are kept from 0.1.
     get_hooked_syft_method = get_hooked_method
     get_hooked_pointer_method = get_hooked_method
     get_hooked_multi_pointer_method = get_hooked_method
     get_hooked_additive_shared_method = get_hooked_method
 
     def get_hooked_func(self, attr: str) -> Callable[..., Any]:
-        """Return the function called ``attr``: plain tensors run natively, chains are answered by their layers."""
-        op = self.attributes.ops.named(attr)
+        """Return the function ``attr``, which runs plain tensors natively and dispatches chains to their layers."""
+        op = self.attributes.ops.look_up(attr)
         return lambda *args, **kwargs: dispatch(op, args, kwargs)
 
 
@@ -245,7 +245,7 @@ _library_code: dict[CodeType, bool] = {}
 
 
 def find_line_of_program() -> tuple[str, int]:
-    """Return the file and the line that is running of the user's program, to which libraries of others belong."""
+    """Return the file and line of the calling program: the innermost frame outside of this library and frameworks."""
     frame: Any = sys._getframe(2)
     while frame.f_back is not None:
         code = frame.f_code
@@ -260,14 +260,14 @@ def find_line_of_program() -> tuple[str, int]:
 
 
 def _library_packages() -> set[str]:
-    """Return the packages whose lines are not the user's: this one, and the frameworks with their backends."""
+    """Return the packages that are not the user's: this one, and the frameworks with their backends."""
     hooks = attached_hooks()
     packages = {type(hook).__module__.partition(".")[0] for hook in hooks}
     return {__name__.partition(".")[0], *(hook.name for hook in hooks), *packages}
 
 
-def _level_of_caller(hook: FrameworkHook) -> int:
-    """Return the stack level, as ``warnings.warn`` counts it, of the line that is making ``hook``."""
+def _find_caller_level(hook: FrameworkHook) -> int:
+    """Return the ``stacklevel`` for ``warnings.warn`` of the line that creates ``hook``."""
     count, frame = 1, sys._getframe(1)
     while frame is not None and frame.f_locals.get("self") is hook:
         count, frame = count + 1, frame.f_back  # type: ignore[assignment]  # None ends the loop
@@ -275,8 +275,8 @@ def _level_of_caller(hook: FrameworkHook) -> int:
 
 
 @contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from walking a whole framework because of a few thousand new entries."""
+def _pause_collector() -> Iterator[None]:
+    """Keep thousands of new objects from triggering garbage collections of the whole framework."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -287,7 +287,7 @@ def _collector_paused() -> Iterator[None]:
 
 
 class _Attachment:
-    """One framework that is hooked: the first hook, how many share it, and what to take back."""
+    """A hooked framework: the first hook, the number of hooks, and the patches."""
 
     def __init__(self, first: FrameworkHook, patches: Patches) -> None:
         self.first = first
@@ -299,14 +299,14 @@ _listeners: list[Callable[[FrameworkHook], None]] = []
 
 
 def on_attach(listener: Callable[[FrameworkHook], None]) -> None:
-    """Call ``listener``, which must not raise, with every hook that is on a framework, now or later."""
+    """Call ``listener``, which must not raise, with every hook that is attached now or later."""
     _listeners.append(listener)
     for hook in attached_hooks():
         listener(hook)
 
 
 def attached_hooks() -> list[FrameworkHook]:
-    """Return the first hook on each framework that is hooked, the latest last."""
+    """Return the first hook on each framework, the latest last."""
     return [attachment.first for attachment in FrameworkHook._attached.values()]
 
 
@@ -323,6 +323,6 @@ def attached_hook(name: str) -> FrameworkHook | None:
 
 
 def current_worker() -> Any:
-    """Return the local worker of this process, which all hooks share, or None when no hook is on."""
+    """Return the local worker that all hooks of this process share, or None if there is no hook."""
     hook = current_hook()
     return hook.local_worker if hook is not None else None

@@ -10,7 +10,7 @@ from syft_core.exceptions import ObjectNotFoundError, OperationNotAllowedError, 
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.chain import plain_below
-from syft_core.hook.dispatch import wrapped_directly
+from syft_core.hook.dispatch import types_wrapped_without_plan
 from syft_core.hook.forms import Form, fact_of_form
 from syft_core.hook.rules import is_flat, map_leaves
 from syft_core.location import Location, Party, WorkerLike
@@ -331,7 +331,7 @@ def _fact(op: Op, pointer: PointerTensor, args: Args) -> Any:
         return _ELSEWHERE if known is None else known
     if len(args) == 1 and hasattr(form, op.attr):
         return getattr(form, op.attr)
-    return fact_of_form((op, form, *args[1:]), lambda: pointer.framework.read_off(op, form, args[1:]))
+    return fact_of_form((op, form, *args[1:]), lambda: pointer.framework.answer_from_form(op, form, args[1:]))
 
 
 def _changed_by(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Nested:
@@ -412,7 +412,7 @@ def pointer_at(location: Location, id: Id, framework: FrameworkAttributes, owner
     return new
 
 
-wrapped_directly.add(PointerTensor)
+types_wrapped_without_plan.add(PointerTensor)
 hook_args.register_type_rule({PointerTensor: hook_args.one})
 hook_args.register_forward_func({PointerTensor: hook_args.reject_pointer})
 hook_args.register_backward_func({PointerTensor: lambda pointer, **_attributes: pointer})

@@ -159,7 +159,7 @@ def _run_backward(
     A pass that goes on at other workers is waited for: nothing else keeps the order of what follows there.
     """
     location, framework = pointer._location, pointer.framework
-    roots, targets, plain = framework.differentiated(op, args, kwargs)
+    roots, targets, plain = framework.parse_backward(op, args, kwargs)
     graph = _Graph()
     if targets is None:
         graph.follow(history_of(pointer_type, (roots,), {}))

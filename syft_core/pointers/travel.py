@@ -78,7 +78,7 @@ class Travelling:
                 f"cannot send in place to {len(workers)} workers: one object is in one place; name one worker"
             )
         options: Kwargs = {"requires_grad": requires_grad, "preinitialize_grad": preinitialize_grad}
-        framework_of(self).become(self, self.send(*workers, user=user, **options))
+        framework_of(self).replace_in_place(self, self.send(*workers, user=user, **options))
         return self
 
     def publish(self, *workers: object) -> Tensor:
@@ -107,7 +107,7 @@ class Travelling:
 
     def get_(self, user: str | None = None, reason: str = "") -> Tensor:
         """Fetch what the chain points to, and let this very object be it."""
-        framework_of(self).become(self, self.get(user=user, reason=reason))
+        framework_of(self).replace_in_place(self, self.get(user=user, reason=reason))
         return self
 
     def virtual_get(self, sum_results: bool = False) -> Tensor:

@@ -1,4 +1,4 @@
-"""Call the operations of an op table with several sets of values: what a backend says of them must be true."""
+"""Call the operations of an op table with several sets of values, to check the facts about them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _FLOATS = (
 _INTEGERS = ([1, 2, 0], [2, 2, 2], [0, 0, 1])
 _MASKS = ([True, False, True], [False, False, True], [True, True, True])
 SETS = len(_FLOATS)
-"""How many sets of values there are."""
+"""The number of sets of values."""
 
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception in the place of a result."""
+    """An exception in place of a result."""
 
     error: Exception
 
@@ -38,12 +38,12 @@ class Outcome:
     before: Args
     """Copies of the arguments."""
     args: Args
-    """The arguments, as the call has left them."""
+    """The arguments after the call."""
     result: Nested
 
     @property
     def works(self) -> bool:
-        """Whether it raised nothing."""
+        """Whether the call did not raise."""
         return not isinstance(self.result, Raised)
 
 
@@ -56,12 +56,12 @@ class Call:
 
     @property
     def working(self) -> list[Outcome]:
-        """The outcomes that are results."""
+        """The outcomes of calls that did not raise."""
         return [outcome for outcome in self.outcomes if outcome.works]
 
     @property
     def discloses_nothing(self) -> bool:
-        """Whether the backend says that the answer depends on forms only."""
+        """Whether, according to the backend, the result discloses nothing."""
         return self.op.disclosure(self.outcomes[0].before, {}) == "nothing"
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ class Call:
 
 
 def collect_calls(hook: FrameworkHook) -> list[Call]:
-    """Call every operation that may run on a worker in several ways; keep those that work with some values."""
+    """Call every operation that may run on a worker in several ways; return the calls that work with some values."""
     ops = [op for op in hook.attributes.ops if op.tier != "off" and op.spelling != "setter" and not op.local]
     given = [list(_arguments(hook.create_tensor, number)) for number in range(SETS)]
     calls = [Call(op, _try(hook.attributes, op, sets)) for op in ops for sets in zip(*given, strict=True)]
@@ -78,7 +78,7 @@ def collect_calls(hook: FrameworkHook) -> list[Call]:
 
 
 def _try(attributes: FrameworkAttributes, op: Op, sets: Sequence[Args]) -> list[Outcome]:
-    """Run an operation with each set of values; only once if the arguments are not for it at all."""
+    """Run an operation with each set of values; only once if it does not accept such arguments."""
     first = run(attributes, op, sets[0])
     if isinstance(first.result, Raised) and isinstance(first.result.error, TypeError):
         return [first]
@@ -97,7 +97,7 @@ def run(attributes: FrameworkAttributes, op: Op, args: Args) -> Outcome:
 
 
 def _arguments(create: Callable[[Any], Tensor], number: int) -> Iterator[Args]:
-    """Yield arguments to try; those of one set have the forms of those of another."""
+    """Yield arguments to try; the forms are the same for every set of values."""
     (x, y), whole, mask = map(create, _FLOATS[number]), create(_INTEGERS[number]), create(_MASKS[number])
     yield from ((x,), (x, y), (x, 2), (whole,), (whole, whole), (x, whole), (x, mask), (mask,), (mask, mask))
     yield from (([x, y],), (x, 0, whole), (x, mask, y), (x, x, y))
@@ -109,17 +109,17 @@ def is_tensor(value: object) -> bool:
 
 
 def form_of(attributes: FrameworkAttributes, tensor: Tensor) -> tuple[object, ...]:
-    """Describe a plain tensor by all but its values."""
+    """Describe the form of a plain tensor."""
     known = attributes.form_of(tensor)
     return tuple(tensor.shape), str(tensor.dtype), None if known is None else (known.strides, known.requires_grad)
 
 
 def forms(attributes: FrameworkAttributes, result: Nested) -> list[object]:
-    """Describe the tensors of a result by all but their values."""
+    """Describe the forms of the tensors in a result."""
     return [form_of(attributes, leaf) for leaf in leaves(result) if is_tensor(leaf)]
 
 
 def plain_parts(result: Nested) -> list[object]:
-    """Return what a result contains besides tensors; of objects without a value of their own, the type."""
+    """Return the parts of a result that are not tensors; for objects that compare by identity, their type."""
     found = [leaf for leaf in leaves(result) if not is_tensor(leaf)]
     return [type(leaf) if getattr(type(leaf), "__eq__", None) is object.__eq__ else leaf for leaf in found]

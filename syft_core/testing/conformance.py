@@ -1,4 +1,4 @@
-"""BackendConformance: what the core expects of a backend, as tests.
+"""BackendConformance: the contract of a backend, as tests.
 
 Subclass it in a test file of your backend and set two attributes; pytest does the rest::
 
@@ -9,9 +9,9 @@ Subclass it in a test file of your backend and set two attributes; pytest does t
         def concatenate(self, tensors):
             return my_framework.concat(tensors)
 
-Some things differ so much between frameworks that you say how yours does them: override ``concatenate``, and where the
-defaults do not fit ``numbers``, ``leaks`` and ``patched``. Set ``mutable = False`` if the framework cannot change a
-tensor. A check that fails names the method of the backend to fix; ``docs/backends.md`` explains the sections.
+Override ``concatenate``, and ``numbers``, ``leaks`` and ``patched_objects`` if the defaults do not fit the framework.
+Set ``mutable = False`` if tensors are immutable. A failed check names the method of the backend to fix;
+``docs/backends.md`` explains the sections.
 """
 
 from __future__ import annotations
@@ -40,4 +40,4 @@ class BackendConformance(
     DisclosureSection,
     PrivateDataSection,
 ):
-    """The contract of a backend; a third party subclasses it and gets the whole of it tested."""
+    """All sections of the contract; a backend subclasses this class in its tests."""

@@ -1,4 +1,4 @@
-"""Disclosure: what the op table says about operations is true, so that nothing depends on values unnoticed."""
+"""Disclosure: the facts in the op table are true, so that results disclose no more than the facts say."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from syft_core.values import Tensor
 
 
 class DisclosureSection(Section):
-    """Two sets of values, one answer: the facts about every operation hold whatever the values."""
+    """The facts about every operation hold for all values."""
 
     @fix("Op.facts (Facts.tier, discloses, writes, reads_beyond)")
     def test_a_reviewed_operation_is_described(self, hook: FrameworkHook) -> None:
-        for op in _reviewed(hook):
+        for op in _list_reviewed(hook):
             assert op.discloses == "nothing", op.name
             assert op.writes is not WRITES_ALL, op.name
             assert (op.reads_beyond, op.reveals, op.local) == (False, False, False), op.name
 
     @fix("Op.facts (Facts.tier)")
     def test_arithmetic_is_reviewed(self, hook: FrameworkHook) -> None:
-        reviewed = {op.operation for op in _reviewed(hook)}
-        assert {"add", "sub", "mul"} <= reviewed, "without them nothing can be computed on private data"
+        reviewed = {op.operation for op in _list_reviewed(hook)}
+        assert {"add", "sub", "mul"} <= reviewed, "without them, clients cannot compute on private data"
 
     @fix("Op.facts (Facts.discloses, form_depends)")
     def test_the_form_of_a_result_does_not_depend_on_values(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
@@ -38,15 +38,15 @@ class DisclosureSection(Section):
                 assert all(form == found[0] for form in found), f"{call} has results of several forms: {found}"
 
     @fix("Op.facts (Facts.reveals, states_fact)")
-    def test_an_operation_that_answers_with_a_value_is_marked_so(self, calls: Sequence[Call]) -> None:
+    def test_an_operation_that_returns_a_value_is_marked(self, calls: Sequence[Call]) -> None:
         for call in calls:
             if not call.op.reveals:
                 found = [plain_parts(outcome.result) for outcome in call.working]
-                assert all(parts == found[0] for parts in found), f"{call} answers with a value: mark it as `reveals`"
-                assert not any(type(part) is float for part in found[0]), f"{call} answers with a number"
+                assert all(parts == found[0] for parts in found), f"{call} returns a value: mark it as `reveals`"
+                assert not any(type(part) is float for part in found[0]), f"{call} returns a number"
 
     @fix("Op.facts (Facts.partial)")
-    def test_what_cannot_fail_on_values_does_not(self, calls: Sequence[Call]) -> None:
+    def test_an_operation_that_is_not_partial_works_with_all_values(self, calls: Sequence[Call]) -> None:
         for call in calls:
             if not call.op.partial and call.discloses_nothing:
                 assert len(call.working) == SETS, f"{call} fails with some values"
@@ -59,7 +59,7 @@ class DisclosureSection(Section):
                 for before, after in zip(leaves(outcome.before), leaves(outcome.args), strict=True):
                     if is_tensor(after) and not any(after is target for target in targets):
                         same = repr(self._content(before)) == repr(self._content(after))
-                        assert same, f"{call} changes an argument that is not among its targets"
+                        assert same, f"{call} changes an argument that is not in `writes`"
 
     def _content(self, tensor: Tensor) -> object:
         return (tuple(tensor.shape), self.numbers(tensor) if all(tensor.shape) else None)
@@ -76,24 +76,24 @@ class DisclosureSection(Section):
             if op.tier != "off" and not op.local and op.spelling in ("function", "method"):
                 for args in ((plain, probe), (plain, plain, probe), (probe, plain)):
                     run(hook.attributes, op, args)
-                    assert not called, f"{op.name} calls a function that it is given: mark it as `local`, or exclude it"
+                    assert not called, f"{op.name} calls a function argument: mark it as `local`, or exclude it"
 
     @fix("FrameworkAttributes.memory_of")
-    def test_copies_have_memory_of_their_own(self, hook: FrameworkHook, plain: Tensor) -> None:
+    def test_copies_do_not_share_memory(self, hook: FrameworkHook, plain: Tensor) -> None:
         attributes = hook.attributes
         memory = attributes.memory_of(plain)
         if memory is None:
-            pytest.skip("the backend does not know memory, and so gets no private data")
+            pytest.skip("the backend does not implement `memory_of`, so private data is not supported")
         assert memory == attributes.memory_of(plain)
         for copy in (attributes.copy(plain), attributes.transfer(plain), hook.create_tensor(VALUES)):
             assert memory.isdisjoint(attributes.memory_of(copy) or memory)
 
     @fix("FrameworkAttributes.memory_of")
-    def test_tensors_that_share_memory_are_known(self, hook: FrameworkHook) -> None:
+    def test_shared_memory_is_detected(self, hook: FrameworkHook) -> None:
         attributes = hook.attributes
         if not self.mutable or attributes.memory_of(hook.create_tensor(VALUES)) is None:
-            pytest.skip("nothing can change a tensor of the framework, or the backend does not know memory")
-        for op in _reviewed(hook):
+            pytest.skip("tensors are immutable, or the backend does not implement `memory_of`")
+        for op in _list_reviewed(hook):
             x = hook.create_tensor(VALUES)
             outcome = run(attributes, op, (x,))
             (own,) = outcome.args
@@ -104,39 +104,39 @@ class DisclosureSection(Section):
             own[:] = hook.create_tensor([9.0, 8.0, 7.0])
             for result, was in zip(results, before, strict=True):
                 if repr(self.numbers(result)) != was:
-                    assert _share(attributes, result, own), f"what {op.name} returns shares memory with its argument"
+                    assert _share(attributes, result, own), f"the result of {op.name} shares memory with its argument"
 
-    @fix("FrameworkAttributes.is_part", "FrameworkAttributes.give")
-    def test_a_part_of_a_tensor_is_known_as_one(self, hook: FrameworkHook, plain: Tensor) -> None:
+    @fix("FrameworkAttributes.is_partial_view", "FrameworkAttributes.transfer_ownership")
+    def test_a_partial_view_is_detected(self, hook: FrameworkHook, plain: Tensor) -> None:
         attributes, part = hook.attributes, plain[1:]
         if attributes.memory_of(part) != attributes.memory_of(plain):
-            pytest.skip("a part of a tensor has memory of its own")
-        assert attributes.is_part(part), "an operation that reads beyond its arguments would see the rest"
+            pytest.skip("a slice does not share memory")
+        assert attributes.is_partial_view(part), "an operation that reads beyond its arguments would read the rest"
         for shared in (part, plain):
-            assert attributes.give(shared, 0) is None, "a receiver could change what is here"
+            assert attributes.transfer_ownership(shared, 0) is None, "a receiver could change the sender's data"
 
     @fix("FrameworkAttributes.copy", "FrameworkAttributes.transfer")
     def test_a_copy_does_not_change_with_its_original(self, hook: FrameworkHook) -> None:
         if not self.mutable:
-            pytest.skip("nothing can change a tensor of the framework")
+            pytest.skip("tensors are immutable")
         for copy in (hook.attributes.copy, hook.attributes.transfer):
             original = hook.create_tensor(VALUES)
             made = copy(original)
             original[0] = 9.0
-            assert self.numbers(made) == VALUES, f"{copy.__name__} returns memory of the original"
+            assert self.numbers(made) == VALUES, f"the result of {copy.__name__} shares memory with the original"
 
     @fix("FrameworkAttributes._collect")
-    def test_nothing_in_the_table_changes_what_cannot_change(self, hook: FrameworkHook) -> None:
+    def test_immutable_tensors_have_no_in_place_operations(self, hook: FrameworkHook) -> None:
         if self.mutable:
-            pytest.skip("the framework can change tensors")
+            pytest.skip("tensors are mutable")
         changing = [op.name for op in hook.attributes.ops if op.inplace]
-        assert changing == [], "leave operations in place out of the table, or set `mutable = True`"
+        assert changing == [], "leave in-place operations out of the table, or set `mutable = True`"
 
 
 def _share(attributes: FrameworkAttributes, one: Tensor, other: Tensor) -> bool:
-    """Return whether a backend says that two tensors share memory."""
+    """Return whether two tensors share memory, according to the backend."""
     return not (attributes.memory_of(one) or frozenset()).isdisjoint(attributes.memory_of(other) or ())
 
 
-def _reviewed(hook: FrameworkHook) -> list[Op]:
+def _list_reviewed(hook: FrameworkHook) -> list[Op]:
     return [op for op in hook.attributes.ops if op.tier == "reviewed"]

@@ -1,4 +1,4 @@
-"""The hook: putting it on, taking it off, and the tensors that it makes."""
+"""The hook: attaching it, detaching it, and its factories."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from syft_core.testing.section import VALUES, Section, fix
 
 
 class HookSection(Section):
-    """A hook leaves no trace, and makes plain tensors."""
+    """Unhooking restores the framework, and factories create plain tensors."""
 
     @fix("FrameworkHook._install")
     def test_unhooking_leaves_the_framework_exactly_as_it_was(self) -> None:
-        before = [dict(vars(target)) for target in self.patched()]
+        before = [dict(vars(target)) for target in self.patched_objects()]
         with self.hook_class(self.framework):
             pass
-        after = [dict(vars(target)) for target in self.patched()]
+        after = [dict(vars(target)) for target in self.patched_objects()]
         for was, now in zip(before, after, strict=True):
             assert was.keys() == now.keys()
             assert [name for name in was if was[name] is not now[name]] == []
@@ -54,17 +54,17 @@ class HookSection(Section):
         assert hook.local_worker.is_client_worker
 
     @fix("FrameworkHook.create_tensor")
-    def test_a_tensor_is_made_of_numbers(self, hook: FrameworkHook) -> None:
+    def test_a_tensor_is_created_from_numbers(self, hook: FrameworkHook) -> None:
         assert self.numbers(hook.create_tensor(VALUES)) == VALUES
         assert not getattr(hook.create_tensor(VALUES), "is_wrapper", False)
 
     @fix("FrameworkHook.create_zeros", "FrameworkHook.create_shape")
-    def test_zeros_and_shapes_are_made(self, hook: FrameworkHook) -> None:
+    def test_zeros_and_shapes_are_created(self, hook: FrameworkHook) -> None:
         assert self.numbers(hook.create_zeros(2)) == [0.0, 0.0]
         assert tuple(hook.create_shape([2, 3])) == (2, 3)
 
     @fix("FrameworkHook.create_wrapper")
-    def test_a_wrapper_of_an_impossible_type_is_refused(self, hook: FrameworkHook) -> None:
+    def test_a_wrapper_of_an_invalid_type_is_refused(self, hook: FrameworkHook) -> None:
         assert len(hook.create_wrapper(None)) == 0
         with pytest.raises(ValueError, match="cannot create a wrapper"):
-            hook.create_wrapper("no type at all")
+            hook.create_wrapper("not a type")

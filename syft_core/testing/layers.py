@@ -1,4 +1,4 @@
-"""Layers: they stack, keep their attributes, and refuse what has no meaning."""
+"""Layers: they stack, keep their attributes, and refuse incompatible layers."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class ScaledTensor(AbstractTensor):
         self.scale = scale
 
     def get_class_attributes(self) -> Kwargs:
-        """Results keep the scale."""
+        """Return the scale, which results keep."""
         return {"scale": self.scale}
 
     @overloaded.method
     def mul(self, _self: Tensor, other: Tensor) -> Tensor:
-        """Multiply, and by the scale too."""
+        """Multiply by ``other`` and by the scale."""
         return _self * other * self.scale
 
 
@@ -39,7 +39,7 @@ hook_args.default_register_tensor(ScaledTensor)
 
 
 class LayerSection(Section):
-    """The layers of the core work on the framework's tensors."""
+    """The core's layers work on the framework's tensors."""
 
     @fix("FrameworkHook._install", "the protocol of layers without a wrapper")
     def test_a_layer_without_a_wrapper_computes_too(self, plain: Tensor, other: Tensor) -> None:
@@ -51,16 +51,16 @@ class LayerSection(Section):
         assert type(joined) is LoggingTensor
 
     @fix("FrameworkAttributes._methods", "describe_op")
-    def test_a_rule_holds_in_every_operator(self, plain: Tensor, other: Tensor) -> None:
+    def test_a_rule_applies_to_every_operator(self, plain: Tensor, other: Tensor) -> None:
         x = PlusIsMinusTensor().on(plain)
         y = PlusIsMinusTensor().on(other)
-        self.same(x + y, plain - other, PlusIsMinusTensor)
-        self.same(x - y, plain + other, PlusIsMinusTensor)
-        self.same(1 + x, 1 - plain, PlusIsMinusTensor)
-        self.same(x * y, plain * other, PlusIsMinusTensor)
+        self.assert_chain(x + y, plain - other, PlusIsMinusTensor)
+        self.assert_chain(x - y, plain + other, PlusIsMinusTensor)
+        self.assert_chain(1 + x, 1 - plain, PlusIsMinusTensor)
+        self.assert_chain(x * y, plain * other, PlusIsMinusTensor)
 
     @fix("FrameworkAttributes.inplace_methods", "describe_op(inplace=...)")
-    def test_a_rule_holds_in_place(self, hook: FrameworkHook) -> None:
+    def test_a_rule_applies_to_in_place_operators(self, hook: FrameworkHook) -> None:
         x = PlusIsMinusTensor().on(hook.create_tensor(VALUES))
         same = x
         x += 1
@@ -72,15 +72,15 @@ class LayerSection(Section):
         inner = PlusIsMinusTensor().on(plain)
         x = LoggingTensor().on(inner)
         assert x is inner
-        self.same(x + other, plain - other, LoggingTensor, PlusIsMinusTensor)
+        self.assert_chain(x + other, plain - other, LoggingTensor, PlusIsMinusTensor)
 
     @fix("register_forward_func", "register_backward_func")
-    def test_a_watching_layer_goes_with_any_other(self, plain: Tensor, other: Tensor) -> None:
+    def test_a_transparent_layer_combines_with_any_other(self, plain: Tensor, other: Tensor) -> None:
         result = LoggingTensor().on(plain) + PlusIsMinusTensor().on(other)
-        self.same(result, plain - other, LoggingTensor, PlusIsMinusTensor)
+        self.assert_chain(result, plain - other, LoggingTensor, PlusIsMinusTensor)
 
     @fix("register_type_rule", "register_forward_func")
-    def test_layers_of_two_meanings_are_refused(self, plain: Tensor, other: Tensor) -> None:
+    def test_two_types_of_opaque_layers_are_refused(self, plain: Tensor, other: Tensor) -> None:
         with pytest.raises(MixedLayersError, match="mixes a PlusIsMinusTensor with a PolynomialTensor"):
             PlusIsMinusTensor().on(plain) * PolynomialTensor().on(other)
 
@@ -88,7 +88,7 @@ class LayerSection(Section):
     def test_results_keep_the_attributes_of_their_layer(self, plain: Tensor) -> None:
         x = ScaledTensor(scale=3).on(plain)
         result = (x + 1) * 2
-        self.same(result, (plain + 1) * 2 * 3, ScaledTensor)
+        self.assert_chain(result, (plain + 1) * 2 * 3, ScaledTensor)
         assert result.child.scale == 3
 
     @fix("register_type_rule")
@@ -97,7 +97,7 @@ class LayerSection(Section):
             ScaledTensor(scale=2).on(plain) + ScaledTensor(scale=3).on(other)
 
     @fix("FrameworkAttributes._methods")
-    def test_polynomials_are_as_exact_as_they_promise(self, hook: FrameworkHook) -> None:
+    def test_polynomials_have_the_documented_accuracy(self, hook: FrameworkHook) -> None:
         points = [-3.0, -1.0, 0.0, 0.5, 3.0]
         x = PolynomialTensor().on(hook.create_tensor(points), wrap=False)
         for value, point in zip(x.get_val("sigmoid", x.child), points, strict=True):

@@ -1,4 +1,4 @@
-"""Pointers: what is done with them happens on a worker, in process and by wire alike."""
+"""Pointers: operations on them run on a worker, in process and by wire."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _CODECS = "register_codecs"
 
 
 class PointerSection(Section):
-    """Every check runs with messages handed over as they are, and through the wire format."""
+    """Every check runs in process and through the wire format."""
 
     @fix("FrameworkAttributes.transfer", _CODECS)
-    def test_a_tensor_goes_to_a_worker_and_comes_back(self, hook: FrameworkHook, by_wire: bool) -> None:
+    def test_a_tensor_is_sent_to_a_worker_and_fetched(self, hook: FrameworkHook, by_wire: bool) -> None:
         pointer = self.tensor(hook, VALUES).send(self.worker(hook, by_wire))
 
         assert isinstance(pointer.child, ObjectPointer)
         assert self.numbers(end_of(pointer.get())) == VALUES
 
     @fix("FrameworkAttributes.transfer", _CODECS)
-    def test_workers_share_no_memory(self, hook: FrameworkHook, by_wire: bool) -> None:
+    def test_workers_do_not_share_memory(self, hook: FrameworkHook, by_wire: bool) -> None:
         if not self.mutable:
-            pytest.skip("nothing can change a tensor of the framework")
+            pytest.skip("tensors are immutable")
         plain = hook.create_tensor(VALUES)
         pointer = self.tensor(hook, plain).send(self.worker(hook, by_wire))
 
@@ -45,7 +45,7 @@ class PointerSection(Section):
 
         assert self.fetch(pointer) == VALUES
 
-    @fix("FrameworkAttributes.form_of", "FrameworkAttributes.facts_of_form", "FrameworkAttributes.read_off")
+    @fix("FrameworkAttributes.form_of", "FrameworkAttributes.facts_of_form", "FrameworkAttributes.answer_from_form")
     def test_a_pointer_knows_the_form_of_its_object(self, hook: FrameworkHook, by_wire: bool, plain: Tensor) -> None:
         pointer = self.tensor(hook, plain).send(self.worker(hook, by_wire))
 
@@ -53,7 +53,7 @@ class PointerSection(Section):
             assert (tuple(tensor.shape), tensor.dtype, len(tensor)) == (tuple(plain.shape), plain.dtype, 3)
 
     @fix("FrameworkAttributes._collect", "FrameworkAttributes.infer", "Op.facts", _CODECS)
-    def test_an_operation_gives_through_pointers_what_it_gives_here(
+    def test_operations_on_pointers_give_the_same_results(
         self, hook: FrameworkHook, calls: Sequence[Call], by_wire: bool
     ) -> None:
         bob = self.worker(hook, by_wire)
@@ -63,7 +63,7 @@ class PointerSection(Section):
                 self._check(hook, bob, call)
 
     def _check(self, hook: FrameworkHook, bob: VirtualWorker, call: Call) -> None:
-        """Compare the result of a call, or what it changes, with what it gives through pointers."""
+        """Compare the result of a call, or the tensor it changes, with that of the same call on pointers."""
         outcome = call.working[0]
 
         def send(leaf: Any) -> Any:
@@ -81,18 +81,18 @@ class PointerSection(Section):
 
     def _compare(self, hook: FrameworkHook, call: Call, result: Any, expected: Any) -> None:
         fetched = map_leaves(lambda leaf: end_of(leaf.get(deregister_ptr=False)) if _is_remote(leaf) else leaf, result)
-        assert type(fetched) is type(expected), f"{call} gives a {type(fetched).__name__} through a pointer"
+        assert type(fetched) is type(expected), f"{call} returns a {type(fetched).__name__} on a pointer"
         pairs = list(zip(leaves(fetched), leaves(expected), strict=True))
-        assert plain_parts(fetched) == plain_parts(expected), f"{call} answers differently through a pointer"
+        assert plain_parts(fetched) == plain_parts(expected), f"{call} returns different plain values on a pointer"
         for found, real in pairs:
             if is_tensor(real):
-                assert is_tensor(found), f"{call} gives no pointer"
+                assert is_tensor(found), f"{call} does not return a pointer"
                 assert form_of(hook.attributes, found)[:2] == form_of(hook.attributes, real)[:2], str(call)
                 same = call.op.uninitialized or repr(self.numbers(found)) == repr(self.numbers(real))
-                assert same, f"{call} gives other numbers through a pointer"
+                assert same, f"{call} returns different numbers on a pointer"
 
     @fix("the wrapper's protocol method", "FrameworkAttributes._methods")
-    def test_functions_methods_and_operators_take_pointers(self, hook: FrameworkHook, by_wire: bool) -> None:
+    def test_functions_methods_and_operators_accept_pointers(self, hook: FrameworkHook, by_wire: bool) -> None:
         bob = self.worker(hook, by_wire)
         x, y = (self.tensor(hook, values).send(bob) for values in ([1.0, 2.0], [3.0, 5.0]))
 
@@ -103,7 +103,7 @@ class PointerSection(Section):
         assert float(self.fetch(y.sum())) == 8.0
 
     @fix("describe_op(inplace=...)", "FrameworkAttributes.inplace_methods")
-    def test_an_operator_in_place_changes_the_object_or_makes_a_new_one(
+    def test_an_in_place_operator_changes_the_object_or_creates_a_new_one(
         self, hook: FrameworkHook, by_wire: bool
     ) -> None:
         x = self.tensor(hook, VALUES).send(self.worker(hook, by_wire))
@@ -115,7 +115,7 @@ class PointerSection(Section):
         assert self.fetch(x) == [v + 1 for v in VALUES]
         assert self.fetch(same) == ([v + 1 for v in VALUES] if self.mutable else VALUES)
 
-    @fix("FrameworkAttributes.become")
+    @fix("FrameworkAttributes.replace_in_place")
     def test_a_tensor_can_be_sent_and_fetched_in_place(self, hook: FrameworkHook, by_wire: bool) -> None:
         x = self.tensor(hook, VALUES)
 
@@ -126,7 +126,7 @@ class PointerSection(Section):
         assert self.numbers(end_of(x)) == VALUES
 
     @fix("FrameworkAttributes.worker_methods")
-    def test_tensors_are_made_on_a_worker(self, hook: FrameworkHook, by_wire: bool) -> None:
+    def test_tensors_are_created_on_a_worker(self, hook: FrameworkHook, by_wire: bool) -> None:
         remote = getattr(self.worker(hook, by_wire).remote, hook.attributes.ALIAS)
 
         made = remote.zeros((2,))
@@ -143,7 +143,7 @@ class PointerSection(Section):
                 self._check(hook, bob, call)
 
     @fix("Op.facts (Facts.reveals)")
-    def test_values_are_not_read_in_passing(self, hook: FrameworkHook, by_wire: bool) -> None:
+    def test_values_are_not_revealed_implicitly(self, hook: FrameworkHook, by_wire: bool) -> None:
         x = self.tensor(hook, [2.0]).send(self.worker(hook, by_wire)).sum()
 
         for read in (bool, float, int, lambda value: value.tolist(), lambda value: value.item()):
@@ -153,7 +153,9 @@ class PointerSection(Section):
             assert float(x) == 2.0
 
     @fix("Op.facts (Facts.reveals, local, tier)")
-    def test_what_reveals_is_local_or_is_off_does_not_run_on_a_worker(self, hook: FrameworkHook, by_wire: bool) -> None:
+    def test_revealing_local_and_off_operations_do_not_run_on_a_worker(
+        self, hook: FrameworkHook, by_wire: bool
+    ) -> None:
         x = self.tensor(hook, VALUES).send(self.worker(hook, by_wire))
         answered_here = {"__deepcopy__", *hook.attributes.facts_of_form}
         methods = [op for op in hook.attributes.ops if op.spelling == "method" and op.attr not in answered_here]

@@ -1,4 +1,4 @@
-"""Private data: what a stranger can do with it, and learns from it, does not depend on its values."""
+"""Private data: what a stranger can do with it, and learn from it, does not depend on its values."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from syft_core.workers.virtual import VirtualWorker
 
 
 class PrivateDataSection(Section):
-    """Each check works as "stranger" on data that is for "owner"; both modes are tried."""
+    """Every check computes as user "stranger" on data that only "owner" may fetch."""
 
     @fix("register_codecs", "Op.facts (Facts.reveals)")
-    def test_private_data_does_not_leave(self, hook: FrameworkHook, by_wire: bool) -> None:
+    def test_private_data_cannot_be_fetched(self, hook: FrameworkHook, by_wire: bool) -> None:
         secret = self._secret(hook, self.worker(hook, by_wire))
 
         for attempt in (secret, secret.copy()):
@@ -38,9 +38,7 @@ class PrivateDataSection(Section):
             bool(secret)
 
     @fix("Op.facts (Facts.tier)")
-    def test_results_of_reviewed_operations_are_as_private_as_their_operands(
-        self, hook: FrameworkHook, by_wire: bool
-    ) -> None:
+    def test_results_of_operations_on_private_data_are_private(self, hook: FrameworkHook, by_wire: bool) -> None:
         secret = self._secret(hook, self.worker(hook, by_wire))
 
         for result in (secret + 1, secret * secret, secret.sum(), secret[1:], self.concatenate([secret, secret])):
@@ -58,31 +56,31 @@ class PrivateDataSection(Section):
         assert (tuple(secret.shape), len(secret)) == ((3,), 3)
 
     @fix("Op.facts (Facts.states_fact)")
-    def test_a_plain_answer_about_private_data_is_refused(self, hook: FrameworkHook, by_wire: bool) -> None:
+    def test_a_plain_result_from_private_data_is_refused(self, hook: FrameworkHook, by_wire: bool) -> None:
         secret = self._secret(hook, self.worker(hook, by_wire))
         facts: Any = {"tier": "reviewed", "discloses": "nothing", "writes": frozenset(), "reads_beyond": False}
 
-        with _allowed(hook, _answer_plainly, **facts) as op, pytest.raises(ValueRefusedError):
+        with _allow_temporarily(hook, _return_true, **facts) as op, pytest.raises(ValueRefusedError):
             dispatch(op, (secret,), {})
 
     @fix("FrameworkAttributes.allow")
     def test_an_operation_without_facts_does_not_run_on_private_data(self, hook: FrameworkHook, by_wire: bool) -> None:
         secret = self._secret(hook, self.worker(hook, by_wire))
 
-        with _allowed(hook, _return_argument) as op, pytest.raises(ValueRefusedError):
+        with _allow_temporarily(hook, _return_argument) as op, pytest.raises(ValueRefusedError):
             dispatch(op, (secret,), {})
 
     @fix("FrameworkAttributes.shadow", "FrameworkAttributes.form_of")
-    def test_a_shadow_has_a_form_and_no_private_values(self, hook: FrameworkHook, plain: Tensor) -> None:
+    def test_a_shadow_has_the_form_of_its_tensor(self, hook: FrameworkHook, plain: Tensor) -> None:
         attributes = hook.attributes
         form = attributes.form_of(plain)
         assert form is not None, "nothing can be computed on private data of unknown form"
         shadow = attributes.shadow(form, form.device)
         assert (tuple(shadow.shape), shadow.dtype) == (tuple(plain.shape), plain.dtype)
-        assert attributes.shadow(3, form.device) == 3, "what is not a form stays as it is"
+        assert attributes.shadow(3, form.device) == 3, "return anything but a form unchanged"
 
     @fix("FrameworkAttributes.zeros", "FrameworkAttributes.overwrite")
-    def test_what_failed_can_be_answered_with_zeros(self, hook: FrameworkHook, plain: Tensor) -> None:
+    def test_a_failed_operation_can_return_zeros(self, hook: FrameworkHook, plain: Tensor) -> None:
         attributes = hook.attributes
         form = attributes.form_of(plain)
         assert form is not None, "nothing can be computed on private data of unknown form"
@@ -94,16 +92,16 @@ class PrivateDataSection(Section):
             assert self.numbers(plain) == [0.0] * len(VALUES)
 
     @fix("FrameworkAttributes.memory_of")
-    def test_nothing_runs_on_private_data_of_unknown_memory(self, hook: FrameworkHook, by_wire: bool) -> None:
+    def test_nothing_runs_on_private_data_without_memory_of(self, hook: FrameworkHook, by_wire: bool) -> None:
         secret = self._secret(hook, self.worker(hook, by_wire))
 
         with patch.object(hook.attributes, "memory_of", lambda _tensor: None), pytest.raises(ValueRefusedError):
             secret + 1
 
     @fix("FrameworkAttributes.memory_of", "Op.facts (Facts.writes)")
-    def test_what_private_data_is_written_into_becomes_private(self, hook: FrameworkHook, by_wire: bool) -> None:
+    def test_a_tensor_that_private_data_is_written_to_becomes_private(self, hook: FrameworkHook, by_wire: bool) -> None:
         if not self.mutable:
-            pytest.skip("nothing can change a tensor of the framework")
+            pytest.skip("tensors are immutable")
         bob = self.worker(hook, by_wire)
         secret, free = self._secret(hook, bob), self.tensor(hook, VALUES).send(bob)
         part = free[1:]
@@ -126,37 +124,37 @@ class PrivateDataSection(Section):
         bob = self.worker(hook, by_wire)
         for call in calls:
             if call.op.tier == "reviewed" and not call.discloses_nothing:
-                told = self._told(hook, bob, call.op, call.working[0].before)
-                assert told.startswith(ValueRefusedError.__name__), f"{call} runs on private data: {told}"
+                seen = self._observe(hook, bob, call.op, call.working[0].before)
+                assert seen.startswith(ValueRefusedError.__name__), f"{call} runs on private data: {seen}"
 
     @fix("Op.facts (Facts.partial, tier)")
-    def test_a_failure_that_depends_on_values_is_not_told(
+    def test_a_failure_that_depends_on_values_is_not_disclosed(
         self, hook: FrameworkHook, calls: Sequence[Call], by_wire: bool
     ) -> None:
         bob = self.worker(hook, by_wire)
         for call in calls:
             if call.op.tier == "reviewed" and len(call.working) < SETS:
-                told = {self._told(hook, bob, call.op, outcome.before) for outcome in call.outcomes}
-                assert len(told) == 1, f"a stranger notices with which values {call} fails: {told}"
+                seen = {self._observe(hook, bob, call.op, outcome.before) for outcome in call.outcomes}
+                assert len(seen) == 1, f"a stranger sees for which values {call} fails: {seen}"
 
-    def _told(self, hook: FrameworkHook, bob: VirtualWorker, op: Op, args: Any) -> str:
-        """Return what a stranger learns from a call on private data: an error, or the forms of pointers."""
+    def _observe(self, hook: FrameworkHook, bob: VirtualWorker, op: Op, args: Any) -> str:
+        """Return what a stranger sees of a call on private data: an error, or the forms of pointers."""
         sent = map_leaves(lambda leaf: self._secret(hook, bob, leaf) if is_tensor(leaf) else leaf, args)
         try:
             result = dispatch(op, sent, {})
-        except Exception as error:  # noqa: BLE001  # whatever it is, the stranger sees it
+        except Exception as error:  # noqa: BLE001  # the stranger sees any error
             return re.sub(r"\d+", "#", f"{type(error).__name__}: {error}")
         return str([tuple(leaf.shape) if isinstance(end_of(leaf), ObjectPointer) else leaf for leaf in leaves(result)])
 
     def _secret(self, hook: FrameworkHook, bob: VirtualWorker, plain: Any = VALUES) -> Tensor:
-        """Return a stranger's pointer to data of the owner."""
+        """Return the stranger's pointer to the owner's data."""
         hook.local_worker.user = "owner"
         pointer = self.tensor(hook, plain).private_tensor(["owner"]).send(bob)
         hook.local_worker.user = "stranger"
         return pointer
 
 
-def _answer_plainly(_tensor: Tensor) -> bool:
+def _return_true(_tensor: Tensor) -> bool:
     return True
 
 
@@ -165,8 +163,8 @@ def _return_argument(tensor: Tensor) -> Tensor:
 
 
 @contextmanager
-def _allowed(hook: FrameworkHook, function: Callable[..., Any], **facts: Any) -> Iterator[Op]:
-    """Put a function into the op table for a moment."""
+def _allow_temporarily(hook: FrameworkHook, function: Callable[..., Any], **facts: Any) -> Iterator[Op]:
+    """Add a function to the op table for the duration of a block."""
     op = hook.attributes.allow(function, f"{hook.attributes.ALIAS}.{function.__name__}", **facts)
     try:
         yield op

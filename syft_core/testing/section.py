@@ -1,4 +1,4 @@
-"""Section: what every part of the conformance suite starts from, and what a backend tells it."""
+"""Section: the base class of all sections of the conformance suite."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Check = TypeVar("Check", bound=Callable[..., None])
 
 
 class ConformanceError(AssertionError):
-    """A backend breaks a promise of the contract."""
+    """A backend violates its contract."""
 
 
 def fix(*methods: str) -> Callable[[Check], Check]:
-    """Name the methods of a backend that a check is about: whatever fails in it is reported with them."""
+    """Name the methods that a check is about; its failure message tells the author to fix them."""
 
     def decorate(check: Check) -> Check:
         @functools.wraps(check)
@@ -40,52 +40,52 @@ def fix(*methods: str) -> Callable[[Check], Check]:
                     f"it does not hold that {promise}: {type(error).__name__}: {error}; fix {names} (docs/backends.md)"
                 ) from error
 
-        report.fixes = methods  # type: ignore[attr-defined]  # for those who ask what a check is about
-        return report  # type: ignore[return-value]  # the same signature, as functools.wraps says
+        report.fixes = methods  # type: ignore[attr-defined]  # read by the tests of the suite
+        return report  # type: ignore[return-value]  # functools.wraps keeps the signature
 
     return decorate
 
 
 class Section:
-    """A part of the contract of a backend. What stands first is for a backend to set or override."""
+    """A part of the contract of a backend. Backends set or override the first group of attributes."""
 
-    pytestmark = pytest.mark.filterwarnings("ignore")  # of operations that are called with strange values
+    pytestmark = pytest.mark.filterwarnings("ignore")  # operations warn about unusual values
     framework: ClassVar[Any]
     """The framework's module."""
     hook_class: ClassVar[type[FrameworkHook]]
     """The backend's hook."""
     mutable: ClassVar[bool] = True
-    """Whether the framework can change a tensor. If not, no operation in the table may, and ``x += 1`` must make a new
-    tensor."""
+    """Whether tensors are mutable. If not, the table must not contain in-place operations, and ``x += 1`` must create
+    a new tensor."""
 
     def concatenate(self, tensors: Sequence[Tensor]) -> Tensor:
-        """Join tensors with a function of the framework that takes a list."""
+        """Concatenate tensors with a function of the framework that takes a list."""
         raise NotImplementedError("override `concatenate` with your framework's function")
 
     def numbers(self, tensor: Tensor) -> Any:
-        """Return a plain tensor's content as a number or a nested list."""
+        """Return the values of a plain tensor as a number or a nested list."""
         return tensor.tolist()
 
     def leaks(self, wrapper: Tensor) -> Sequence[Callable[[], object]]:
-        """Return calls that go around the framework's protocol; each must raise ``WrapperLeakError``."""
+        """Return calls that bypass the framework's protocol; each must raise ``WrapperLeakError``."""
         return [lambda: pickle.dumps(wrapper)]
 
-    def patched(self) -> Sequence[Any]:
+    def patched_objects(self) -> Sequence[Any]:
         """Return the objects of the framework on which the hook sets attributes."""
         return [self.framework]
 
-    # --- the tools of the checks
+    # --- helpers for the checks
 
     @pytest.fixture
     def hook(self) -> Iterator[FrameworkHook]:
-        """Put the hook on for one check."""
-        with self.hooked() as hook:
+        """Return a hook that is attached for one check."""
+        with self.attach_hook() as hook:
             yield hook
 
     @classmethod
     @contextmanager
-    def hooked(cls) -> Iterator[FrameworkHook]:
-        """Put the hook on, ready to infer forms."""
+    def attach_hook(cls) -> Iterator[FrameworkHook]:
+        """Attach the hook, ready to infer forms."""
         with cls.hook_class(cls.framework) as hook:
             hook.attributes.warm_up()
             yield hook
@@ -102,14 +102,14 @@ class Section:
 
     @pytest.fixture(params=[False, True], ids=["in_process", "by_wire"])
     def by_wire(self, request: pytest.FixtureRequest) -> bool:
-        """Return whether messages go through the wire format."""
+        """Return whether messages are serialized."""
         return bool(request.param)
 
     @pytest.fixture(scope="class")
     @classmethod
     def calls(cls) -> Sequence[Call]:
-        """Return calls of the operations in the table on plain tensors, with what became of them."""
-        with cls.hooked() as hook:
+        """Return calls of the operations in the table on plain tensors, with their outcomes."""
+        with cls.attach_hook() as hook:
             return collect_calls(hook)
 
     def worker(self, hook: FrameworkHook, by_wire: bool) -> VirtualWorker:
@@ -117,15 +117,15 @@ class Section:
         return VirtualWorker(hook, id="bob", serialize=by_wire)
 
     def tensor(self, hook: FrameworkHook, plain: Any) -> Tensor:
-        """Return a tensor that can be sent: a framework whose tensors take no methods has wrappers for that."""
+        """Return a tensor that can be sent; if the hook adds no methods to tensors, this is a wrapper."""
         made = hook.create_tensor(plain) if isinstance(plain, list) else plain
         return made if hasattr(made, "send") else hook.attributes.wrapper(made)
 
     def fetch(self, pointer: Tensor) -> Any:
-        """Return the numbers of a copy of what a pointer points to."""
+        """Fetch a copy of the remote object, and return its values."""
         return self.numbers(end_of(pointer.get(deregister_ptr=False)))
 
-    def same(self, chain: Tensor, expected: Tensor, *layers: Any) -> None:
+    def assert_chain(self, chain: Tensor, expected: Tensor, *layers: Any) -> None:
         """Assert that ``chain`` is a wrapper on exactly ``layers`` with the numbers of ``expected``."""
         assert getattr(chain, "is_wrapper", False), f"expected a wrapper, got a {type(chain).__name__}"
         below: Any = chain.child
@@ -133,4 +133,4 @@ class Section:
             assert type(below) is layer, f"expected a {layer.__name__}, got a {type(below).__name__}"
             below = below.child
         assert type(below) is type(expected) or tuple(below.shape) == ()
-        assert self.numbers(below) == self.numbers(expected), "the chain computes other numbers than the framework"
+        assert self.numbers(below) == self.numbers(expected), "the chain computes different numbers than the framework"

@@ -1,4 +1,4 @@
-"""Serde: tensors and chains cross the wire, exactly and in memory of their own."""
+"""Serde: tensors and chains are preserved by the wire format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBERS = (float, int, bool)
 
 
 class SerdeSection(Section):
-    """What a tensor is made of arrives as it was sent."""
+    """Tensors, dtypes and chains arrive unchanged; malformed ones are refused."""
 
     @pytest.mark.parametrize("numbers", [VALUES, [1, -2], [True, False], [], [0.1]], ids=str)
     @fix("register_codecs (the codec of your tensor type)")
@@ -42,9 +42,9 @@ class SerdeSection(Section):
         assert deserialize(serialize(plain.dtype)) == plain.dtype
 
     @fix("register_codecs (the codec of your tensor type)")
-    def test_what_arrives_has_memory_of_its_own(self, plain: Tensor) -> None:
+    def test_a_received_tensor_shares_no_memory(self, plain: Tensor) -> None:
         if not self.mutable:
-            pytest.skip("nothing can change a tensor of the framework")
+            pytest.skip("tensors are immutable")
         received = deserialize(serialize(plain))
 
         received[0] = 9.0
@@ -54,7 +54,7 @@ class SerdeSection(Section):
         assert self.numbers(plain) == [VALUES[0], 8.0, VALUES[2]]
 
     @fix("Codec(shared=True)")
-    def test_a_tensor_that_stands_twice_in_a_message_arrives_once(self, plain: Tensor) -> None:
+    def test_a_tensor_that_occurs_twice_in_a_message_arrives_as_one_object(self, plain: Tensor) -> None:
         one, other = deserialize(serialize([plain, plain]))
 
         assert one is other
@@ -63,11 +63,11 @@ class SerdeSection(Section):
     def test_a_chain_arrives_as_a_chain(self, plain: Tensor) -> None:
         received = deserialize(serialize(LoggingTensor().on(plain).tag("#x")))
 
-        self.same(received, plain, LoggingTensor)
+        self.assert_chain(received, plain, LoggingTensor)
         assert received.tags == {"#x"}
 
     @pytest.mark.parametrize("forged", [None, "text", {}, [None], -1], ids=repr)
-    @fix("register_codecs (what reads your tensors: check the type of every part, and raise SerdeError)")
+    @fix("register_codecs (check the type of every part that you read, and raise SerdeError)")
     def test_a_malformed_tensor_is_refused(self, plain: Tensor, forged: Any) -> None:
         codec, context = codecs.for_type(type(plain)), Context()
         payload = list(codec.simplify(plain, context))
@@ -81,12 +81,12 @@ class SerdeSection(Section):
             assert all(type(number) in _NUMBERS for number in leaves(numbers)), f"part {place} may be {forged!r}"
 
     @fix("FrameworkAttributes.result_types")
-    def test_the_named_tuples_that_operations_return_are_listed(
-        self, hook: FrameworkHook, calls: Sequence[Call]
-    ) -> None:
+    def test_named_tuples_that_operations_return_are_listed(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
         listed = hook.attributes.result_types
         for call in calls:
             result = call.working[0].result
             if isinstance(result, tuple) and type(result) is not tuple and any(map(is_tensor, leaves(result))):
                 name = type(result).__name__
-                assert listed.get(name) is type(result), f"{call.op.name} returns a {name}, which is not in the table"
+                assert listed.get(name) is type(result), (
+                    f"{call.op.name} returns a {name}, which is not in `result_types`"
+                )

@@ -1,4 +1,4 @@
-"""Spelling: operators, methods, functions and attributes that do the same are one operation."""
+"""Spelling: operators, methods, functions and attributes that compute the same are one operation."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _ARITHMETIC: dict[str, Function] = {"add": add, "sub": sub, "mul": mul, "div": t
 
 
 class SpellingSection(Section):
-    """Operators, methods, functions and attributes are spellings; none goes around a layer's rule."""
+    """A layer's rule applies to every spelling of an operation: operator, method, function and attribute."""
 
     @fix("FrameworkAttributes._collect", "describe_op(synonyms=...)")
-    def test_what_computes_the_same_is_the_same_operation(self, calls: Sequence[Call]) -> None:
+    def test_functions_that_compute_the_same_are_one_operation(self, calls: Sequence[Call]) -> None:
         for call in calls:
             known = SYNONYMS.get(call.op.attr, call.op.operation)
             if call.op.each is None:
                 assert call.op.operation == known, f"{call.op.name} is {known!r}, not {call.op.operation!r}"
         for call, name in self._arithmetic(calls):
             assert call.op.operation == name, (
-                f"{call.op.name} computes what {name!r} does: a rule would not hold for it"
+                f"{call.op.name} computes what {name!r} does, but a rule for {name!r} would not apply"
             )
 
     def _arithmetic(self, calls: Sequence[Call]) -> Iterator[tuple[Call, str]]:
-        """Yield the calls on two tensors that give the numbers of an operator, whatever the values."""
+        """Yield the calls on two tensors that give the same result as an operator for all values."""
         for call in calls:
             if call.op.tier != "reviewed" or not _is_binary(call) or call.op.inplace or call.op.reflected:
                 continue
@@ -51,7 +51,7 @@ class SpellingSection(Section):
         return is_tensor(result) and repr(self.numbers(result)) == repr(self.numbers(expected)) and len(expected) > 1
 
     @fix("FrameworkAttributes._collect", "describe_op")
-    def test_a_rule_holds_in_every_spelling_of_an_operation(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
+    def test_a_rule_applies_to_every_spelling_of_an_operation(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
         for op in self._spellings(calls, "add"):
             self._check_rule(hook, op, sub)
         for op in self._spellings(calls, "sub"):
@@ -67,19 +67,19 @@ class SpellingSection(Section):
         expected = meaning(y, x) if op.reflected else meaning(x, y)
         result = dispatch(op, (PlusIsMinusTensor().on(x), PlusIsMinusTensor().on(y)), {})
         assert getattr(result, "is_wrapper", False), f"{op.name} does not return a chain"
-        assert self.numbers(result.child.child) == self.numbers(expected), f"{op.name} goes around a layer's rule"
+        assert self.numbers(result.child.child) == self.numbers(expected), f"{op.name} bypasses a layer's rule"
 
     @fix("the wrapper's protocol method", "FrameworkAttributes._collect")
-    def test_a_function_that_is_given_a_chain_returns_a_chain(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
+    def test_a_function_of_a_chain_returns_a_chain(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
         for operation in ("add", "sub"):
             for op in self._spellings(calls, operation):
                 if op.spelling == "function":
                     x, y = (LoggingTensor().on(hook.create_tensor(values)) for values in (VALUES, OTHERS))
                     result = op.func(x, y)
-                    assert getattr(result, "is_wrapper", False), f"{op.name} went around the chain"
+                    assert getattr(result, "is_wrapper", False), f"{op.name} bypassed the chain"
 
     @fix("FrameworkAttributes._methods", "the wrapper's attributes")
-    def test_an_attribute_of_a_chain_is_that_of_its_data(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
+    def test_a_chain_has_the_attributes_of_its_data(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
         getters = {call.op for call in calls if call.op.spelling == "getter" and len(call.outcomes[0].before) == 1}
         for op in getters & set(hook.attributes.methods.values()):
             plain = hook.create_tensor(VALUES)
@@ -87,10 +87,10 @@ class SpellingSection(Section):
             if is_tensor(expected):
                 assert self.numbers(found.child.child) == self.numbers(expected), op.attr
             else:
-                assert found == expected, f"{op.attr} of a chain is {found!r}, of its data {expected!r}"
+                assert found == expected, f"{op.attr} is {found!r} for a chain, but {expected!r} for its data"
 
 
 def _is_binary(call: Call) -> bool:
-    """Return whether a call takes two tensors with fractions, and nothing else."""
+    """Return whether a call takes exactly two tensors of floats."""
     before = call.outcomes[0].before
     return call.op.each is None and len(before) == 2 and all(is_tensor(x) and "float" in str(x.dtype) for x in before)

@@ -1,7 +1,7 @@
-"""TransportConformance: what a transport must pass, as tests.
+"""TransportConformance: the contract of a transport, as tests.
 
-A transport is a ``Location`` on the side of the client and something that calls ``worker.deliver(frames, peer)`` on the
-side of the worker. Subclass the suite, say how your transport is started, and pytest does the rest::
+A transport is a ``Location`` on the client's side, and code that calls ``worker.deliver(frames, peer)`` on the worker's
+side. Subclass the suite and implement ``start_worker``::
 
     class TestMyTransport(TransportConformance):
         framework = my_framework
@@ -9,7 +9,7 @@ side of the worker. Subclass the suite, say how your transport is started, and p
 
         @classmethod
         @contextmanager
-        def started(cls, hook, near, eve):
+        def start_worker(cls, hook, near, eve):
             with my_server(id="far") as server:
                 clients = hook.local_worker, near, eve
                 locations = [server.connect(client) for client in clients]
@@ -17,7 +17,7 @@ side of the worker. Subclass the suite, say how your transport is started, and p
                     client.add_worker(location)
                 yield locations[0], locations[2]
 
-The worker is called "far"; ``equip`` gives it what the tests look for.
+The worker is called "far"; ``equip`` gives it the objects that the tests need.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ SECRET = [86753.0, 1.0]
 
 
 def equip(worker: BaseWorker, hook: FrameworkHook) -> None:
-    """Give a worker what the suite looks for: a count of its objects, and data that is for "owner" only."""
+    """Give a worker the objects that the suite needs: a count of its objects, and data private to "owner"."""
     secret = _tensor(hook, SECRET).private_tensor(["owner"]).tag("#secret")
     worker.load_data([ObjectWrapper(lambda: worker.objects_count, tags={"#count"}), secret])
 
 
 class World(NamedTuple):
-    """The worker behind the transport as two clients see it, and a worker in this process that it can reach."""
+    """The remote worker as two clients see it, and an in-process worker that it can reach."""
 
     hook: FrameworkHook
     far: Location
@@ -59,13 +59,13 @@ class World(NamedTuple):
 
 
 class TransportConformance:
-    """Everything that pointers, optimizers and owners of data rely on, over one transport."""
+    """Test everything that pointers, optimizers and data owners rely on, over one transport."""
 
     framework: ClassVar[Any]
     hook_class: ClassVar[type[FrameworkHook]]
 
     @classmethod
-    def started(
+    def start_worker(
         cls, hook: FrameworkHook, near: VirtualWorker, eve: VirtualWorker
     ) -> AbstractContextManager[tuple[Location, Location]]:
         """Start a worker called "far" that knows ``near``; yield the locations of the local worker and of ``eve``."""
@@ -78,12 +78,12 @@ class TransportConformance:
             hook.attributes.warm_up()
             near, eve = (VirtualWorker(hook, id=name, serialize=False) for name in ("near", "eve"))
             eve.user = "eve"
-            with cls.started(hook, near, eve) as (far, far_of_eve):
+            with cls.start_worker(hook, near, eve) as (far, far_of_eve):
                 yield World(hook, far, near, eve, far_of_eve)
 
     # --- arithmetic, forms, names
 
-    def test_operations_run_there_and_results_come_back(self, world: World) -> None:
+    def test_operations_run_remotely_and_results_can_be_fetched(self, world: World) -> None:
         x = _tensor(world.hook, [1.0, 2.0, 3.0]).send(world.far)
 
         result = (x + x) * 2 - x
@@ -98,16 +98,16 @@ class TransportConformance:
         assert x.location.id == "far"
         assert x.get().tolist() == [1.0]
 
-    def test_a_form_that_changes_in_place_is_known(self, world: World) -> None:
+    def test_a_shape_that_changes_in_place_is_known(self, world: World) -> None:
         x = _tensor(world.hook, [1.0, 2.0]).send(world.far)
         if not hasattr(x, "unsqueeze_"):
-            pytest.skip("the framework changes no shapes in place")
+            pytest.skip("the framework has no in-place operations that change shapes")
 
         assert tuple(x.unsqueeze_(0).shape) == (1, 2)
         assert tuple((x + 1).shape) == (1, 2)
         assert x.get().tolist() == [[1.0, 2.0]]
 
-    def test_what_is_told_in_great_numbers_is_done_in_order(self, world: World) -> None:
+    def test_many_commands_are_executed_in_order(self, world: World) -> None:
         x = _tensor(world.hook, [0.0]).send(world.far)
 
         for _ in range(3000):
@@ -115,7 +115,7 @@ class TransportConformance:
 
         assert x.get().tolist() == [3000.0]
 
-    def test_what_is_sent_may_be_changed_here_at_once(self, world: World) -> None:
+    def test_a_tensor_may_be_changed_right_after_sending(self, world: World) -> None:
         plain = _tensor(world.hook, [1.0] * 1000)
 
         pointers = []
@@ -133,7 +133,7 @@ class TransportConformance:
         assert found.get().tolist() == [5.0]
         del x
 
-    # --- life
+    # --- lifetime
 
     def test_dropped_results_are_freed(self, world: World) -> None:
         x = _tensor(world.hook, [1.0]).send(world.far)
@@ -148,7 +148,7 @@ class TransportConformance:
         assert _count(world) == before
         assert x.get().tolist() == [1.0]
 
-    def test_a_release_does_not_overtake_what_was_told_before(self, world: World) -> None:
+    def test_a_release_does_not_overtake_earlier_commands(self, world: World) -> None:
         for _ in range(3):
             x = _tensor(world.hook, [7.0]).send(world.far)
             x + 1
@@ -163,7 +163,7 @@ class TransportConformance:
 
     # --- failures
 
-    def test_an_error_keeps_its_type_and_says_where_it_was_raised(self, world: World) -> None:
+    def test_an_error_keeps_its_type_and_the_remote_traceback(self, world: World) -> None:
         with pytest.raises(ObjectNotFoundError, match="cannot find object 404 on worker 'far'") as caught:
             world.far.ask(Fetch(404))
 
@@ -171,12 +171,12 @@ class TransportConformance:
             assert "on worker 'far'" in _notes(caught.value)
             assert "fetching.py" in _notes(caught.value)
 
-    def test_the_first_failure_is_raised_with_its_line_and_nothing_after_it_was_done(self, world: World) -> None:
+    def test_the_first_failure_is_raised_with_its_line_and_later_commands_are_skipped(self, world: World) -> None:
         index, wrong = [0, 0], [0, 9]
         x, total = (_tensor(world.hook, [1.0, 2.0]).send(world.far) for _ in range(2))
         good, bad = (_tensor(world.hook, [float(n) for n in places]) for places in (index, wrong))
         if not hasattr(x, "index_select"):
-            pytest.skip("the framework has no operation that fails on values alone, under the name that is tried")
+            pytest.skip("the framework has no `index_select`")
         right, bad = good.long().send(world.far), bad.long().send(world.far)
         before = x.index_select(0, right)
         with pytest.raises((IndexError, RuntimeError), match="out of range") as caught:
@@ -188,7 +188,7 @@ class TransportConformance:
         assert before.get().tolist() == [1.0, 1.0]
         assert x.get().tolist() == [1.0, 2.0]
 
-    def test_what_a_failed_command_should_have_made_says_what_failed(self, world: World) -> None:
+    def test_the_result_of_a_failed_command_raises_the_failure(self, world: World) -> None:
         x, bad = _tensor(world.hook, [1.0, 2.0]).send(world.far), _tensor(world.hook, [9.0])
         if not hasattr(x, "index_select") or world.far.face is not world.far:
             pytest.skip("failures are raised at once")
@@ -203,7 +203,7 @@ class TransportConformance:
     # --- training
 
     @pytest.mark.parametrize("optimizer", ["SGD", "AdamW"])
-    def test_training_gives_the_bits_of_home(self, world: World, optimizer: str) -> None:
+    def test_remote_training_gives_the_same_bits_as_local_training(self, world: World, optimizer: str) -> None:
         if not hasattr(self.framework, "nn"):
             pytest.skip("the framework does not train")
         framework = self.framework
@@ -211,16 +211,16 @@ class TransportConformance:
         local = framework.nn.Sequential(framework.nn.Linear(4, 3), framework.nn.Tanh(), framework.nn.Linear(3, 1))
         remote = local.copy()
         data, target = framework.rand(8, 4), framework.rand(8, 1)
-        expected = _trained(framework, local, optimizer, data, target)
+        expected = _train(framework, local, optimizer, data, target)
 
-        loss = _trained(framework, remote.send(world.far), optimizer, data.send(world.far), target.send(world.far))
+        loss = _train(framework, remote.send(world.far), optimizer, data.send(world.far), target.send(world.far))
 
         assert loss.get().tolist() == expected.tolist()
         remote.get()
         for one, other in zip(local.parameters(), remote.parameters(), strict=True):
             assert one.tolist() == other.tolist()
 
-    # --- other parties
+    # --- other workers and clients
 
     def test_objects_move_in_both_directions(self, world: World) -> None:
         x = _tensor(world.hook, [1.0, 2.0]).send(world.far)
@@ -231,11 +231,11 @@ class TransportConformance:
 
         assert (back + x).get().tolist() == [5.0, 8.0]
 
-    def test_a_worker_that_nobody_knows_is_refused(self, world: World) -> None:
+    def test_an_unknown_worker_is_refused(self, world: World) -> None:
         with pytest.raises(WorkerNotFoundError, match="cannot find worker 'nobody'"):
             _tensor(world.hook, [1.0]).send(world.far).move("nobody")
 
-    def test_two_clients_have_results_of_their_own(self, world: World) -> None:
+    def test_two_clients_have_independent_results(self, world: World) -> None:
         mine = _tensor(world.hook, [1.0]).send(world.far).tag("#shared")
         world.far.flush()
         (theirs,) = world.eve.request_search("#shared", world.far_of_eve)
@@ -247,10 +247,10 @@ class TransportConformance:
         assert (result.get().tolist(), other.get().tolist()) == ([2.0], [3.0])
         assert mine.get().tolist() == [1.0]
 
-    def test_one_client_notices_what_another_has_changed(self, world: World) -> None:
+    def test_a_client_notices_changes_by_another(self, world: World) -> None:
         mine = _tensor(world.hook, [1.0, 2.0]).send(world.far).tag("#form")
         if not hasattr(mine, "unsqueeze_"):
-            pytest.skip("the framework changes no shapes in place")
+            pytest.skip("the framework has no in-place operations that change shapes")
         world.far.flush()
         (theirs,) = world.eve.request_search("#form", world.far_of_eve)
         assert tuple(mine.unsqueeze_(0).shape) == (1, 2)
@@ -259,7 +259,7 @@ class TransportConformance:
 
         assert tuple(theirs.shape) == (1, 2)
 
-    def test_a_failure_of_one_client_is_none_of_the_others(self, world: World) -> None:
+    def test_a_failure_of_one_client_does_not_affect_another(self, world: World) -> None:
         x = _tensor(world.hook, [1.0]).send(world.far)
 
         with pytest.raises(ObjectNotFoundError):
@@ -269,7 +269,7 @@ class TransportConformance:
 
     # --- private data
 
-    def test_private_data_stays_where_it_is(self, world: World) -> None:
+    def test_private_data_cannot_be_fetched_or_moved(self, world: World) -> None:
         (secret,) = world.hook.local_worker.request_search("#secret", world.far)
 
         for attempt in (secret, secret * 1, (secret + 1).sum()):
@@ -283,7 +283,7 @@ class TransportConformance:
 
 
 def _tensor(hook: FrameworkHook, numbers: list[float]) -> Tensor:
-    """Return a tensor that can be sent: a framework whose tensors take no methods has wrappers for that."""
+    """Return a tensor that can be sent; if the hook adds no methods to tensors, this is a wrapper."""
     plain = hook.create_tensor(numbers)
     return plain if hasattr(plain, "send") else hook.attributes.wrapper(plain)
 
@@ -299,15 +299,15 @@ def _count(world: World) -> int:
 
 
 def _fail_and_go_on(x: Tensor, bad: Tensor, total: Tensor, far: Location) -> None:
-    """Let a command fail, and send others after it, as a program does that does not know yet."""
+    """Issue a command that fails, and more after it."""
     result = x.index_select(0, bad)
     total += 1
     total += result
     far.flush()
 
 
-def _trained(framework: ModuleType, model: Any, optimizer: str, data: Tensor, target: Tensor) -> Tensor:
-    """Train a model for three steps, as anybody does, and return the last loss."""
+def _train(framework: ModuleType, model: Any, optimizer: str, data: Tensor, target: Tensor) -> Tensor:
+    """Train a model for three steps, and return the last loss."""
     chosen = getattr(framework.optim, optimizer)(model.parameters(), lr=0.1)
     for _ in range(3):
         chosen.zero_grad()

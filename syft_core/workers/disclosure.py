@@ -48,7 +48,7 @@ def require_undisclosed(execution: Execution) -> None:
 
 def compute_unseen(execution: Execution, expected: list[Form | None] | None) -> Any:
     """Run an operation on values that the sender may not have; its result must have the expected forms."""
-    with execution.framework.sealed(execution.op):
+    with execution.framework.protect_rng(execution.op):
         result = execution.compute()
     return result if expected is None else _as_foreseen(execution, result, expected)
 
@@ -128,8 +128,8 @@ def rehearse(execution: Execution) -> Rehearsal:
     device = _form(execution, ends[0]).device if ends else None
     try:
         args, kwargs = map_leaves(partial(_shadow, execution, device), call)
-        context = nullcontext() if modes is None else framework.under(modes, args, kwargs)
-        with framework.sealed(op), context, warnings.catch_warnings():
+        context = nullcontext() if modes is None else framework.apply_modes(modes, args, kwargs)
+        with framework.protect_rng(op), context, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # The framework warns when it runs with data.
             return Rehearsal(args, kwargs, dispatch(op, args, kwargs))
     except Exception as error:

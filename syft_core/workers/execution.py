@@ -73,7 +73,7 @@ class Execution:
         try:
             if message.modes is None:
                 return dispatch(self.op, self.args, kwargs)
-            with self.framework.under(message.modes, self.args, kwargs):
+            with self.framework.apply_modes(message.modes, self.args, kwargs):
                 return dispatch(self.op, self.args, kwargs)
         finally:  # What fails may have changed a form before.
             if targets and forms != marks(targets):

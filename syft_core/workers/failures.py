@@ -70,7 +70,7 @@ def _answer_zeros(execution: Execution, rehearsal: Rehearsal) -> Any:
     own = {id(shadow): leaf for shadow, leaf in pairs}
     made = [leaf for leaf in leaves(rehearsal.result) if plain_end(leaf) is not None and id(leaf) not in own]
     modes = execution.message.modes or framework.modes() or ""
-    with framework.under(modes, *call):
+    with framework.apply_modes(modes, *call):
         zeros = framework.zeros([_form(leaf) for leaf in made], operands)
         for target, after in written:
             framework.overwrite(target, *framework.zeros([after], operands))

@@ -66,7 +66,7 @@ def _outside_graph(value: Any) -> Any:
     end = plain_end(value)
     if end is None:
         return value
-    outside = framework_of(end).outside_graph
+    outside = framework_of(end).detach
     if value is end:
         return outside(end)
     return value if outside(end) is end else rebuilt(value, outside)

@@ -63,12 +63,12 @@ def within(execution: Execution, compute: Compute) -> Compute:
     """Keep an operation from looking into memory that its operand is a part of, or that others have left."""
     op, worker = execution.op, execution.worker
     ends = [end for parent in execution.parents if (end := plain_end(parent.value)) is not None]
-    if any(framework_of(end).is_part(end) for end in ends):
+    if any(framework_of(end).is_partial_view(end) for end in ends):
         raise ValueRefusedError.beyond(op.name, str(worker.id))
     if not (op.inplace and ends):
         return compute
     shown = ends[0].numel()
-    framework_of(ends[0]).own_memory(_sharing(worker, ends[0]))
+    framework_of(ends[0]).make_resizable(_sharing(worker, ends[0]))
 
     def compute_and_clear() -> Any:
         result = compute()

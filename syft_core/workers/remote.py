@@ -85,7 +85,7 @@ class Place:
         with ExitStack() as stack:
             for hook in attached_hooks():
                 place = hook.local_worker.location_of(self)
-                stack.enter_context(hook.attributes.placing(place))
+                stack.enter_context(hook.attributes.place_new_tensors(place))
             _placings.__dict__.setdefault("open", []).append(stack.pop_all())
         return self
 

@@ -44,7 +44,7 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
     Modes of the calling thread, in the same process, must not see what a worker computes.
     """
     attached = FrameworkHook._attached.get(message.framework)
-    if attached is not None and (isolated := attached.first.attributes.isolated()) is not None:
+    if attached is not None and (isolated := attached.first.attributes.isolate()) is not None:
         with isolated:
             return run(worker, message, sender)
     op = _operation(worker, message)

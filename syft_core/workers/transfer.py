@@ -49,7 +49,7 @@ def give_away(values: list[Any], receiver: Party) -> list[Any]:
     while values:
         value = values.pop()
         others = sys.getrefcount(value) - _ONLY_HERE
-        mine = framework_of(value).give(value, others) if is_framework_tensor(type(value)) else None
+        mine = framework_of(value).transfer_ownership(value, others) if is_framework_tensor(type(value)) else None
         given.append(hand_over(value, receiver) if mine is None else mine)
     return given
 

@@ -1,4 +1,4 @@
-"""The toy backend keeps the contract that every backend keeps, also when its vectors cannot change."""
+"""The toy backend passes the conformance suite, also with immutable vectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from syft_core.testing.conformance import BackendConformance
 
 
 class Toy:
-    """What the suite must know of toy."""
+    """What the suite must know about toy."""
 
     framework = toy
     hook_class: Any = ToyHook
@@ -30,13 +30,13 @@ class Toy:
     def numbers(self, tensor: Any) -> Any:
         return tensor.item() if len(tensor) == 1 else tensor.tolist()
 
-    def patched(self) -> Sequence[Any]:
+    def patched_objects(self) -> Sequence[Any]:
         return [toy, toy.nn, toy.Vector, AbstractTensor]
 
 
 @contextmanager
 def installed(attributes: ToyAttributes) -> Iterator[None]:
-    """Let vectors belong to other attributes for a while, as if these had been registered."""
+    """Replace the attributes of toy's vectors for the duration of a block."""
     with patch.dict(frameworks._entries, {toy.Vector: attributes}):
         hook_args._clear_caches()
         yield

@@ -1,4 +1,4 @@
-"""Defects of the ancestor, by their numbers in its register: none of them can happen here."""
+"""Regression tests for defects of the ancestor, by their numbers in the list of defects."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_an_unknown_name_is_explained() -> None:
     assert not hasattr(sy, "_private_nonsense")
 
 
-def test_what_changes_is_looked_up_each_time(hook: ToyHook) -> None:
+def test_names_that_change_are_looked_up_each_time(hook: ToyHook) -> None:
     during = (sy.local_worker, sy.current_hook(), sy.toy)
 
     hook.unhook()

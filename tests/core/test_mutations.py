@@ -1,4 +1,4 @@
-"""The conformance suite notices what is wrong with a backend, and names the method to fix."""
+"""The conformance suite finds what is wrong with a backend, and names the method to fix."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ original_infer = ToyAttributes.infer
 
 @dataclass(frozen=True)
 class Mutation:
-    """One thing that is wrong with the toy backend."""
+    """One defect of the toy backend."""
 
     section: type[Section]
-    """The section that must notice."""
+    """The section that must fail."""
     fix: str
-    """What its message must name."""
+    """The method that its message must name."""
     target: Any
     name: str
     value: Any
-    """What stands in the place of the attribute of ``target`` with this name."""
+    """The replacement for the attribute of ``target`` with this name."""
 
 
 def describing(**changes: Any) -> Any:
@@ -80,7 +80,7 @@ def describing(**changes: Any) -> Any:
 
 
 def describing_partial(**changes: Any) -> Any:
-    """Return a ``_facts`` that takes operations which fail on some values for reviewed ones."""
+    """Return a ``_facts`` that marks operations that fail on some values as reviewed."""
 
     def describe(self: ToyAttributes, op: Op) -> Facts:
         known = original_facts(self, op)
@@ -121,7 +121,7 @@ def describe_guarded(self: ToyAttributes, name: str, function: Any, spelling: An
 
 
 def negate_no_zeros(vector: toy.Vector) -> toy.Vector:
-    """Fail on values with an error of ours, which the core takes for one that says nothing about values."""
+    """Raise an error of this library depending on values; the core assumes that such errors do not depend on values."""
     if 0.0 in vector:
         raise SyftError("cannot negate zero")
     return -vector
@@ -138,7 +138,7 @@ def infer_other_operands(self: ToyAttributes, op: Op, args: Any, kwargs: Any) ->
 
 
 def go_around(self: Wrapper, function: Any, args: Any, kwargs: Any) -> Any:
-    """Compute on the data itself, as a framework does that does not ask the wrapper."""
+    """Compute on the data itself, like a framework that bypasses the wrapper."""
     args, kwargs = map_leaves(lambda leaf: end_of(leaf) if isinstance(leaf, Wrapper) else leaf, (args, kwargs))
     return function(*args, **kwargs)
 
@@ -261,7 +261,11 @@ MUTATIONS = {
         PointerSection, "FrameworkAttributes.infer", ToyAttributes, "infer", infer_first_operand
     ),
     "wrong facts of forms": Mutation(
-        FormSection, "FrameworkAttributes.read_off", ToyAttributes, "read_off", lambda self, op, form, args: 0
+        FormSection,
+        "FrameworkAttributes.answer_from_form",
+        ToyAttributes,
+        "answer_from_form",
+        lambda self, op, form, args: 0,
     ),
     "a value as a fact of forms": Mutation(
         FormSection, "FrameworkAttributes.facts_of_form", ToyAttributes, "facts_of_form", frozenset({"shape", "sum"})
@@ -271,7 +275,11 @@ MUTATIONS = {
         PointerSection, "FrameworkAttributes.transfer", ToyAttributes, "transfer", lambda self, tensor: tensor
     ),
     "nothing becomes another": Mutation(
-        PointerSection, "FrameworkAttributes.become", ToyAttributes, "become", lambda self, tensor, other: None
+        PointerSection,
+        "FrameworkAttributes.replace_in_place",
+        ToyAttributes,
+        "replace_in_place",
+        lambda self, tensor, other: None,
     ),
     "no creators": Mutation(PointerSection, "FrameworkAttributes.worker_methods", ToyAttributes, "worker_methods", ()),
     "reads allowed": Mutation(PointerSection, "Facts.reveals", ToyAttributes, "_facts", reading_is_allowed),
@@ -380,7 +388,7 @@ def travelling(known: Any) -> Iterator[None]:
 def failures(section: type[Section], hook_class: type[ToyHook]) -> list[str]:
     """Run the checks of a section as pytest does, and return the messages of those that fail."""
     suite: Any = type("Suite", (Toy, section), {"hook_class": hook_class})
-    with suite.hooked() as hook:
+    with suite.attach_hook() as hook:
         calls = collect_calls(hook)
     found = []
     for name in dir(suite):
@@ -391,7 +399,7 @@ def failures(section: type[Section], hook_class: type[ToyHook]) -> list[str]:
 
 
 def alternatives(check: Any) -> Iterator[dict[str, Any]]:
-    """Yield what the parameters of a check may be."""
+    """Yield the parameter sets of a check."""
     values = {mark.args[0]: mark.args[1] for mark in getattr(check, "pytestmark", ()) if mark.name == "parametrize"}
     if "by_wire" in inspect.signature(check).parameters:
         values["by_wire"] = [False, True]
@@ -400,11 +408,11 @@ def alternatives(check: Any) -> Iterator[dict[str, Any]]:
 
 
 def run_check(suite: Any, check: Any, known: dict[str, Any]) -> list[str]:
-    """Run one check, with the hook on if it asks for it; return its message if it fails."""
+    """Run one check, with the hook if it needs one; return its message if it fails."""
     names = inspect.signature(check).parameters
     with ExitStack() as stack:
         if {"hook", "plain", "other"} & set(names):
-            hook = stack.enter_context(suite.hooked())
+            hook = stack.enter_context(suite.attach_hook())
             known |= {"hook": hook, "plain": hook.create_tensor([1.0, 2.0, 4.0])}
             known["other"] = hook.create_tensor([3.0, 5.0, 2.0])
         stack.enter_context(warnings.catch_warnings())
@@ -419,7 +427,7 @@ def run_check(suite: Any, check: Any, known: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_a_broken_backend_is_noticed_and_the_method_to_fix_is_named(name: str) -> None:
+def test_a_broken_backend_fails_a_check_that_names_the_method_to_fix(name: str) -> None:
     mutation = MUTATIONS[name]
 
     with applied(mutation) as hook_class:
@@ -431,7 +439,7 @@ def test_a_broken_backend_is_noticed_and_the_method_to_fix_is_named(name: str) -
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_the_whole_backend_has_no_failures(section: type[Section]) -> None:
+def test_the_intact_backend_has_no_failures(section: type[Section]) -> None:
     assert failures(section, ToyHook) == []
 
 
@@ -446,6 +454,6 @@ def test_every_check_names_methods_that_the_guide_explains() -> None:
     assert lacking == []
 
 
-def test_enough_is_broken_in_every_section() -> None:
+def test_every_section_has_enough_mutations() -> None:
     assert len(MUTATIONS) >= 24
     assert {mutation.section for mutation in MUTATIONS.values()} == set(SECTIONS)

@@ -37,7 +37,7 @@ def add(worker: BaseWorker, hook: ToyHook, first: int, second: int, result: int)
     return hook.local_worker.location_of(worker).ask(Run("toy", "toy.Vector.__add__", tuple(pointers), {}, result))
 
 
-def test_who_computed_what_where_is_written_down(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
+def test_a_trace_records_who_computed_what(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
     with trace() as seen:
         me.location_of(bob).ask(Store(1, toy.Vector([SECRET, SECRET])))
         me.location_of(bob).ask(Store(2, toy.Vector([1.0, 1.0])))
@@ -54,7 +54,7 @@ def test_who_computed_what_where_is_written_down(hook: ToyHook, me: Any, bob: Ba
     assert all(event.bytes is None for event in seen)
 
 
-def test_no_value_is_written_down(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
+def test_a_trace_records_no_values(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
     with trace() as seen:
         me.location_of(bob).ask(Store(1, toy.Vector([SECRET])))
         add(bob, hook, 1, 1, 2)
@@ -79,7 +79,7 @@ def test_a_trace_keeps_no_data_alive(me: Any, bob: BaseWorker) -> None:
     assert len(seen) == 1
 
 
-def test_nothing_is_written_down_outside_the_block(me: Any, bob: BaseWorker) -> None:
+def test_nothing_is_recorded_outside_the_block(me: Any, bob: BaseWorker) -> None:
     with trace() as seen:
         pass
     me.location_of(bob).ask(Store(1, toy.Vector([1.0])))
@@ -110,7 +110,7 @@ def test_a_trace_ends_when_the_block_fails(bob: BaseWorker) -> None:
     assert traces == []
 
 
-def test_a_failure_is_written_down_and_goes_on(me: Any, bob: BaseWorker) -> None:
+def test_a_failure_is_recorded_and_raised(me: Any, bob: BaseWorker) -> None:
     with trace() as seen, pytest.raises(syft_core.exceptions.ObjectNotFoundError):
         me.location_of(bob).ask(Fetch(404))
 
@@ -120,7 +120,7 @@ def test_a_failure_is_written_down_and_goes_on(me: Any, bob: BaseWorker) -> None
     assert "refused or failed" in seen.svg()
 
 
-def test_data_that_a_worker_sends_on_departs(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
+def test_data_that_a_worker_forwards_is_a_departure(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
     alice = BaseWorker(hook, id="alice")
     with trace() as seen:
         me.location_of(bob).ask(Store(1, toy.Vector([1.0])))
@@ -134,7 +134,7 @@ def test_data_that_a_worker_sends_on_departs(hook: ToyHook, me: Any, bob: BaseWo
     assert [(e.sender, e.receiver) for e in seen.departures] == [("bob", "alice")]
 
 
-def test_sending_a_pointer_on_is_no_departure_of_data(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
+def test_forwarding_a_pointer_is_not_a_departure(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
     alice = BaseWorker(hook, id="alice")
     pointer = PointerTensor(alice, 1, hook.attributes, garbage_collect_data=False)
     with trace() as seen:
@@ -143,7 +143,7 @@ def test_sending_a_pointer_on_is_no_departure_of_data(hook: ToyHook, me: Any, bo
     assert seen.departures == []
 
 
-def test_what_is_fetched_goes_to_the_one_who_asked(me: Any, bob: BaseWorker) -> None:
+def test_fetched_data_goes_to_the_client_that_asked(me: Any, bob: BaseWorker) -> None:
     for id in (1, 2, 3):
         me.location_of(bob).ask(Store(id, toy.Vector([1.0])))
     with trace() as seen:
@@ -154,7 +154,7 @@ def test_what_is_fetched_goes_to_the_one_who_asked(me: Any, bob: BaseWorker) -> 
     assert seen.departures == list(seen)
 
 
-def test_every_message_has_words() -> None:
+def test_every_message_has_a_description() -> None:
     assert set(HANDLERS) == set(tracing._ABOUT)
 
 
@@ -168,7 +168,7 @@ def test_every_message_has_words() -> None:
         (Store(9, toy.Vector([1.0]), publish=True), "publish"),
     ],
 )
-def test_messages_are_named_as_users_name_them(me: Any, bob: BaseWorker, message: Message, operation: str) -> None:
+def test_messages_are_named_after_user_actions(me: Any, bob: BaseWorker, message: Message, operation: str) -> None:
     me.location_of(bob).ask(Store(1, toy.Vector([1.0])))
     with trace() as seen:
         me.location_of(bob).ask(message)
@@ -208,7 +208,7 @@ def test_a_loop_is_shown_once(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
     assert seen.svg().count("<g>") == 2
 
 
-def test_what_is_asked_again_at_once_is_one_arrow(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
+def test_immediately_repeated_questions_are_one_arrow(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
     me.location_of(bob).ask(Store(1, toy.Vector([1.0])))
     with trace() as seen:
         for _ in range(3):
@@ -222,7 +222,7 @@ def test_what_is_asked_again_at_once_is_one_arrow(hook: ToyHook, me: Any, bob: B
     assert ">3 ×<" in drawn  # noqa: RUF001  # times
 
 
-def test_alike_results_are_counted(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
+def test_similar_results_are_counted(hook: ToyHook, me: Any, bob: BaseWorker) -> None:
     me.location_of(bob).ask(Store(1, toy.Vector([1.0, 2.0, 3.0])))
     pointer = PointerTensor(bob, 1, hook.attributes, garbage_collect_data=False)
     with trace() as seen:
@@ -231,7 +231,7 @@ def test_alike_results_are_counted(hook: ToyHook, me: Any, bob: BaseWorker) -> N
     assert seen[0].form == "3 x Vector[1]"
 
 
-def test_a_long_trace_is_cut_and_says_so() -> None:
+def test_a_long_trace_is_truncated_with_a_note() -> None:
     seen = Trace(limit=150)
     for number in range(160):
         seen.note(Event("Search", f"search #{number * number}", "me", "bob", ()))
@@ -253,5 +253,5 @@ def test_a_diagram_is_saved_as_a_file_that_a_browser_opens(me: Any, bob: BaseWor
     assert seen._repr_svg_() == path.read_text(encoding="utf-8")
 
 
-def test_the_facade_has_it() -> None:
+def test_the_facade_has_trace() -> None:
     assert syft_core.trace is trace

@@ -1,4 +1,4 @@
-"""Run a program at home and on a worker, and compare: the losses and the state after three steps of AdamW."""
+"""Run a program locally and on a worker, and compare the losses and the state after three steps of AdamW."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ STEPS = 3
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a program does on a worker."""
+    """The outcome of a program on a worker."""
 
     verdict: str
     """"same bits", a difference, or why it is refused."""
     ratio: float | None = None
-    """How many times as long as at home it takes."""
+    """Its time as a multiple of the local time."""
     reads: str = ""
-    """The first value that it reads in passing, for which it needs consent."""
+    """The first value that it reads implicitly, for which it needs consent."""
 
 
 def compare(program: Program, bob: Any) -> Outcome:
-    """Train a model at home and on a worker; give consent if the model reads values in passing."""
+    """Train a model locally and on a worker; give consent if the model reads values implicitly."""
     torch.manual_seed(0)
     model, batch = program.build(), program.batch()
     remote = copy.deepcopy(model).send(bob)
@@ -50,7 +50,7 @@ def compare(program: Program, bob: Any) -> Outcome:
 
 
 def judge(expected: Iterable[torch.Tensor], found: Iterable[torch.Tensor]) -> str:
-    """Say whether tensors are equal, and how much they differ otherwise."""
+    """Return "same bits" if tensors are equal, or else how much they differ."""
     pairs = list(zip(expected, found, strict=True))
     if all(torch.equal(one, other) for one, other in pairs):
         return "same bits"

@@ -1,4 +1,4 @@
-"""Programs of other people's: models from small configurations, without downloads, and data from scikit-learn."""
+"""Third-party programs: models from small configurations, without downloads, and data from scikit-learn."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from torch import nn
 Batch = dict[str, torch.Tensor]
 
 
-def declare_what_torchvision_lacks() -> torch.library.Library | None:
-    """Declare what torchvision needs to be imported where its kernels, built for another torch, cannot be loaded."""
+def declare_torchvision_operators() -> torch.library.Library | None:
+    """Declare the operators that torchvision imports, if its kernels, built for another torch, cannot be loaded."""
     spec = importlib.util.find_spec("torchvision")
     if spec is None:
         return None
@@ -30,7 +30,7 @@ def declare_what_torchvision_lacks() -> torch.library.Library | None:
     return None
 
 
-_library = declare_what_torchvision_lacks()
+_library = declare_torchvision_operators()
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Program:
     batch: Callable[[], Batch]
     loss: Callable[[nn.Module, Batch], torch.Tensor]
     reads_its_mask: bool = False
-    """Whether the model looks at values of the mask that it is given."""
+    """Whether the model reads values of its mask."""
 
 
 def of_transformers(model: nn.Module, batch: Batch) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Models, trainers and metrics of other people's give on a worker what they give at home."""
+"""Third-party models, trainers and metrics give the same results on a worker as locally."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def require(package: str) -> Any:
 
 
 @pytest.mark.parametrize("program", list(programs()), ids=lambda program: program.name)
-def test_a_model_trains_as_at_home(program: Program, bob: Any) -> None:
+def test_a_model_trains_as_locally(program: Program, bob: Any) -> None:
     require(program.package)
 
     outcome = compare(program, bob)
@@ -42,7 +42,7 @@ def test_a_model_trains_as_at_home(program: Program, bob: Any) -> None:
     assert bool(outcome.reads) == program.reads_its_mask
 
 
-def test_a_value_that_a_model_reads_is_named(bob: Any) -> None:
+def test_the_error_names_the_value_that_a_model_reads(bob: Any) -> None:
     require("transformers")
     program = next(program for program in programs() if program.reads_its_mask)
 
@@ -52,13 +52,13 @@ def test_a_value_that_a_model_reads_is_named(bob: Any) -> None:
     assert "masking_utils.py" in outcome.reads
 
 
-def test_a_trainer_trains_as_at_home(bob: Any) -> None:
+def test_a_trainer_trains_as_locally(bob: Any) -> None:
     require("lightning")
 
     assert train_with_lightning(bob).verdict == "same bits"
 
 
-def test_an_accuracy_is_computed_where_the_data_is(bob: Any) -> None:
+def test_an_accuracy_is_computed_on_the_worker(bob: Any) -> None:
     require("torchmetrics")
 
     assert measure_with_torchmetrics(bob).verdict == "same bits"

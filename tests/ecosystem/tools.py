@@ -1,4 +1,4 @@
-"""Trainers and metrics of other people's, at home and on a worker."""
+"""Third-party trainers and metrics, locally and on a worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .programs import digits, mlp
 
 
 def train_with_lightning(bob: Any) -> Outcome:
-    """Let a Trainer of Lightning train a model for two epochs."""
+    """Train a model for two epochs with Lightning's Trainer."""
     import lightning  # noqa: PLC0415
 
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
@@ -50,7 +50,7 @@ def train_with_lightning(bob: Any) -> Outcome:
 
 
 def measure_with_torchmetrics(bob: Any) -> Outcome:
-    """Compute an accuracy over two batches; what a metric keeps is made where ``with bob:`` says."""
+    """Compute an accuracy over two batches; ``with bob:`` creates the state of the metric on the worker."""
     from torchmetrics.classification import MulticlassAccuracy  # noqa: PLC0415
 
     torch.manual_seed(0)

@@ -1,6 +1,6 @@
-"""Call reviewed operations with hostile arguments, in a process that may die: ``python -m tests.facts.hostile``.
+"""Call reviewed operations with hostile arguments in a process that may crash: ``python -m tests.facts.hostile``.
 
-Call number ``n`` is the same in every run, so that a call which killed the process can be repeated alone.
+Call number ``n`` is the same in every run, so that a call that crashed the process can be repeated alone.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 5.0
 """How long one call may take."""
 TIER = os.environ.get("SYFT_HOSTILE_TIER", "reviewed")
-"""The tier that is attacked."""
+"""The tier to attack."""
 MEMORY = 1 << 30
-"""How many bytes the process may take in addition to what it starts with."""
+"""How many bytes the process may allocate after its start."""
 GROWTH = 200 << 20
-"""How many bytes more it may hold when all calls are made."""
+"""How many more bytes it may use after all calls."""
 
 INTEGERS = (0, 1, -1, 2, 3, -5, 7, 255, 2**31 - 1, -(2**31), 2**31, 2**40, 2**62, 2**63 - 1, -(2**63), 2**64, 10**30)
 FLOATS = (0.0, -0.0, 1.0, -1.0, 1e-320, 1e308, -1e308, float("nan"), float("inf"), float("-inf"))
@@ -45,7 +45,7 @@ STRANGE = (None, True, False, "", "mean", "none", "\0", "ij,jk->ik", [], (), {},
 
 @dataclass(frozen=True)
 class Finding:
-    """A call that killed the process, or did not come back."""
+    """A call that crashed the process, or did not return."""
 
     number: int
     op: str
@@ -53,7 +53,7 @@ class Finding:
 
 
 def attack(framework: str, calls: int, first: int = 0) -> Iterator[Finding]:
-    """Make ``calls`` hostile calls; yield what died or hung, and go on after it."""
+    """Make ``calls`` hostile calls; yield those that crash or hang, and continue after each."""
     last = first + calls
     while first < last:
         number, op, how = _watch(framework, first, last)
@@ -66,8 +66,8 @@ def attack(framework: str, calls: int, first: int = 0) -> Iterator[Finding]:
 
 
 def _watch(framework: str, first: int, last: int) -> tuple[int, str, str]:
-    """Run one process; return the call at which it ended, and how it ended, or nothing if it made all calls."""
-    reader, writer = os.pipe()  # What libraries print, on whatever channel, is no progress.
+    """Run one process; return the call at which it ended, and how, or an empty string if it made all calls."""
+    reader, writer = os.pipe()  # A separate pipe, because libraries may print to stdout and stderr.
     command = [sys.executable, "-m", "tests.facts.hostile", framework, str(first), str(last), str(writer)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -95,7 +95,7 @@ def _watch(framework: str, first: int, last: int) -> tuple[int, str, str]:
     return number, op, "" if code == 0 and number == last else f"ends the process with {code}"
 
 
-# --- the process that may die
+# --- the process that may crash
 
 
 def main(framework: str, first: int, last: int, progress: int) -> None:
@@ -130,7 +130,7 @@ class Attacker:
         self.samples: dict[str, Any] = {}
 
     def call(self, number: int) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-        """Return call number ``number``: a sample with some of its parts exchanged."""
+        """Return call number ``number``: a sample with some of its arguments replaced."""
         chance = random.Random(number)
         op = self.ops[number % len(self.ops)]
         if op.name not in self.samples:
@@ -159,7 +159,7 @@ class Attacker:
         return bool(getattr(case.call, "__qualname__", "").startswith("_function."))
 
     def hostile(self, chance: random.Random, value: Any) -> Any:
-        """Return something in the place of ``value``: most often of its kind."""
+        """Return a replacement for ``value``, usually of the same type."""
         if chance.random() < 0.04:
             return self.anything(chance)
         if self.surface.is_tensor(value):
@@ -195,7 +195,7 @@ class Attacker:
         return chance.choice((INTEGERS, FLOATS, STRANGE)[kind - 2])
 
     def tensor(self, chance: random.Random) -> Any:
-        """Return a tensor that may be of an unexpected form."""
+        """Return a tensor that may have an unexpected form."""
         raise NotImplementedError
 
     def spoilt(self, chance: random.Random, tensor: Any) -> Any:

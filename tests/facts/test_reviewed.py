@@ -1,4 +1,4 @@
-"""Every reviewed operation keeps its conditions: values decide neither on forms nor on the state of the generator."""
+"""Every reviewed operation meets its conditions: forms and the state of the generator do not depend on values."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .watching import run_samples
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 MOST = 14 if os.environ.get("SYFT_EXHAUSTIVE") else 3
-"""How many calls of one operation are tried."""
+"""The number of calls to try per operation."""
 EXTREMES = ((float("nan"), 0), (0.0, 1), (3e4, 2), (-5.0, -7), (float("inf"), 100_000))
-"""What to fill tensors with: with fractions, and without."""
+"""Values to fill tensors with: floats, and integers."""
 SEED = 7
 NEEDS_A_GRAPH = {"torch.Tensor.backward", "torch.autograd.backward", "torch.autograd.grad"}
 Calls = dict[Op, list[tuple[tuple[Any, ...], dict[str, Any]]]]
@@ -43,7 +43,7 @@ def numpy_calls(numpy_surface: Any) -> Calls:
 
 
 def collect(surface: Any) -> Calls:
-    """Return calls of reviewed operations on plain tensors, as the samples make them."""
+    """Return the calls of reviewed operations on plain tensors that the samples make."""
     calls: Calls = defaultdict(list)
 
     @contextlib.contextmanager
@@ -64,7 +64,7 @@ def is_common(tensor: Any) -> bool:
 
 
 def results(surface: Any, op: Op, given: Any) -> Iterator[Any]:
-    """Yield the results of a call with several sets of values, of those with which it works."""
+    """Yield the results of a call with several sets of values, except those with which it fails."""
     change = [surface.copy, surface.other_values, *[partial(fill, surface, *extreme) for extreme in EXTREMES]]
     for replace in change:
         args, kwargs = map_tensors(surface, replace, map_tensors(surface, surface.copy, given))
@@ -79,7 +79,7 @@ def fill(surface: Any, extreme: float, number: int, tensor: Any) -> Any:
 
 
 def forms(result: Any) -> list[str]:
-    """Describe a result by all but its values."""
+    """Describe the forms in a result."""
     return [describe(leaf) for leaf in leaves(result)]
 
 
@@ -136,7 +136,7 @@ def test_the_form_of_a_result_can_be_inferred(torch_surface: Any, torch_calls: C
     assert wrong == {}
 
 
-def test_the_generator_ends_in_a_state_that_does_not_depend_on_values(torch_surface: Any, torch_calls: Calls) -> None:
+def test_the_state_of_the_generator_does_not_depend_on_values(torch_surface: Any, torch_calls: Calls) -> None:
     generator, differing, drawing = torch.default_generator, set(), set()
     for op, calls in torch_calls.items():
         for given in calls:
@@ -148,10 +148,10 @@ def test_the_generator_ends_in_a_state_that_does_not_depend_on_values(torch_surf
                 drawing.add(op.name)
 
     assert differing == set()
-    assert [name for name in drawing if not torch_surface.ops.named(name).random] == []
+    assert [name for name in drawing if not torch_surface.ops.look_up(name).random] == []
 
 
-def test_what_cannot_fail_on_values_does_not(surface: Any, request: pytest.FixtureRequest) -> None:
+def test_an_operation_that_is_not_partial_works_with_all_values(surface: Any, request: pytest.FixtureRequest) -> None:
     calls: Calls = request.getfixturevalue(f"{surface.name}_calls")
     failing = {
         op.name
@@ -165,7 +165,7 @@ def test_what_cannot_fail_on_values_does_not(surface: Any, request: pytest.Fixtu
     assert sum(not op.partial for op in calls) > 50
 
 
-def test_a_gradient_has_the_form_of_its_tensor_whatever_the_values() -> None:
+def test_a_gradient_has_the_form_of_its_tensor_for_all_values() -> None:
     for value in (0.0, 1.0, float("nan"), float("inf")):
         x = torch.full((2, 3), value, requires_grad=True)
 

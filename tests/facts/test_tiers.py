@@ -1,4 +1,4 @@
-"""The lists of the backends name operations that exist, and together they say what the core needs to know."""
+"""The lists of the backends contain existing operations, and together all that the core needs to know."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def test_most_operations_that_programs_use_are_reviewed() -> None:
     assert min(of_torch["off"], of_numpy["off"]) > 20
 
 
-def test_what_torch_tags_is_a_fact() -> None:
+def test_torchs_tags_are_facts() -> None:
     reading = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
     for op in TorchAttributes(torch).ops:
-        tags = syft_torch.facts._Described(op).tags
+        tags = syft_torch.facts._Description(op).tags
         if torch.Tag.nondeterministic_seeded in tags:
             assert op.random, op.name
         if tags & reading and op.tier != "off":
@@ -89,11 +89,11 @@ KNOWN_TO_THE_CORE = {
     "alters_autograd": "requires_grad retain_grad grad data",
     "differentiates": "backward grad",
 }
-"""What the core itself knew by name before backends said so."""
+"""Operations that must have a fact, because the core does not know them by name."""
 
 
 @pytest.mark.parametrize("fact", KNOWN_TO_THE_CORE)
-def test_no_name_in_the_core_is_needed(fact: str) -> None:
+def test_the_core_needs_no_names_of_operations(fact: str) -> None:
     for attributes in (TorchAttributes(torch), NumpyAttributes(np)):
         for op in attributes.ops:
             if op.operation not in KNOWN_TO_THE_CORE[fact].split() or op.spelling == "getter" or op.local:
@@ -112,8 +112,8 @@ def test_no_name_in_the_core_is_needed(fact: str) -> None:
                 assert getattr(op, fact), op.name
 
 
-def test_facts_are_plain_attributes_once_they_were_asked_for() -> None:
-    op = TorchAttributes(torch).ops.named("torch.add")
+def test_facts_are_plain_attributes_after_first_access() -> None:
+    op = TorchAttributes(torch).ops.look_up("torch.add")
     assert "writes" not in vars(op)
 
     assert op.writes == frozenset()
@@ -125,7 +125,7 @@ def test_facts_are_plain_attributes_once_they_were_asked_for() -> None:
 # --- allow
 
 
-def test_an_operation_that_nobody_described_is_refused_on_private_data() -> None:
+def test_an_operation_without_facts_is_refused_on_private_data() -> None:
     op = describe_op("toy.strange", abs, "function")
 
     assert (op.tier, op.discloses, op.writes) == ("public", "values", WRITES_ALL)
@@ -140,7 +140,7 @@ def test_an_allowed_function_is_public_unless_it_is_described() -> None:
     assert (op.tier, op.discloses, op.writes) == ("public", "values", WRITES_ALL)
 
 
-def test_a_function_is_reviewed_when_its_facts_are_given() -> None:
+def test_a_function_with_facts_can_be_reviewed() -> None:
     op = TorchAttributes(torch).allow(
         abs, "builtins.abs", tier="reviewed", discloses="nothing", writes=frozenset({0}), reads_beyond=False
     )
@@ -154,6 +154,6 @@ def test_a_function_is_reviewed_when_its_facts_are_given() -> None:
     "known",
     [{}, {"discloses": "nothing"}, {"discloses": "nothing", "writes": frozenset()}, {"writes": frozenset()}],
 )
-def test_a_function_is_not_reviewed_without_its_facts(known: Any) -> None:
+def test_a_function_without_facts_cannot_be_reviewed(known: Any) -> None:
     with pytest.raises(OperationNotAllowedError, match="cannot allow 'builtins.abs' on private data"):
         TorchAttributes(torch).allow(abs, "builtins.abs", tier="reviewed", **known)

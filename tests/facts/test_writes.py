@@ -1,4 +1,4 @@
-"""``op.targets`` names every argument that a call changes."""
+"""``op.targets`` returns every argument that a call changes."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ weight, index = torch.rand(5, 3), torch.tensor([1])
 def test_the_targets_of_a_call_on_torch(
     of_torch: FrameworkAttributes, name: str, args: Any, kwargs: Any, changed: list[Any]
 ) -> None:
-    assert same(of_torch.ops.named(f"torch.{name}").targets(args, kwargs), changed)
+    assert same(of_torch.ops.look_up(f"torch.{name}").targets(args, kwargs), changed)
 
 
 a, b, out = np.ones(3), np.ones(3), np.ones(3)
@@ -148,20 +148,20 @@ a, b, out = np.ones(3), np.ones(3), np.ones(3)
 def test_the_targets_of_a_call_on_numpy(
     of_numpy: FrameworkAttributes, name: str, args: Any, kwargs: Any, changed: list[Any]
 ) -> None:
-    assert same(of_numpy.ops.named(f"numpy.{name}").targets(args, kwargs), changed)
+    assert same(of_numpy.ops.look_up(f"numpy.{name}").targets(args, kwargs), changed)
 
 
 def same(found: list[Any], expected: list[Any]) -> bool:
-    """Return whether both lists hold the same objects, in any order."""
+    """Return whether both lists contain the same objects, in any order."""
     return sorted(map(id, found)) == sorted(map(id, expected))
 
 
-def test_an_operation_that_nobody_described_may_change_every_tensor() -> None:
+def test_an_operation_without_facts_may_change_every_tensor() -> None:
     assert Facts().writes is WRITES_ALL
     assert same(Facts().targets((x, [y, 2], None), {"z": {"deep": mean}, "n": 3}), [x, y, mean])
 
 
-def test_keywords_that_nobody_declared_may_all_be_the_target() -> None:
+def test_undeclared_keywords_may_all_be_targets() -> None:
     facts = Facts(writes=frozenset({0}))
 
     assert same(facts.targets((), {"strange": x, "other": y}), [x, y])
@@ -177,5 +177,5 @@ def test_keywords_that_nobody_declared_may_all_be_the_target() -> None:
         ((x, False), {}, False),
     ],
 )
-def test_an_option_is_on_unless_it_is_left_out_or_switched_off(args: Any, kwargs: Any, on: bool) -> None:
+def test_an_option_is_on_unless_it_is_omitted_or_disabled(args: Any, kwargs: Any, on: bool) -> None:
     assert Option(1, "inplace").is_on(args, kwargs) is on

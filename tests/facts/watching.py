@@ -1,4 +1,4 @@
-"""Run samples on chains, and note what every operation that is reached does to its arguments."""
+"""Run samples on chains, and watch every operation that is reached."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Watcher = Callable[[Op, tuple[Any, ...], dict[str, Any]], contextlib.AbstractCon
 
 
 @contextlib.contextmanager
-def watching(table: OpTable, watcher: Watcher) -> Iterator[None]:
+def watch(table: OpTable, watcher: Watcher) -> Iterator[None]:
     """Run every operation of ``table`` inside the context that ``watcher`` returns for the call."""
     originals = {op: op.run for op in table}
     for op, run in originals.items():
-        object.__setattr__(op, "run", partial(_watched, watcher, op, run))
+        object.__setattr__(op, "run", partial(_run_watched, watcher, op, run))
     try:
         yield
     finally:
@@ -29,16 +29,16 @@ def watching(table: OpTable, watcher: Watcher) -> Iterator[None]:
             object.__setattr__(op, "run", run)
 
 
-def _watched(watcher: Watcher, op: Op, run: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _run_watched(watcher: Watcher, op: Op, run: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with watcher(op, args, kwargs):
         return run(*args, **kwargs)
 
 
 def run_samples(surface: Surface, watcher: Watcher) -> None:
-    """Run all samples of a framework on chains under the eyes of ``watcher``."""
-    with surface.hooked():
+    """Run all samples of a framework on chains, watched by ``watcher``."""
+    with surface.attach_hook():
         (table,) = {type(surface.chain(tensor)).ops for tensor in _any_tensor(surface)}
-        with watching(table, watcher):
+        with watch(table, watcher):
             for op in surface.ops:
                 for case in surface.cases(op):
                     surface.run(partial(attempt, _run_on_chains, (surface, case), {}))

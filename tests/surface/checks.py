@@ -1,4 +1,4 @@
-"""Call an operation on plain tensors and on chains, and say where the two differ."""
+"""Call an operation on plain tensors and on chains, and compare."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ class Case:
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
     form_only: bool = False
-    """The values are arbitrary, e.g. those of ``empty_like``: compare only types, shapes and the like."""
+    """The values are arbitrary, e.g. those of ``empty_like``: compare only types and forms."""
     guess: bool = False
-    """The arguments were made for a namesake: where the framework refuses them, the case does not count."""
+    """The arguments are those of an operation of the same name; ignore the case if the framework refuses them."""
 
 
 class Backend(Protocol):
-    """What the check must know of a framework."""
+    """What the check must know about a framework."""
 
     def is_tensor(self, x: Any) -> bool:
-        """Say whether ``x`` is a tensor of the framework, plain or at the head of a chain."""
+        """Return whether ``x`` is a plain tensor or a wrapper of the framework."""
 
     def copy(self, tensor: Any) -> Any:
-        """Return an independent plain tensor with the same values, layout and place in autograd."""
+        """Return an independent plain tensor with the same values, layout and autograd flags."""
 
     def other_values(self, tensor: Any) -> Any:
-        """Return a plain tensor of the same form with other values, where that is safe."""
+        """Return a plain tensor of the same form with different values, if that is safe."""
 
     def chain(self, tensor: Any) -> Any:
         """Return ``Wrapper > LoggingTensor > tensor``."""
@@ -40,19 +40,19 @@ class Backend(Protocol):
         """Return the plain tensor under ``chain``, which must be exactly ``Wrapper > LoggingTensor > tensor``."""
 
     def run(self, call: Callable[[], Any]) -> tuple[Any, set[str]]:
-        """Run ``call`` from a fixed seed; return its result and the operations that reached a chain."""
+        """Run ``call`` with a fixed seed; return its result and the operations that reached a chain."""
 
     def compare(self, expected: Any, chain: Any, *, form_only: bool) -> None:
-        """Fail unless ``chain`` stands for ``expected``: values, dtype, shape, and what it says of itself."""
+        """Fail unless ``chain`` has the values, dtype, shape and metadata of ``expected``."""
 
 
 class DifferenceError(AssertionError):
-    """The chain does not do what the plain tensor does."""
+    """The chain behaves differently than the plain tensor."""
 
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception in the place of a result."""
+    """An exception in place of a result."""
 
     kind: type
     text: str
@@ -60,7 +60,7 @@ class Raised:
 
 @dataclass(frozen=True)
 class Passed:
-    """The chain did what the plain tensor did; ``reached`` are the operations that it was asked for."""
+    """The chain behaved like the plain tensor; ``reached`` are the operations that were dispatched to it."""
 
     reached: frozenset[str]
     raised: bool
@@ -68,7 +68,7 @@ class Passed:
 
 
 def check(case: Case, backend: Backend) -> Passed | None:
-    """Fail unless ``case`` gives on chains what it gives on plain tensors: results, identities, changed arguments."""
+    """Fail unless ``case`` has the same results, identities and changed arguments on chains as on plain tensors."""
     plain = map_tensors(backend, backend.copy, (case.args, case.kwargs))
     if not any(True for _ in tensors(backend, plain)):
         return None
@@ -87,7 +87,7 @@ def check(case: Case, backend: Backend) -> Passed | None:
 
 
 def attempt(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of the call, or what it raised."""
+    """Return the result of the call, or the error that it raised."""
     try:
         return call(*args, **kwargs)
     except Exception as error:  # noqa: BLE001  # whatever a framework raises, the chain must raise too
@@ -107,7 +107,7 @@ def same_result(case: Case, backend: Backend, expected: Any, actual: Any) -> Non
 
 
 def parts_of(obj: Any) -> list[Any] | None:
-    """Return what a container holds, keys included, or None for anything else."""
+    """Return the keys and items of a container, or None for anything else."""
     if isinstance(obj, (tuple, list)):
         return list(obj)
     if isinstance(obj, dict):
@@ -126,7 +126,7 @@ def same_parts(case: Case, backend: Backend, expected: list[Any], actual: list[A
 
 
 def same_value(expected: Any, actual: Any) -> bool:
-    """Compare what is no tensor: by value where the type has one, else the type is enough."""
+    """Compare two values that are not tensors; objects that compare by identity are always equal."""
     if type(expected).__eq__ is object.__eq__:
         return True
     equal = expected == actual
@@ -136,7 +136,7 @@ def same_value(expected: Any, actual: Any) -> bool:
 
 
 def same_identities(backend: Backend, plain: Any, chains: Any, expected: Any, actual: Any) -> None:
-    """Fail unless every result that is one of the arguments is that argument also among chains."""
+    """Fail unless results that are arguments on plain tensors are the same arguments on chains."""
     arguments = list(zip(tensors(backend, plain), tensors(backend, chains), strict=True))
     for one, other in zip(tensors(backend, expected), tensors(backend, actual), strict=True):
         if any(one is argument and other is not chain for argument, chain in arguments):
@@ -146,7 +146,7 @@ def same_identities(backend: Backend, plain: Any, chains: Any, expected: Any, ac
 
 
 def map_tensors(backend: Backend, f: Callable[[Any], Any], obj: Any) -> Any:
-    """Apply ``f`` to every tensor in ``obj``; a tensor that stands twice in it stands twice in the result."""
+    """Apply ``f`` once to every tensor in ``obj``, also if it occurs several times."""
     made: dict[int, Any] = {}
 
     def visit(x: Any) -> Any:
@@ -168,7 +168,7 @@ def map_tensors(backend: Backend, f: Callable[[Any], Any], obj: Any) -> Any:
 
 
 def by_operation(cases: Iterable[Case]) -> dict[str, list[Case]]:
-    """Sort ``cases`` by the operation they are for."""
+    """Group ``cases`` by operation."""
     table: dict[str, list[Case]] = {}
     for case in cases:
         table.setdefault(case.op, []).append(case)

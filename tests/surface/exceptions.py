@@ -1,25 +1,25 @@
-"""The operations that do not do on a chain what they do on a plain tensor, each with the reason.
+"""The operations that behave differently on a chain than on a plain tensor, each with the reason.
 
-The tests fail when an operation differs and is not listed here, and when one is listed here and does not differ.
+The tests fail if an operation differs and is not listed here, or is listed here and does not differ.
 """
 
 from __future__ import annotations
 
-_SHOWS_THE_CHAIN = "shows the chain instead of pretending to be a plain tensor"
+_SHOWS_THE_CHAIN = "shows the chain instead of the plain tensor"
 
 TORCH: dict[str, str] = {
     "torch.Tensor.__repr__": _SHOWS_THE_CHAIN,
     "torch.Tensor.__format__": _SHOWS_THE_CHAIN,
-    "torch.Tensor.__reduce_ex__": "pickling a chain is refused: nothing is ever unpickled",
-    "torch._nested_tensor_from_mask": "a nested tensor has no shape, so a wrapper cannot stand for one",
-    "torch.Tensor.to_padded_tensor": "a nested tensor has no shape, so a wrapper cannot stand for one",
-    "torch.fbgemm_linear_quantize_weight": "tells the range of the weight as a number: a value, which leaves the chain",
+    "torch.Tensor.__reduce_ex__": "pickling a chain is refused",
+    "torch._nested_tensor_from_mask": "a nested tensor has no shape, so it cannot be wrapped",
+    "torch.Tensor.to_padded_tensor": "a nested tensor has no shape, so it cannot be wrapped",
+    "torch.fbgemm_linear_quantize_weight": "returns the range of the weight as a number, which leaves the chain",
 }
 
-TORCH_AROUND_THE_PROTOCOL: dict[str, str] = {
-    "torch.autograd.backward": "older versions of torch do not ask the chain and raise: call `x.backward()`",
+TORCH_BYPASSES: dict[str, str] = {
+    "torch.autograd.backward": "older versions of torch bypass the protocol and raise: call `x.backward()`",
 }
-"""What differs only where the installed torch does not send it through its protocol."""
+"""Operations that differ only if the installed torch does not send them through its protocol."""
 
 TORCH_SPELLINGS: dict[str, str] = dict.fromkeys(
     (
@@ -38,14 +38,14 @@ TORCH_SPELLINGS: dict[str, str] = dict.fromkeys(
     ),
     "private to torch, or called as torch.ops.aten.…: not in the op table",
 )
-"""What torch's tests call beside the functions in the table, by the name of the sample and the spelling."""
+"""What torch's tests call besides the functions in the table, by the name of the sample and the spelling."""
 
 NUMPY: dict[str, str] = {}
 
-NUMPY_OF_PYTHON: dict[str, str] = {
-    "numpy.count_nonzero": "numpy before 2.4 counts with a number of Python; on a chain that is an array, as later",
+NUMPY_BEFORE_2_4: dict[str, str] = {
+    "numpy.count_nonzero": "before numpy 2.4 the count is a Python int; on a chain it is an array, as later",
 }
-"""What differs only where the installed numpy returns values as Python's own numbers."""
+"""Operations that differ only if the installed numpy returns Python numbers."""
 
 REFERENCE = {"torch": "2.13", "numpy": "2.4"}
-"""The versions for which the tables above are exact. With others, an operation may lack a sample or an exception."""
+"""The versions for which the tables above are exact; with others, a sample or an exception may be missing."""

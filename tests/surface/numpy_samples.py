@@ -1,4 +1,4 @@
-"""Samples for the operations of numpy: ufuncs and their methods by type, everything else by hand."""
+"""Samples for the operations of numpy: generated for ufuncs and their methods, handwritten for the rest."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from syft_core.hook.attributes import Op
 from .checks import Case
 
 ARBITRARY = frozenset({"numpy.empty_like"})
-"""What gives memory as it happens to be: only the form of the results is compared."""
+"""Operations that return uninitialized memory: only the form of the results is compared."""
 
 UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 
 
 def ufunc_cases(op: Op) -> Iterator[Case]:
-    """Yield cases for a ufunc or for one of its methods; the arguments follow from the types it takes."""
+    """Yield cases for a ufunc or one of its methods, with arguments of the types that it accepts."""
     ufunc = op.func if isinstance(op.func, np.ufunc) else getattr(op.func, "__self__", None)
     if not isinstance(ufunc, np.ufunc):
         return
@@ -66,7 +66,7 @@ def _arguments(ufunc: np.ufunc) -> tuple[np.ndarray, ...]:
 
 
 def hand_made() -> Iterator[Case]:
-    """Yield the samples of everything that is no ufunc."""
+    """Yield the samples of everything that is not a ufunc."""
     for group in (
         facts,
         reductions,
@@ -98,7 +98,7 @@ def each(names: str, *args: Any, **kwargs: Any) -> Iterator[Case]:
 
 
 def doing(names: str, call: Callable[..., Any], *args: Any) -> Iterator[Case]:
-    """Yield one case for each of ``names``: ``call`` must get there by itself."""
+    """Yield one case for each of ``names``; ``call`` must reach the operation."""
     for name in names.split():
         yield Case(f"numpy.{name}", call, args, form_only=f"numpy.{name}" in ARBITRARY)
 
@@ -369,7 +369,7 @@ def array_methods() -> Iterator[Case]:
 
 
 def of_older_numpys() -> Iterator[Case]:
-    """Yield samples of what numpy 1.26 or 2.0 still has, or has in another form."""
+    """Yield samples for numpy 1.26 and 2.0."""
     yield from each("alltrue asfarray cumproduct msort product round_ sometrue trapz ndarray.ptp", vector())
     yield from each("lib.scimath.any lib.scimath.isreal ndarray.newbyteorder ndarray.tostring", vector())
     yield from each("in1d", integers(), np.array([2, 9]))

@@ -18,21 +18,21 @@ from syft_numpy.hook import NumpyHook
 from syft_numpy.wrapper import Wrapper
 
 from .checks import Case, DifferenceError, by_operation
-from .exceptions import NUMPY, NUMPY_OF_PYTHON
+from .exceptions import NUMPY, NUMPY_BEFORE_2_4
 from .numpy_samples import hand_made, ufunc_cases
-from .recording import recording
+from .recording import record_operations
 
 
 class NumpySurface:
-    """Answers ``survey.Surface`` for numpy, which must be hooked.
+    """Implements ``survey.Surface`` for numpy, which must be hooked.
 
-    numpy answers with scalars where torch has tensors without dimensions; a chain ends in an array in both cases.
+    numpy returns scalars where torch returns tensors without dimensions; a chain always ends in an array.
     """
 
     name = "numpy"
     version = np.__version__
     exceptions: Mapping[str, str] = MappingProxyType(
-        {**NUMPY, **(NUMPY_OF_PYTHON if np.lib.NumpyVersion(np.__version__) < "2.4.0" else {})}
+        {**NUMPY, **(NUMPY_BEFORE_2_4 if np.lib.NumpyVersion(np.__version__) < "2.4.0" else {})}
     )
     arrives_as: Mapping[str, str] = MappingProxyType({})
 
@@ -47,8 +47,8 @@ class NumpySurface:
         return [*ufunc_cases(op), *self._hand_made.get(op.name, [])]
 
     @contextlib.contextmanager
-    def hooked(self) -> Iterator[None]:
-        with NumpyHook(np), recording(Wrapper.ops) as self.reached:
+    def attach_hook(self) -> Iterator[None]:
+        with NumpyHook(np), record_operations(Wrapper.ops) as self.reached:
             yield
 
     def is_tensor(self, x: Any) -> bool:
@@ -58,7 +58,7 @@ class NumpySurface:
         return tensor.copy()
 
     def other_values(self, tensor: Any) -> Any:
-        """Return an array of the same form with other values; integers stay, which may be indices or lengths."""
+        """Return an array of the same form with different values; integers, which may be indices, stay the same."""
         if tensor.dtype == bool:
             return ~tensor
         if np.issubdtype(tensor.dtype, np.inexact):
@@ -66,7 +66,7 @@ class NumpySurface:
         return tensor
 
     def extreme_values(self, tensor: Any, extreme: float, number: int) -> Any:
-        """Return an array of the same form full of ``extreme``, or of ``number`` where it has no fractions."""
+        """Return an array of the same form filled with ``extreme``, or with ``number`` if it holds integers."""
         if tensor.dtype == bool:
             return ~tensor
         made = np.array(tensor)

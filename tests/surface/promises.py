@@ -1,4 +1,4 @@
-"""What is promised of every operation in a framework's op table."""
+"""Tests for every operation in a framework's op table."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 from syft_core.hook.attributes import Op
 
-from .beside import check_beside_plain
+from .disclosure import returns_values
+from .mixed import check_mixed
 from .survey import Surface, Verdict, is_reference, judge
-from .telling import tells_values
 
 
 class SurfacePromises:
@@ -19,11 +19,11 @@ class SurfacePromises:
     surface: Surface
 
     @pytest.fixture(autouse=True, scope="class")
-    def _hooked(self) -> Iterator[None]:
-        with self.surface.hooked():
+    def _attach_hook(self) -> Iterator[None]:
+        with self.surface.attach_hook():
             yield
 
-    def test_an_operation_does_on_a_chain_what_it_does_on_a_tensor_or_is_listed(self, op: Op) -> None:
+    def test_an_operation_behaves_the_same_on_a_chain_or_is_listed(self, op: Op) -> None:
         finding = judge(self.surface, op)
 
         allowed = {Verdict.PASSES, Verdict.SAME_ERROR}
@@ -35,21 +35,21 @@ class SurfacePromises:
             f"{op.name} {finding.verdict.value} {finding.detail}; tests/surface/exceptions.py says otherwise"
         )
 
-    def test_plain_tensors_may_stand_beside_a_chain(self) -> None:
-        differing = {op.name: text for op in self.surface.ops if (text := self._difference_beside_plain(op))}
+    def test_chains_and_plain_tensors_can_be_mixed(self) -> None:
+        differing = {op.name: text for op in self.surface.ops if (text := self._find_mixed_difference(op))}
 
         assert {name: text for name, text in differing.items() if name not in self.surface.exceptions} == {}
 
-    def _difference_beside_plain(self, op: Op) -> str:
+    def _find_mixed_difference(self, op: Op) -> str:
         try:
             for case in self.surface.cases(op):
-                check_beside_plain(case, self.surface)
+                check_mixed(case, self.surface)
         except AssertionError as error:
             return str(error)
         return ""
 
-    def test_an_operation_that_answers_with_a_value_is_marked_so(self) -> None:
-        unmarked = [op.name for op in self.surface.ops if not op.reveals and tells_values(self.surface, op)]
+    def test_an_operation_that_returns_a_value_is_marked(self) -> None:
+        unmarked = [op.name for op in self.surface.ops if not op.reveals and returns_values(self.surface, op)]
 
         assert unmarked == []
 

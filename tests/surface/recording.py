@@ -1,4 +1,4 @@
-"""Note which operations reach the end of a chain."""
+"""Record which operations reach the end of a chain."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from syft_core.hook.attributes import OpTable
 
 
 @contextlib.contextmanager
-def recording(table: OpTable) -> Iterator[set[str]]:
-    """Collect the names of the operations in ``table`` that are run on what chains end in."""
+def record_operations(table: OpTable) -> Iterator[set[str]]:
+    """Collect the names of the operations in ``table`` that run on the end of a chain."""
     reached: set[str] = set()
     originals = {op: op.run for op in table}
     for op, run in originals.items():
-        object.__setattr__(op, "run", _noting(reached, op.name, run))
+        object.__setattr__(op, "run", _record(reached, op.name, run))
     try:
         yield reached
     finally:
@@ -23,9 +23,9 @@ def recording(table: OpTable) -> Iterator[set[str]]:
             object.__setattr__(op, "run", run)
 
 
-def _noting(reached: set[str], name: str, run: Callable[..., Any]) -> Callable[..., Any]:
-    def noting(*args: Any, **kwargs: Any) -> Any:
+def _record(reached: set[str], name: str, run: Callable[..., Any]) -> Callable[..., Any]:
+    def recorded(*args: Any, **kwargs: Any) -> Any:
         reached.add(name)
         return run(*args, **kwargs)
 
-    return noting
+    return recorded

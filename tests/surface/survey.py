@@ -1,4 +1,4 @@
-"""Judge every operation of a framework's op table by its samples."""
+"""Check every operation of a framework's op table with samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .exceptions import REFERENCE
 
 
 class Surface(Backend, Protocol):
-    """A framework's operations, with samples of each."""
+    """A framework's operations, with samples for each."""
 
     name: str
     version: str
@@ -24,26 +24,26 @@ class Surface(Backend, Protocol):
     exceptions: Mapping[str, str]
     """The operations that are known to differ, each with the reason."""
     arrives_as: Mapping[str, str]
-    """Spellings that the framework turns into another one before it asks the chain."""
+    """Spellings that the framework turns into another one before it calls the chain."""
 
     def cases(self, op: Op) -> list[Case]:
         """Return the samples of ``op``."""
 
-    def hooked(self) -> contextlib.AbstractContextManager[None]:
-        """Hook the framework for as long as the context lasts."""
+    def attach_hook(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which the framework is hooked."""
 
 
 class Verdict(Enum):
-    """What the samples say of one operation."""
+    """The outcome of the samples of one operation."""
 
-    PASSES = "gives on chains what it gives on plain tensors"
-    SAME_ERROR = "raises on chains the error that it raises on plain tensors"
+    PASSES = "gives the same result on chains"
+    SAME_ERROR = "raises the same error on chains"
     FAILS = "differs"
     UNREACHED = "was never reached"
 
     @property
     def good(self) -> bool:
-        """Whether a chain does what a tensor does."""
+        """Whether a chain behaves like a tensor."""
         return self in (Verdict.PASSES, Verdict.SAME_ERROR)
 
 
@@ -57,13 +57,13 @@ class Finding:
 
 
 def survey(surface: Surface) -> list[Finding]:
-    """Judge all operations."""
-    with surface.hooked():
+    """Check all operations."""
+    with surface.attach_hook():
         return [judge(surface, op) for op in surface.ops]
 
 
 def is_reference(surface: Surface) -> bool:
-    """Say whether the samples and exceptions are exact for the installed version."""
+    """Return whether the samples and exceptions are exact for the installed version."""
     return surface.version.startswith(REFERENCE[surface.name] + ".")
 
 

@@ -1,4 +1,4 @@
-"""Every operation of numpy does on a chain what it does on a plain array, or is listed with the reason."""
+"""Every operation of numpy behaves the same on a chain, or is listed with the reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ pytest.importorskip("numpy")
 from .numpy_surface import NumpySurface
 from .promises import SurfacePromises
 
-# The samples leave the domain of some functions, of which numpy warns: arccosh(0.5), an empty mean.
+# Some samples are outside of a function's domain, and numpy warns: arccosh(0.5), an empty mean.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 

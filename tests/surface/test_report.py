@@ -1,4 +1,4 @@
-"""The page about the surface is what the survey finds."""
+"""docs/surface.md is up to date."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .test_torch_surface import TestTorch as Torch
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def test_the_page_says_what_the_survey_finds():
+def test_the_page_matches_the_survey():
     surfaces = (Torch.surface, Numpy.surface)
     if not all(is_reference(surface) for surface in surfaces):
         pytest.skip("the page is about other versions of torch and numpy")

@@ -1,4 +1,4 @@
-"""Every operation of torch does on a chain what it does on a plain tensor, or is listed with the reason."""
+"""Every operation of torch behaves the same on a chain, or is listed with the reason."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ pytest.importorskip("torch")
 pytest.importorskip("expecttest", reason="torch's own samples need it")
 
 from .checks import DifferenceError, check
-from .exceptions import TORCH_AROUND_THE_PROTOCOL, TORCH_SPELLINGS
+from .exceptions import TORCH_BYPASSES, TORCH_SPELLINGS
 from .promises import SurfacePromises
 from .survey import judge
 from .torch_opinfo import other_spellings, spelling_cases
 from .torch_surface import TorchSurface
 
-# torch's samples use what torch deprecates, and some kernels say that they are a beta.
+# torch's samples use deprecated functions, and some kernels warn that they are in beta.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SPELLINGS = other_spellings(TorchSurface().ops)
@@ -29,14 +29,14 @@ class TestTorch(SurfacePromises):
             check(case, self.surface)
 
     @pytest.mark.parametrize("name", sorted(SPELLINGS.keys() & TORCH_SPELLINGS.keys()))
-    def test_what_is_private_to_torch_is_refused_by_name(self, name):
+    def test_private_functions_of_torch_are_refused_by_name(self, name):
         case = spelling_cases(name, *SPELLINGS[name])[0]
 
         with pytest.raises(DifferenceError, match="not in the torch op table"):
             check(case, self.surface)
 
-    def test_what_goes_around_the_protocol_ends_in_an_error(self):
-        around = TORCH_AROUND_THE_PROTOCOL.keys() & self.surface.exceptions.keys()
+    def test_functions_that_bypass_the_protocol_raise_an_error(self):
+        around = TORCH_BYPASSES.keys() & self.surface.exceptions.keys()
         findings = [judge(self.surface, self.surface.ops.by_name[name]) for name in around]
 
         assert [finding for finding in findings if "got Raised(" not in finding.detail] == []

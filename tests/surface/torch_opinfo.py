@@ -19,13 +19,13 @@ from .torch_samples import ARBITRARY
 SAMPLES = 3
 """How many samples of one function are used."""
 LOOK_AHEAD = 10
-"""How many are looked at to find such that differ in their arguments' types."""
+"""How many to examine to find samples with different argument types."""
 VARIANTS = ("op", "method_variant", "inplace_variant", "operator_variant", "inplace_operator_variant")
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64)
 
 
 def opinfo_cases(op: Op) -> list[Case]:
-    """Return cases for ``op`` from torch's samples: those of the function itself, else of its namesakes."""
+    """Return cases for ``op`` from torch's samples: those of the function itself, or of functions of the same name."""
     by_func, by_name = _index()
     namesake = op.attr.rstrip("_") if op.inplace else op.attr
     numbers = by_func.get(op.func) or by_name.get(namesake, [])
@@ -37,7 +37,7 @@ def opinfo_cases(op: Op) -> list[Case]:
 
 
 def other_spellings(ops: OpTable) -> dict[str, tuple[int, str]]:
-    """Say where to find what torch samples beside the functions in ``ops``: operators, and compositions of them."""
+    """Locate torch's samples of spellings that are not functions in ``ops``: operators, and compositions of them."""
     return {
         f"{_full_name(info)}:{variant}": (number, variant)
         for number, info in enumerate(op_db)

@@ -1,4 +1,4 @@
-"""Samples for the operations of torch that its own testing tables leave out."""
+"""Samples for the operations of torch that its own tests do not cover."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ARRIVES_AS = {
     "torch.Tensor._grad.__set__": "torch.Tensor.grad.__set__",
     "torch.Tensor._grad_fn.__get__": "torch.Tensor.grad_fn.__get__",
 }
-"""Spellings that torch turns into another one before it asks the chain."""
+"""Spellings that torch turns into another one before it calls the chain."""
 
 ARBITRARY = frozenset(
     "torch.Tensor.new "
@@ -33,11 +33,11 @@ ARBITRARY = frozenset(
     "torch.Tensor.const_data_ptr torch.Tensor.storage torch.Tensor.untyped_storage torch.Tensor.__reduce_ex__ "
     "torch.Tensor.__dlpack__ torch.fbgemm_pack_gemm_matrix_fp16 torch.fbgemm_pack_quantized_matrix".split()
 )
-"""What gives memory as it happens to be, or the address of memory: only the form of the results is compared."""
+"""Operations that return uninitialized memory or an address: only the form of the results is compared."""
 
 
 def hand_made() -> Iterator[Case]:
-    """Yield all samples; names that this version of torch lacks are left to whoever looks them up."""
+    """Yield all samples, including names that this version of torch does not have."""
     for group in (
         facts,
         attributes,
@@ -66,7 +66,7 @@ def each(names: str, *args: Any, **kwargs: Any) -> Iterator[Case]:
 
 
 def doing(names: str, call: Callable[..., Any], *args: Any) -> Iterator[Case]:
-    """Yield one case for each of ``names``: ``call`` must get there by itself."""
+    """Yield one case for each of ``names``; ``call`` must reach the operation."""
     for name in names.split():
         yield Case(f"torch.{name}", call, args, form_only=f"torch.{name}" in ARBITRARY)
 
@@ -211,7 +211,7 @@ def autograd() -> Iterator[Case]:
 
 
 class Squared(torch.autograd.Function):
-    """A function of the user's, which becomes part of the graph under the chain."""
+    """A user's function, which becomes part of the graph under the chain."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -519,7 +519,7 @@ def optimizer_steps() -> Iterator[Case]:
 
 
 def elsewhere() -> Iterator[Case]:
-    """Yield what this machine cannot run: the chain must give torch's own error."""
+    """Yield operations that this machine cannot run: a chain must raise torch's own error."""
     yield from each("Tensor.cuda Tensor.xpu Tensor.ipu Tensor.mtia", floats())
     yield from each("Tensor.index", floats(), 0, 0)
     yield from each("Tensor._nested_tensor_strides Tensor._nested_tensor_storage_offsets", floats())
@@ -546,7 +546,7 @@ def elsewhere() -> Iterator[Case]:
 
 
 def of_other_torches() -> Iterator[Case]:
-    """Yield samples of what other versions of torch have, or of what their own samples leave out."""
+    """Yield samples for other versions of torch."""
     yield from each("alias_copy squeeze_copy t_copy unbind_copy", floats())
     yield from each("as_strided_copy", floats(), (2, 2), (1, 2))
     yield from each("expand_copy", floats(), (2, 2, 3))
@@ -558,7 +558,7 @@ def of_other_torches() -> Iterator[Case]:
     yield from each("Tensor.has_names", floats())
     scale = [torch.ones(1)]
     yield from each("_scaled_addmm_", square(), square(), square(), scale, [0], [0], scale, [0], [0])
-    # `torch.foreach` (2.15) is the public face of `torch._foreach_…`; it wants some arguments by keyword.
+    # `torch.foreach` (2.15) is the public form of `torch._foreach_…`; some of its arguments are keyword-only.
     for case in lists_of_tensors():
         name = case.op.removeprefix("torch.").replace("_foreach_", "foreach.")
         if "addc" not in name:

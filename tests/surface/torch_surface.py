@@ -12,14 +12,14 @@ from torch.testing import assert_close
 
 from syft_core.hook.attributes import Op
 from syft_core.tensors.logging import LoggingTensor
-from syft_numpy import hook_args  # noqa: F401  # torch must do the same where numpy's types are known too
+from syft_numpy import hook_args  # noqa: F401  # torch must behave the same if numpy's types are registered too
 from syft_torch.attributes import TorchAttributes
 from syft_torch.hook import TorchHook
 from syft_torch.wrapper import Wrapper
 
 from .checks import Case, DifferenceError, by_operation
-from .exceptions import TORCH, TORCH_AROUND_THE_PROTOCOL
-from .recording import recording
+from .exceptions import TORCH, TORCH_BYPASSES
+from .recording import record_operations
 from .torch_opinfo import opinfo_cases
 from .torch_samples import ARRIVES_AS, hand_made
 
@@ -27,7 +27,7 @@ SEED = 7
 
 
 class TorchSurface:
-    """Answers ``survey.Surface`` for torch, which must be hooked."""
+    """Implements ``survey.Surface`` for torch, which must be hooked."""
 
     name = "torch"
     version = torch.__version__.split("+")[0]
@@ -35,7 +35,7 @@ class TorchSurface:
 
     def __init__(self) -> None:
         self.ops = TorchAttributes(torch).ops
-        around = TORCH_AROUND_THE_PROTOCOL.items()
+        around = TORCH_BYPASSES.items()
         self.exceptions = TORCH | {name: why for name, why in around if not asks_tensors(self.ops.by_name[name])}
 
     @functools.cached_property
@@ -46,8 +46,8 @@ class TorchSurface:
         return [*opinfo_cases(op), *self._hand_made.get(op.name, [])]
 
     @contextlib.contextmanager
-    def hooked(self) -> Iterator[None]:
-        with TorchHook(torch), recording(Wrapper.ops) as self.reached:
+    def attach_hook(self) -> Iterator[None]:
+        with TorchHook(torch), record_operations(Wrapper.ops) as self.reached:
             yield
 
     def is_tensor(self, x: Any) -> bool:
@@ -61,7 +61,7 @@ class TorchSurface:
             return twin.requires_grad_() if tensor.requires_grad else twin
 
     def other_values(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of the same form with other values; integers stay, which may be indices or lengths."""
+        """Return a tensor of the same form with different values; integers, which may be indices, stay the same."""
         if tensor.layout is not torch.strided or tensor.is_quantized:
             return tensor
         if tensor.dtype is torch.bool:
@@ -71,7 +71,7 @@ class TorchSurface:
         return tensor
 
     def extreme_values(self, tensor: torch.Tensor, extreme: float, number: int) -> torch.Tensor:
-        """Return a tensor of the same form full of ``extreme``, or of ``number`` where it has no fractions."""
+        """Return a tensor of the same form filled with ``extreme``, or with ``number`` if it holds integers."""
         if tensor.layout is not torch.strided or tensor.is_quantized:
             return tensor
         if tensor.dtype is torch.bool:

@@ -29,7 +29,7 @@ class TestNumpy(BackendConformance):
             lambda: np.vectorize(abs)(wrapper),
         ]
 
-    def patched(self) -> Sequence[Any]:
+    def patched_objects(self) -> Sequence[Any]:
         return [np, np.linalg, np.ndarray]
 
     test_a_tensor_can_be_sent_and_fetched_in_place = None  # an array cannot turn into a pointer

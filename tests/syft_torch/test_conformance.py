@@ -29,7 +29,7 @@ class TestTorch(BackendConformance):
             lambda: torch.jit.trace(lambda x: x * 2, (wrapper,)),
         ]
 
-    def patched(self) -> Sequence[Any]:
+    def patched_objects(self) -> Sequence[Any]:
         return [
             torch,
             torch.functional,

@@ -76,7 +76,7 @@ def test_importing_the_backend_changes_nothing_in_torch() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_hooking_adds_names_and_replaces_only_what_has_a_substitute(hook: Any) -> None:
+def test_hooking_adds_names_and_replaces_only_functions_with_substitutes(hook: Any) -> None:
     hook.unhook()
     before = everything_in_torch()
     with TorchHook(torch):
@@ -108,7 +108,7 @@ def test_plain_tensors_are_grouped_by_torch_itself(hook: Any) -> None:
     assert [indices for _, indices in grouped.values()] == [indices for _, indices in expected.values()]
 
 
-def test_every_original_is_reachable_as_native(hook: Any) -> None:
+def test_every_native_function_has_a_native_name(hook: Any) -> None:
     assert torch.native_cat is torch.cat
     assert torch.nn.functional.native_relu is torch.nn.functional.relu
     assert torch.Tensor.native_add is torch.Tensor.add
@@ -116,17 +116,17 @@ def test_every_original_is_reachable_as_native(hook: Any) -> None:
     assert torch.equal(torch.ones(2).native_add(1), torch.full((2,), 2.0))
 
 
-def test_functions_that_torch_itself_calls_native_stay_what_they_are(hook: Any) -> None:
+def test_native_functions_of_torch_are_not_replaced(hook: Any) -> None:
     dropped = torch.native_dropout(torch.ones(3), 0.5, True)
     assert len(dropped) == 2
 
 
-def test_torch_keeps_its_own_names_for_its_functions(hook: Any) -> None:
+def test_torchs_functions_keep_their_names(hook: Any) -> None:
     assert torch.overrides.resolve_name(torch.cat) == "torch.cat"
     assert torch.overrides.resolve_name(torch.Tensor.add) == "torch.Tensor.add"
 
 
-def test_tensor_takes_an_owner_and_an_id(hook: Any) -> None:
+def test_torch_tensor_accepts_an_owner_and_an_id(hook: Any) -> None:
     bob = BaseWorker(hook, id="bob")
     x = torch.tensor([1, 2], owner=bob, id=77)
     assert (x.id, x.owner) == (77, bob)
@@ -134,14 +134,14 @@ def test_tensor_takes_an_owner_and_an_id(hook: Any) -> None:
     assert torch.tensor([1.0]).owner is hook.local_worker
 
 
-def test_a_client_owner_does_not_keep_what_it_owns(hook: Any) -> None:
+def test_a_client_does_not_keep_its_tensors_alive(hook: Any) -> None:
     me = hook.local_worker
     x = torch.tensor([1], owner=me, id=5)
     assert x.id == 5
     assert repr(me) == "<VirtualWorker id:me #objects:0>"
 
 
-def test_ids_are_given_once_and_differ(hook: Any) -> None:
+def test_ids_are_stable_and_unique(hook: Any) -> None:
     x, y = torch.ones(2), torch.ones(2)
     assert x.id == x.id
     assert x.id != y.id
@@ -160,12 +160,12 @@ def test_plain_tensors_have_the_published_properties(hook: Any) -> None:
     assert not x.has_child()
 
 
-def test_on_takes_over_the_id_of_the_tensor(hook: Any) -> None:
+def test_on_keeps_the_id_of_the_tensor(hook: Any) -> None:
     x = torch.tensor([1.0], id=99)
     assert LoggingTensor().on(x).id == 99
 
 
-def test_a_given_local_worker_learns_of_the_hook() -> None:
+def test_a_given_local_worker_refers_to_the_hook() -> None:
     worker = BaseWorker(id="here")
     with TorchHook(torch, local_worker=worker, is_client=False, verbose=False) as hook:
         assert hook.local_worker is worker
@@ -177,7 +177,7 @@ def test_the_queue_size_of_earlier_hooks_is_accepted_and_ignored() -> None:
         assert not hasattr(hook, "queue_size")
 
 
-def test_a_worker_that_is_no_client_keeps_what_is_wrapped() -> None:
+def test_a_worker_that_is_not_a_client_keeps_wrappers_alive() -> None:
     with TorchHook(torch, is_client=False) as hook:
         x = LoggingTensor().on(torch.ones(2))
         assert hook.local_worker.get_obj(x.id) is x
@@ -195,7 +195,7 @@ def test_factories(hook: Any) -> None:
     assert torch.equal(hook.create_zeros(2, 3, dtype=torch.int32), torch.zeros(2, 3, dtype=torch.int32))
 
 
-def test_every_published_method_of_the_hook_is_there(hook: Any) -> None:
+def test_the_hook_has_every_published_method(hook: Any) -> None:
     names = """create_shape create_wrapper create_zeros _hook_native_tensor _TorchHook__hook_properties
         _hook_syft_tensor_methods _hook_private_tensor_methods _hook_parameters _hook_worker_methods
         _get_hooked_base_worker_method _hook_torch_module _get_hooked_func
@@ -217,13 +217,13 @@ def test_hooked_methods_and_functions_take_plain_tensors_and_chains(hook: Any) -
     assert type(cat([x, chain]).child) is LoggingTensor
 
 
-def test_the_methods_that_chains_answer_are_listed(hook: Any) -> None:
+def test_the_methods_that_are_dispatched_are_listed(hook: Any) -> None:
     names = hook.to_auto_overload[torch.Tensor]
     assert {"add", "add_", "sum", "__getitem__", "backward"} <= names
     assert not {"set_", "native_add", "__init__", "__class__"} & names
 
 
-def test_results_of_a_private_type_remember_where_they_come_from(hook: Any) -> None:
+def test_results_of_a_private_type_record_their_lineage(hook: Any) -> None:
     class SecretTensor(AbstractTensor):
         pass
 
@@ -234,21 +234,21 @@ def test_results_of_a_private_type_remember_where_they_come_from(hook: Any) -> N
     assert y.child.command == "torch.Tensor.__add__"
 
 
-def test_layers_go_into_torch_functions_without_a_wrapper(hook: Any) -> None:
+def test_torchs_functions_accept_layers_without_a_wrapper(hook: Any) -> None:
     layer = LoggingTensor().on(torch.tensor([-1.0, 1.0]), wrap=False)
     result = torch.relu(layer)
     assert type(result) is LoggingTensor
     assert result.child.tolist() == [0.0, 1.0]
 
 
-def test_modules_have_copy(hook: Any) -> None:
+def test_modules_can_be_copied(hook: Any) -> None:
     model = torch.nn.Linear(2, 1)
     twin = model.copy()
     assert twin is not model
     assert torch.equal(twin.weight, model.weight)
 
 
-def test_hooking_something_else_says_what_to_write() -> None:
+def test_hooking_something_else_is_refused_with_advice() -> None:
     with pytest.raises(NotTheFrameworkError) as refused:
         TorchHook(copy)
     assert str(refused.value) == (
@@ -269,18 +269,18 @@ class TestAttributes:
             "torch._foreach_add_",
             "torch.autograd.grad",
         ):
-            assert ops.named(name).name == name
+            assert ops.look_up(name).name == name
 
     @pytest.mark.parametrize(
         "name",
         "save load manual_seed seed set_default_dtype set_num_threads compile hub.load jit.load from_file".split(),
     )
-    def test_nothing_that_touches_files_code_or_global_state_is_listed(self, name: str) -> None:
+    def test_functions_that_use_files_code_or_global_state_are_not_listed(self, name: str) -> None:
         ops = TorchAttributes(torch).ops
         assert f"torch.{name}" not in ops
         assert f"torch.Tensor.{name}" not in ops
 
-    def test_the_guards_answer_as_published(self) -> None:
+    def test_the_guards_behave_as_published(self) -> None:
         attributes = TorchAttributes(torch)
         assert attributes._command_guard("torch.add") == "torch.add"
         assert attributes._command_guard("torch.add", get_native=True) == "torch.native_add"
@@ -288,7 +288,7 @@ class TestAttributes:
         with pytest.raises(RuntimeError, match="cannot run 'torch.launch' on a chain"):
             attributes._command_guard("torch.launch")
 
-    def test_the_published_names_are_there(self) -> None:
+    def test_the_published_names_exist(self) -> None:
         attributes = TorchAttributes(torch)
         assert attributes.get_native_torch_name("torch.nn.functional.relu") == "torch.nn.functional.native_relu"
         assert attributes.eval_torch_modules()["torch.cat"] is torch.cat
@@ -304,13 +304,13 @@ class TestAttributes:
     def test_in_place_methods(self, name: str, inplace: bool) -> None:
         assert TorchAttributes(torch).is_inplace_method(name) is inplace
 
-    def test_what_reveals_values_is_marked(self) -> None:
+    def test_operations_that_reveal_values_are_marked(self) -> None:
         ops = TorchAttributes(torch).ops
         for name in "item tolist numpy __array__ __float__ __int__ __index__ __complex__ __bool__ __contains__".split():
-            assert ops.named(f"torch.Tensor.{name}").reveals
-        assert ops.named("torch.equal").reveals
-        assert ops.named("torch.allclose").reveals
-        assert not ops.named("torch.add").reveals
+            assert ops.look_up(f"torch.Tensor.{name}").reveals
+        assert ops.look_up("torch.equal").reveals
+        assert ops.look_up("torch.allclose").reveals
+        assert not ops.look_up("torch.add").reveals
 
     def test_the_names_added_to_tensors_replace_nothing(self) -> None:
         own = {name for name in vars(TorchTensor) if not name.startswith("__")}

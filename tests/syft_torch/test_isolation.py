@@ -1,4 +1,4 @@
-"""What runs in the caller's thread does not see the tensors of a worker in the same process."""
+"""Modes of the caller's thread do not see the tensors of a worker in the same process."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class DispatchSpy(TorchDispatchMode):  # type: ignore[misc]  # the same
 
 
 def test_without_modes_there_is_nothing_to_isolate(hook: Any) -> None:
-    assert hook.attributes.isolated() is None
-    assert FrameworkAttributes.isolated() is None
+    assert hook.attributes.isolate() is None
+    assert FrameworkAttributes.isolate() is None
 
 
 @pytest.mark.parametrize("spies", [[FunctionSpy], [DispatchSpy], [FunctionSpy, DispatchSpy, FunctionSpy, DispatchSpy]])
-def test_a_mode_of_the_caller_sees_nothing_inside_and_everything_afterwards(hook: Any, spies: list[Any]) -> None:
+def test_a_mode_is_disabled_inside_and_restored_afterwards(hook: Any, spies: list[Any]) -> None:
     seen: list[Any] = []
     modes = [spy(seen) for spy in spies]
     for mode in modes:
         mode.__enter__()
     try:
-        isolated = hook.attributes.isolated()
+        isolated = hook.attributes.isolate()
         with isolated:
             torch.ones(3) + 1
         assert seen == []
@@ -58,14 +58,14 @@ def test_a_mode_of_the_caller_sees_nothing_inside_and_everything_afterwards(hook
     finally:
         for mode in reversed(modes):
             mode.__exit__(None, None, None)
-    assert hook.attributes.isolated() is None
+    assert hook.attributes.isolate() is None
 
 
-def test_modes_come_back_in_their_order_after_an_error(hook: Any) -> None:
+def test_modes_are_restored_in_order_after_an_error(hook: Any) -> None:
     outer: list[Any] = []
     inner: list[Any] = []
     with DispatchSpy(outer), DispatchSpy(inner) as innermost:
-        with pytest.raises(ValueError, match="no"), hook.attributes.isolated():
+        with pytest.raises(ValueError, match="no"), hook.attributes.isolate():
             raise ValueError("no")
         torch.ones(1)
         assert torch._C._get_dispatch_stack_at(1) is innermost
@@ -73,22 +73,22 @@ def test_modes_come_back_in_their_order_after_an_error(hook: Any) -> None:
     assert inner
 
 
-def test_hooks_on_saved_tensors_see_nothing_inside_and_everything_afterwards(hook: Any) -> None:
+def test_saved_tensor_hooks_are_disabled_inside_and_restored_afterwards(hook: Any) -> None:
     seen: list[Any] = []
     x = torch.ones(2, requires_grad=True)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: seen.append(t) or t, lambda t: t):
-        with hook.attributes.isolated():
+        with hook.attributes.isolate():
             x * x
         assert seen == []
         x * x
         assert seen
-    assert hook.attributes.isolated() is None
+    assert hook.attributes.isolate() is None
 
 
-def test_the_default_device_stays(hook: Any) -> None:
+def test_the_default_device_stays_active(hook: Any) -> None:
     with torch.device("meta"):
-        assert hook.attributes.isolated() is None
-        with FunctionSpy([]), hook.attributes.isolated():
+        assert hook.attributes.isolate() is None
+        with FunctionSpy([]), hook.attributes.isolate():
             assert torch.ones(1).device.type == "meta"
 
 
@@ -104,7 +104,7 @@ TRACED: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("serialize", [False, True], ids=["in_process", "by_wire"])
 @pytest.mark.parametrize("case", TRACED.values(), ids=TRACED)
-def test_tracing_a_remote_model_shows_no_weights(hook: Any, case: Any, serialize: bool) -> None:
+def test_tracing_a_remote_model_does_not_reveal_weights(hook: Any, case: Any, serialize: bool) -> None:
     bob = VirtualWorker(hook, id="bob", serialize=serialize)
     model = torch.nn.Linear(2, 1)
     weight = f"{model.weight[0, 0].item():.4f}"
@@ -122,7 +122,7 @@ def test_tracing_a_remote_model_shows_no_weights(hook: Any, case: Any, serialize
 def test_a_worker_is_not_part_of_a_trace(hook: Any) -> None:
     def traced(x: Any) -> Any:
         with pytest.raises(WrapperLeakError, match=r"torch\.jit\.trace"):
-            hook.attributes.isolated()
+            hook.attributes.isolate()
         return x + 1
 
     torch.jit.trace(traced, torch.ones(1), check_trace=False)

@@ -225,7 +225,7 @@ def test_gradients_accumulate_and_can_be_cleared() -> None:
     assert x.grad is None
 
 
-def test_second_derivatives_and_functional_gradients_are_torchs_own() -> None:
+def test_second_derivatives_and_functional_gradients_match_torch() -> None:
     x = fixed(torch.tensor([2.0, 3.0])).requires_grad_()
     (first,) = torch.autograd.grad((x * x * x).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x)
@@ -266,7 +266,7 @@ def test_stock_backward_and_stock_optimizers_train_a_linear_model(make: Any, opt
     assert encoded.weight.child.child.dtype is torch.int64
 
 
-def test_views_and_detached_tensors_see_changes_in_place() -> None:
+def test_views_and_detached_tensors_see_in_place_changes() -> None:
     x = fixed(torch.zeros(2, 2))
     view, shared = x.view(4), x.detach()
 
@@ -278,7 +278,7 @@ def test_views_and_detached_tensors_see_changes_in_place() -> None:
     assert x.add_(1) is x
 
 
-def test_values_are_loaded_and_parameters_replaced() -> None:
+def test_values_can_be_loaded_and_parameters_replaced() -> None:
     model = encoded_copy(nn.Linear(3, 2))
     plain = nn.Linear(3, 2)
     model.load_state_dict(plain.state_dict())
@@ -307,7 +307,7 @@ def test_copies_of_a_model_share_nothing() -> None:
     assert copy.copy(model.weight).child is model.weight.child
 
 
-def test_a_parameter_travels_with_its_gradient() -> None:
+def test_a_parameter_is_sent_with_its_gradient() -> None:
     parameter = nn.Parameter(fixed(torch.ones(2)))
     (parameter * 3).sum().backward()
 
@@ -324,7 +324,7 @@ def test_a_message_with_the_wrong_kind_of_wrapper_is_refused() -> None:
         deserialize(serialize(Wrapper(fixed(torch.ones(2)).child)))
 
 
-def test_encoded_values_are_sent_and_layers_encode_what_is_remote(hook: Any) -> None:
+def test_encoded_values_are_sent_and_layers_encode_remote_values(hook: Any) -> None:
     bob = VirtualWorker(hook, id="bob")
     assert_decodes_to((fixed(torch.ones(2)).send(bob) + 1).get(), torch.full((2,), 2.0))
 
@@ -351,7 +351,7 @@ def test_an_operation_without_a_rule_is_refused_before_anything_changes() -> Non
 def test_an_operation_on_lists_names_the_option_of_optimizers() -> None:
     x = fixed(torch.ones(2)).requires_grad_()
     x.sum().backward()
-    with pytest.raises(OperationNotAllowedError, match="give an optimizer `foreach=False`"):
+    with pytest.raises(OperationNotAllowedError, match="pass `foreach=False` to the optimizer"):
         torch.optim.SGD([x], lr=1.0, foreach=True).step()
     assert_decodes_to(x, torch.ones(2))
 
@@ -438,17 +438,17 @@ def test_a_transparent_layer_works_above_and_below(caplog: pytest.LogCaptureFixt
 
 
 def test_the_table_takes_its_facts_from_torchs_schemas() -> None:
-    op = ATEN.named("aten.mul_.Tensor")
+    op = ATEN.look_up("aten.mul_.Tensor")
     assert ATEN.of(torch.ops.aten.mul_.Tensor) is op
     assert (op.name, op.operation, op.attr, op.inplace, op.reveals) == ("aten.mul_.Tensor", "mul", "mul_", True, False)
-    assert (ATEN.named("aten.mul.Tensor").operation, ATEN.named("aten.rsub.Scalar").operation) == ("mul", "sub")
-    assert not ATEN.named("aten.add.out").inplace
-    assert ATEN.named("aten.add.out").operation == ATEN.named("aten.add.out").attr == "aten.add.out"
-    assert ATEN.named("aten._foreach_add_.List").each == "add"
-    assert ATEN.named("aten._local_scalar_dense.default").reveals
+    assert (ATEN.look_up("aten.mul.Tensor").operation, ATEN.look_up("aten.rsub.Scalar").operation) == ("mul", "sub")
+    assert not ATEN.look_up("aten.add.out").inplace
+    assert ATEN.look_up("aten.add.out").operation == ATEN.look_up("aten.add.out").attr == "aten.add.out"
+    assert ATEN.look_up("aten._foreach_add_.List").each == "add"
+    assert ATEN.look_up("aten._local_scalar_dense.default").reveals
     for name in ("aten.mul.Nothing", "aten.nothing.default", "prims.mul.default", "aten.mul", "aten.__name__.upper"):
         with pytest.raises(OperationNotAllowedError, match="not in the aten op table"):
-            ATEN.named(name)
+            ATEN.look_up(name)
 
 
 def test_unhooking_after_encoded_training_leaves_torch_as_it_was(hook: Any) -> None:

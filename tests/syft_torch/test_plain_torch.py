@@ -1,4 +1,4 @@
-"""While torch is hooked, plain tensors and torch's own tools behave as ever."""
+"""While torch is hooked, plain tensors and torch's own tools behave as usual."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_saved_tensor_with_an_id_loads_without_this_library(hook: Any, tmp_pat
         lambda x: ENCODER(x),
     ],
 )
-def test_what_others_compile_is_compiled_whole(program: Any, hook: Any) -> None:
+def test_compiled_functions_of_plain_tensors_have_no_graph_breaks(program: Any, hook: Any) -> None:
     x = torch.randn(2, 3, 8)
     compiled = torch.compile(program, backend="eager", fullgraph=True)
 

@@ -36,7 +36,7 @@ def test_a_wrapper_is_a_tensor_with_the_form_of_its_data() -> None:
     assert x.T.shape == (3, 2)
 
 
-def test_metadata_follows_changes_in_place() -> None:
+def test_metadata_follows_in_place_changes() -> None:
     x = chain(2, 3)
     x.unsqueeze_(0)
     assert x.shape == (1, 2, 3)
@@ -77,7 +77,7 @@ def test_indexing_with_chains_masks_and_slices() -> None:
     assert data(x[start:]).tolist() == [[3.0, 4.0, 5.0]]
 
 
-def test_what_returns_its_own_tensor_returns_the_same_wrapper() -> None:
+def test_an_operation_that_returns_its_argument_returns_the_same_wrapper() -> None:
     x = chain(3)
     assert x.contiguous() is x
     assert x.to("cpu") is x
@@ -86,7 +86,7 @@ def test_what_returns_its_own_tensor_returns_the_same_wrapper() -> None:
     assert nn.init.normal_(x) is x
 
 
-def test_comparison_with_none_answers_as_torch_does() -> None:
+def test_comparison_with_none_behaves_as_in_torch() -> None:
     x = chain(3)
     assert (x == None) is False  # noqa: E711
     assert (x != None) is True  # noqa: E711
@@ -103,7 +103,7 @@ def test_autograd_runs_under_the_chain() -> None:
     assert not (x * 1).detach().requires_grad
 
 
-def test_no_grad_reaches_the_data() -> None:
+def test_no_grad_applies_to_the_data() -> None:
     x = LoggingTensor().on(torch.ones(2, requires_grad=True))
     with torch.no_grad():
         assert not (x * 2).requires_grad
@@ -158,7 +158,7 @@ def test_stock_optimizers_train_chains_like_plain_tensors(make: Any, foreach: bo
     assert torch.equal(data(chained.bias), plain.bias)
 
 
-def test_copies() -> None:
+def test_copies_are_chains() -> None:
     x = chain(3)
     deep = copy.deepcopy(x)
     assert deep is not x
@@ -168,7 +168,7 @@ def test_copies() -> None:
     assert data(copy.copy(x)) is data(x)
 
 
-def test_a_chain_shows_itself_in_every_way_of_printing() -> None:
+def test_a_chain_is_shown_by_repr_str_and_format() -> None:
     x = LoggingTensor().on(torch.tensor([1.0]))
     shown = "(Wrapper)>LoggingTensor>tensor([1.])"
     assert (str(x), repr(x), f"{x}") == (shown, shown, shown)
@@ -176,13 +176,13 @@ def test_a_chain_shows_itself_in_every_way_of_printing() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_scripted_code_refuses_a_wrapper() -> None:
-    # TorchScript keeps the text of a Python error to itself; its own names the line.
+    # TorchScript hides the text of a Python error; its own error names the line.
     with pytest.raises(RuntimeError, match="return x \\* 2"):
         torch.jit.script(_double)(chain(2))
 
 
 @pytest.mark.parametrize("make", [torch.ones, lambda n: nn.Parameter(torch.ones(n))], ids=["tensor", "parameter"])
-def test_a_plain_tensor_never_takes_over_the_absent_memory_of_a_wrapper(make: Any) -> None:
+def test_the_data_of_a_plain_tensor_cannot_be_set_to_a_wrapper(make: Any) -> None:
     plain = make(2)
     with pytest.raises(RuntimeError, match="incompatible tensor type"):
         plain.data = chain(2)
@@ -191,24 +191,24 @@ def test_a_plain_tensor_never_takes_over_the_absent_memory_of_a_wrapper(make: An
     assert plain.tolist() == [1.0, 1.0]
 
 
-def test_the_device_is_that_of_the_data_and_not_of_the_head() -> None:
+def test_the_device_is_that_of_the_data() -> None:
     assert LoggingTensor().on(torch.ones(2, device="meta")).device.type == "meta"
     assert chain(2).device.type == "cpu"
     assert not chain(2).is_meta
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_constructor_refuses_a_wrapper_and_says_what_to_do() -> None:
-    with pytest.raises(WrapperLeakError, match="take the data out of the chain first"):
+def test_the_constructor_refuses_a_wrapper_with_advice() -> None:
+    with pytest.raises(WrapperLeakError, match="fetch it with `.get\\(\\)` first"):
         torch.tensor(chain(2))
 
 
-def test_asarray_gives_the_chain_itself() -> None:
+def test_asarray_returns_the_chain_itself() -> None:
     x = chain(2)
     assert torch.as_tensor(x) is x
 
 
-def test_kernels_called_by_hand_are_not_in_the_table() -> None:
+def test_directly_called_kernels_are_refused() -> None:
     with pytest.raises(OperationNotAllowedError, match="not in the torch op table"):
         torch.ops.aten.add.Tensor(chain(2), chain(2))
 
@@ -234,10 +234,10 @@ def _double(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("function", ["add", "add_", "sub"])
 @pytest.mark.parametrize("module", ["_foreach_", "foreach."])
-def test_an_operation_on_lists_does_not_go_around_a_rule(module: str, function: str) -> None:
+def test_an_operation_on_lists_does_not_bypass_a_rule(module: str, function: str) -> None:
     if module == "foreach." and not hasattr(torch, "foreach"):
         pytest.skip("this torch has no public functions on lists")
     x = PlusIsMinusTensor().on(torch.tensor([5.0]))
-    with pytest.raises(OperationNotAllowedError, match="which this operation on lists would go around"):
+    with pytest.raises(OperationNotAllowedError, match="which this operation on lists would bypass"):
         operator.attrgetter(module + function)(torch)([x], [torch.ones(1)])
     assert operator.attrgetter(module + "mul")(torch)([x], 2)[0].child.child.tolist() == [10.0]

@@ -33,7 +33,7 @@ class InProcess(TransportConformance):
 
     @classmethod
     @contextmanager
-    def started(cls, hook: Any, near: Any, eve: Any) -> Iterator[Any]:
+    def start_worker(cls, hook: Any, near: Any, eve: Any) -> Iterator[Any]:
         far = VirtualWorker(hook, id="far", serialize=cls.serialize)
         equip(far, hook)
         yield hook.local_worker.location_of(far), eve.location_of(far)
@@ -48,7 +48,7 @@ class OverAPipe(TransportConformance):
 
     @classmethod
     @contextmanager
-    def started(cls, hook: Any, near: Any, eve: Any) -> Iterator[Any]:
+    def start_worker(cls, hook: Any, near: Any, eve: Any) -> Iterator[Any]:
         with pipe.started(cls.backend, hook.local_worker, near, eve) as (process, far, far_of_eve):
             yield far, far_of_eve
         assert process.exitcode == 0

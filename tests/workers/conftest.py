@@ -61,7 +61,7 @@ def operations(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def surface(operations: Any) -> Iterator[Any]:
     """All operations of a framework, which is hooked for one test: a hook that stayed would share its local worker."""
-    with operations.hooked():
+    with operations.attach_hook():
         yield operations
 
 

@@ -344,7 +344,7 @@ def test_d24_modes_travel(hook: Any) -> None:
     torch.set_default_dtype(torch.float64)
     try:  # torch has one default for all threads of a process: another one is refused where it would matter
         for call in (lambda: whole / 2, lambda: zoe.remote.torch.zeros(2)):
-            with pytest.raises(OperationNotAllowedError, match="cannot run under the default dtype torch.float64"):
+            with pytest.raises(OperationNotAllowedError, match="cannot run with the default dtype torch.float64"):
                 call()
         assert (w * 2).dtype == torch.float32
     finally:

@@ -36,7 +36,7 @@ def stored(head: Any) -> Any:
 @pytest.fixture
 def surface() -> Iterator[Any]:
     made = TorchSurface()
-    with made.hooked():
+    with made.attach_hook():
         yield made
 
 

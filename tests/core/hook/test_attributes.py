@@ -45,9 +45,7 @@ def attributes() -> ToyAttributes:
         ("toy.subtract", "function", False, "sub", "subtract"),
     ],
 )
-def test_all_spellings_of_an_operation_share_its_name(
-    name: str, spelling: Any, inplace: bool, operation: str, attr: str
-) -> None:
+def test_all_spellings_are_one_operation(name: str, spelling: Any, inplace: bool, operation: str, attr: str) -> None:
     op = describe_op(name, abs, spelling, inplace=inplace)
 
     assert (op.operation, op.attr, op.inplace) == (operation, attr, inplace)
@@ -58,7 +56,7 @@ def test_an_operation_knows_whether_its_operands_are_swapped() -> None:
     assert not describe_op("toy.Vector.__sub__", abs, "method").reflected
 
 
-def test_what_runs_an_operation_is_its_function_unless_said_otherwise() -> None:
+def test_an_operation_runs_its_function_by_default() -> None:
     assert describe_op("toy.f", abs, "function").run is abs
     assert describe_op("toy.f", abs, "function", run=len).run is len
 
@@ -73,10 +71,10 @@ def test_facts_about_an_operation_are_kept() -> None:
 # --- the table
 
 
-def test_the_table_is_read_by_function_and_by_name(attributes: ToyAttributes) -> None:
-    assert attributes.ops.of(toy.add) is attributes.ops.named("toy.add")
+def test_operations_are_found_by_function_and_by_name(attributes: ToyAttributes) -> None:
+    assert attributes.ops.of(toy.add) is attributes.ops.look_up("toy.add")
     assert attributes.ops.of(toy.nn.relu).name == "toy.nn.relu"
-    assert attributes.ops.named("toy.Vector.sum").func is toy.Vector.sum
+    assert attributes.ops.look_up("toy.Vector.sum").func is toy.Vector.sum
     assert attributes.ops.of(toy.Vector.shape.fget).name == "toy.Vector.shape.__get__"
 
 
@@ -86,7 +84,7 @@ def test_the_table_is_a_collection(attributes: ToyAttributes) -> None:
     assert "toy.save" not in attributes.ops
 
 
-def test_a_function_that_is_not_listed_is_refused_with_what_is_near(attributes: ToyAttributes) -> None:
+def test_an_unlisted_function_is_refused_with_similar_names(attributes: ToyAttributes) -> None:
     def relu(x: Any) -> Any:
         return x
 
@@ -100,9 +98,9 @@ def test_a_function_that_is_not_listed_is_refused_with_what_is_near(attributes: 
     )
 
 
-def test_a_name_that_is_not_listed_is_refused(attributes: ToyAttributes) -> None:
+def test_an_unlisted_name_is_refused(attributes: ToyAttributes) -> None:
     with pytest.raises(OperationNotAllowedError) as caught:
-        attributes.ops.named("os.system")
+        attributes.ops.look_up("os.system")
 
     assert str(caught.value) == (
         "cannot run 'os.system' on a chain: it is not in the toy op table, which lists what may run; "
@@ -110,9 +108,9 @@ def test_a_name_that_is_not_listed_is_refused(attributes: ToyAttributes) -> None
     )
 
 
-def test_a_misspelt_name_is_refused_with_the_right_one(attributes: ToyAttributes) -> None:
+def test_a_misspelt_name_is_refused_with_the_correct_one(attributes: ToyAttributes) -> None:
     with pytest.raises(OperationNotAllowedError, match=r"use toy\.Vector\.sigmoid, or add it"):
-        attributes.ops.named("toy.Vector.sigmoidd")
+        attributes.ops.look_up("toy.Vector.sigmoidd")
 
 
 def test_an_excluded_function_is_refused_on_a_chain(hook: ToyHook, tmp_path: Any) -> None:
@@ -122,7 +120,7 @@ def test_an_excluded_function_is_refused_on_a_chain(hook: ToyHook, tmp_path: Any
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_refusal_is_also_the_runtime_error_of_old() -> None:
+def test_a_refusal_is_also_a_runtime_error() -> None:
     assert issubclass(OperationNotAllowedError, RuntimeError)
 
 
@@ -133,12 +131,12 @@ def test_two_functions_under_one_name_are_refused() -> None:
         table.add(describe_op("toy.f", len, "function"))
 
 
-def test_two_names_of_one_function_are_found_and_the_first_is_the_functions_own() -> None:
+def test_a_function_may_have_two_names() -> None:
     first, second = describe_op("toy.f", abs, "function"), describe_op("toy.alias", abs, "function")
 
     table = OpTable("toy", [first, second])
 
-    assert table.named("toy.alias") is second
+    assert table.look_up("toy.alias") is second
     assert table.of(abs) is first
 
 
@@ -156,17 +154,17 @@ def test_an_allowed_function_may_run_on_a_chain(hook: ToyHook) -> None:
     assert values(dispatch(op, (Watcher().on(toy.Vector([4.0])),), {})) == [8.0]
 
 
-def test_an_allowed_function_is_named_after_its_module_unless_said_otherwise() -> None:
+def test_an_allowed_function_is_named_after_its_module_by_default() -> None:
     attributes = ToyAttributes(toy)
 
     op = attributes.allow(toy.save, local=True)
 
     assert op.name == "toy.save"
     assert op.local
-    assert attributes.ops.named("toy.save") is op
+    assert attributes.ops.look_up("toy.save") is op
 
 
-def test_what_one_table_allows_another_does_not(attributes: ToyAttributes) -> None:
+def test_allowing_a_function_changes_one_table_only(attributes: ToyAttributes) -> None:
     ToyAttributes(toy).allow(toy.save)
 
     assert "toy.save" not in attributes.ops
@@ -176,18 +174,18 @@ def test_what_one_table_allows_another_does_not(attributes: ToyAttributes) -> No
 
 
 @pytest.mark.parametrize("name", [*sorted(INPLACE_OPERATORS), "add_", "__setitem__"])
-def test_what_changes_a_tensor_is_in_place(attributes: ToyAttributes, name: str) -> None:
+def test_methods_that_change_a_tensor_are_in_place(attributes: ToyAttributes, name: str) -> None:
     assert attributes.is_inplace_method(name)
 
 
 @pytest.mark.parametrize(
     "name", ["__invert__", "__index__", "__int__", "__init__", "__iter__", "__init_subclass__", "add", "__add__", "_"]
 )
-def test_what_only_looks_like_it_is_not_in_place(attributes: ToyAttributes, name: str) -> None:
+def test_similar_names_are_not_in_place(attributes: ToyAttributes, name: str) -> None:
     assert not attributes.is_inplace_method(name)
 
 
-def test_in_place_names_are_in_place_operations_and_no_others(attributes: ToyAttributes) -> None:
+def test_in_place_names_match_in_place_operations(attributes: ToyAttributes) -> None:
     assert {op.attr for op in attributes.ops if op.inplace} == {
         name for name in attributes.inplace_methods if hasattr(toy.Vector, name)
     }
@@ -198,7 +196,7 @@ def test_each_operator_has_an_in_place_and_a_reflected_form() -> None:
     assert set(REFLECTED_OPERATORS) == {name.replace("__", "__r", 1) for name in OPERATORS}
 
 
-def test_the_original_of_a_command_has_native_before_its_last_name() -> None:
+def test_the_native_name_of_a_command_has_a_prefix() -> None:
     assert FrameworkAttributes.get_native_framework_name("toy.add") == "toy.native_add"
     assert FrameworkAttributes.get_native_framework_name("toy.nn.relu") == "toy.nn.native_relu"
     assert FrameworkAttributes.get_native_framework_name("add") == "native_add"
@@ -209,7 +207,7 @@ def test_native_commands_are_the_functions(attributes: ToyAttributes) -> None:
     assert "toy.Vector.sum" not in attributes.native_commands
 
 
-def test_the_guard_passes_listed_commands_and_refuses_others(attributes: ToyAttributes) -> None:
+def test_the_guard_accepts_listed_commands_and_refuses_others(attributes: ToyAttributes) -> None:
     assert attributes._command_guard("toy.add") == "toy.add"
     assert attributes._command_guard("toy.add", get_native=True) == "toy.native_add"
     assert attributes._is_command_valid_guard("toy.add")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("hook")
 
 
 class Catchall(AbstractTensor):
-    """Answers everything itself, and forwards additions."""
+    """Handles everything itself, and forwards additions."""
 
     seen: ClassVar[list[Any]] = []
 
@@ -38,7 +38,7 @@ class Catchall(AbstractTensor):
 
 
 class Listener(AbstractTensor):
-    """Hears of every call."""
+    """Listens to every call."""
 
     rank = TRANSPARENT
     heard: ClassVar[list[Any]] = []
@@ -68,16 +68,16 @@ def forget_what_was_seen() -> None:
 # --- down the chain and up again
 
 
-def test_a_call_without_layers_is_the_frameworks_own(hook: ToyHook) -> None:
+def test_a_call_without_layers_runs_natively(hook: ToyHook) -> None:
     x = toy.Vector([1.0, 2.0])
 
-    result = dispatch(hook.attributes.ops.named("toy.add"), (x, 1), {})
+    result = dispatch(hook.attributes.ops.look_up("toy.add"), (x, 1), {})
 
     assert type(result) is toy.Vector
     assert result.tolist() == [2.0, 3.0]
 
 
-def test_an_answer_comes_back_under_the_same_layers() -> None:
+def test_a_result_is_wrapped_in_the_same_layers() -> None:
     x = Watcher().on(Scaled(scale=2).on(toy.Vector([1.0, 2.0])))
 
     result = toy.tanh(x * 0)
@@ -108,11 +108,11 @@ def test_an_answer_comes_back_under_the_same_layers() -> None:
         (lambda x: x.sum().item(), "3.0"),
     ],
 )
-def test_every_kind_of_answer_keeps_its_structure(call: Any, shown: str) -> None:
+def test_every_kind_of_result_keeps_its_structure(call: Any, shown: str) -> None:
     assert str(call(Watcher().on(toy.Vector([1.0, 2.0])))) == shown
 
 
-def test_what_an_operation_reveals_leaves_the_chain(hook: ToyHook) -> None:
+def test_a_revealed_value_is_not_wrapped(hook: ToyHook) -> None:
     op = describe_op("toy.reveal_for_dispatch", lambda x: x.copy(), "function", reveals=True)
     hook.attributes.ops.add(op)
 
@@ -121,7 +121,7 @@ def test_what_an_operation_reveals_leaves_the_chain(hook: ToyHook) -> None:
     assert type(revealed) is toy.Vector
 
 
-def test_layers_without_a_wrapper_are_answered_too() -> None:
+def test_layers_without_a_wrapper_are_dispatched_too() -> None:
     layer = under(Watcher(), 1.0, 2.0)
 
     assert str(toy.cat([layer, layer])) == "Watcher>Vector([1.0, 2.0, 1.0, 2.0])"
@@ -132,7 +132,7 @@ def test_layers_without_a_wrapper_are_answered_too() -> None:
 
 
 @pytest.mark.parametrize("flip", [False, True])
-def test_the_layer_of_the_higher_rank_comes_off_first(flip: bool) -> None:
+def test_the_layer_of_the_higher_rank_is_unwrapped_first(flip: bool) -> None:
     operands = [Watcher().on(toy.Vector([1.0])), Scaled().on(toy.Vector([2.0]))]
 
     x, y = reversed(operands) if flip else operands
@@ -145,7 +145,7 @@ def test_ranks_are_in_the_order_of_the_chain() -> None:
     assert (Wrapper.rank, Watcher.rank, AbstractTensor.rank) == (WRAPPER, TRANSPARENT, OPAQUE)
 
 
-def test_two_meanings_in_one_call_are_refused_with_advice() -> None:
+def test_two_types_of_opaque_layers_in_one_call_are_refused_with_advice() -> None:
     with pytest.raises(MixedLayersError) as caught:
         Scaled().on(toy.Vector([1.0])) * Negating().on(toy.Vector([1.0]))
 
@@ -155,7 +155,7 @@ def test_two_meanings_in_one_call_are_refused_with_advice() -> None:
     )
 
 
-def test_two_meanings_are_refused_also_inside_lists_and_keywords() -> None:
+def test_opaque_layers_are_refused_also_in_lists_and_keywords() -> None:
     x, y = Scaled().on(toy.Vector([1.0])), Negating().on(toy.Vector([1.0]))
 
     with pytest.raises(MixedLayersError, match="mixes a Scaled with a Negating"):
@@ -164,7 +164,7 @@ def test_two_meanings_are_refused_also_inside_lists_and_keywords() -> None:
         toy.add(x, 1, out=y)
 
 
-def test_differing_attributes_are_refused_with_advice() -> None:
+def test_different_attributes_are_refused_with_advice() -> None:
     with pytest.raises(MixedLayersError) as caught:
         Scaled(scale=2).on(toy.Vector([1.0])) + Scaled(scale=3).on(toy.Vector([1.0]))
 
@@ -174,7 +174,7 @@ def test_differing_attributes_are_refused_with_advice() -> None:
     )
 
 
-def test_differing_attributes_are_refused_also_inside_lists() -> None:
+def test_different_attributes_are_refused_also_in_lists() -> None:
     with pytest.raises(MixedLayersError, match="differ in scale"):
         toy.cat([Scaled(scale=2).on(toy.Vector([1.0])), Scaled(scale=3).on(toy.Vector([1.0]))])
 
@@ -182,7 +182,7 @@ def test_differing_attributes_are_refused_also_inside_lists() -> None:
 @pytest.mark.parametrize(
     "change", [lambda x, y: x.add_(y), lambda x, y: x.__iadd__(y), lambda x, y: toy.add(x, 1, out=y)]
 )
-def test_differing_attributes_are_refused_also_in_place(change: Any) -> None:
+def test_different_attributes_are_refused_also_in_place(change: Any) -> None:
     x, y = Scaled(scale=2).on(toy.Vector([1.0])), Scaled(scale=3).on(toy.Vector([5.0]))
 
     with pytest.raises(MixedLayersError, match="differ in scale"):
@@ -202,7 +202,7 @@ def test_a_plain_operand_is_lifted_on_either_side() -> None:
 # --- rules
 
 
-def test_a_rule_answers_every_spelling_of_its_operation() -> None:
+def test_a_rule_handles_every_spelling_of_its_operation() -> None:
     x, y = PlusIsMinusTensor().on(toy.Vector([5.0])), PlusIsMinusTensor().on(toy.Vector([3.0]))
 
     assert [values(r) for r in (x + y, x.add(y), toy.add(x, y), x + 3, x.add(y, alpha=2))] == [
@@ -215,7 +215,7 @@ def test_a_rule_answers_every_spelling_of_its_operation() -> None:
 
 
 @pytest.mark.parametrize("change", [lambda x: x.add_(3.0), lambda x: x.__iadd__(3.0)])
-def test_a_rule_serves_the_operation_in_place_and_objects_stay_themselves(change: Any) -> None:
+def test_a_rule_handles_the_in_place_operation_and_keeps_the_object(change: Any) -> None:
     x = PlusIsMinusTensor().on(toy.Vector([5.0]))
     layer = x.child
 
@@ -239,7 +239,7 @@ def test_a_plain_tensor_is_not_changed_in_place_into_a_chain(hook: ToyHook) -> N
     assert plain.tolist() == [1.0]
 
 
-def test_a_rule_serves_the_reflected_operator_with_its_operands_in_order() -> None:
+def test_a_rule_handles_the_reflected_operator_with_its_operands_in_order() -> None:
     x = PlusIsMinusTensor().on(toy.Vector([5.0]))
 
     assert values(1.0 + x) == [-4.0]
@@ -247,7 +247,7 @@ def test_a_rule_serves_the_reflected_operator_with_its_operands_in_order() -> No
     assert values(toy.Vector([1.0]) + x) == [-4.0]
 
 
-def test_operations_without_a_rule_pass() -> None:
+def test_operations_without_a_rule_are_forwarded() -> None:
     x = PlusIsMinusTensor().on(toy.Vector([5.0]))
 
     assert str(x * 2) == "(Wrapper)>PlusIsMinusTensor>Vector([10.0])"
@@ -257,7 +257,7 @@ def test_operations_without_a_rule_pass() -> None:
 # --- results that are arguments
 
 
-def test_a_result_that_is_the_tensor_itself_is_the_callers_own_object() -> None:
+def test_a_result_that_is_the_tensor_itself_is_the_callers_object() -> None:
     x = Watcher().on(Scaled().on(toy.Vector([1.0])))
 
     assert x.same() is x
@@ -265,7 +265,7 @@ def test_a_result_that_is_the_tensor_itself_is_the_callers_own_object() -> None:
 
 
 @pytest.mark.parametrize("change", [lambda x: x.add_(1.0), lambda x: x.__iadd__(1.0), lambda x: x.__imul__(2.0)])
-def test_an_operation_in_place_returns_the_callers_own_object(change: Any) -> None:
+def test_an_in_place_operation_returns_the_callers_object(change: Any) -> None:
     data = toy.Vector([1.0])
     x = Watcher().on(Scaled().on(data))
     chain = (x, x.child, x.child.child, data)
@@ -277,7 +277,7 @@ def test_an_operation_in_place_returns_the_callers_own_object(change: Any) -> No
     assert data.tolist() == [2.0]
 
 
-def test_an_output_argument_comes_back_as_the_callers_own_object() -> None:
+def test_an_output_argument_is_returned_as_the_callers_object() -> None:
     x, target = Watcher().on(toy.Vector([1.0])), Watcher().on(toy.Vector([0.0]))
 
     result = toy.add(x, 2.0, out=target)
@@ -286,7 +286,7 @@ def test_an_output_argument_comes_back_as_the_callers_own_object() -> None:
     assert values(target) == [3.0]
 
 
-def test_an_output_in_a_tuple_of_one_comes_back_as_the_callers_own_object(hook: ToyHook) -> None:
+def test_an_output_in_a_tuple_of_one_is_returned_as_the_callers_object(hook: ToyHook) -> None:
     def fill(x: Any, *, out: tuple[Any]) -> Any:
         out[0][:] = x
         return out[0]
@@ -301,7 +301,7 @@ def test_an_output_in_a_tuple_of_one_comes_back_as_the_callers_own_object(hook: 
 # --- respond, listeners, lineage
 
 
-def test_a_layer_that_responds_to_everything_is_asked_where_it_has_no_rule() -> None:
+def test_respond_handles_operations_without_a_rule() -> None:
     x = Catchall().on(toy.Vector([2.0]))
 
     assert x.child.sum() == "toy.Vector.sum is not answered"
@@ -309,14 +309,14 @@ def test_a_layer_that_responds_to_everything_is_asked_where_it_has_no_rule() -> 
     assert [op.name for op, _args, _kwargs in Catchall.seen] == ["toy.Vector.sum", "toy.tanh"]
 
 
-def test_what_is_forwarded_runs_on_the_children_and_comes_back_under_the_layer() -> None:
+def test_a_forwarded_call_runs_on_the_children_and_is_wrapped() -> None:
     x = Catchall().on(toy.Vector([2.0]))
 
     assert str(x + 1) == "(Wrapper)>Catchall>Vector([3.0])"
     assert str(toy.cat([x, x])) == "(Wrapper)>Catchall>Vector([2.0, 2.0])"
 
 
-def test_a_response_sees_the_layers_and_the_keywords() -> None:
+def test_respond_gets_the_layers_and_the_keywords() -> None:
     layer = under(Catchall(), 2.0)
 
     toy.add(layer, 1, out=layer)
@@ -326,12 +326,12 @@ def test_a_response_sees_the_layers_and_the_keywords() -> None:
     assert kwargs == {"out": layer}
 
 
-def test_a_rule_goes_before_the_response() -> None:
+def test_a_rule_takes_precedence_over_respond() -> None:
     assert values(under(Catchall(), 2.0) * 3) == [6.0]
     assert Catchall.seen == []
 
 
-def test_a_listener_hears_of_functions_and_methods_before_they_run() -> None:
+def test_a_listener_is_called_before_functions_and_methods() -> None:
     layer = under(Listener(), 2.0)
 
     toy.add(layer, 1)
@@ -356,7 +356,7 @@ def test_a_listener_may_refuse_by_raising() -> None:
         Strict().on(toy.Vector([2.0])).sum()
 
 
-def test_a_layer_that_records_lineage_remembers_where_results_come_from() -> None:
+def test_a_layer_may_record_the_lineage_of_results() -> None:
     a, b = under(Remembering(), 1.0), under(Remembering(), 2.0)
 
     joined = toy.cat([a, b])
@@ -367,7 +367,7 @@ def test_a_layer_that_records_lineage_remembers_where_results_come_from() -> Non
     assert low.command == "toy.minmax"
 
 
-def test_what_is_no_tensor_in_a_result_has_no_lineage() -> None:
+def test_plain_parts_of_a_result_have_no_lineage() -> None:
     a = under(Remembering(), 1.0, 2.0)
 
     result = toy.summary(a)
@@ -376,7 +376,7 @@ def test_what_is_no_tensor_in_a_result_has_no_lineage() -> None:
     assert [tensor.parents for tensor in (result["sum"], *result["ends"])] == [(a,)] * 3
 
 
-def test_a_layer_that_does_not_record_keeps_its_results_free() -> None:
+def test_lineage_is_not_recorded_by_default() -> None:
     assert "parents" not in vars(under(Watcher(), 1.0) + 1)
 
 
@@ -389,14 +389,14 @@ def test_the_framework_of_a_chain_is_that_of_its_end(hook: ToyHook) -> None:
     assert framework_of(x) is framework_of(x.child.child.child) is hook.attributes
 
 
-def test_what_a_chain_ends_in_may_say_itself_where_it_belongs(hook: ToyHook) -> None:
+def test_the_end_of_a_chain_may_name_its_framework(hook: ToyHook) -> None:
     class Remote:
         framework = hook.attributes
 
     assert framework_of(Watcher(child=Remote())) is hook.attributes
 
 
-def test_a_chain_that_ends_in_nothing_known_is_refused_with_advice() -> None:
+def test_a_chain_with_an_unknown_end_is_refused_with_advice() -> None:
     with pytest.raises(NotRegisteredError) as caught:
         framework_of(object())
 
@@ -406,19 +406,19 @@ def test_a_chain_that_ends_in_nothing_known_is_refused_with_advice() -> None:
     )
 
 
-def test_what_was_concluded_about_answers_stays_bounded(monkeypatch: pytest.MonkeyPatch, hook: ToyHook) -> None:
+def test_the_caches_of_handlers_stay_bounded(monkeypatch: pytest.MonkeyPatch, hook: ToyHook) -> None:
     monkeypatch.setattr(dispatching, "PLAN_LIMIT", 3)
     monkeypatch.setattr(dispatching, "_answers", {})
-    monkeypatch.setattr(dispatching, "_roads", {})
+    monkeypatch.setattr(dispatching, "_routes", {})
     x = Watcher().on(toy.Vector([1.0]))
 
     for name in ("sum", "mean", "exp", "tanh", "copy", "any"):
         hook.get_hooked_method(name)(x)
         assert len(dispatching._answers) <= 3
-        assert len(dispatching._roads) <= 3
+        assert len(dispatching._routes) <= 3
 
 
-def test_a_type_that_is_registered_later_is_a_layer_from_then_on(hook: ToyHook) -> None:
+def test_a_type_may_be_registered_as_a_layer_later(hook: ToyHook) -> None:
     class Late(AbstractTensor):
         pass
 

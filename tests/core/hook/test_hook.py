@@ -19,7 +19,7 @@ from syft_core.workers.base import BaseWorker
 
 
 def everything() -> list[dict[str, Any]]:
-    """Return all that a hook may have changed."""
+    """Return everything that a hook may have changed."""
     return [dict(vars(target)) for target in (toy, toy.nn, toy.Vector, AbstractTensor)]
 
 
@@ -30,7 +30,7 @@ class Target:
     kept = "before"
 
 
-def test_patches_are_taken_back_the_last_one_first() -> None:
+def test_patches_are_undone_in_reverse_order() -> None:
     before, patches, order = dict(vars(Target)), Patches(), []
 
     patches.set(Target, "kept", "changed")
@@ -45,7 +45,7 @@ def test_patches_are_taken_back_the_last_one_first() -> None:
     assert dict(vars(Target)) == before
 
 
-def test_a_patch_over_an_inherited_name_is_taken_off_and_not_copied() -> None:
+def test_a_patch_of_an_inherited_name_is_deleted() -> None:
     class Heir(Target):
         pass
 
@@ -57,7 +57,7 @@ def test_a_patch_over_an_inherited_name_is_taken_off_and_not_copied() -> None:
     assert Heir.kept == "before"
 
 
-def test_patches_give_back_the_very_descriptor() -> None:
+def test_patches_restore_the_same_descriptor() -> None:
     class Static:
         f = staticmethod(abs)
 
@@ -68,7 +68,7 @@ def test_patches_give_back_the_very_descriptor() -> None:
     assert vars(Static)["f"] is descriptor
 
 
-def test_patches_are_taken_back_once() -> None:
+def test_patches_are_undone_once() -> None:
     patches, times = Patches(), []
     patches.on_undo(lambda: times.append(1))
 
@@ -78,7 +78,7 @@ def test_patches_are_taken_back_once() -> None:
     assert times == [1]
 
 
-def test_a_patch_that_cannot_be_set_does_not_keep_the_others_from_being_taken_back() -> None:
+def test_a_failed_patch_does_not_keep_others_from_being_undone() -> None:
     before, patches = dict(vars(Target)), Patches()
     patches.set(Target, "kept", "changed")
 
@@ -150,14 +150,14 @@ def test_something_that_is_not_the_framework_is_refused(thing: Any, name: str) -
 # --- sharing
 
 
-def test_a_second_hook_warns_and_shares(hook: ToyHook) -> None:
+def test_a_second_hook_warns_and_shares_the_first(hook: ToyHook) -> None:
     with pytest.warns(UserWarning, match="hooked already") as caught:
         second = ToyHook(toy)
 
     with second:
         assert [str(w.message) for w in caught] == [
             "toy is hooked already: this ToyHook shares the first one's local worker 'me'; "
-            "keep one hook, or take the other off with `hook.unhook()`"
+            "keep one hook, or detach the other with `hook.unhook()`"
         ]
         assert caught[0].filename == __file__, "the warning points at the caller"
         assert second.local_worker is hook.local_worker
@@ -166,7 +166,7 @@ def test_a_second_hook_warns_and_shares(hook: ToyHook) -> None:
 
 
 @pytest.mark.parametrize("first_goes_first", [True, False])
-def test_the_framework_stays_hooked_until_the_last_hook_is_off(first_goes_first: bool) -> None:
+def test_the_framework_stays_hooked_until_the_last_hook_is_detached(first_goes_first: bool) -> None:
     before = everything()
     first = ToyHook(toy)
     with pytest.warns(UserWarning, match="hooked already"):
@@ -187,7 +187,7 @@ def test_the_framework_stays_hooked_until_the_last_hook_is_off(first_goes_first:
 
 
 class OtherHook(ToyHook):
-    """A hook on another framework, for which the package ``xml`` does."""
+    """A hook on another framework; the package ``xml`` serves as one."""
 
     name = "xml"
 
@@ -207,7 +207,7 @@ def test_a_hook_on_another_framework_shares_the_local_worker_without_a_warning(h
 
 
 @pytest.mark.parametrize("first_goes_first", [True, False])
-def test_the_local_worker_stays_until_the_hooks_on_all_frameworks_are_off(first_goes_first: bool) -> None:
+def test_the_local_worker_stays_until_all_hooks_are_detached(first_goes_first: bool) -> None:
     first, second = ToyHook(toy), OtherHook(xml)
     worker = first.local_worker
     bob = BaseWorker(first, id="bob")
@@ -225,7 +225,7 @@ def test_the_local_worker_stays_until_the_hooks_on_all_frameworks_are_off(first_
     assert current_worker() is None
 
 
-def test_the_first_hook_after_the_last_one_starts_afresh() -> None:
+def test_a_hook_after_the_last_one_has_a_new_local_worker() -> None:
     with ToyHook(toy) as before, OtherHook(xml):
         BaseWorker(before, id="bob")
 
@@ -234,7 +234,7 @@ def test_the_first_hook_after_the_last_one_starts_afresh() -> None:
         assert list(after.local_worker._known_workers) == ["me"]
 
 
-def test_a_framework_that_is_hooked_again_rejoins_the_local_worker(hook: ToyHook) -> None:
+def test_a_framework_that_is_hooked_again_shares_the_local_worker(hook: ToyHook) -> None:
     with OtherHook(xml) as other:
         hook.unhook()
         with ToyHook(toy) as again:
@@ -272,14 +272,14 @@ def test_a_different_local_worker_is_refused_before_anything_changes(
     assert current_hook() is None, "the refused hook does not count"
 
 
-def test_a_later_hook_that_serves_others_is_refused_beside_a_client(hook: ToyHook) -> None:
+def test_a_later_hook_that_serves_others_is_refused_if_the_worker_is_a_client(hook: ToyHook) -> None:
     with pytest.raises(LocalWorkerConflictError, match="`is_client=False` to the first hook"):
         OtherHook(xml, is_client=False)
 
     assert (current_hook(), hook.is_client) == (hook, True)
 
 
-def test_a_later_hook_takes_the_options_of_the_worker_in_use() -> None:
+def test_a_later_hook_has_the_options_of_the_worker_in_use() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with ToyHook(toy, is_client=False, verbose=False), OtherHook(xml) as later:
@@ -288,7 +288,7 @@ def test_a_later_hook_takes_the_options_of_the_worker_in_use() -> None:
             assert (later.is_client, later.verbose) == (False, False)
 
 
-def test_a_later_hook_that_should_be_silent_warns_and_names_the_way(hook: ToyHook) -> None:
+def test_a_later_hook_with_verbose_false_warns_with_advice(hook: ToyHook) -> None:
     with pytest.warns(UserWarning, match="has no effect") as caught:
         later = OtherHook(xml, verbose=False)
 
@@ -302,7 +302,7 @@ def test_a_later_hook_that_should_be_silent_warns_and_names_the_way(hook: ToyHoo
         assert not hook.verbose
 
 
-def test_a_later_hook_that_fails_half_way_leaves_the_local_worker_alone(hook: ToyHook) -> None:
+def test_a_later_hook_that_fails_does_not_change_the_local_worker(hook: ToyHook) -> None:
     class HalfOtherHook(OtherHook):
         def _install(self, patches: Patches) -> None:
             super()._install(patches)
@@ -315,7 +315,7 @@ def test_a_later_hook_that_fails_half_way_leaves_the_local_worker_alone(hook: To
     assert (current_worker(), hook.local_worker.hook) == (hook.local_worker, hook)
 
 
-# --- taking it off
+# --- unhooking
 
 
 def test_unhooking_restores_everything() -> None:
@@ -361,7 +361,7 @@ def test_a_chain_made_before_unhooking_works_after_hooking_again() -> None:
         assert values(x + 1) == [2.0]
 
 
-# --- failing half-way
+# --- failed installations
 
 
 class HalfHook(ToyHook):
@@ -373,7 +373,7 @@ class HalfHook(ToyHook):
         raise KeyboardInterrupt
 
 
-def test_a_failing_installation_leaves_nothing_behind() -> None:
+def test_a_failed_installation_leaves_nothing_behind() -> None:
     before, bob = everything(), BaseWorker(id="bob")
 
     with pytest.raises(KeyboardInterrupt):
@@ -388,7 +388,7 @@ def test_a_failing_installation_leaves_nothing_behind() -> None:
 
 @pytest.mark.parametrize("kind", [ToyHook, HalfHook])
 @pytest.mark.parametrize("was_on", [True, False])
-def test_the_garbage_collector_is_afterwards_as_it_was(kind: type[ToyHook], was_on: bool) -> None:
+def test_the_garbage_collector_is_restored(kind: type[ToyHook], was_on: bool) -> None:
     (gc.enable if was_on else gc.disable)()
     try:
         with contextlib.suppress(KeyboardInterrupt), kind(toy):
@@ -400,7 +400,7 @@ def test_the_garbage_collector_is_afterwards_as_it_was(kind: type[ToyHook], was_
     assert is_on == was_on
 
 
-def test_a_hook_that_lacks_a_part_cannot_be_made() -> None:
+def test_an_incomplete_hook_cannot_be_instantiated() -> None:
     class Incomplete(FrameworkHook):
         name = "toy"
 
@@ -408,7 +408,7 @@ def test_a_hook_that_lacks_a_part_cannot_be_made() -> None:
         Incomplete(toy)
 
 
-# --- the road as functions
+# --- hooked methods and functions
 
 METHOD_GETTERS = (
     "get_hooked_method",
@@ -420,7 +420,7 @@ METHOD_GETTERS = (
 
 
 @pytest.mark.parametrize("getter", METHOD_GETTERS)
-def test_a_hooked_method_runs_plain_tensors_natively_and_chains_by_their_layers(hook: ToyHook, getter: str) -> None:
+def test_a_hooked_method_runs_plain_tensors_natively_and_dispatches_chains(hook: ToyHook, getter: str) -> None:
     method = getattr(hook, getter)("clip")
 
     assert method(toy.Vector([5.0]), 0, high=2).tolist() == [2]
@@ -431,25 +431,25 @@ def test_a_hooked_method_keeps_the_attributes_of_a_layer(hook: ToyHook) -> None:
     assert hook.get_hooked_syft_method("sum")(under(Scaled(scale=4), 1.0)).scale == 4
 
 
-def test_a_hooked_method_in_place_returns_the_tensor_itself(hook: ToyHook) -> None:
+def test_a_hooked_in_place_method_returns_the_tensor_itself(hook: ToyHook) -> None:
     x = Watcher().on(toy.Vector([5.0]))
 
     assert hook.get_hooked_method("add_")(x, 1) is x
     assert values(x) == [6.0]
 
 
-def test_a_hooked_function_runs_plain_tensors_natively_and_chains_by_their_layers(hook: ToyHook) -> None:
+def test_a_hooked_function_runs_plain_tensors_natively_and_dispatches_chains(hook: ToyHook) -> None:
     relu = hook.get_hooked_func("toy.nn.relu")
 
     assert relu(toy.Vector([-1.0, 1.0])).tolist() == [0.0, 1.0]
     assert values(relu(Watcher().on(toy.Vector([-1.0, 1.0])))) == [0.0, 1.0]
 
 
-def test_a_function_that_is_not_listed_cannot_be_hooked(hook: ToyHook) -> None:
+def test_an_unlisted_function_cannot_be_hooked(hook: ToyHook) -> None:
     with pytest.raises(OperationNotAllowedError, match=r"cannot run 'toy\.save' on a chain"):
         hook.get_hooked_func("toy.save")
 
 
-def test_a_method_that_is_not_listed_cannot_be_hooked(hook: ToyHook) -> None:
+def test_an_unlisted_method_cannot_be_hooked(hook: ToyHook) -> None:
     with pytest.raises(OperationNotAllowedError, match="cannot run '.*no_such_method' on a chain"):
         hook.get_hooked_method("no_such_method")

@@ -656,7 +656,7 @@ def test_a_tensor_without_an_id_left_is_refused(bob: BaseWorker) -> None:
 # --- the caches
 
 
-def every_road(layer: Watcher, bob: BaseWorker) -> list[str]:
+def run_every_function(layer: Watcher, bob: BaseWorker) -> list[str]:
     vector = layer.child
     return [
         str(hook_args.unwrap_args_from_method("m", layer, ([layer], 1), {"k": layer})),
@@ -670,10 +670,10 @@ def every_road(layer: Watcher, bob: BaseWorker) -> list[str]:
 def test_a_cache_may_be_replaced_at_any_time(
     monkeypatch: pytest.MonkeyPatch, name: str, layer: Watcher, bob: BaseWorker
 ) -> None:
-    before = every_road(layer, bob)
+    before = run_every_function(layer, bob)
 
     monkeypatch.setattr(hook_args, name, {})
-    first, again = every_road(layer, bob), every_road(layer, bob)
+    first, again = run_every_function(layer, bob), run_every_function(layer, bob)
 
     assert first == again == before
     assert getattr(hook_args, name), "the new dict is used"
@@ -684,7 +684,7 @@ def test_registering_a_type_clears_the_caches(layer: Watcher, bob: BaseWorker) -
     class Late(AbstractTensor):
         pass
 
-    every_road(layer, bob)
+    run_every_function(layer, bob)
 
     hook_args.default_register_tensor(Late)
 

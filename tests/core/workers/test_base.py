@@ -53,7 +53,7 @@ def test_a_new_id_replaces_the_old_one(bob: BaseWorker) -> None:
 
 
 @pytest.mark.parametrize("thing", [Wrapper(toy.Vector([1.0])), toy.Vector([1.0]), "anything"])
-def test_an_object_can_be_forgotten_and_twice_is_harmless(bob: BaseWorker, thing: object) -> None:
+def test_removing_an_object_twice_is_harmless(bob: BaseWorker, thing: object) -> None:
     bob.register_obj(thing, 5)
 
     bob.de_register_obj(thing)
@@ -63,7 +63,7 @@ def test_an_object_can_be_forgotten_and_twice_is_harmless(bob: BaseWorker, thing
         bob.get_obj(5)
 
 
-def test_forgetting_one_object_leaves_another_of_the_same_id_alone(bob: BaseWorker) -> None:
+def test_removing_an_object_keeps_another_with_the_same_id(bob: BaseWorker) -> None:
     kept, other = Wrapper(toy.Vector([1.0])), Wrapper(toy.Vector([1.0]))
     bob.register_obj(kept, 5)
     other.id = 5
@@ -73,7 +73,7 @@ def test_forgetting_one_object_leaves_another_of_the_same_id_alone(bob: BaseWork
     assert bob.get_obj(5) is kept
 
 
-def test_an_object_that_is_not_there_is_named_with_its_worker(bob: BaseWorker) -> None:
+def test_the_error_for_a_missing_object_names_the_worker(bob: BaseWorker) -> None:
     with pytest.raises(LookupError) as caught:
         bob.get_obj(9)
 

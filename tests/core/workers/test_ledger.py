@@ -14,18 +14,18 @@ def weight(id: int, when: float = 0.0) -> Departure:
     return Departure(when, "me", id, "Tensor[3]", (1, 2, 77), "me", "training", ("#patients", "#ill #labels", ""))
 
 
-def test_a_ledger_without_lines_says_so() -> None:
+def test_an_empty_ledger_has_a_note() -> None:
     ledger = ledger_of()
 
     assert str(ledger) == ledger.summary() == "nothing has left 'north'"
     assert ledger._repr_html_() == "<div>nothing has left &#x27;north&#x27;</div>"
 
 
-def test_sources_go_by_their_tags_and_by_their_ids_when_they_have_none() -> None:
+def test_sources_are_named_by_tags_or_else_by_ids() -> None:
     assert "#patients, #ill #labels, 77" in str(ledger_of(weight(5)))
 
 
-def test_alike_departures_are_one_line_of_the_summary() -> None:
+def test_similar_departures_are_one_line_of_the_summary() -> None:
     loss = Departure(0.0, "me", 9, "Tensor[]", (1, 2), "me")
 
     ledger = ledger_of(weight(5), loss, weight(6, when=60.0))

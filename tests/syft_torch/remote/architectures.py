@@ -1,4 +1,4 @@
-"""Ten small models, each with data of its own, and one way to train them all."""
+"""Ten small models with data, and a function to train them."""
 
 from __future__ import annotations
 
@@ -104,14 +104,14 @@ ARCHITECTURES = {
 
 
 def twins(make: Callable[[], nn.Module]) -> tuple[nn.Module, nn.Module]:
-    """Return a model and its equal."""
+    """Return two equal models."""
     torch.manual_seed(1)
     model = make()
     return model, copy.deepcopy(model)
 
 
 def train(model: Any, x: Any, y: Any, optimizer: Any, loss: Loss = cross_entropy, steps: int = 3) -> None:
-    """Train for some steps, with the same random numbers whoever does it."""
+    """Train for some steps with fixed random numbers."""
     torch.manual_seed(2)
     for _ in range(steps):
         optimizer.zero_grad()
@@ -120,7 +120,7 @@ def train(model: Any, x: Any, y: Any, optimizer: Any, loss: Loss = cross_entropy
 
 
 def differences(model: nn.Module, other: nn.Module) -> list[str]:
-    """Name the parameters, buffers and gradients in which two local models differ by a single bit."""
+    """Return the names of parameters, buffers and gradients that are not bit-identical in two local models."""
     tensors = [dict(m.state_dict(keep_vars=True)) for m in (model, other)]
     names = [name for name in tensors[0] if not torch.equal(tensors[0][name], tensors[1][name])]
     for name, ours in tensors[0].items():

@@ -1,4 +1,4 @@
-"""``torch.autograd.Function`` and reentrant checkpoints are parts of the graph of remote tensors, as at home."""
+"""``torch.autograd.Function`` and reentrant checkpoints are part of the graph of remote tensors, as locally."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SumAndProduct(torch.autograd.Function):
 
 
 class Top(torch.autograd.Function):
-    """One result that has no gradient."""
+    """One of the results has no gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -146,7 +146,7 @@ def x() -> Any:
 
 @pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_function_of_the_users_gives_the_gradients_of_home(name: str, bob: Any, x: Any) -> None:
+def test_a_user_function_gives_the_same_gradients_as_locally(name: str, bob: Any, x: Any) -> None:
     remote = x.send(bob)
 
     PROGRAMS[name](x).backward()
@@ -159,10 +159,10 @@ def test_a_function_of_the_users_gives_the_gradients_of_home(name: str, bob: Any
 def test_gradients_are_returned_too(name: str, bob: Any, x: Any) -> None:
     remote = x.send(bob)
 
-    (at_home,) = torch.autograd.grad(PROGRAMS[name](x), x)
+    (local,) = torch.autograd.grad(PROGRAMS[name](x), x)
     (there,) = torch.autograd.grad(PROGRAMS[name](remote), remote)
 
-    assert torch.equal(there.get(), at_home)
+    assert torch.equal(there.get(), local)
 
 
 def test_a_gradient_can_be_differentiated_again(bob: Any, x: Any) -> None:
@@ -175,7 +175,7 @@ def test_a_gradient_can_be_differentiated_again(bob: Any, x: Any) -> None:
     assert torch.equal(remote.grad.copy().get(), x.grad)
 
 
-def test_a_graph_that_is_kept_can_be_used_twice(bob: Any, x: Any) -> None:
+def test_a_retained_graph_can_be_used_twice(bob: Any, x: Any) -> None:
     remote = x.send(bob)
 
     for leaf in (x, remote):
@@ -186,7 +186,7 @@ def test_a_graph_that_is_kept_can_be_used_twice(bob: Any, x: Any) -> None:
     assert torch.equal(remote.grad.copy().get(), x.grad)
 
 
-def test_a_checkpointed_model_trains_as_at_home(bob: Any) -> None:
+def test_a_checkpointed_model_trains_as_locally(bob: Any) -> None:
     torch.manual_seed(0)
     model = torch.nn.ModuleList([torch.nn.Linear(4, 4) for _ in range(3)])
     remote, data, drop = copy.deepcopy(model).send(bob), torch.randn(5, 4), torch.nn.Dropout(0.3)
@@ -205,20 +205,20 @@ def test_a_checkpointed_model_trains_as_at_home(bob: Any) -> None:
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), remote.get().parameters(), strict=True))
 
 
-def test_nothing_is_kept_of_a_graph_that_is_gone(bob: Any, x: Any) -> None:
+def test_a_freed_graph_leaves_nothing_behind(bob: Any, x: Any) -> None:
     remote = x.send(bob)
     before = len(bob.object_store)
 
     residual(remote)
     residual(remote).backward()
     gc.collect()
-    remote.sum()  # What was dropped is released with the next message.
+    remote.sum()  # Dropped pointers are released with the next message.
 
     assert not links.live
     assert len(bob.object_store) <= before + 1
 
 
-def test_without_gradients_a_function_just_runs(bob: Any, x: Any) -> None:
+def test_without_gradients_a_function_is_not_linked(bob: Any, x: Any) -> None:
     with torch.no_grad():
         result = Square.apply(x.send(bob))
 
@@ -226,7 +226,7 @@ def test_without_gradients_a_function_just_runs(bob: Any, x: Any) -> None:
     assert torch.equal(result.get(), x.detach() ** 2)
 
 
-def test_a_saved_tensor_that_was_changed_is_refused_as_at_home(bob: Any, x: Any) -> None:
+def test_a_saved_tensor_that_was_changed_is_refused_as_locally(bob: Any, x: Any) -> None:
     for leaf in (x, x.send(bob)):
         hidden = leaf * 1
         loss = Square.apply(hidden).sum()
@@ -235,7 +235,7 @@ def test_a_saved_tensor_that_was_changed_is_refused_as_at_home(bob: Any, x: Any)
             loss.backward()
 
 
-def test_a_pass_that_cannot_know_of_a_function_is_refused(bob: Any, x: Any) -> None:
+def test_a_pass_from_a_tensor_without_the_link_is_refused(bob: Any, x: Any) -> None:
     """A view of a tensor that is changed later becomes part of the graph without any operation on it."""
     base = torch.zeros(3).send(bob)
     view = base[:]
@@ -265,7 +265,7 @@ def test_a_local_parameter_of_a_function_is_refused_before_it_runs(bob: Any, x: 
         SumAndProduct.apply(x.send(bob), torch.ones(3, requires_grad=True))
 
 
-def test_plain_tensors_use_torch_s_own_functions(hook: Any, x: Any) -> None:
+def test_plain_tensors_use_torchs_own_functions(hook: Any, x: Any) -> None:
     y = Square.apply(x)
 
     assert type(y.grad_fn).__name__ == "SquareBackward"

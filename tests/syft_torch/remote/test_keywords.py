@@ -1,4 +1,4 @@
-"""Every operation takes its tensors by keyword as torch does, and one that fails changes what it changes at home."""
+"""Operations accept tensors by keyword, and make the same changes as locally if they fail."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def seeded(call: Any, args: Any, kwargs: Any) -> Any:
 
 
 def calls(op: Op) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Yield the arguments of samples whose tensors are plain ones that can be sent."""
+    """Yield the arguments of samples with plain tensors that can be sent."""
     for case in SURFACE.cases(op)[:3]:
         given = list(tensors(SURFACE, (case.args, case.kwargs)))
         common = all(t.layout is torch.strided and not (t.is_quantized or t.is_nested) for t in given)
@@ -37,7 +37,7 @@ def calls(op: Op) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
 
 
 def by_keyword(op: Op, args: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the positional arguments under the names that torch may give them."""
+    """Yield the positional arguments by the names that torch may use."""
     try:
         yield dict(zip(inspect.signature(op.func).parameters, args, strict=False))
     except (TypeError, ValueError):
@@ -49,7 +49,7 @@ def by_keyword(op: Op, args: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
 
 
 def differs(bob: Any, op: Op, args: Any, kwargs: Any) -> bool | None:
-    """Compare a call at home and on a worker: results, and what becomes of the arguments; None where it cannot run."""
+    """Compare the results and changed arguments of a call locally and on a worker; None if it cannot run."""
     plain = map_tensors(SURFACE, SURFACE.copy, (args, kwargs))
     twins = map_tensors(SURFACE, lambda tensor: tensor.send(bob), plain)
     expected = seeded(op.func, *plain)
@@ -84,7 +84,7 @@ def test_every_function_takes_its_first_tensor_by_keyword(bob: Any) -> None:
     assert len(compared) > 400
 
 
-def test_an_operation_in_place_that_fails_changes_what_it_changes_at_home(bob: Any) -> None:
+def test_a_failed_in_place_operation_makes_the_same_changes_as_locally(bob: Any) -> None:
     tried, wrong = set(), set()
     odd = torch.zeros(7, 11, 13)
     for op in SURFACE.ops:

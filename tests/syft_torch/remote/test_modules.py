@@ -37,11 +37,11 @@ class TestSendAndGet:
         assert model.send(bob) is model
         assert model.get() is model
 
-    def test_the_published_spellings_are_there(self, bob: Any, alice: Any) -> None:
+    def test_the_published_spellings_exist(self, bob: Any, alice: Any) -> None:
         model = linear()
         assert model.send_(bob, force_send=True).end_get().get_() is model
 
-    def test_end_get_fetches_what_the_worker_points_to(self, bob: Any, alice: Any) -> None:
+    def test_end_get_lets_the_worker_fetch_the_data(self, bob: Any, alice: Any) -> None:
         model, expected = twins(linear)
         model.send(bob).weight.remote_send(alice)
         assert model.end_get() is model
@@ -57,7 +57,7 @@ class TestSendAndGet:
         assert [p.requires_grad for p in model.parameters()] == [p.requires_grad for p in expected.parameters()]
         assert bob.objects_count == 0
 
-    def test_within_a_process_a_model_is_not_copied_though_its_loss_stays(self, hook: Any) -> None:
+    def test_in_process_a_model_is_not_copied_even_if_its_loss_is_alive(self, hook: Any) -> None:
         bob = VirtualWorker(hook, id="bob", serialize=False)
         model = linear()
         memory = model.weight.data_ptr()
@@ -67,7 +67,7 @@ class TestSendAndGet:
         assert (model.weight.data_ptr(), model.weight.grad.data_ptr()) == (memory, gradient)
         assert loss.get() > 0
 
-    def test_a_graph_that_stays_does_not_reach_the_model_that_was_fetched(self, bob: Any) -> None:
+    def test_a_remaining_graph_does_not_change_a_fetched_model(self, bob: Any) -> None:
         model, x = nn.Sequential(linear(), nn.ReLU(), nn.Linear(2, 1)).send(bob), torch.rand(5, 3).send(bob)
         first, second = model(x).sum(), model(x).sum()
         first.backward()
@@ -76,7 +76,7 @@ class TestSendAndGet:
         second.backward()
         assert all(map(torch.equal, gradients, [parameter.grad for parameter in model.parameters()]))
 
-    def test_a_graph_that_stays_keeps_the_weights_that_it_needs(self, bob: Any) -> None:
+    def test_a_remaining_graph_keeps_its_weights(self, bob: Any) -> None:
         model, x = linear(), torch.rand(5, 3, requires_grad=True).send(bob)
         expected = model.weight.detach().sum(0).expand(5, 3).clone()
         loss = model.send(bob)(x).sum()
@@ -85,7 +85,7 @@ class TestSendAndGet:
         loss.backward()
         assert torch.equal(x.grad.get(), expected)
 
-    def test_a_graph_keeps_the_weights_that_it_needs_though_they_learn_only_since_then(self, bob: Any) -> None:
+    def test_a_remaining_graph_keeps_weights_that_required_no_gradient_before(self, bob: Any) -> None:
         model, x = linear().requires_grad_(False), torch.rand(5, 3, requires_grad=True).send(bob)
         expected = model.weight.detach().sum(0).expand(5, 3).clone()
         loss = model.send(bob)(x).sum()
@@ -104,7 +104,7 @@ class TestSendAndGet:
             assert all(a is b for a, b in zip(tensors, [*model.parameters(), *model.buffers()], strict=True))
             assert [tensor.id for tensor in tensors] == ids
 
-    def test_tags_and_own_attributes_of_a_parameter_stay(self, bob: Any) -> None:
+    def test_a_parameter_keeps_its_tags_and_attributes(self, bob: Any) -> None:
         model = linear()
         model.weight.tag("#w").describe("weights")
         model.weight.colour = "red"
@@ -114,7 +114,7 @@ class TestSendAndGet:
             model.get()
             assert (model.weight.tags, model.weight.description, model.weight.colour) == ({"#w"}, "weights", "red")
 
-    def test_a_remote_parameter_counts_as_a_parameter(self, bob: Any) -> None:
+    def test_a_remote_parameter_is_a_parameter(self, bob: Any) -> None:
         weight = linear().send(bob).weight
         assert isinstance(weight, nn.Parameter)
         assert weight.shape == (2, 3)
@@ -126,7 +126,7 @@ class TestSendAndGet:
         assert {tensor.location.id for tensor in [*model.parameters(), *model.buffers()]} == {"bob"}
         assert bob.objects_count == 5
 
-    def test_buffers_that_are_not_saved_are_sent_too(self, bob: Any) -> None:
+    def test_non_persistent_buffers_are_sent_too(self, bob: Any) -> None:
         model = nn.Module()
         model.register_buffer("mask", torch.ones(2), persistent=False)
         assert model.send(bob).mask.location is bob
@@ -142,10 +142,10 @@ class TestSendAndGet:
         assert model.get().location is None
         assert nn.ReLU().owner is hook.local_worker
 
-    def test_a_module_without_tensors_goes_anywhere(self, bob: Any, alice: Any) -> None:
+    def test_a_module_without_tensors_can_be_sent(self, bob: Any, alice: Any) -> None:
         assert nn.ReLU().send(bob).move(alice).get().location is None
 
-    def test_gradients_that_exist_travel_along(self, bob: Any, alice: Any) -> None:
+    def test_existing_gradients_are_sent(self, bob: Any, alice: Any) -> None:
         model, expected = twins(linear)
         for twin in (model, expected):
             trained_step(twin, torch.ones(4, 3))
@@ -154,12 +154,12 @@ class TestSendAndGet:
         model.move(alice).get()
         assert differences(model, expected) == []
 
-    def test_no_gradients_are_made_up(self, bob: Any) -> None:
+    def test_missing_gradients_stay_missing(self, bob: Any) -> None:
         model = linear().send(bob)
         assert model.weight.grad is None
         assert model.get().weight.grad is None
 
-    def test_gradients_of_zeros_are_made_where_they_are_asked_for(self, bob: Any) -> None:
+    def test_missing_gradients_are_set_to_zeros_on_request(self, bob: Any) -> None:
         model = linear()
         model.bias.requires_grad_(False)
         assert module_is_missing_grad(model)
@@ -178,7 +178,7 @@ class TestSendAndGet:
         alias.zero_()
         assert model.get().weight.abs().sum() > 0
 
-    def test_a_model_comes_back_while_its_loss_is_still_there(self, bob: Any) -> None:
+    def test_a_model_can_be_fetched_while_its_loss_is_alive(self, bob: Any) -> None:
         model = linear().send(bob)
         loss = trained_step(model, torch.ones(4, 3).send(bob))
         model.get()
@@ -191,7 +191,7 @@ class TestSendAndGet:
         with pytest.raises(RuntimeError, match="swap"):
             loss.backward()
 
-    def test_going_to_and_fro_leaves_nothing_behind(self, bob: Any, alice: Any) -> None:
+    def test_repeated_moves_leave_nothing_behind(self, bob: Any, alice: Any) -> None:
         model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
         x, y = torch.ones(4, 3).send(bob), torch.ones(4, 3).send(alice)
         for _ in range(5):
@@ -214,7 +214,7 @@ class TestTiedAndFrozen:
         model = Tied().send(bob)
         assert bob.objects_count == len(list(model.parameters()))
 
-    def test_what_is_frozen_stays_frozen(self, bob: Any) -> None:
+    def test_frozen_parameters_stay_frozen(self, bob: Any) -> None:
         model = frozen()
         before = [p.requires_grad for p in model.parameters()]
         model.send(bob)
@@ -222,7 +222,7 @@ class TestTiedAndFrozen:
         trained_step(model, torch.ones(4, 5).send(bob))
         assert [p.grad is not None for p in model.parameters()] == before
 
-    def test_a_model_can_be_frozen_where_it_is(self, bob: Any) -> None:
+    def test_a_remote_model_can_be_frozen(self, bob: Any) -> None:
         model = linear().send(bob).requires_grad_(False)
         assert not model.get().weight.requires_grad
 
@@ -235,12 +235,12 @@ class TestMove:
         assert (bob.objects_count, alice.objects_count) == (0, 2)
         assert differences(model.get(), expected) == []
 
-    def test_moving_to_where_it_is_changes_nothing(self, bob: Any) -> None:
+    def test_moving_to_the_same_worker_changes_nothing(self, bob: Any) -> None:
         model = linear().send(bob)
         place = model.weight.id_at_location
         assert model.move(bob).weight.id_at_location == place
 
-    def test_moving_here_is_getting(self, hook: Any, bob: Any) -> None:
+    def test_moving_to_the_local_worker_fetches_the_module(self, hook: Any, bob: Any) -> None:
         model = linear().send(bob).move(hook.local_worker)
         assert model.location is None
         assert type(model.weight) is nn.Parameter
@@ -262,7 +262,7 @@ class TestMove:
 
 class TestCopy:
     @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda model: model.copy()], ids=["deepcopy", "copy"])
-    def test_a_remote_model_is_copied_where_it_is(self, bob: Any, duplicate: Any) -> None:
+    def test_a_remote_model_is_copied_on_its_worker(self, bob: Any, duplicate: Any) -> None:
         model, expected = twins(linear)
         twin = duplicate(model.send(bob))
         assert twin.location is bob
@@ -277,13 +277,13 @@ class TestCopy:
         twin = copy.deepcopy(Tied().send(bob))
         assert twin.again.weight is twin.encoder.weight
 
-    def test_a_copy_takes_its_gradients_with_it(self, bob: Any) -> None:
+    def test_a_copy_has_copies_of_the_gradients(self, bob: Any) -> None:
         model = linear().send(bob)
         trained_step(model, torch.ones(4, 3).send(bob))
         twin = model.copy()
         assert torch.equal(twin.get().weight.grad, model.get().weight.grad)
 
-    def test_a_copy_comes_home_as_clean_as_its_original(self, bob: Any) -> None:
+    def test_a_fetched_copy_has_no_helpers(self, bob: Any) -> None:
         model = nn.LSTM(3, 2).send(bob)
         for twin in (copy.deepcopy(model).get(), model.get()):
             assert not twin._forward_pre_hooks
@@ -296,13 +296,13 @@ class TestStateDict:
         assert {value.location.id for value in state.values()} == {"bob"}
         assert len(bob.ledger) == 0
 
-    def test_remote_state_goes_into_a_remote_model(self, bob: Any) -> None:
+    def test_remote_state_can_be_loaded_into_a_remote_model(self, bob: Any) -> None:
         model, expected = twins(linear)
         other = linear().send(bob)
         other.load_state_dict(model.send(bob).state_dict())
         assert differences(other.get(), expected) == []
 
-    def test_local_state_goes_into_a_remote_model(self, bob: Any) -> None:
+    def test_local_state_can_be_loaded_into_a_remote_model(self, bob: Any) -> None:
         model, expected = twins(lambda: nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)))
         other = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).send(bob)
         state = model.state_dict()
@@ -311,7 +311,7 @@ class TestStateDict:
         assert all(type(value) is torch.Tensor for value in state.values())
         assert differences(other.get(), expected) == []
 
-    def test_remote_state_does_not_go_into_a_local_model(self, bob: Any) -> None:
+    def test_remote_state_cannot_be_loaded_into_a_local_model(self, bob: Any) -> None:
         model, expected = twins(linear)
         with pytest.raises(RuntimeError, match="it would change a tensor of this process with one on 'bob'"):
             model.load_state_dict(linear().send(bob).state_dict())
@@ -327,11 +327,11 @@ class TestStateDict:
         model.load_state_dict(linear().send(bob).state_dict(), assign=True)
         assert model.location is bob
 
-    def test_pointers_are_not_saved(self, bob: Any, tmp_path: Path) -> None:
-        with pytest.raises(RuntimeError, match="cannot run pickle on a wrapper: .* take the data out of the chain"):
+    def test_pointers_cannot_be_saved(self, bob: Any, tmp_path: Path) -> None:
+        with pytest.raises(RuntimeError, match="cannot run pickle on a wrapper: .* fetch it with `.get"):
             torch.save(linear().send(bob).state_dict(), tmp_path / "model.pt")
 
-    def test_a_fetched_model_is_saved_for_those_who_do_not_have_this_library(self, bob: Any, tmp_path: Path) -> None:
+    def test_a_fetched_model_can_be_loaded_without_this_library(self, bob: Any, tmp_path: Path) -> None:
         model = nn.LSTM(3, 2).send(bob)
         trained_step(lambda x: model(x)[0], torch.ones(4, 1, 3).send(bob))
         torch.save(model.get().state_dict(), tmp_path / "state.pt")
@@ -369,13 +369,13 @@ class TestLayers:
             for ours, theirs in zip(flat(given), flat(expected(x)), strict=True):
                 assert torch.equal(ours.get(), theirs)
 
-    def test_recurrent_layers_take_a_state(self, bob: Any) -> None:
+    def test_recurrent_layers_accept_a_state(self, bob: Any) -> None:
         model, expected = twins(lambda: nn.GRU(3, 4))
         x, h = torch.randn(5, 2, 3), torch.randn(1, 2, 4)
         output, _ = model.send(bob)(x.send(bob), h.send(bob))
         assert torch.equal(output.get(), expected(x, h)[0])
 
-    def test_a_layer_evaluates_where_its_data_is(self, bob: Any) -> None:
+    def test_a_layer_is_evaluated_on_its_worker(self, bob: Any) -> None:
         for architecture in ARCHITECTURES.values():
             model, expected = twins(architecture.make)
             x, _ = architecture.data()
@@ -383,7 +383,7 @@ class TestLayers:
                 ours, theirs = model.send(bob).eval()(x.send(bob)), expected.eval()(x)
             assert torch.allclose(ours.get(), theirs, atol=1e-6)
 
-    def test_a_model_is_converted_where_it_is(self, bob: Any) -> None:
+    def test_a_remote_model_can_be_converted(self, bob: Any) -> None:
         model, expected = twins(linear)
         for twin in (model.send(bob), expected):
             x = torch.ones(4, 3, dtype=torch.float64)
@@ -392,7 +392,7 @@ class TestLayers:
         assert differences(model.get(), expected) == []
 
     @pytest.mark.parametrize("set_to_none", [True, False])
-    def test_gradients_are_reset_where_they_are(self, bob: Any, set_to_none: bool) -> None:
+    def test_remote_gradients_are_cleared(self, bob: Any, set_to_none: bool) -> None:
         model = linear().send(bob)
         trained_step(model, torch.ones(4, 3).send(bob))
         model.zero_grad(set_to_none=set_to_none)
@@ -407,16 +407,16 @@ class TestRefusals:
         with pytest.raises(WorkerError, match="to 0 workers"):
             linear().send()
 
-    def test_a_model_that_is_elsewhere_is_not_sent_again(self, bob: Any, alice: Any) -> None:
+    def test_a_remote_model_cannot_be_sent_again(self, bob: Any, alice: Any) -> None:
         model = linear().send(bob)
         with pytest.raises(WorkerError, match="cannot send a Linear to 'alice': it is on 'bob'; write `model.move"):
             model.send(alice)
         assert model.location is bob
 
     @pytest.mark.parametrize("verb", ["get", "move"])
-    def test_a_model_that_is_here_is_not_fetched(self, bob: Any, verb: str) -> None:
+    def test_a_local_model_cannot_be_fetched_or_moved(self, bob: Any, verb: str) -> None:
         model = linear().send(bob).get()
-        with pytest.raises(WorkerError, match=f"cannot {verb} a Linear: it is here; send it first"):
+        with pytest.raises(WorkerError, match=f"cannot {verb} a Linear: it is local; send it first"):
             getattr(model, verb)(*[bob] * (verb == "move"))
 
     def test_an_unknown_worker_is_named(self, bob: Any, alice: Any) -> None:
@@ -427,7 +427,7 @@ class TestRefusals:
             model.send(bob).move("carol")
         assert model.location is bob
 
-    def test_a_refused_fetch_leaves_the_whole_model_where_it_is(self, bob: Any, alice: Any) -> None:
+    def test_a_refused_fetch_moves_nothing(self, bob: Any, alice: Any) -> None:
         model = frozen().send(bob)
         x = torch.ones(4, 5).send(bob)
         trained_step(model, x)
@@ -468,7 +468,7 @@ class TestRefusals:
         del result
         assert model.send(bob).location is bob
 
-    def test_layers_above_a_pointer_come_home_but_do_not_move(self, bob: Any, alice: Any) -> None:
+    def test_layers_above_a_pointer_can_be_fetched_but_not_moved(self, bob: Any, alice: Any) -> None:
         model = linear()
         model.weight = nn.Parameter(LoggingTensor().on(torch.ones(2, 3).send(bob)))
         model.bias = None
@@ -493,7 +493,7 @@ class TestRefusals:
 
 class TestPlainModules:
     @pytest.mark.parametrize("made", ["before hooking", "while hooked"])
-    def test_a_modules_own_names_win(self, made: str) -> None:
+    def test_a_modules_own_names_take_precedence(self, made: str) -> None:
         class Shop(nn.Module):
             def __init__(self) -> None:
                 super().__init__()
@@ -517,7 +517,7 @@ class TestPlainModules:
             assert shop.get() == "got"
             assert list(dict(shop.named_parameters())) == ["location", "send.weight", "send.bias"]
 
-    def test_a_parameter_called_like_a_name_of_ours_travels(self, bob: Any) -> None:
+    def test_a_parameter_with_the_name_of_an_added_method_is_sent(self, bob: Any) -> None:
         model = linear()
         model.location = nn.Parameter(torch.ones(1))
         model.send(bob)
@@ -529,7 +529,7 @@ class TestPlainModules:
         scripted = torch.jit.script(nn.Sequential(nn.Linear(3, 2), nn.LSTM(2, 2)))
         assert scripted(torch.ones(1, 3))[0].shape == (1, 2)
 
-    def test_unhooking_takes_every_name_off(self) -> None:
+    def test_unhooking_removes_every_name(self) -> None:
         before = set(dir(nn.Module)) | set(dir(torch.optim.Optimizer))
         with TorchHook(torch):
             assert hasattr(nn.Module, "send")

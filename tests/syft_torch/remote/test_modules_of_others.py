@@ -1,4 +1,4 @@
-"""What programs do with modules besides calling them works on remote ones, or is refused with a way out."""
+"""Tools for modules, such as hooks, pruning and compilation, work on remote modules or are refused with advice."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def x() -> Any:
     return torch.randn(3, 4)
 
 
-def test_forward_hooks_see_and_change_what_passes(bob: Any, x: Any) -> None:
+def test_forward_hooks_see_and_change_inputs_and_outputs(bob: Any, x: Any) -> None:
     seen: list[Any] = []
 
     def watch(module: Any, args: Any) -> Any:
@@ -95,12 +95,12 @@ def test_a_module_is_called_with_other_parameters(bob: Any, x: Any) -> None:
         lambda x: torch.func.vjp(torch.sin, x),
     ],
 )
-def test_a_transform_of_functions_is_refused_by_name(transform: Any, bob: Any, x: Any) -> None:
+def test_function_transforms_are_refused_by_name(transform: Any, bob: Any, x: Any) -> None:
     with pytest.raises(WrapperLeakError, match="torch.autograd.grad"):
         transform(x.send(bob))
 
 
-def test_a_pruned_module_is_pruned_where_it_is(bob: Any, x: Any) -> None:
+def test_a_remote_module_can_be_pruned(bob: Any, x: Any) -> None:
     model = net()
     remote = copy.deepcopy(model).send(bob)
 
@@ -115,7 +115,7 @@ def test_a_pruned_module_is_pruned_where_it_is(bob: Any, x: Any) -> None:
     assert same_state(model, remote.get())
 
 
-def test_parametrized_weights_are_computed_where_they_are(bob: Any, x: Any) -> None:
+def test_parametrized_weights_are_computed_on_the_worker(bob: Any, x: Any) -> None:
     model = net()
     parametrizations.weight_norm(model[0])
     remote = copy.deepcopy(model).send(bob)
@@ -129,7 +129,7 @@ def test_parametrized_weights_are_computed_where_they_are(bob: Any, x: Any) -> N
 
 
 @pytest.mark.parametrize("options", [{}, {"multi_avg_fn": get_ema_multi_avg_fn(0.9)}, {"use_buffers": True}])
-def test_weights_are_averaged_where_they_are(options: Any, bob: Any, x: Any) -> None:
+def test_weights_are_averaged_on_the_worker(options: Any, bob: Any, x: Any) -> None:
     model = nn.Sequential(net(), nn.BatchNorm1d(2))
     remote = copy.deepcopy(model).send(bob)
 
@@ -149,7 +149,7 @@ def test_weights_are_averaged_where_they_are(options: Any, bob: Any, x: Any) -> 
 
 
 class SignDescent(torch.optim.Optimizer):
-    """An optimizer that sets itself up, as some of third parties do."""
+    """A third-party optimizer with its own setup."""
 
     def __init__(self, params: Any, lr: float) -> None:
         self.param_groups = [{"params": list(params), "lr": lr}]
@@ -166,7 +166,7 @@ class SignDescent(torch.optim.Optimizer):
 
 
 class Lookahead(torch.optim.Optimizer):
-    """An optimizer around another one."""
+    """An optimizer that wraps another one."""
 
     def __init__(self, optimizer: Any) -> None:
         self.optimizer = optimizer
@@ -182,7 +182,7 @@ class Lookahead(torch.optim.Optimizer):
 
 
 @pytest.mark.parametrize("make", [lambda p: SignDescent(p, 0.1), lambda p: Lookahead(torch.optim.Adam(p, 0.1))])
-def test_optimizers_of_third_parties_step_as_at_home(make: Any, bob: Any, x: Any) -> None:
+def test_third_party_optimizers_step_as_locally(make: Any, bob: Any, x: Any) -> None:
     model = net()
     remote = copy.deepcopy(model).send(bob)
 
@@ -198,7 +198,7 @@ def test_optimizers_of_third_parties_step_as_at_home(make: Any, bob: Any, x: Any
 
 
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
-def test_a_compiled_module_runs_as_it_is(backend: str, bob: Any, x: Any) -> None:
+def test_a_compiled_module_runs_uncompiled_on_remote_data(backend: str, bob: Any, x: Any) -> None:
     model = net()
     compiled = torch.compile(copy.deepcopy(model).send(bob), backend=backend)
 
@@ -209,14 +209,14 @@ def test_a_compiled_module_runs_as_it_is(backend: str, bob: Any, x: Any) -> None
     assert torch.equal(compiled._orig_mod[0].weight.grad.copy().get(), model[0].weight.grad)
 
 
-def test_a_compiled_function_runs_as_it_is(bob: Any, x: Any) -> None:
+def test_a_compiled_function_runs_uncompiled_on_remote_data(bob: Any, x: Any) -> None:
     compiled = torch.compile(lambda x: (x * 2).sin().sum(), backend="eager")
 
     assert torch.equal(compiled(x.send(bob)).get(), (x * 2).sin().sum())
     assert torch.equal(compiled(x), (x * 2).sin().sum())
 
 
-def test_a_module_that_was_compiled_in_place_runs_as_it_is_while_it_is_elsewhere(bob: Any, x: Any) -> None:
+def test_a_module_compiled_in_place_runs_uncompiled_while_it_is_remote(bob: Any, x: Any) -> None:
     model = net()
     expected = model(x).detach()
     model.compile(backend="eager")

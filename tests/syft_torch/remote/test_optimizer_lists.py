@@ -1,4 +1,4 @@
-"""Optimizers use their list form on remote parameters by default, where it gives the bits of the single form."""
+"""Optimizers use lists for remote parameters by default if that gives the same bits."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def parameters_of(makers: dict[str, Any]) -> list[Any]:
 
 
 def operations_of(optimizer: Any) -> list[str]:
-    """Take a step, and return what workers were asked to do."""
+    """Take a step, and return the operations that workers executed."""
     with sy.trace() as trace:
         optimizer.step()
     return [event.operation for event in trace.events]
@@ -77,41 +77,41 @@ def steps_in_lists(optimizer: Any) -> bool:
 
 
 def give_gradients(parameters: Any) -> None:
-    """Give every parameter a gradient of the same values, wherever it is."""
+    """Give every parameter, local or remote, a gradient of the same values."""
     for parameter in parameters:
         (parameter * parameter).abs().sum().backward()
 
 
 @pytest.mark.parametrize("make", parameters_of(LISTED))
-def test_a_step_in_lists_gives_the_bits_of_the_single_form_at_home(make: Any, bob: Any) -> None:
+def test_a_list_step_gives_the_same_bits_as_a_local_single_step(make: Any, bob: Any) -> None:
     model, expected = twins(mlp)
     x, y = data()
-    at_home, optimizer = make(expected.parameters()), make(model.parameters())
-    train(expected, x, y, at_home, loss=mse_loss, steps=5)
+    local, optimizer = make(expected.parameters()), make(model.parameters())
+    train(expected, x, y, local, loss=mse_loss, steps=5)
 
     model.send(bob)
     train(model, x.send(bob), y.send(bob), optimizer, loss=mse_loss, steps=5)
 
     assert steps_in_lists(optimizer)
-    at_home.step()
+    local.step()
     assert differences(model.get(), expected) == []
-    for state, wanted in zip(*(o.state_dict()["state"].values() for o in (optimizer, at_home)), strict=True):
+    for state, wanted in zip(*(o.state_dict()["state"].values() for o in (optimizer, local)), strict=True):
         assert state.keys() == wanted.keys()
         assert all(torch.equal(torch.as_tensor(state[name]), torch.as_tensor(wanted[name])) for name in state)
 
 
 @pytest.mark.parametrize("make", parameters_of(SINGLE))
-def test_a_step_is_taken_one_by_one_where_lists_would_differ_or_are_not_wanted(make: Any, bob: Any) -> None:
+def test_lists_are_not_used_where_results_would_differ_or_the_user_chose(make: Any, bob: Any) -> None:
     model, expected = twins(mlp)
     x, y = data()
-    at_home, optimizer = make(expected.parameters()), make(model.parameters())
-    train(expected, x, y, at_home, loss=mse_loss)
+    local, optimizer = make(expected.parameters()), make(model.parameters())
+    train(expected, x, y, local, loss=mse_loss)
 
     model.send(bob)
     train(model, x.send(bob), y.send(bob), optimizer, loss=mse_loss)
 
     assert not steps_in_lists(optimizer)
-    at_home.step()
+    local.step()
     assert differences(model.get(), expected) == []
 
 
@@ -125,29 +125,29 @@ with_momentum = partial(optim.SGD, lr=0.1, momentum=0.9)
         *((with_momentum, dtype) for dtype in (torch.float16, torch.bfloat16, torch.complex64)),
     ],
 )
-def test_half_and_complex_parameters_go_one_by_one(make: Any, dtype: Any, bob: Any) -> None:
+def test_half_and_complex_parameters_do_not_use_lists(make: Any, dtype: Any, bob: Any) -> None:
     there, here = ([nn.Parameter(torch.arange(1, 4).to(dtype) / 3)] for _ in range(2))
-    at_home, optimizer = make(here), make(there)
+    local, optimizer = make(here), make(there)
     there[0].send_(bob)
     for _ in range(2):
         give_gradients([*there, *here])
-        at_home.step()
+        local.step()
         assert not steps_in_lists(optimizer)
     assert torch.equal(there[0].get_(), here[0])
 
 
-def test_float64_parameters_go_in_lists(bob: Any) -> None:
+def test_float64_parameters_use_lists(bob: Any) -> None:
     there, here = ([nn.Parameter(torch.arange(1, 4).double() / 3)] for _ in range(2))
-    at_home, optimizer = optim.Adam(here), optim.Adam(there)
+    local, optimizer = optim.Adam(here), optim.Adam(there)
     there[0].send_(bob)
     give_gradients([*there, *here])
-    at_home.step()
+    local.step()
     assert steps_in_lists(optimizer)
     assert torch.equal(there[0].get_(), here[0])
 
 
 MOST_MESSAGES = {"SGD": 2, "SGD with momentum": 4, "Adam": 13, "AdamW": 14, "RMSprop": 10, "Adagrad": 10}
-"""For a step when there is state already; one message asks for the gradients."""
+"""For a step with existing state; one message asks for the gradients."""
 
 
 def messages_of_a_step(model: Any, make: Any, bob: Any) -> int:
@@ -171,7 +171,7 @@ def test_a_larger_model_takes_no_more_messages(name: str, bob: Any) -> None:
     assert messages_of_a_step(large, LISTED[name], bob) == messages_of_a_step(mlp(), LISTED[name], bob)
 
 
-def test_the_choice_is_not_written_down_and_ends_at_home(bob: Any) -> None:
+def test_the_choice_of_lists_is_not_stored_in_param_groups(bob: Any) -> None:
     model = mlp()
     optimizer = optim.AdamW(model.parameters())
     groups = copy.deepcopy(optimizer.state_dict()["param_groups"])
@@ -183,15 +183,15 @@ def test_the_choice_is_not_written_down_and_ends_at_home(bob: Any) -> None:
 
     model.get()
     mse_loss(model(x), y).backward()
-    with Recorded() as at_home:
+    with Recorded() as local:
         optimizer.step()
 
     assert optimizer.state_dict()["param_groups"] == groups
-    assert not [name for name in at_home.names if name.startswith("_foreach_")]
+    assert not [name for name in local.names if name.startswith("_foreach_")]
 
 
 class Recorded(TorchFunctionMode):
-    """Notes the names of torch's functions that run."""
+    """Records the names of torch's functions that run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -202,14 +202,14 @@ class Recorded(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_each_worker_gets_a_list_of_its_own(bob: Any, alice: Any) -> None:
+def test_each_worker_gets_its_own_list(bob: Any, alice: Any) -> None:
     halves, expected = twins(lambda: nn.ModuleList([nn.Linear(3, 2), nn.Linear(2, 2)]))
-    at_home, optimizer = optim.Adam(expected.parameters()), optim.Adam(halves.parameters())
+    local, optimizer = optim.Adam(expected.parameters()), optim.Adam(halves.parameters())
     halves[0].send(bob)
     halves[1].send(alice)
     for _ in range(2):
         give_gradients([*halves.parameters(), *expected.parameters()])
-        at_home.step()
+        local.step()
         operations = operations_of(optimizer)
     assert operations.count("_foreach_lerp_") == 2
     for half in halves:
@@ -217,19 +217,19 @@ def test_each_worker_gets_a_list_of_its_own(bob: Any, alice: Any) -> None:
     assert differences(halves, expected) == []
 
 
-def test_parameters_here_and_there_in_one_group_go_one_by_one(bob: Any) -> None:
+def test_a_group_of_local_and_remote_parameters_does_not_use_lists(bob: Any) -> None:
     halves, expected = twins(lambda: nn.ModuleList([nn.Linear(3, 2), nn.Linear(2, 2)]))
-    at_home, optimizer = optim.Adam(expected.parameters()), optim.Adam(halves.parameters())
+    local, optimizer = optim.Adam(expected.parameters()), optim.Adam(halves.parameters())
     halves[0].send(bob)
     for _ in range(2):
         give_gradients([*halves.parameters(), *expected.parameters()])
-        at_home.step()
+        local.step()
         assert not steps_in_lists(optimizer)
     halves[0].get()
     assert differences(halves, expected) == []
 
 
-def test_a_group_of_local_parameters_does_not_keep_the_others_from_lists(bob: Any) -> None:
+def test_a_group_of_local_parameters_does_not_affect_other_groups(bob: Any) -> None:
     halves = nn.ModuleList([nn.Linear(3, 2), nn.Linear(2, 2)])
     optimizer = optim.Adam([{"params": half.parameters()} for half in halves])
     halves[0].send(bob)
@@ -237,26 +237,26 @@ def test_a_group_of_local_parameters_does_not_keep_the_others_from_lists(bob: An
     assert steps_in_lists(optimizer)
 
 
-def test_parameters_without_gradients_are_left_out(bob: Any) -> None:
+def test_parameters_without_gradients_are_skipped(bob: Any) -> None:
     model, expected = twins(mlp)
-    at_home, optimizer = (optim.Adam(m.parameters(), lr=0.1) for m in (expected, model))
+    local, optimizer = (optim.Adam(m.parameters(), lr=0.1) for m in (expected, model))
     model.send(bob)
     for trained in (slice(1, 3), slice(0, 4), slice(0, 0)):
-        for twin, stepping in ((model, optimizer), (expected, at_home)):
+        for twin, stepping in ((model, optimizer), (expected, local)):
             stepping.zero_grad()
             give_gradients(list(twin.parameters())[trained])
             stepping.step()
     assert differences(model.get(), expected) == []
 
 
-def test_a_model_that_was_moved_goes_in_lists_again(bob: Any, alice: Any) -> None:
+def test_a_moved_model_uses_lists_again(bob: Any, alice: Any) -> None:
     model = mlp().send(bob).move(alice)
     optimizer = optim.SGD(model.parameters(), lr=0.1)
     give_gradients(model.parameters())
     assert steps_in_lists(optimizer)
 
 
-def test_parameters_under_layers_that_change_meaning_go_one_by_one(bob: Any) -> None:
+def test_parameters_under_opaque_layers_do_not_use_lists(bob: Any) -> None:
     weight = PlusIsMinusTensor().on(torch.ones(3)).send(bob)
     weight.grad = torch.ones(3).send(bob)
     optim.SGD([weight], lr=0.5).step()
@@ -264,7 +264,7 @@ def test_parameters_under_layers_that_change_meaning_go_one_by_one(bob: Any) -> 
 
 
 class Descent(optim.Optimizer):
-    """An optimizer of somebody else, which knows nothing of lists."""
+    """A third-party optimizer without a list form."""
 
     def step(self, closure: Any = None) -> None:
         with torch.no_grad():
@@ -273,12 +273,12 @@ class Descent(optim.Optimizer):
                     parameter.sub_(parameter.grad, alpha=group["lr"])
 
 
-def test_optimizers_that_are_not_of_torch_step_as_they_do(bob: Any) -> None:
+def test_third_party_optimizers_do_not_use_lists(bob: Any) -> None:
     model, expected = twins(mlp)
-    at_home, optimizer = (Descent(m.parameters(), {"lr": 0.1}) for m in (expected, model))
+    local, optimizer = (Descent(m.parameters(), {"lr": 0.1}) for m in (expected, model))
     model.send(bob)
     give_gradients([*model.parameters(), *expected.parameters()])
-    at_home.step()
+    local.step()
     assert not steps_in_lists(optimizer)
     assert differences(model.get(), expected) == []
 

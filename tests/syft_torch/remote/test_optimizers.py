@@ -56,7 +56,7 @@ LISTS = [
 
 
 def mlp() -> nn.Module:
-    # Muon takes matrices only.
+    # Muon accepts only matrices.
     return nn.Sequential(nn.Linear(4, 5, bias=False), nn.Tanh(), nn.Linear(5, 2, bias=False))
 
 
@@ -66,7 +66,7 @@ def data() -> tuple[Any, Any]:
 
 
 def train_on_a_journey(train: Any, model: Any, optimizer: Any, bob: Any, alice: Any, steps: int) -> None:
-    """Train a model here, on one worker, on another and here again, with one optimizer."""
+    """Train a model locally, on one worker, on another and locally again, with one optimizer."""
     x, y = data()
     train(model, x, y, optimizer, steps=steps)
     model.send(bob)
@@ -125,7 +125,7 @@ def test_sparse_gradients_stay_sparse(make: Any, bob: Any) -> None:
     assert torch.equal(model.get()[0].weight, expected[0].weight)
 
 
-def test_what_an_optimizer_refuses_here_it_refuses_there(bob: Any) -> None:
+def test_an_optimizer_refuses_the_same_options_on_remote_parameters(bob: Any) -> None:
     for make in (
         partial(optim.Adam, capturable=True),
         partial(optim.ASGD, capturable=True, foreach=True),
@@ -160,7 +160,7 @@ def test_a_fused_step_is_refused_with_the_list_form_as_advice(bob: Any, make: An
     assert all(old.equal(new) for old, new in zip(before, model.get().parameters(), strict=True))
 
 
-def test_a_differentiable_step_is_differentiated_where_it_is(bob: Any) -> None:
+def test_a_differentiable_step_is_differentiated_remotely(bob: Any) -> None:
     gradients = []
     for place in (None, bob):
         weight, rate = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor(0.1, requires_grad=True)
@@ -175,7 +175,7 @@ def test_a_differentiable_step_is_differentiated_where_it_is(bob: Any) -> None:
     assert all(map(torch.equal, *gradients))
 
 
-def test_an_optimizer_made_after_sending_is_as_good(bob: Any) -> None:
+def test_an_optimizer_may_be_created_after_sending(bob: Any) -> None:
     model, expected = twins(mlp)
     x, y = data()
     train(expected, x, y, optim.Adagrad(expected.parameters()))
@@ -184,7 +184,7 @@ def test_an_optimizer_made_after_sending_is_as_good(bob: Any) -> None:
     assert differences(model.get(), expected) == []
 
 
-def test_a_single_parameter_that_is_sent_in_place_takes_its_state_along(bob: Any) -> None:
+def test_the_state_of_a_parameter_sent_in_place_follows(bob: Any) -> None:
     parameters = [nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3))]
     optimizers = [optim.SGD([parameter], lr=0.1, momentum=0.9) for parameter in parameters]
     for parameter, optimizer in zip(parameters, optimizers, strict=True):
@@ -217,15 +217,15 @@ def test_a_parameter_without_dimensions_has_state_too(bob: Any) -> None:
     assert torch.equal(model.get().factor, expected.factor)
 
 
-def test_a_model_that_visits_two_workers_batch_by_batch_learns_as_at_home(bob: Any, alice: Any) -> None:
+def test_a_model_that_moves_between_workers_trains_as_locally(bob: Any, alice: Any) -> None:
     model, expected = twins(mlp)
     x, y = data()
-    at_home = optim.Adam(expected.parameters(), lr=0.1)
+    local = optim.Adam(expected.parameters(), lr=0.1)
     optimizer = optim.Adam(model.parameters(), lr=0.1)
     batches = [(x[:3].send(bob), y[:3].send(bob)), (x[3:].send(alice), y[3:].send(alice))]
     for _ in range(3):
         for (data_there, target), here in zip(batches, (slice(0, 3), slice(3, 6)), strict=True):
-            train(expected, x[here], y[here], at_home, steps=1)
+            train(expected, x[here], y[here], local, steps=1)
             model.send(data_there.location)
             train(model, data_there, target, optimizer, steps=1)
             model.get()
@@ -233,7 +233,7 @@ def test_a_model_that_visits_two_workers_batch_by_batch_learns_as_at_home(bob: A
 
 
 class TestTwoWorkers:
-    """One optimizer for a model of which each half is on a worker of its own."""
+    """One optimizer for a model with each half on a different worker."""
 
     def train(self, make: Any, workers: tuple[Any, Any]) -> Any:
         torch.manual_seed(1)
@@ -259,7 +259,7 @@ class TestTwoWorkers:
     @pytest.mark.parametrize(
         "make", [param for param in (*SINGLE, *LISTS) if param.id is not None and "Muon" not in param.id]
     )
-    def test_every_optimizer_steps_on_both(self, make: Any, bob: Any, alice: Any) -> None:
+    def test_every_optimizer_steps_on_both_workers(self, make: Any, bob: Any, alice: Any) -> None:
         expected, _ = self.train(make, (None, None))
 
         halves, optimizer = self.train(make, (bob, alice))
@@ -271,7 +271,7 @@ class TestTwoWorkers:
             half.get()
         assert differences(halves, expected) == []
 
-    def test_a_list_of_one_group_is_taken_apart(self, bob: Any, alice: Any) -> None:
+    def test_a_list_is_split_by_worker(self, bob: Any, alice: Any) -> None:
         here, there = (
             self.train(lambda groups: optim.SGD([p for g in groups for p in g["params"]], 0.1, foreach=True), place)[0]
             for place in ((None, None), (bob, alice))
@@ -280,7 +280,7 @@ class TestTwoWorkers:
             half.get()
         assert differences(there, here) == []
 
-    def test_a_norm_over_both_is_refused(self, bob: Any, alice: Any) -> None:
+    def test_a_norm_over_both_workers_is_refused(self, bob: Any, alice: Any) -> None:
         halves, _ = self.train(optim.SGD, (bob, alice))
         with pytest.raises(NotCollocatedError, match="live on 'bob' and 'alice'; bring them together first"):
             nn.utils.clip_grad_norm_(halves.parameters(), 0.1)
@@ -304,7 +304,7 @@ def test_parameters_of_two_precisions_are_not_mixed_in_a_list(bob: Any) -> None:
     assert differences(model.get(), expected) == []
 
 
-def test_state_stays_at_a_worker_to_which_the_model_comes_back(bob: Any) -> None:
+def test_state_stays_on_a_worker_to_which_the_model_returns(bob: Any) -> None:
     model = mlp()
     optimizer = optim.Adam(model.parameters())
     x, y = (part.send(bob) for part in data())
@@ -331,7 +331,7 @@ class TestStateDict:
         assert {state["exp_avg"].location.id for state in optimizer.state_dict()["state"].values()} == {"bob"}
         assert len(bob.ledger) == 0
 
-    def test_after_get_it_can_be_saved(self, bob: Any) -> None:
+    def test_state_can_be_saved_after_get(self, bob: Any) -> None:
         model, optimizer = self.trained(bob)
         model.get()
         file = io.BytesIO()
@@ -340,14 +340,14 @@ class TestStateDict:
         assert torch.load(file, weights_only=True)["state"].keys() == {0, 1}
         assert bob.objects_count == 0
 
-    def test_collocate_brings_it_at_once(self, bob: Any) -> None:
+    def test_collocate_moves_the_state_at_once(self, bob: Any) -> None:
         model, optimizer = self.trained(bob)
         model.get()
         optimizer.collocate()
         assert {type(state["exp_avg"]) for state in optimizer.state.values()} == {torch.Tensor}
 
     @pytest.mark.parametrize("order", ["load, send", "send, load"])
-    def test_a_fresh_optimizer_goes_on_where_another_stopped(self, bob: Any, order: str) -> None:
+    def test_a_new_optimizer_continues_from_a_saved_state(self, bob: Any, order: str) -> None:
         x, y = data()
         expected, model = twins(mlp)
         first = optim.Adam(expected.parameters(), lr=0.1)
@@ -366,7 +366,7 @@ class TestStateDict:
 
         assert differences(model.get(), expected) == []
 
-    def test_loaded_state_goes_to_the_parameters(self, bob: Any) -> None:
+    def test_loaded_state_is_moved_to_the_parameters(self, bob: Any) -> None:
         x, y = data()
         expected, other = twins(mlp)
         first = optim.Adam(expected.parameters(), lr=0.1)
@@ -445,11 +445,11 @@ class TestAroundTheStep:
         grad = model.get()[0].weight.grad
         assert grad is None if set_to_none else not grad.any()
 
-    # SequentialLR of torch 2.4 steps its parts in a way that torch itself deprecates.
+    # SequentialLR of torch 2.4 uses a deprecated call.
     @pytest.mark.filterwarnings("ignore:The epoch parameter:UserWarning")
     @pytest.mark.parametrize("rate", [0.1, torch.tensor(0.1)], ids=["number", "tensor"])
     @pytest.mark.parametrize("schedule", [pytest.param(make, id=name) for name, make in SCHEDULES.items()])
-    def test_schedulers_change_the_rate(self, bob: Any, schedule: Any, rate: Any) -> None:
+    def test_schedulers_change_the_learning_rate(self, bob: Any, schedule: Any, rate: Any) -> None:
         model, expected = twins(mlp)
         x, y = data()
         for twin in (expected, model):
@@ -464,7 +464,7 @@ class TestAroundTheStep:
                 scheduler.step()
         assert differences(model.get(), expected) == []
 
-    def test_a_plateau_is_found_by_a_loss_that_was_fetched(self, bob: Any) -> None:
+    def test_reduce_on_plateau_works_with_a_fetched_loss(self, bob: Any) -> None:
         model, expected = twins(mlp)
         x, y = data()
         for twin in (expected, model):
@@ -484,7 +484,7 @@ class TestAroundTheStep:
         assert differences(model.get(), expected) == []
 
     @pytest.mark.parametrize("infinite", [False, True])
-    def test_a_gradient_scaler_is_refused_because_it_would_miss_what_is_infinite(
+    def test_a_gradient_scaler_is_refused_because_it_would_miss_infinite_gradients(
         self, bob: Any, infinite: bool
     ) -> None:
         model = mlp().send(bob)
@@ -506,7 +506,7 @@ class TestAroundTheStep:
         ],
         ids=["mean", "with buffers", "moving", "moving, one by one"],
     )
-    def test_weights_are_averaged_where_they_are(self, bob: Any, options: Any) -> None:
+    def test_weights_are_averaged_on_the_worker(self, bob: Any, options: Any) -> None:
         averages = []
         for place, twin in zip((None, bob), twins(mlp), strict=True):
             given = data()
@@ -521,7 +521,7 @@ class TestAroundTheStep:
             averages.append(average.module if place is None else average.module.get())
         assert differences(*averages) == []
 
-    def test_a_closure_gives_the_loss_back(self, bob: Any) -> None:
+    def test_a_closure_returns_the_loss(self, bob: Any) -> None:
         model = mlp().send(bob)
         x, y = (part.send(bob) for part in data())
         optimizer = optim.Adam(model.parameters())
@@ -550,7 +550,7 @@ class TestUnhooking:
         assert not optimizer._optimizer_state_dict_pre_hooks
         assert not optimizer._optimizer_load_state_dict_post_hooks
 
-    def test_the_hook_common_to_all_optimizers_goes(self) -> None:
+    def test_the_global_optimizer_hook_is_removed(self) -> None:
         before = dict(_global_optimizer_pre_hooks)
         with TorchHook(torch):
             assert len(_global_optimizer_pre_hooks) == len(before) + 1
@@ -565,7 +565,7 @@ class TestUnhooking:
 
 
 class TestZeroGrad:
-    def test_gradients_go_with_one_command_for_each_worker(self, bob: Any, alice: Any) -> None:
+    def test_gradients_are_cleared_with_one_command_per_worker(self, bob: Any, alice: Any) -> None:
         models = [mlp().send(bob), mlp().send(alice)]
         for model, worker in zip(models, (bob, alice), strict=True):
             model(torch.rand(3, 4).send(worker)).sum().backward()
@@ -577,7 +577,7 @@ class TestZeroGrad:
         optimizer.zero_grad()
         assert [worker.stats.operations for worker in (bob, alice)] == [count + 1 for count in before]
 
-    def test_parameters_of_all_kinds_lose_their_gradients(self, bob: Any, alice: Any) -> None:
+    def test_gradients_of_all_kinds_of_parameters_are_cleared(self, bob: Any, alice: Any) -> None:
         here, there, beyond = mlp(), mlp().send(bob), mlp().send(bob)
         x = torch.rand(3, 4)
         here(x).sum().backward()
@@ -588,7 +588,7 @@ class TestZeroGrad:
         optimizer.zero_grad()
         assert [parameter.grad for model in models for parameter in model.parameters()] == [None] * 6
 
-    def test_gradients_may_also_become_zeros(self, bob: Any) -> None:
+    def test_gradients_can_be_set_to_zeros(self, bob: Any) -> None:
         model = mlp().send(bob)
         model(torch.rand(3, 4).send(bob)).sum().backward()
         optim.SGD(model.parameters(), lr=0.1).zero_grad(set_to_none=False)

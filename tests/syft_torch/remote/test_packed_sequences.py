@@ -1,4 +1,4 @@
-"""Packed sequences of remote data: the lengths are where the data is."""
+"""Packed sequences of remote data, with remote lengths."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(layer: Any, x: Any, lengths: Any, **options: Any) -> Any:
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 @pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}], ids=["one way", "both ways"])
-def test_recurrent_layers_take_packed_sequences_with_consent(kind: Any, options: Any, bob: Any) -> None:
+def test_recurrent_layers_accept_packed_sequences_with_consent(kind: Any, options: Any, bob: Any) -> None:
     layer, expected = twins(lambda: kind(4, 3, batch_first=True, **options))
     here, lengths = run(expected, sequences(), LENGTHS)
     here.sum().backward()
@@ -45,7 +45,7 @@ def test_recurrent_layers_take_packed_sequences_with_consent(kind: Any, options:
     assert differences(layer.get(), expected) == []
 
 
-def test_a_projected_lstm_takes_a_state_that_is_given(bob: Any) -> None:
+def test_a_projected_lstm_accepts_a_state(bob: Any) -> None:
     layer, expected = twins(lambda: nn.LSTM(4, 3, proj_size=2))
     x = sequences().transpose(0, 1)
     packed, _ = expected(pack_padded_sequence(x, LENGTHS), (torch.ones(1, 3, 2), torch.ones(1, 3, 3)))
@@ -60,13 +60,13 @@ def test_a_projected_lstm_takes_a_state_that_is_given(bob: Any) -> None:
     assert torch.equal(there.get(), here)
 
 
-def test_lengths_that_are_here_are_refused_with_advice(bob: Any) -> None:
+def test_local_lengths_are_refused_with_advice(bob: Any) -> None:
     for lengths in (LENGTHS, LENGTHS.tolist()):
         with pytest.raises(NotCollocatedError, match=r"send the local one, e.g. `y.send\(bob\)`"):
             pack_padded_sequence(sequences().send(bob), lengths, batch_first=True)
 
 
-def test_a_layer_that_checks_the_size_of_the_batch_asks_for_consent(bob: Any) -> None:
+def test_a_layer_that_checks_the_batch_size_needs_consent(bob: Any) -> None:
     layer = nn.GRU(4, 3, batch_first=True).send(bob)
 
     with pytest.raises(ValueRefusedError, match="sy.revealing"):
@@ -89,7 +89,7 @@ def test_sequences_are_sorted_beforehand(bob: Any) -> None:
     assert torch.equal(there.index_select(0, order.argsort()).get(), here)
 
 
-def test_the_form_of_private_sequences_is_not_told(bob: Any) -> None:
+def test_the_form_of_private_sequences_is_not_disclosed(bob: Any) -> None:
     x = sequences().private_tensor(["alice"])
     bob.load_data([x.tag("#x")])
     (p,) = bob.search("#x")

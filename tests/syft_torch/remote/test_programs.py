@@ -1,4 +1,4 @@
-"""Programs that run on remote tensors give what they give at home, and the others are refused with a way out."""
+"""Programs give the same results on remote tensors as locally, or are refused with advice."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from torch import nn  # noqa: E402
 import syft_core as sy  # noqa: E402
 from syft_core.exceptions import NotCollocatedError, ValueRefusedError  # noqa: E402
 
-# --- what is fetched from inside a graph
+# --- fetching from a graph
 
 
-def test_a_loss_that_is_fetched_has_no_graph_here(bob: Any) -> None:
-    """Otherwise ``loss.backward()`` would do nothing, and say nothing."""
+def test_a_fetched_loss_has_no_local_graph(bob: Any) -> None:
+    """Otherwise ``loss.backward()`` would silently do nothing."""
     model = nn.Linear(3, 1).send(bob)
     loss = model(torch.ones(2, 3).send(bob)).mean()
 
@@ -29,7 +29,7 @@ def test_a_loss_that_is_fetched_has_no_graph_here(bob: Any) -> None:
         fetched.backward()
 
 
-def test_a_copy_of_a_part_of_a_graph_has_no_graph_here_either(bob: Any) -> None:
+def test_a_fetched_copy_has_no_local_graph_either(bob: Any) -> None:
     x = torch.ones(2, requires_grad=True).send(bob)
     hidden = x * 2
 
@@ -38,7 +38,7 @@ def test_a_copy_of_a_part_of_a_graph_has_no_graph_here_either(bob: Any) -> None:
     assert hidden.requires_grad
 
 
-def test_leaves_and_parameters_keep_what_they_require(bob: Any) -> None:
+def test_leaves_and_parameters_keep_requires_grad(bob: Any) -> None:
     leaf = torch.ones(2, requires_grad=True).send(bob)
     model = nn.Linear(2, 1)
     model.bias.requires_grad_(False)
@@ -49,7 +49,7 @@ def test_leaves_and_parameters_keep_what_they_require(bob: Any) -> None:
     assert not fetched.bias.requires_grad
 
 
-def test_what_is_fetched_from_a_graph_keeps_its_name(bob: Any) -> None:
+def test_a_tensor_fetched_from_a_graph_keeps_its_tags(bob: Any) -> None:
     hidden = (torch.ones(2, requires_grad=True).send(bob) * 2).tag("hidden")
 
     assert "hidden" in hidden.get().tags
@@ -74,7 +74,7 @@ def test_what_is_fetched_from_a_graph_keeps_its_name(bob: Any) -> None:
         lambda w: torch.relu_(input=w.detach()),
     ],
 )
-def test_weights_are_initialized_where_they_are(fill: Any, bob: Any) -> None:
+def test_remote_weights_can_be_initialized(fill: Any, bob: Any) -> None:
     weight = nn.Parameter(torch.randn(4, 3))
     remote = nn.Parameter(weight.detach().clone()).send(bob)
 
@@ -101,7 +101,7 @@ def test_weights_are_initialized_where_they_are(fill: Any, bob: Any) -> None:
         lambda: nn.MultiheadAttention(4, 2),
     ],
 )
-def test_a_remote_layer_is_reset_as_at_home(make: Any, bob: Any) -> None:
+def test_a_remote_layer_is_reset_as_locally(make: Any, bob: Any) -> None:
     layer = make()
     remote = copy.deepcopy(layer).send(bob)
     reset = "_reset_parameters" if isinstance(layer, nn.MultiheadAttention) else "reset_parameters"
@@ -150,13 +150,13 @@ def test_an_initialization_that_reads_the_weights_needs_consent(bob: Any) -> Non
         lambda x, i: x.index_add(0, i, x),
     ],
 )
-def test_an_index_goes_along(pick: Any, bob: Any) -> None:
+def test_a_local_index_is_sent_with_the_call(pick: Any, bob: Any) -> None:
     x, index = torch.arange(12.0).view(3, 4), torch.tensor([2, 0, 1])
 
     assert torch.equal(pick(x.send(bob), index).get(), pick(x, index))
 
 
-def test_an_index_goes_along_with_a_change_in_place(bob: Any) -> None:
+def test_a_local_index_is_sent_with_an_in_place_change(bob: Any) -> None:
     x = torch.zeros(4).send(bob)
 
     x[torch.tensor([1, 3])] = 2.0
@@ -164,7 +164,7 @@ def test_an_index_goes_along_with_a_change_in_place(bob: Any) -> None:
     assert x.get().tolist() == [0, 2, 0, 2]
 
 
-def test_a_random_batch_is_taken_as_at_home(bob: Any) -> None:
+def test_a_random_batch_is_selected_as_locally(bob: Any) -> None:
     data = torch.randn(100, 3, requires_grad=True)
     remote = data.send(bob)
 
@@ -175,7 +175,7 @@ def test_a_random_batch_is_taken_as_at_home(bob: Any) -> None:
     assert torch.equal(remote.grad.copy().get(), data.grad)
 
 
-def test_an_index_does_not_let_other_local_tensors_along(bob: Any) -> None:
+def test_other_local_tensors_are_refused_next_to_an_index(bob: Any) -> None:
     x, index = torch.zeros(3).send(bob), torch.tensor([0, 1])
 
     with pytest.raises(NotCollocatedError, match=r"y.send\(bob\)"):
@@ -187,16 +187,16 @@ def test_an_index_does_not_let_other_local_tensors_along(bob: Any) -> None:
     assert x.get().tolist() == [0, 0, 0]
 
 
-def test_a_model_that_is_here_is_to_be_sent(bob: Any) -> None:
+def test_a_local_model_with_remote_data_is_refused_with_advice(bob: Any) -> None:
     with pytest.raises(NotCollocatedError, match=r"model.send\(bob\)"):
         nn.Linear(3, 1)(torch.ones(2, 3).send(bob))
 
 
-# --- tensors that a program makes
+# --- tensors that a program creates
 
 
 class Positions(nn.Module):
-    """Makes tensors in its forward, in the ways that models do."""
+    """Creates tensors in its forward, as models do."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -208,12 +208,12 @@ class Positions(nn.Module):
         x = x + self.table(torch.arange(n, device=x.device)) + torch.zeros(n, 4).to(x) + torch.randn(n, 4)
         mask = torch.full((n, n), float("-inf"), device=x.device).triu(1) + torch.ones(n, n) - torch.eye(n)
         x = (mask.softmax(-1) @ x) * torch.tensor([1.0, 2.0, 3.0, 4.0]) + torch.linspace(0, 1, 4)
-        if torch.rand([]) < 2.0:  # A single number is here.
+        if torch.rand([]) < 2.0:  # A single number is local.
             x = x[:, torch.randperm(n)] * torch.tensor(0.5)
         return self.norm(x + torch.empty(4).fill_(1.0) + torch.as_tensor([1.0, 2.0, 3.0, 4.0]))
 
 
-def test_tensors_made_in_a_forward_are_where_the_module_is(bob: Any) -> None:
+def test_tensors_created_in_a_forward_are_on_the_modules_worker(bob: Any) -> None:
     torch.manual_seed(0)
     model, data = Positions(), torch.randn(2, 5, 4)
     remote = copy.deepcopy(model).send(bob)
@@ -230,7 +230,7 @@ def test_tensors_made_in_a_forward_are_where_the_module_is(bob: Any) -> None:
     assert all(torch.equal(value, found[name]) for name, value in model.state_dict().items())
 
 
-def test_a_copy_of_a_remote_module_makes_its_tensors_there_too(bob: Any) -> None:
+def test_a_copy_of_a_remote_module_creates_its_tensors_remotely_too(bob: Any) -> None:
     remote = Positions().send(bob)
 
     result = copy.deepcopy(remote)(torch.zeros(2, 5, 4).send(bob))
@@ -238,7 +238,7 @@ def test_a_copy_of_a_remote_module_makes_its_tensors_there_too(bob: Any) -> None
     assert result.location is bob
 
 
-def test_code_outside_of_a_forward_is_left_alone(bob: Any) -> None:
+def test_code_outside_of_a_forward_creates_local_tensors(bob: Any) -> None:
     remote = Positions().send(bob)
     remote(torch.zeros(2, 5, 4).send(bob))
     with pytest.raises(NotCollocatedError):
@@ -261,7 +261,7 @@ def test_an_interrupted_forward_leaves_nothing_behind(bob: Any) -> None:
     assert type(torch.zeros(3)) is torch.Tensor
 
 
-def test_tensors_are_made_on_a_worker_where_a_program_says_so(bob: Any, alice: Any) -> None:
+def test_tensors_are_created_on_a_worker_in_a_with_block(bob: Any, alice: Any) -> None:
     x = torch.ones(3).send(bob)
 
     with bob:
@@ -276,7 +276,7 @@ def test_tensors_are_made_on_a_worker_where_a_program_says_so(bob: Any, alice: A
     assert type(torch.zeros(3)) is torch.Tensor
 
 
-def test_a_tensor_of_unwritten_memory_is_cleared_on_a_worker(bob: Any) -> None:
+def test_uninitialized_memory_is_cleared_on_a_worker(bob: Any) -> None:
     with bob:
         assert not torch.empty(1000).get().any()
 
@@ -297,7 +297,7 @@ PADDING = torch.tensor([[False, False, False, False, True], [False, False, True,
 @pytest.mark.parametrize("padding", [None, PADDING])
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_an_encoder_takes_the_fast_path_of_home(options: Any, padding: Any, bob: Any) -> None:
+def test_an_encoder_takes_the_fast_path_as_locally(options: Any, padding: Any, bob: Any) -> None:
     model, x = encoder(**options), torch.randn(2, 5, 8)
     remote = copy.deepcopy(model).send(bob)
 
@@ -308,7 +308,7 @@ def test_an_encoder_takes_the_fast_path_of_home(options: Any, padding: Any, bob:
     assert torch.equal(found.get(), expected)
 
 
-def test_an_encoder_that_learns_takes_the_slow_path_of_home(bob: Any) -> None:
+def test_an_encoder_in_training_takes_the_slow_path_as_locally(bob: Any) -> None:
     model, x = encoder(), torch.randn(2, 5, 8)
     remote = copy.deepcopy(model).send(bob)
 
@@ -318,7 +318,7 @@ def test_an_encoder_that_learns_takes_the_slow_path_of_home(bob: Any) -> None:
     assert torch.equal(found.get(), expected.detach())
 
 
-def test_attention_takes_the_fast_path_of_home(bob: Any) -> None:
+def test_attention_takes_the_fast_path_as_locally(bob: Any) -> None:
     torch.manual_seed(0)
     model, x = nn.MultiheadAttention(8, 2, batch_first=True).eval(), torch.randn(2, 5, 8)
     remote, there = copy.deepcopy(model).send(bob), x.send(bob)
@@ -331,7 +331,7 @@ def test_attention_takes_the_fast_path_of_home(bob: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_padding_with_gaps_is_refused_with_a_way_out(bob: Any) -> None:
+def test_padding_with_gaps_is_refused_with_advice(bob: Any) -> None:
     model, x = encoder(), torch.randn(2, 5, 8)
     remote, gaps = copy.deepcopy(model).send(bob), PADDING.flip(1)
 

@@ -1,4 +1,4 @@
-"""Optimizers that read values to decide what to do train with a consent, and only with it."""
+"""Optimizers that read values need consent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from syft_core.exceptions import GetNotPermittedError, ValueRefusedError  # noqa
 from tests.syft_torch.remote.architectures import differences, twins  # noqa: E402
 from tests.syft_torch.remote.test_optimizers import OPTIMIZERS, SPARSE, data, train_on_a_journey  # noqa: E402
 
-# torch has doubts about float(loss), also in its own optimizer.
+# torch warns about float(loss), even in its own optimizer.
 pytestmark = pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad=True to a scalar")
 
 READING: dict[str, Any] = {
@@ -93,7 +93,7 @@ def test_without_consent_they_are_refused_with_advice(make: Any, bob: Any) -> No
 
 
 @every_reading_optimizer
-def test_consent_does_not_open_private_data(make: Any, bob: Any) -> None:
+def test_consent_does_not_reveal_private_data(make: Any, bob: Any) -> None:
     x, y = data()
     bob.load_data([x.private_tensor(["alice"]).tag("#x")])
     (x,) = bob.search("#x")
@@ -106,7 +106,7 @@ def test_consent_does_not_open_private_data(make: Any, bob: Any) -> None:
     assert all(line.reason == "training" for line in bob.ledger)
 
 
-def test_sparse_gradients_are_no_obstacle(bob: Any) -> None:
+def test_sparse_gradients_work(bob: Any) -> None:
     model, expected = twins(lambda: nn.Sequential(nn.Embedding(5, 2, sparse=True), nn.Flatten()))
     x, y = torch.tensor([[0], [3], [3], [1]]), torch.tensor([0, 1, 0, 1])
     train(expected, x, y, optim.LBFGS(expected.parameters(), max_iter=3))
@@ -119,7 +119,7 @@ def test_sparse_gradients_are_no_obstacle(bob: Any) -> None:
     assert torch.equal(model.get()[0].weight, expected[0].weight)
 
 
-def test_every_optimizer_of_torch_is_tried_and_in_the_table() -> None:
+def test_every_optimizer_of_torch_is_tested_and_documented() -> None:
     classes = {cls for cls in vars(optim).values() if isinstance(cls, type) and issubclass(cls, optim.Optimizer)}
     makers = (*OPTIMIZERS.values(), *SPARSE.values(), *READING.values())
     page = (Path(__file__).parents[3] / "docs" / "remote-training.md").read_text(encoding="utf-8")

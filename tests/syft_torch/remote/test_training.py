@@ -26,7 +26,7 @@ def test_remote_training_gives_the_same_bits_as_local_training(name: str, bob: A
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_training_on_private_data_gives_the_same_bits_for_those_who_may_have_the_model(name: str, bob: Any) -> None:
+def test_training_on_private_data_gives_the_same_bits_to_permitted_users(name: str, bob: Any) -> None:
     architecture = ARCHITECTURES[name]
     model, expected = twins(architecture.make)
     x, y = architecture.data()

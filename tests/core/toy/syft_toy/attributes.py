@@ -1,4 +1,4 @@
-"""ToyAttributes: which operations of toy may run on a chain, and what the core must know of toy."""
+"""ToyAttributes: the op table of toy, and what else the core must know about toy."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from syft_core.hook.rules import leaves, map_leaves
 from syft_toy.wrapper import Wrapper
 
 REVEALS = words("item tolist __bool__ __int__ __float__ __index__ __contains__")
-"""Operations that answer with numbers."""
+"""Operations that return numbers."""
 LOCAL = words("map zip")
-"""Operations that take code."""
+"""Operations that run the caller's code."""
 PARTIAL = words("exp log sigmoid div")
 """Operations that fail on some values."""
 FORM_DEPENDS = words("pow")
-"""Operations that choose the type of their result by values: ``2 ** -1`` is a fraction."""
+"""Operations whose result type depends on values: ``2 ** -1`` is a float."""
 STATES_FACT = words("shape dtype __len__ summary")
-"""Operations whose answer contains a plain number or a type that follows from the forms of their operands."""
+"""Operations whose result contains a plain number or a type that follows from the forms of their operands."""
 
 
 class ToyAttributes(FrameworkAttributes):
-    """What the core must know of toy."""
+    """What the core must know about toy."""
 
     ALIAS = "toy"
     exclude = words("save __init__ __repr__ __iter__")
@@ -82,7 +82,7 @@ class ToyAttributes(FrameworkAttributes):
     def copy(self, tensor: Any) -> Any:
         return tensor.copy()
 
-    def become(self, tensor: Any, other: Any) -> None:
+    def replace_in_place(self, tensor: Any, other: Any) -> None:
         tensor.child = other.child if isinstance(other, Wrapper) else other
 
     def memory_of(self, tensor: Any) -> frozenset[int]:
@@ -110,7 +110,7 @@ class ToyAttributes(FrameworkAttributes):
         return [toy.zeros(known.shape, known.dtype) for known in forms]
 
     def infer(self, op: Op, args: Any, kwargs: Any) -> Inferred | None:
-        """Run a reviewed operation on ones: its result has the same form with any other values."""
+        """Run a reviewed operation on ones: the form of its result does not depend on values."""
         if op.tier != "reviewed" or op.disclosure(args, kwargs) != "nothing":
             return None
         ones = map_leaves(_to_ones, (args, kwargs))
@@ -122,7 +122,7 @@ class ToyAttributes(FrameworkAttributes):
         after = [self.form_of(one) for leaf, one in pairs if type(leaf) is Form]
         return map_leaves(lambda leaf: self.form_of(leaf) if type(leaf) is toy.Vector else leaf, result), after, True
 
-    def read_off(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
+    def answer_from_form(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
         return op.run(_to_ones(form), *args)
 
 
@@ -131,5 +131,5 @@ def _to_ones(leaf: Any) -> Any:
 
 
 def _is_chosen_by_vector(args: Sequence[Any], _kwargs: Mapping[str, Any]) -> bool:
-    """Return whether an index contains a vector, so that its values decide how many numbers are chosen."""
+    """Return whether an index contains a vector, so that the length of the result depends on values."""
     return any(hasattr(leaf, "shape") for leaf in leaves(args[1]))

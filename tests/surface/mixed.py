@@ -1,14 +1,14 @@
-"""Call an operation on a chain with plain tensors beside it."""
+"""Call an operation on a chain together with plain tensors."""
 
 from __future__ import annotations
 
 from .checks import Backend, Case, DifferenceError, Raised, attempt, map_tensors, same_result, tensors
 
 
-def check_beside_plain(case: Case, backend: Backend) -> None:
-    """Fail unless ``case`` with a chain for its first tensor only gives what it gives on plain tensors.
+def check_mixed(case: Case, backend: Backend) -> None:
+    """Fail unless ``case`` gives the same result with a chain as its first tensor and plain tensors as the others.
 
-    Results are chains, but for a plain argument that the operation hands back, as ``out=`` does.
+    Results are chains, except a plain argument that the operation returns, such as ``out=``.
     """
     plain = map_tensors(backend, backend.copy, (case.args, case.kwargs))
     twins = map_tensors(backend, backend.copy, plain)
