@@ -40,7 +40,7 @@ from syft_core.pointers.callable_pointer import ObjectWrapper  # noqa: E402
 from syft_core.pointers.object_pointer import Here  # noqa: E402
 from syft_core.pointers.pointer_tensor import PointerTensor  # noqa: E402
 from syft_core.serde import Context, frames, from_frames  # noqa: E402
-from syft_core.workers.store import MOST_SOURCES  # noqa: E402
+from syft_core.workers.store import MAX_SOURCES  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 
 MALLORY, ANN = Peer("mallory", "mallory"), Peer("laptop", "ann")
@@ -480,10 +480,10 @@ def test_ids_of_different_types_are_different(bob: Any) -> None:
 # --- what leaves
 
 
-def test_a_reply_that_cannot_be_written_loses_nothing(bob: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reply_that_cannot_be_encoded_loses_nothing(bob: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(bob, Store(1, torch.ones(2)), Store(2, torch.ones(2)))
-    written = bob._written
-    monkeypatch.setattr(bob, "_written", lambda reply: written(reply) if reply.value is None else 1 / 0)
+    encode = bob._encode
+    monkeypatch.setattr(bob, "_encode", lambda reply: encode(reply) if reply.value is None else 1 / 0)
 
     for message in (Fetch(1), FetchAll((1, 2))):
         with pytest.raises(ZeroDivisionError):
@@ -496,18 +496,18 @@ def test_a_reply_that_cannot_be_written_loses_nothing(bob: Any, monkeypatch: pyt
 
 
 def test_a_long_way_does_not_hide_what_was_published(bob: Any) -> None:
-    for n in range(MOST_SOURCES + 10):
+    for n in range(MAX_SOURCES + 10):
         loaded(bob, torch.ones(1), f"data {n}")
         bob.object_store.tag(f"data {n}", (f"#{n}",))
     ask(bob, Store(1, torch.zeros(1)))
-    for n in range(MOST_SOURCES + 10):
+    for n in range(MAX_SOURCES + 10):
         ask(bob, run("Tensor.add_", at(bob, 1), at(bob, f"data {n}")))
-    for n in range(3 * MOST_SOURCES):
+    for n in range(3 * MAX_SOURCES):
         ask(bob, Store(1000 + n, torch.ones(1)), run("Tensor.add_", at(bob, 1), at(bob, 1000 + n)))
 
     ask(bob, Fetch(1))
 
-    assert {f"#{n}" for n in range(MOST_SOURCES + 10)} <= set(bob.ledger[-1].names)
+    assert {f"#{n}" for n in range(MAX_SOURCES + 10)} <= set(bob.ledger[-1].names)
 
 
 def test_a_result_that_was_published_is_named(bob: Any) -> None:

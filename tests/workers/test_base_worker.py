@@ -262,8 +262,8 @@ def test_a_verbose_worker_logs_what_it_is_asked_and_no_values(
     hook.set_verbose(False)
 
     lines = [record.getMessage() for record in caplog.records]
-    assert any(line == f"worker 'bob' is asked by me to add {p.id_at_location}" for line in lines)
-    assert any(line.startswith("worker 'alice' is asked by me to search") for line in lines)
+    assert any(line == f"worker 'bob': me requests add {p.id_at_location}" for line in lines)
+    assert any(line.startswith("worker 'alice': me requests search") for line in lines)
     assert "12345" not in "".join(lines).replace(str(p.id_at_location), "")
     assert not bob.verbose
 

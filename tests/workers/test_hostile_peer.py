@@ -501,7 +501,7 @@ def test_no_odd_message_brings_a_value_out_or_harms_the_worker(
 def test_ids_that_are_none_are_refused_before_anything_happens(hook: Any, id: Any, message: Any) -> None:
     bob = VirtualWorker(hook, id="bob", serialize=True)
 
-    with pytest.raises(SerdeError, match=r"cannot read a \w+: its \w+ has a wrong type"):
+    with pytest.raises(SerdeError, match=r"cannot read a \w+: its field '\w+' has a wrong type"):
         bob.ask(message(id))
     assert (bob.objects_count, bob.stats.messages) == (0, 0)
 
@@ -609,7 +609,7 @@ def test_what_is_somebody_elses_is_not_tagged(bob: Any, mallory: Peer, secret: A
 
     for id in (published, given.id_at_location, sent.id_at_location, secret.id_at_location):
         for message in (Tag(id, ("#poisoned",)), Tag(id, description="poisoned"), Tag(id, ("#p",), None, True)):
-            with pytest.raises(TagNotPermittedError, match="it is somebody else's; tag a copy"):
+            with pytest.raises(TagNotPermittedError, match="it belongs to someone else; tag a copy"):
                 mallory.ask(message)
     assert bob.search("#poisoned") == []
     assert not bob.object_store.entry(sent.id_at_location).published

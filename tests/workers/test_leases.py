@@ -86,7 +86,7 @@ def test_what_was_moved_belongs_to_the_mover(bob: Any, alice: Any) -> None:
 
 
 def test_nobody_stores_an_object_in_the_name_of_another(bob: Any, alice: Any) -> None:
-    with pytest.raises(GetNotPermittedError, match="the sender does not ask on behalf of 'somebody'"):
+    with pytest.raises(GetNotPermittedError, match="the sender does not act on behalf of 'somebody'"):
         alice.location_of(bob).ask(Store(1, torch.ones(2), holder="somebody"))
 
     assert bob.objects_count == 0

@@ -62,7 +62,7 @@ def test_the_frameworks_of_a_worker_can_be_listed_and_tried(bob: Any) -> None:
     assert "torch" in dir(bob.remote)
     assert hasattr(bob.remote, "torch")
     assert not hasattr(bob.remote, "x")
-    with pytest.raises(AttributeError, match="cannot make tensors of 'jax' on worker 'bob'"):
+    with pytest.raises(AttributeError, match="cannot create tensors of 'jax' on worker 'bob'"):
         bob.remote.jax  # noqa: B018
 
 

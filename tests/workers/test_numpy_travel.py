@@ -105,7 +105,7 @@ def test_what_arrays_cannot_do_is_said(x: Any, carol: Any, dave: Any) -> None:
         lambda: x.send(carol, preinitialize_grad=True),
         lambda: x.send(carol).move(dave, requires_grad=True),
     ):
-        with pytest.raises(TypeError, match="cannot bring gradients back: numpy computes none"):
+        with pytest.raises(TypeError, match="cannot return gradients: numpy does not compute any"):
             ask()
     with pytest.raises(AttributeError, match="cannot read 'grad'"):
         x.send(carol).grad  # noqa: B018  # asking is the act
@@ -117,7 +117,7 @@ def test_bad_journeys_are_refused_and_harm_nothing(x: Any, carol: Any, dave: Any
     for call in (lambda: x.send("nobody"), lambda: p.move("nobody"), lambda: p.remote_send("nobody")):
         with pytest.raises(WorkerNotFoundError, match="cannot find worker 'nobody'"):
             call()
-    with pytest.raises(TypeError, match="cannot send to nobody"):
+    with pytest.raises(TypeError, match="cannot send without a worker"):
         x.send()
     with pytest.raises(TypeError, match="cannot send in place to 2 workers"):
         x.send_(carol, dave)

@@ -109,7 +109,7 @@ def test_a_plain_tensor_is_not_changed_with_a_private_one(hook: Any) -> None:
 
 
 def test_a_pointer_cannot_be_made_private(public: Any) -> None:
-    with pytest.raises(TypeError, match="its worker decides"):
+    with pytest.raises(TypeError, match="make the tensor private before sending it"):
         public.private_tensor(["me"])
 
 

@@ -12,7 +12,7 @@ import torch
 
 from syft_core.exceptions import GetNotPermittedError, ReleaseError
 from syft_core.messages import AskRelease
-from syft_core.workers.release import MOST_OPEN
+from syft_core.workers.release import MAX_OPEN
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_an_owner_decides_once(bob: Any, mean: Any) -> None:
 
 
 def test_nobody_fills_the_table(bob: Any, mean: Any) -> None:
-    for _ in range(MOST_OPEN):
+    for _ in range(MAX_OPEN):
         mean.request("please")
 
     with pytest.raises(ReleaseError, match="64 requests are waiting"):
@@ -140,5 +140,5 @@ def test_what_others_hold_cannot_be_asked_for(bob: Any, alice: Any, me: Any, mea
     pointer = mean.child
     stranger = alice.location_of(bob)
 
-    with pytest.raises(GetNotPermittedError, match="somebody else's"):
+    with pytest.raises(GetNotPermittedError, match="belongs to someone else"):
         stranger.ask(AskRelease((pointer.id_at_location,), None, "please"))

@@ -238,7 +238,7 @@ def test_tensors_on_several_workers_answer_when_they_agree(bob: Any, alice: Any)
 
     with sy.revealing("a look"):
         assert same.tolist() == [1.0, 2.0]
-        with pytest.raises(ValueError, match="they differ; run the operation on one at a time"):
+        with pytest.raises(ValueError, match="they differ; run it on one at a time"):
             others.item()
     assert reasons(bob) == reasons(alice) == ["a look"] * 2
     with pytest.raises(ValueRefusedError):

@@ -52,7 +52,7 @@ def test_each_send_is_an_object_of_its_own(x: Any, bob: Any) -> None:
 
 
 def test_sending_to_nobody_is_refused(x: Any) -> None:
-    with pytest.raises(TypeError, match="cannot send to nobody: name a worker"):
+    with pytest.raises(TypeError, match="cannot send without a worker: pass one"):
         x.send()
 
 
@@ -135,7 +135,7 @@ def test_a_gradient_that_is_there_is_not_replaced_and_none_is_made_where_none_is
 
 
 def test_a_graph_is_not_kept_here(x: Any, bob: Any) -> None:
-    with pytest.raises(NotImplementedError, match="the graph of operations is kept where the data is"):
+    with pytest.raises(NotImplementedError, match="the graph is kept on the worker of the data"):
         x.send(bob, local_autograd=True)
 
 
@@ -208,7 +208,7 @@ def test_a_pointer_whose_object_was_fetched_says_so_and_can_be_printed(x: Any, b
 
 
 def test_a_tensor_that_is_here_cannot_be_fetched(x: Any) -> None:
-    with pytest.raises(TypeError, match="cannot get what a tensor points to: it points to nothing"):
+    with pytest.raises(TypeError, match="cannot call 'get': the tensor is not a pointer"):
         x.get()
 
 
