@@ -15,96 +15,96 @@ if TYPE_CHECKING:
 
 
 WorkerLike: TypeAlias = "Id | Party | Location"
-"""A worker, as users name one: by its id, itself, or an address of it."""
+"""A worker, given as an id, a worker or a location."""
 
 
 class Party(Protocol):
-    """What a pointer needs to know of the worker it belongs to."""
+    """The worker that owns a pointer, as far as the pointer uses it."""
 
     id: Id
     is_client_worker: bool
 
     @property
     def peer(self) -> Peer:
-        """Who this worker is to others."""
+        """The worker as a sender of messages."""
 
     def location_of(self, worker: WorkerLike) -> Location:
-        """Return the address of another worker, given by its id, by itself or by an address of it."""
+        """Return the location of another worker, given as an id, a worker or a location."""
 
     def attributes_of(self, framework: str) -> FrameworkAttributes:
         """Return the op table of a framework that is hooked here."""
 
     def forget_gradients(self) -> None:
-        """Doubt everything that is known here of gradients at other workers."""
+        """Invalidate everything known about gradients on other workers."""
 
 
 class Location(ABC):
-    """The address of the worker called ``id``, as ``client`` sees it: all that a pointer knows of where its data is.
+    """The address of the worker ``id``, as ``client`` sees it. Pointers access their worker only through it.
 
-    ``ask`` waits for the reply, ``tell`` does not, ``flush`` waits for everything told so far. A failure of what was
-    told is raised by the next call that waits, or at once where the worker is in this process.
+    ``ask`` waits for the reply, ``tell`` does not, ``flush`` waits for everything told so far. The failure of a told
+    command is raised by the next call that waits, or immediately if the worker is in this process.
     """
 
     id: Id
     client: Party
     predicts: bool = False
-    """Whether forms are worked out here, because looking at the worker would mean waiting for it."""
+    """Whether the client infers forms, because the worker is not in this process."""
     form_epoch: int = 0
-    """How often what was known of forms became doubtful; what a pointer knows holds until then."""
+    """Incremented whenever pointers must no longer trust the forms they know."""
     gradient_epoch: int = 0
-    """The same for gradients that came or went."""
+    """The same for gradients."""
     uncertain_gradients: bool = False
-    """Whether an object that is not a leaf may get a gradient, too; then a backward pass makes all doubtful."""
+    """Whether non-leaf tensors may retain gradients, so that a backward pass invalidates all known gradients."""
 
     def __init__(self, client: Party, id: Id) -> None:
         self.client = client
         self.id = id
         self.aliased: set[Id] = set()
-        """Objects to which the client may have several pointers: what one pointer changes, another must hear of."""
+        """Objects to which the client may have several pointers."""
 
     @property
     def face(self) -> Any:
-        """What users see of it: a worker of this process, or this address."""
+        """The object that users see: the worker, if it is in this process, otherwise this location."""
         return self
 
     @abstractmethod
     def ask(self, message: Message) -> Any:
-        """Send a message and return the answer; raise what the worker raised."""
+        """Send a message and return the answer; raise the worker's error."""
 
     @abstractmethod
     def tell(self, message: Message) -> None:
-        """Send a message whose answer nobody needs."""
+        """Send a message without waiting for an answer."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Wait until everything that was told has been done; raise the first error."""
+        """Wait until all told commands have been executed; raise the first error."""
 
     @abstractmethod
     def drop(self, id: Id, lender: Id | None = None) -> None:
-        """Note that a pointer is gone, which ``lender`` gave. Called by finalizers: it must neither wait nor fail."""
+        """Queue the lease of a dropped pointer for release. Called by finalizers: it must not wait or fail."""
 
     @abstractmethod
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
         """Return the forms of objects, or of an attribute of each; None for an attribute that is None."""
 
     def peek(self, id: Id, attr: str | None = None) -> Any:
-        """Return a plain tensor itself to read its form off, where the worker is in this process; None otherwise."""
+        """Return a plain tensor to read its form from, if the worker is in this process; otherwise None."""
         return None
 
     def has_gradient(self, id: Id, attr: str) -> bool:
-        """Return whether an object has a gradient, as its attribute ``attr``."""
+        """Return whether an object has a gradient, in its attribute ``attr``."""
         return self.describe((id,), attr)[0] is not None
 
     def note_alias(self, id: Id) -> None:
-        """Note that there may be several pointers to an object here."""
+        """Record that the client may have several pointers to an object."""
         self.aliased.add(id)
 
     def forget_forms(self) -> None:
-        """Doubt everything that is known of forms."""
+        """Invalidate all known forms."""
         self.form_epoch += 1
 
     def forget_gradients(self) -> None:
-        """Doubt everything that is known of gradients."""
+        """Invalidate all known gradients."""
         self.gradient_epoch += 1
 
     def __eq__(self, other: object) -> bool:

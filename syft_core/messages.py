@@ -1,7 +1,7 @@
 """The closed set of messages between workers; each command has one handler in ``workers/handlers.py``.
 
-Results are named by the caller: the tensors in the result of a command take the ids ``result``, ``result + 1``, … in
-the order in which they stand. So a command needs no reply for its caller to go on.
+The caller chooses the ids of results: the tensors in the result of a command get the ids ``result``, ``result + 1``, …
+in order. So the caller can continue without waiting for a reply.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from syft_core.serde import Codec, Context, codecs
 
 @dataclass(slots=True)
 class Message:
-    """One message; subclasses add what it is about."""
+    """Base class of messages."""
 
     code: ClassVar[int]
-    """The number under which it travels; written down here, because both ends must agree on it."""
+    """The wire code, which must never change."""
     gives: ClassVar[str] = ""
-    """The field with the object that the receiver keeps, if there is one."""
+    """The field with the object that the receiver stores, if there is one."""
     returns_objects: ClassVar[bool] = False
-    """Whether the reply contains objects, which belong to the sender of the message from then on."""
+    """Whether the reply contains objects, which then belong to the sender of the message."""
 
     @property
     def expected(self) -> range:
-        """The ids under which the sender expects results: what a failure must not leave undefined."""
+        """The ids of the results that the sender expects; a failure poisons them."""
         return range(0)
 
 
 @dataclass(slots=True)
 class Store(Message):
-    """Keep an object under an id, for as long as somebody holds a pointer to it or, when published, for good."""
+    """Store an object under an id: as long as there is a pointer to it or, if published, permanently."""
 
     code: ClassVar[int] = 300
     gives: ClassVar[str] = "value"
@@ -44,9 +44,9 @@ class Store(Message):
     value: Any
     publish: bool = False
     origin: tuple[int | str, ...] | None = None
-    """The worker and the id of what ``value`` is a copy of, if the gradient that it gets is to go back there."""
+    """The worker id and the object id of the original, if it receives the gradient of this copy."""
     holder: int | str | None = None
-    """Whose pointer it is, if not the sender's: that of a peer for whom the sender asks."""
+    """The holder of the pointer, if not the sender: a peer on whose behalf the sender acts."""
     given: bool = False
     """Whether the sender gives up ownership, so that a receiver in the same process may skip the copy."""
     tags: tuple[str, ...] = ()
@@ -54,13 +54,13 @@ class Store(Message):
 
     @property
     def expected(self) -> range:
-        """The id under which the object is to be kept, where it is a number."""
+        """The id of the object, if it is an integer."""
         return range(self.id, self.id + 1) if type(self.id) is int else range(0)
 
 
 @dataclass(slots=True)
 class Run(Message):
-    """Run an operation of the op table on objects that are here; keep the tensors of its result."""
+    """Run an operation of the op table on stored objects, and store the tensors of its result."""
 
     code: ClassVar[int] = 301
     framework: str
@@ -69,19 +69,19 @@ class Run(Message):
     kwargs: dict[str, Any] | None
     result: int
     modes: str | None = None
-    """The settings of the caller that change what it does; None within one process, where they are the same."""
+    """The caller's modes that affect the operation, e.g. grad mode; None within one process, where they are shared."""
     count: int = -1
-    """How many tensors the caller knows the result to have; -1 when it must be told the result."""
+    """The predicted number of tensors in the result; -1 if the caller needs the result."""
 
     @property
     def expected(self) -> range:
         """The ids of the results."""
-        return range(self.result, self.result + self.count) if 0 < self.count <= MOST_RESULTS else range(0)
+        return range(self.result, self.result + self.count) if 0 < self.count <= MAX_RESULTS else range(0)
 
 
 @dataclass(slots=True)
 class Fetch(Message):
-    """Hand over an object, or an attribute of one; with ``keep`` a copy of it stays."""
+    """Fetch an object, or an attribute of one; with ``keep`` the object stays."""
 
     code: ClassVar[int] = 302
     returns_objects: ClassVar[bool] = True
@@ -94,7 +94,7 @@ class Fetch(Message):
 
 @dataclass(slots=True)
 class FetchAll(Message):
-    """Hand over several objects: all of them, or none when one may not leave."""
+    """Fetch several objects: all of them, or none if one may not leave."""
 
     code: ClassVar[int] = 314
     returns_objects: ClassVar[bool] = True
@@ -115,7 +115,7 @@ class AskRelease(Message):
 
 @dataclass(slots=True)
 class Forward(Message):
-    """Send an object to another worker, which keeps it under ``new_id``; with ``keep`` a copy of it stays."""
+    """Send an object to another worker, which stores it under ``new_id``; with ``keep`` the object stays."""
 
     code: ClassVar[int] = 303
     id: int | str
@@ -133,7 +133,7 @@ class Forward(Message):
 
 @dataclass(slots=True)
 class Lease(Message):
-    """Count one more pointer to each of these objects: the sender's own, or that of a worker to which it gives one."""
+    """Add a lease on each object for the sender, or for ``holder``, to which the sender gives a pointer."""
 
     code: ClassVar[int] = 304
     ids: tuple[int | str, ...]
@@ -142,17 +142,17 @@ class Lease(Message):
 
 @dataclass(slots=True)
 class Release(Message):
-    """Count one pointer of the sender less to each of these objects; what nobody points to is dropped."""
+    """Remove a lease of the sender on each object; objects without leases are removed."""
 
     code: ClassVar[int] = 305
     ids: tuple[int | str, ...]
     lender: int | str | None = None
-    """Who gave the sender these pointers, if it did not get them from the worker itself."""
+    """The worker that gave the sender these pointers, if not the receiver."""
 
 
 @dataclass(slots=True)
 class Describe(Message):
-    """Return the forms of objects, or of the same attribute of each: never what they hold."""
+    """Return the forms of objects, or of the same attribute of each."""
 
     code: ClassVar[int] = 306
     ids: tuple[int | str, ...]
@@ -161,7 +161,7 @@ class Describe(Message):
 
 @dataclass(slots=True)
 class Tag(Message):
-    """Add tags to an object, or a description; with ``publish`` keep it for good."""
+    """Add tags or a description to an object; with ``publish`` keep it permanently."""
 
     code: ClassVar[int] = 307
     id: int | str
@@ -172,7 +172,7 @@ class Tag(Message):
 
 @dataclass(slots=True)
 class Search(Message):
-    """Find objects by tags, ids and words of their description; all must match."""
+    """Find objects by tags, ids and parts of descriptions; all must match."""
 
     code: ClassVar[int] = 308
     query: tuple[int | str, ...]
@@ -180,7 +180,7 @@ class Search(Message):
 
 @dataclass(slots=True)
 class Call(Message):
-    """Call a callable that is stored here."""
+    """Call a stored callable."""
 
     code: ClassVar[int] = 309
     returns_objects: ClassVar[bool] = True
@@ -192,7 +192,7 @@ class Call(Message):
 
 @dataclass(slots=True)
 class SendOn(Message):
-    """Send an object to another worker, and keep a pointer to it in its place."""
+    """Send an object to another worker, and store a pointer in its place."""
 
     code: ClassVar[int] = 312
     id: int | str
@@ -201,7 +201,7 @@ class SendOn(Message):
 
 @dataclass(slots=True)
 class GetBack(Message):
-    """Fetch what a pointer that is stored here points to, and keep it in the pointer's place."""
+    """Fetch the object that a stored pointer points to, and store it in place of the pointer."""
 
     code: ClassVar[int] = 313
     id: int | str
@@ -209,36 +209,36 @@ class GetBack(Message):
 
 @dataclass(slots=True)
 class Batch(Message):
-    """Commands to be executed in order, with one reply: the value of the last one, if the sender waits for it."""
+    """Commands to execute in order, with one reply: the value of the last one, if the sender waits for it."""
 
     code: ClassVar[int] = 315
     number: int
-    """Counts the batches of one client at one worker; the reply repeats it."""
+    """The number of the batch, per client and worker; the reply repeats it."""
     commands: tuple[Any, ...]
     asks: bool = False
-    """Whether the sender waits: for a value, or for the first error since it last waited."""
+    """Whether the sender waits for a value, or for the first error since it last waited."""
     behalf: tuple[Any, ...] = ()
-    """The peers for whom the sender asks, see ``Peer.behalf``."""
+    """The peers on whose behalf the sender acts, see ``Peer.behalf``."""
 
 
-# --- what stands in replies
+# --- replies
 
 
 @dataclass(slots=True)
 class Placed(Message):
-    """Stands in a reply for a tensor that stayed where it was made."""
+    """The placeholder in a reply for a tensor that stays on the worker."""
 
     code: ClassVar[int] = 310
     id: int
     form: Any = None
-    """Its form, for a reader who cannot look at it."""
+    """Its form, for a client in another process."""
     framework: str = ""
-    """Its framework, where the reader does not know it."""
+    """Its framework, if the client does not know it."""
 
 
 @dataclass(slots=True)
 class Named(Message):
-    """Stands in a reply for a named tuple of a framework, which both sides have in a table."""
+    """A named tuple of a framework, which both sides look up by name in a table."""
 
     code: ClassVar[int] = 311
     framework: str
@@ -248,19 +248,19 @@ class Named(Message):
 
 @dataclass(slots=True)
 class Failure(Message):
-    """An error, as far as the reader may know it: the exception, and where it was raised."""
+    """An error that the client may see: the exception, and where it was raised."""
 
     code: ClassVar[int] = 316
     error: Any
     trace: str
     number: int
-    """The batch in which the command was that failed, and its place there."""
+    """The number of the batch, and the position of the failed command in it."""
     place: int
 
 
 @dataclass(slots=True)
 class Reply(Message):
-    """The answer to a batch: a value, or a failure; and what the reader must know about what others changed."""
+    """The answer to a batch: a value or a failure, and the current epochs."""
 
     code: ClassVar[int] = 317
     number: int
@@ -270,8 +270,8 @@ class Reply(Message):
     gradient_epoch: int
 
 
-MOST_RESULTS = 1 << 16
-"""How many results one command may announce."""
+MAX_RESULTS = 1 << 16
+"""How many results one command may predict."""
 
 COMMANDS: tuple[type[Message], ...] = (
     Store, Run, Fetch, FetchAll, AskRelease, Forward, Lease, Release, Describe, Tag, Search, Call, SendOn, GetBack,
@@ -282,12 +282,12 @@ MESSAGES: tuple[type[Message], ...] = (*COMMANDS, Batch, Placed, Named, Failure,
 Check = Callable[[Any], bool]
 ANYTHING: frozenset[type] = frozenset([object])
 _KINDS: dict[str, type] = {"int": int, "str": str, "bool": bool, "dict[str, Any]": dict, "None": type(None)}
-MOST_BITS = 64
-"""How many bits a number in a message may have: Python refuses to print a much larger one."""
+MAX_BITS = 64
+"""How many bits an integer in a message may have: Python refuses to print very large ones."""
 
 
 def _takes(annotation: str) -> tuple[frozenset[type], Check | None]:
-    """Return the types that a part of a received message may have, and what else to check, made from its annotation.
+    """Return the types that a field of a message may have, and an additional check, based on its annotation.
 
     >>> sorted(kind.__name__ for kind in _takes("int | str | None")[0])
     ['NoneType', 'int', 'str']
@@ -312,7 +312,7 @@ def _takes(annotation: str) -> tuple[frozenset[type], Check | None]:
 
 
 def _is_long(part: Any) -> bool:
-    return type(part) is int and part.bit_length() > MOST_BITS
+    return type(part) is int and part.bit_length() > MAX_BITS
 
 
 def _has_names(part: Any) -> bool:
@@ -330,15 +330,15 @@ def _codec(kind: type[Message]) -> Codec:
     def detail(payload: list[Any], _context: Context) -> Message:
         if len(payload) != len(names):
             raise SerdeError(
-                f"cannot read a {kind.__name__}: it has other parts; install the same release at both ends"
+                f"cannot read a {kind.__name__}: its number of fields differs; install the same release at both ends"
             )
         for part, (kinds, check) in zip(payload, checks, strict=True):
             if kinds is ANYTHING:
                 continue
             fits = type(part) in kinds and (check is None or part is None or check(part))
-            if not fits or (type(part) is int and part.bit_length() > MOST_BITS):
+            if not fits or (type(part) is int and part.bit_length() > MAX_BITS):
                 wrong = names[next(n for n, value in enumerate(payload) if value is part)]
-                raise SerdeError(f"cannot read a {kind.__name__}: its {wrong} has a wrong type or is too large")
+                raise SerdeError(f"cannot read a {kind.__name__}: its field {wrong!r} has a wrong type or is too large")
         return kind(*payload)
 
     return Codec(kind, kind.code, simplify, detail)
@@ -380,12 +380,12 @@ def _detail_form(payload: list[Any], _context: Context) -> Form:
     shape, strides, dtype, device, requires_grad, is_leaf = payload
     lengths = _are_lengths(shape) and _are_lengths(strides)
     if not (lengths and is_constant(dtype) and is_constant(device) and type(requires_grad) is type(is_leaf) is bool):
-        raise SerdeError("cannot read a form: it has the wrong parts (malformed message)")
+        raise SerdeError("cannot read a form: a field has a wrong type (malformed message)")
     return form(shape, strides, dtype, device, requires_grad, is_leaf)
 
 
 def _are_lengths(part: Any) -> bool:
-    """Return whether a part of a form is what it should be: equal forms are one object, and ``True`` equals 1."""
+    """Return whether a shape or strides are valid. ``True`` is not: it equals 1 in the cache of forms."""
     return part is None or (isinstance(part, tuple) and all(type(length) is int for length in part))
 
 

@@ -59,7 +59,7 @@ def send_in_place(tensors: Sequence[torch.Tensor], location: Location) -> None:
     pointers = [tensor.child for tensor in tensors if type(tensor.child) is PointerTensor]
     together = [weakref.ref(pointer) for pointer in pointers]
     for pointer in pointers:
-        pointer._together = together
+        pointer._sent_with = together
 
 
 def _send_in_place(tensor: torch.Tensor, location: Location) -> None:
@@ -70,7 +70,7 @@ def _send_in_place(tensor: torch.Tensor, location: Location) -> None:
     id = new_id()
     pointer = pointer_at(location, id, Wrapper.framework, location.client)
     if location.predicts:
-        pointer.know_copy_of(tensor)
+        pointer.remember_forms_of(tensor)
     data: torch.Tensor = Wrapper(pointer)
     exchange(tensor, data)
     message = Store(id, data, given=True)

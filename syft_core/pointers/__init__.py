@@ -1,1 +1,1 @@
-"""What stands here for objects that live elsewhere."""
+"""Pointers: local handles for objects on other workers."""

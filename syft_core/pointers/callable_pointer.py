@@ -1,4 +1,4 @@
-"""Callables on a worker: stored by its owner, called by others, their tensors staying where they are."""
+"""Callables on a worker: stored by its owner and called by others; their tensors stay on the worker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from syft_core.hook.rules import is_flat, map_leaves
 from syft_core.location import WorkerLike
 from syft_core.messages import Call, Placed
 from syft_core.peer import Id
-from syft_core.pointers.meeting import own_copy
+from syft_core.pointers.meeting import copy_if_plain
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import pointer_at
 from syft_core.tensors.identity import Identified
@@ -17,9 +17,9 @@ from syft_core.values import Function, Nested, Tensor
 
 
 class ObjectWrapper(Identified):
-    """Makes a callable storable on a worker, by whoever runs that worker: ``bob.load_data([ObjectWrapper(f)])``.
+    """Makes a callable storable on a worker by its owner: ``bob.load_data([ObjectWrapper(f)])``.
 
-    It never travels: code does not cross a wire.
+    It cannot be sent, because it contains code.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class ObjectWrapper(Identified):
         self._syft_description = description
 
     def __call__(self, *args: Any, **kwargs: Any) -> Nested:
-        """Call what is wrapped."""
+        """Call the wrapped object."""
         return self.obj(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -43,18 +43,18 @@ class ObjectWrapper(Identified):
 
 
 class CallablePointer(ObjectPointer):
-    """Stands for a callable on another worker: calling it runs it there."""
+    """A pointer to a callable on another worker; calling it runs it there."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Nested:
-        """Run the callable where it is; its tensors stay there, its other results come if the worker lets them."""
+        """Run the callable on its worker. Tensors in the result stay there; other values are returned if permitted."""
         self.require_alive()
-        args, kwargs = map_leaves(_as_sent, (args, kwargs))
+        args, kwargs = map_leaves(_prepare, (args, kwargs))
         reply = self._location.ask(Call(self._id_at_location, args, kwargs, new_id()))
-        return self._results(reply)
+        return self._make_pointers(reply)
 
-    def _results(self, reply: object) -> Nested:
+    def _make_pointers(self, reply: object) -> Nested:
         if not is_flat(type(reply)):
-            return map_leaves(self._results, reply)
+            return map_leaves(self._make_pointers, reply)
         if type(reply) is not Placed:
             return reply
         framework = self.owner.attributes_of(reply.framework)
@@ -71,7 +71,7 @@ def create_callable_pointer(
     garbage_collect_data: bool = True,
     register_pointer: bool = True,
 ) -> CallablePointer:
-    """Return a pointer to a callable on ``location``; ``register_pointer`` keeps it on ``owner`` for good."""
+    """Return a pointer to a callable on ``location``; with ``register_pointer``, ``owner`` stores it permanently."""
     pointer = CallablePointer(
         location,
         id_at_location,
@@ -86,7 +86,7 @@ def create_callable_pointer(
     return pointer
 
 
-def _as_sent(leaf: Tensor) -> Nested:
-    """Return the pointer under a wrapper, and of a plain tensor a copy, which the callable may keep."""
+def _prepare(leaf: Tensor) -> Nested:
+    """Return the pointer under a wrapper, or a copy of a plain tensor, which the callable may keep."""
     child = getattr(leaf, "child", None)
-    return child if isinstance(child, ObjectPointer) else own_copy(leaf)
+    return child if isinstance(child, ObjectPointer) else copy_if_plain(leaf)

@@ -1,6 +1,6 @@
-"""Where the tensors of a call meet: all of them must be on one worker.
+"""Check that all tensors of a call are on one worker.
 
-``pointer_type`` is handed down because the class of pointers itself asks: it cannot be imported here.
+Callers pass ``pointer_type`` because importing ``PointerTensor`` here would create an import cycle.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from syft_core.pointers.pointer_tensor import PointerTensor
 
 
-def meeting_point(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
-    """Return the first pointer of a call, and whether some of its operands are here.
+def find_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
+    """Return the first pointer of a call, and whether plain tensors are among its operands.
 
-    All tensors of a call must be on one worker. A plain tensor without dimensions is a number, and travels with the
-    command; so does an index.
+    All tensors of a call must be on one worker. Plain tensors are sent with the command only if they are indices or
+    have no dimensions.
     """
     found: Tensor = None
     for arg in (*args, *kwargs.values()) if kwargs else args:
@@ -34,27 +34,27 @@ def meeting_point(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs:
             elif arg._location is not found._location and arg._location.id != found._location.id:
                 raise NotCollocatedError.between(op.name, found._location.id, arg._location.id)
         elif cls not in _PLAIN:
-            return _meeting_point_of(pointer_type, op, args, kwargs)
+            return _find_nested_pointer(pointer_type, op, args, kwargs)
     return found, False
 
 
 _PLAIN = frozenset({int, float, bool, str, type(None)})
 
 
-def with_copies(op: Op, pointer: Tensor, args: Nested, kwargs: Nested) -> tuple[Nested, Nested]:
-    """Return the arguments with copies of the plain tensors among them, which a worker may keep."""
+def copy_plain_tensors(op: Op, pointer: Tensor, args: Nested, kwargs: Nested) -> tuple[Nested, Nested]:
+    """Copy the plain tensors in the arguments, because a worker may keep them."""
     _require_pointer_target(op, pointer._location, args, kwargs)
-    copied = map_leaves(own_copy, (args, kwargs))
+    copied = map_leaves(copy_if_plain, (args, kwargs))
     return copied[0], copied[1]
 
 
-def own_copy(leaf: Tensor) -> Tensor:
-    """Return a copy of a plain tensor, which a worker may keep, and all else as it is."""
+def copy_if_plain(leaf: Tensor) -> Tensor:
+    """Return a copy of a plain tensor, and anything else unchanged."""
     return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
 
 
-def _meeting_point_of(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
-    """Look for pointers everywhere in the arguments."""
+def _find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
+    """Do what ``find_pointer`` does for nested arguments."""
     found: Tensor = None
     plain = large = False
     local: Tensor = None
@@ -77,6 +77,6 @@ def _meeting_point_of(pointer_type: type[PointerTensor], op: Op, args: Args, kwa
 
 
 def _require_pointer_target(op: Op, location: Location, args: Nested, kwargs: Nested) -> None:
-    """Refuse to change a tensor of this process: the change would happen to a copy of it, elsewhere."""
+    """Refuse to change a local tensor: the worker would only change a copy of it."""
     if any(is_framework_tensor(type(target)) for target in op.targets(args, kwargs)):
         raise NotCollocatedError.change(op.name, location.id)

@@ -1,4 +1,4 @@
-"""MultiPointerTensor: one tensor on each of several workers, computed with all at once."""
+"""MultiPointerTensor: one tensor on each of several workers; operations run on all of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from syft_core.values import Args, Kwargs, Nested, Tensor
 
 
 class Children(dict[Any, PointerTensor]):
-    """Pointers by the id of their worker, all to tensors of one framework."""
+    """Pointers by worker id, all to tensors of one framework."""
 
     @property
     def framework(self) -> FrameworkAttributes:
@@ -27,9 +27,9 @@ class Children(dict[Any, PointerTensor]):
 
 
 class MultiPointerTensor(AbstractTensor):
-    """Stands for tensors of one shape on several workers: every operation runs on each of them.
+    """Points to tensors of one shape on several workers; every operation runs on each of them.
 
-    Operands meet worker by worker, so two of them must be on the same workers; a number goes to all.
+    Two operands must be on the same workers; a number is sent to all.
     """
 
     def __init__(self, children: Iterable[Tensor] = (), **identity: Any) -> None:
@@ -39,7 +39,7 @@ class MultiPointerTensor(AbstractTensor):
 
     @classmethod
     def respond(cls, op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
-        """Run an operation on every worker, and put the results together."""
+        """Run an operation on every worker, and combine the results."""
         operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls]
         workers = list(operands[0].child)
         for operand in operands:
@@ -47,29 +47,29 @@ class MultiPointerTensor(AbstractTensor):
                 raise MixedLayersError.attributes(op.name, cls.__name__, ("workers",))
         results = []
         for worker in workers:
-            own_args, own_kwargs = map_leaves(partial(_at, worker), (args, kwargs))
-            results.append(dispatch(op, own_args, own_kwargs))
+            worker_args, worker_kwargs = map_leaves(partial(_select, worker), (args, kwargs))
+            results.append(dispatch(op, worker_args, worker_kwargs))
         if op.inplace:
             return args[0]
-        return _together(results)
+        return _combine(results)
 
     @property
     def location(self) -> list[Any]:
-        """The workers, in the order in which they were given."""
+        """The workers, in the given order."""
         return [pointer.location for pointer in self.child.values()]
 
     @property
     def shape(self) -> Any:
-        """The shape that each of the tensors has."""
+        """The shape of each tensor."""
         return next(iter(self.child.values())).shape
 
     def get(self, sum_results: bool = False, user: str | None = None, reason: str = "") -> Tensor:
-        """Fetch the tensors as a list in the order of the workers, or their sum."""
+        """Fetch the tensors as a list in the order of the workers, or as their sum."""
         results = [pointer.get(user=user, reason=reason) for pointer in self.child.values()]
         return _sum(results) if sum_results else results
 
     def virtual_get(self, sum_results: bool = False) -> Tensor:
-        """Look at the tensors of workers in this process, which stay there; for tests and simulations only."""
+        """Return the tensors of workers in this process without fetching them; for tests and simulations only."""
         results = [pointer.location.get_obj(pointer.id_at_location) for pointer in self.child.values()]
         return _sum(results) if sum_results else results
 
@@ -80,17 +80,17 @@ class MultiPointerTensor(AbstractTensor):
 
 
 def combine_pointers(*pointers: Tensor) -> Tensor:
-    """Return one tensor that stands for all of ``pointers``, each on a worker of its own."""
+    """Return a multi-pointer to the objects of ``pointers``, each on a different worker."""
     ends: list[Tensor] = [getattr(pointer, "child", pointer) for pointer in pointers]
     if not ends or not all(isinstance(end, PointerTensor) for end in ends):
         raise ValueError("cannot combine these: each must be a pointer to a tensor; send them first")
-    _require_apart(ends)
+    _require_distinct_workers(ends)
     _require_one_shape(ends)
     combined = MultiPointerTensor(ends)
     return ends[0].framework.wrapper(combined)
 
 
-def _require_apart(pointers: list[PointerTensor]) -> None:
+def _require_distinct_workers(pointers: list[PointerTensor]) -> None:
     seen = set()
     for pointer in pointers:
         if pointer.location_id in seen:
@@ -107,30 +107,30 @@ def _require_one_shape(pointers: list[PointerTensor]) -> None:
         if shape != shapes[0]:
             raise ValueError(
                 f"cannot combine a tensor of shape {shapes[0]} on {pointers[0].location_id!r} with one of shape "
-                f"{shape} on {pointer.location_id!r}: what stands for all has one shape; reshape one of them"
+                f"{shape} on {pointer.location_id!r}: the shapes must be equal; reshape one of them"
             )
 
 
-def _at(worker: object, leaf: Tensor) -> Nested:
+def _select(worker: object, leaf: Tensor) -> Nested:
     return leaf.child[worker] if type(leaf) is MultiPointerTensor else leaf
 
 
-def _together(results: list[object]) -> Nested:
-    """Join results of the same structure: pointers to a multi-pointer, facts that agree to the fact itself."""
+def _combine(results: list[object]) -> Nested:
+    """Combine results of the same structure: pointers become a multi-pointer, other values must be equal."""
     parts = [leaves(result) for result in results]
     if any(len(part) != len(parts[0]) for part in parts):
         raise ValueError(
-            "cannot join the results of several workers: they have different structures; run them one by one"
+            "cannot combine the results of several workers: they have different structures; run them one by one"
         )
     columns = iter(zip(*parts, strict=True))
-    return map_leaves(lambda _leaf: _joined(next(columns)), results[0])
+    return map_leaves(lambda _leaf: _join(next(columns)), results[0])
 
 
-def _joined(column: tuple[object, ...]) -> Nested:
+def _join(column: tuple[object, ...]) -> Nested:
     if all(isinstance(part, PointerTensor) for part in column):
         return MultiPointerTensor(column)
     if any(part != column[0] for part in column):
-        raise ValueError("cannot join the results of several workers: they differ; run the operation on one at a time")
+        raise ValueError("cannot combine the results of several workers: they differ; run it on one at a time")
     return column[0]
 
 

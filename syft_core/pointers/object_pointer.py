@@ -1,4 +1,4 @@
-"""ObjectPointer: the name of an object on another worker, and a lease on it."""
+"""ObjectPointer: the id of an object on another worker, and a lease on it."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ P = TypeVar("P", bound="ObjectPointer")
 
 
 class ObjectPointer(Identified):
-    """Stands for the object ``id_at_location`` on ``location``, or for one of its attributes (``point_to_attr``).
+    """Points to the object ``id_at_location`` on ``location``, or to one of its attributes (``point_to_attr``).
 
-    A live pointer holds a lease: the object stays as long as one pointer does. Dropping a pointer only queues its id;
-    the queue goes along with the next message.
+    A live pointer holds a lease, which keeps the object alive. Dropping a pointer only queues its id; the queue is sent
+    with the next message.
     """
 
     point_to_attr: str | None = None
     garbage_collect_data: bool = True
     travels_with_lease: bool = False
-    """Whether the pointer that a receiver makes of this one takes over its lease."""
+    """Whether the receiver of this pointer takes over its lease."""
     lender: Id | None = None
-    """Who gave this pointer with its lease, if the client did not get it from the worker itself."""
+    """The worker that gave the client this pointer with its lease, if not the worker of the object."""
     published_by: Peer | None = None
-    """Who published the object, as the worker knows them; for a pointer that a search has found."""
+    """The peer that published the object; only for pointers found by a search."""
     gone: str | None = None
-    """Why the object cannot be used any more, once it has been fetched or moved through this pointer."""
+    """Why the object cannot be used, after it was fetched or moved through this pointer."""
     whole: ObjectPointer | None = None
-    """For a pointer to an attribute, the pointer to the object, whose lease holds for both."""
-    _location: Location = None  # type: ignore[assignment]  # set by every constructor, but for a finalizer
+    """For a pointer to an attribute, the pointer to the object, which holds the lease."""
+    _location: Location = None  # type: ignore[assignment]  # a finalizer may run before it is set
     _id_at_location: Id = 0
     _syft_owner: Any
 
@@ -68,7 +68,7 @@ class ObjectPointer(Identified):
 
     @property
     def location(self) -> Any:
-        """Where the object is: a worker of this process, or the address of one elsewhere."""
+        """The worker of the object, if it is in this process; otherwise its location."""
         return None if self._location is None else self._location.face
 
     @property
@@ -78,7 +78,7 @@ class ObjectPointer(Identified):
 
     @property
     def id_at_location(self) -> Id:
-        """The id of the object there."""
+        """The id of the object on its worker."""
         return self._id_at_location
 
     def __del__(self) -> None:
@@ -87,17 +87,17 @@ class ObjectPointer(Identified):
             location.drop(self._id_at_location, self.lender)
 
     def require_alive(self) -> None:
-        """Refuse to be used after the object was taken away."""
+        """Raise if the object was fetched or moved through this pointer."""
         if self.gone is not None:
             raise AlreadyRetrievedError.because(self._name(), self.gone)
         if self.whole is not None:
             self.whole.require_alive()
 
     def get(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> Any:
-        """Fetch the object, which leaves its worker; the worker decides whether it may.
+        """Fetch the object, which leaves its worker if the policy permits it.
 
-        An attribute (``p.grad``) is fetched as a copy, because it cannot leave without its object. ``user`` can only
-        confirm who the caller is: a worker knows that from the transport. With ``deregister_ptr=False`` a copy leaves.
+        Attributes (``p.grad``) are fetched as copies; with ``deregister_ptr=False``, objects are too. ``user`` can only
+        confirm the user that the transport authenticated.
         """
         self.require_alive()
         keep = self.point_to_attr is not None or not deregister_ptr
@@ -113,16 +113,16 @@ class ObjectPointer(Identified):
         return number
 
     def lease(self: P) -> P:
-        """Return a second pointer to the same object, with a lease of its own."""
+        """Return a second pointer to the same object, with its own lease."""
         self.require_alive()
         if self.point_to_attr is not None:
-            return self._beside(self.sibling(garbage_collect_data=False))
+            return self._link(self.sibling(garbage_collect_data=False))
         self._location.note_alias(self._id_at_location)
         self._location.tell(Lease((self._id_at_location,)))
         return self.sibling()
 
     def sibling(self: P, **changes: Any) -> P:
-        """Return a pointer like this one but for ``changes``."""
+        """Return a pointer like this one, except for ``changes``."""
         options: Kwargs = {
             "location": self._location,
             "id_at_location": self._id_at_location,
@@ -136,33 +136,33 @@ class ObjectPointer(Identified):
     def attr(self: P, name: str) -> P:
         """Return a pointer to an attribute of the object."""
         self.require_alive()
-        return self._beside(self.sibling(point_to_attr=name, garbage_collect_data=False, tags=None, description=None))
+        return self._link(self.sibling(point_to_attr=name, garbage_collect_data=False, tags=None, description=None))
 
-    def _beside(self: P, attribute: P) -> P:
+    def _link(self: P, attribute: P) -> P:
         attribute.whole = self if self.whole is None else self.whole
         return attribute
 
     def tag(self: P, *tags: str) -> P:
-        """Tag the object, here and where it is."""
+        """Tag the pointer and the object."""
         self.require_alive()
         self._location.tell(Tag(self._id_at_location, tags))
         return super().tag(*tags)
 
     def describe(self: P, description: str) -> P:
-        """Describe the object, here and where it is."""
+        """Set the description of the pointer and the object."""
         self.require_alive()
         self._location.tell(Tag(self._id_at_location, description=description))
         return super().describe(description)
 
     def publish(self: P) -> P:
-        """Let the worker keep the object for good; it is the worker's own from now on."""
+        """Make the worker keep the object permanently; it belongs to the worker from then on."""
         self.require_alive()
         self._location.tell(Tag(self._id_at_location, publish=True))
         return self
 
     @property
     def gc(self) -> bool:
-        """Whether dropping the last pointer drops the object."""
+        """Whether dropping the last pointer removes the object."""
         return self.garbage_collect_data
 
     @gc.setter
@@ -172,7 +172,7 @@ class ObjectPointer(Identified):
     garbage_collection = gc
 
     def set_garbage_collect_data(self, value: bool) -> None:
-        """Say whether dropping the last pointer drops the object."""
+        """Set whether dropping the last pointer removes the object."""
         self.garbage_collect_data = value
 
     def __str__(self) -> str:
@@ -188,18 +188,18 @@ class ObjectPointer(Identified):
 
 
 class Here(SimpleNamespace):
-    """Stands in a received message for a pointer to an object of the worker that received it."""
+    """A pointer in a received message to an object of the receiver."""
 
     _id_at_location: Id
     point_to_attr: str | None
 
 
 def id_here(leaf: object, worker: Id) -> Id | None:
-    """Return the id of the object of ``worker`` that a leaf of a message points to, or None."""
+    """Return the id of the object if ``leaf`` is a pointer to ``worker``, or None."""
     if type(leaf) is Here or (isinstance(leaf, ObjectPointer) and leaf._location.id == worker):
         return leaf._id_at_location
     return None
 
 
 new_id = ID_PROVIDER.pop
-"""Returns an id for an object that a command is about to make; the next ones are free as well."""
+"""Return an id for the first result of a command; the ids that follow are unused too."""

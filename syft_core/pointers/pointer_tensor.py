@@ -1,4 +1,4 @@
-"""PointerTensor: the layer that turns operations into commands for the worker where the data is."""
+"""PointerTensor: the layer that turns operations into commands for the worker of the data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Forward, GetBack, Placed, Run, SendOn
 from syft_core.peer import Id
 from syft_core.pointers import prediction
-from syft_core.pointers.meeting import meeting_point, with_copies
+from syft_core.pointers.meeting import copy_plain_tensors, find_pointer
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.revealing import reveal
 from syft_core.tensors.abstract import AbstractTensor
@@ -27,26 +27,26 @@ P = TypeVar("P", bound="PointerTensor")
 
 
 class PointerTensor(ObjectPointer, AbstractTensor):
-    """Stands for a tensor on another worker: what is done with it happens there.
+    """Points to a tensor on another worker; operations on the pointer run there.
 
-    Shape, dtype and the like are answered without fetching anything; values are refused unless they are fetched with
-    ``get``, which the worker decides and records.
+    Shape, dtype and the like are available without fetching. Values are available only through ``get``, which the
+    worker's policy decides and its ledger records.
     """
 
     framework: FrameworkAttributes
     _known: Form | None = None
-    """The form of the object, true while the form epoch of the location is the one in which it was ``_seen``."""
+    """The form of the object, valid while ``_seen`` equals the form epoch of the location."""
     _seen: int = -1
     _gradient: Form | bool = False
-    """The form of the gradient of the object; True when there is one of unknown form, False when there is none."""
+    """The form of the object's gradient; True if its form is unknown, False if there is none."""
     _gradient_seen: int = -1
     _history: tuple[object, ...] | None = None
-    """What the object was computed from, if it is inside a graph; see ``pointers/prediction.py``."""
+    """The history of a tensor inside a graph; see ``pointers/prediction.py``."""
     _origin: tuple[object, ...] | None = None
-    """For a copy that gives its gradient back, the history of what it was copied from."""
+    """For a copy that sends its gradient back, the history of the original."""
     whole: PointerTensor | None = None
-    _together: Sequence[weakref.ref[PointerTensor]] = ()
-    """The pointers to tensors that were sent with this one, as parts of a module."""
+    _sent_with: Sequence[weakref.ref[PointerTensor]] = ()
+    """Pointers to the tensors of the same module, which were sent together."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         self.framework = framework
 
     def sibling(self: P, **changes: Any) -> P:
-        """Return a pointer like this one but for ``changes``."""
+        """Return a pointer like this one, except for ``changes``."""
         return super().sibling(**{"framework": self.framework, **changes})
 
     def attr(self, name: str) -> PointerTensor:
@@ -72,40 +72,40 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return attribute
 
     def has_child(self) -> bool:
-        """Say no: the chain ends here, and goes on elsewhere."""
+        """Return False: a pointer is the last local layer of a chain."""
         return False
 
     @classmethod
     def respond(cls, op: Op, _plan: object, args: Args, kwargs: Kwargs) -> Nested:
-        """Send an operation to where its arguments are, and return pointers to its results."""
-        pointer, plain = meeting_point(cls, op, args, kwargs)
+        """Send an operation to the worker of its arguments, and return pointers to its results."""
+        pointer, plain = find_pointer(cls, op, args, kwargs)
         framework, location = pointer.framework, pointer._location
         special = _special.get(op)
         if special is None:
             special = _special[op] = _is_special(op, framework)
-        if special and (answer := _answer_here(op, pointer, args, kwargs)) is not _ELSEWHERE:
+        if special and (answer := _answer_here(op, pointer, args, kwargs)) is not _ASK_WORKER:
             return answer
-        sent, sent_kwargs = (args, kwargs) if not plain else with_copies(op, pointer, args, kwargs)
+        sent, sent_kwargs = (args, kwargs) if not plain else copy_plain_tensors(op, pointer, args, kwargs)
         message = Run(framework.ALIAS, op.name, sent, sent_kwargs or None, new_id())
         if location.predicts:
             result, plain = prediction.run(cls, op, pointer, message, args, kwargs)
             if result is None:
-                return _changed_by(op, pointer, args, kwargs)
-            return _predicted(result, message.result, pointer, None if plain else prediction.UNCERTAIN, (args, kwargs))
+                return _return_changed(op, pointer, args, kwargs)
+            return _point_to(result, message.result, pointer, None if plain else prediction.UNCERTAIN, (args, kwargs))
         result = location.ask(message)
         if type(result) is Placed:
             return pointer_at(location, result.id, framework, pointer._syft_owner)
         if result is None:
-            return _changed_by(op, pointer, args, kwargs)
+            return _return_changed(op, pointer, args, kwargs)
         return result if is_flat(type(result)) else map_leaves(lambda leaf: _pointer_for(leaf, pointer), result)
 
-    # --- where it is
+    # --- moving and copying
 
     def move(self, destination: Any, requires_grad: bool = False) -> Tensor:
-        """Send the object from worker to worker, without passing here; return a pointer to where it is now.
+        """Send the object directly to another worker, and return a pointer to it there.
 
-        With ``requires_grad`` the object also stays where it was, and the gradient that it gets at the destination
-        comes back to it: a backward pass crosses the two workers.
+        With ``requires_grad`` the original stays and receives the gradient of the moved copy: a backward pass crosses
+        both workers.
         """
         self.require_alive()
         destination = self.owner.location_of(destination)
@@ -127,13 +127,13 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return self.lease()
 
     def remote_send(self, destination: object) -> PointerTensor:
-        """Let the worker send the object on to another; what it holds then, and this points to, is a pointer."""
+        """Make the worker send the object to another one; this then points to a pointer to it."""
         self._require_whole("remote_send")
         self._location.ask(SendOn(self._id_at_location, self.owner.location_of(destination).id))
         return self
 
     def remote_get(self) -> PointerTensor:
-        """Let the worker fetch what the pointer that it holds points to; this points to the data then."""
+        """Undo ``remote_send``: make the worker fetch the object that its pointer points to."""
         self._require_whole("remote_get")
         self._location.ask(GetBack(self._id_at_location))
         return self
@@ -149,7 +149,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         self.require_alive()
         id = new_id()
         message = Forward(self._id_at_location, self.point_to_attr, destination.id, id, keep, requires_grad)
-        # Between two workers nothing but waiting keeps the order: the next command may go to the other one.
+        # The next command may go to the other worker, and only waiting guarantees the order.
         send = self._location.tell if destination is self._location else self._location.ask
         send(message)
         tags = None if keep else self._syft_tags
@@ -164,7 +164,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     def __deepcopy__(self, memo: object) -> PointerTensor:
         return self.copy()
 
-    # --- what form it has
+    # --- form
 
     @property
     def shape(self) -> Any:
@@ -182,12 +182,12 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     @property
     def device(self) -> Any:
-        """The device of the object, on its worker."""
+        """The device of the object on its worker."""
         return self._form("device")
 
     @property
     def known_form(self) -> Form | None:
-        """The form of the object, if it says all that matters and nobody has to be asked for it."""
+        """The complete form of the object, if it is known without a message."""
         location, whole = self._location, self.whole
         if not location.predicts:
             return self._look()
@@ -200,19 +200,19 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the object is known to be a plain tensor: not a chain, and not elsewhere again."""
+        """Whether the object is known to be a plain tensor, not a chain."""
         location = self._location
         return (self.known_form if location.predicts else location.peek(self._id_at_location)) is not None
 
     def look(self) -> Any:
-        """Return something with the shape, dtype and device of the object: the object itself, or its form."""
+        """Return the object or its form: both have its shape, dtype and device."""
         plain = self._location.peek(self._id_at_location, self.point_to_attr)
         if plain is not None and self.gone is None:
             return plain
         return (self.known_form if self._location.predicts else None) or self._ask_form()
 
     def _look(self) -> Form | None:
-        """Return the form of an object in this process, if it says all that matters."""
+        """Return the form of an object in this process, if it is complete."""
         if (plain := self._location.peek(self._id_at_location, self.point_to_attr)) is not None:
             return self.framework.form_of(plain)
         try:
@@ -225,44 +225,44 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return getattr(self.look(), name, None)
 
     def _ask_form(self) -> Form | None:
-        """Ask for the form, and remember it; without strides, it does not say all that matters."""
+        """Ask for the form, and remember it if it is complete, which means it has strides."""
         self.require_alive()
         (found,) = self._location.describe((self._id_at_location,), self.point_to_attr)
         if found is not None and found.strides is not None:
             if self.whole is None:
-                self.know(found)
+                self.remember_form(found)
             elif self.point_to_attr == self._gradient_name:
-                self.whole.know_gradient(found)
+                self.whole.remember_gradient(found)
         return found
 
-    def know(self, form: Form | None) -> None:
+    def remember_form(self, form: Form | None) -> None:
         """Remember the form of the object."""
         self._known, self._seen = form, self._location.form_epoch
 
-    def know_gradient(self, form: Form | None, exists: bool = True) -> None:
-        """Remember that the object has a gradient, and of which form; or that it has none."""
+    def remember_gradient(self, form: Form | None, exists: bool = True) -> None:
+        """Remember the form of the gradient, or that there is none."""
         self._gradient = (form or True) if exists else False
         self._gradient_seen = self._location.gradient_epoch
 
-    def know_copy_of(self, value: object) -> None:
-        """Remember the forms of what the object is a copy of, and of its gradient."""
+    def remember_forms_of(self, value: object) -> None:
+        """Remember the forms of ``value``, of which the object is a copy, and of its gradient."""
         plain = plain_below(value) if self._location.predicts else None
         if plain is not None:
-            self.know(self.framework.form_of_copy(plain))
+            self.remember_form(self.framework.form_of_copy(plain))
             gradient = plain.grad if getattr(plain, "is_leaf", False) else None
-            self.know_gradient(
+            self.remember_gradient(
                 None if gradient is None else self.framework.form_of_copy(gradient), gradient is not None
             )
 
     @property
     def _gradient_name(self) -> str:
-        """The attribute of the object that holds its gradient."""
+        """The name of the gradient attribute."""
         autograd = self.framework.autograd
         return "" if autograd is None else autograd.gradient
 
     @property
     def is_aliased(self) -> bool:
-        """Whether there may be other pointers here to the same object."""
+        """Whether the client may have other pointers to the same object."""
         return self._id_at_location in self._location.aliased
 
     def is_none(self) -> bool:
@@ -270,7 +270,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return self._ask_form() is None
 
     def has_gradient(self) -> bool:
-        """Return whether the object has a gradient; ask only when that may have changed."""
+        """Return whether the object has a gradient; ask the worker only if that may have changed."""
         location = self._location
         if self.gone is not None:
             self.require_alive()
@@ -281,21 +281,21 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return self._gradient is not False
 
     def _ask_gradients(self) -> None:
-        """Ask for the gradients of all that travel together, in one message."""
-        found = [ref() for ref in self._together]
-        others = [mate for mate in found if mate is not None and mate is not self and mate.gone is None]
-        mates = [self, *[mate for mate in others if mate._location is self._location]]
-        forms = self._location.describe([mate._id_at_location for mate in mates], self._gradient_name)
-        for mate, form in zip(mates, forms, strict=True):
-            mate.know_gradient(form if form is not None and form.strides is not None else None, form is not None)
+        """Ask for the gradients of all tensors of the module in one message."""
+        found = [ref() for ref in self._sent_with]
+        others = [other for other in found if other is not None and other is not self and other.gone is None]
+        group = [self, *[other for other in others if other._location is self._location]]
+        forms = self._location.describe([other._id_at_location for other in group], self._gradient_name)
+        for other, form in zip(group, forms, strict=True):
+            other.remember_gradient(form if form is not None and form.strides is not None else None, form is not None)
 
 
 _special: dict[Op, bool] = {}
-_ELSEWHERE = object()
+_ASK_WORKER = object()
 
 
 def _is_special(op: Op, framework: FrameworkAttributes) -> bool:
-    """Return whether an operation is anything but a command whose results stay where they are."""
+    """Return whether an operation may need more than a command whose results stay on the worker."""
     is_about_form = op.attr in framework.facts_of_form
     return (
         op.tier == "off" or op.reveals or op.local or op.inplace or is_about_form or op.spelling in ("getter", "setter")
@@ -303,39 +303,39 @@ def _is_special(op: Op, framework: FrameworkAttributes) -> bool:
 
 
 def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Nested:
-    """Answer, or refuse, what needs no command; return ``_ELSEWHERE`` for what the worker must answer."""
+    """Answer or refuse an operation that needs no command; return ``_ASK_WORKER`` for all others."""
     if op.reveals:
         return reveal(op, pointer, args, kwargs)
     if op.local:
-        return _answer_beside(op, pointer)
+        return _answer_local_op(op, pointer)
     if op.tier == "off":
         raise OperationNotAllowedError.off(op.name)
     if op.spelling == "getter" and op.attr in pointer.framework.tensor_attributes:
         return _attribute(pointer, op.attr)
-    is_about_it = not kwargs and args[0] is pointer  # and not about a list of pointers
+    is_about_it = not kwargs and args[0] is pointer  # not a list of pointers
     if is_about_it and op.attr in pointer.framework.facts_of_form and op.spelling != "setter":
         return _fact(op, pointer, args)
-    return _ELSEWHERE
+    return _ASK_WORKER
 
 
 def _fact(op: Op, pointer: PointerTensor, args: Args) -> Any:
-    """Answer what a form tells; ask for the form if it is not known, and remember it."""
+    """Answer an operation from the form of the object; ask for the form if it is not known."""
     plain = pointer._location.peek(pointer._id_at_location, pointer.point_to_attr)
     if plain is not None:
         return op.run(plain, *args[1:])
     form = (pointer.known_form if pointer._location.predicts else None) or pointer._ask_form()
     if form is None:
-        return _ELSEWHERE
+        return _ASK_WORKER
     if form.strides is None:
         known = getattr(form, op.attr, None)
-        return _ELSEWHERE if known is None else known
+        return _ASK_WORKER if known is None else known
     if len(args) == 1 and hasattr(form, op.attr):
         return getattr(form, op.attr)
     return fact_of_form((op, form, *args[1:]), lambda: pointer.framework.answer_from_form(op, form, args[1:]))
 
 
-def _changed_by(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Nested:
-    """Return what an operation without results has changed, if that is what it returns."""
+def _return_changed(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Nested:
+    """Return the target of an operation that changes it in place, or None."""
     if op.inplace:
         return args[0]
     if op.spelling == "setter" and op.attr == pointer._gradient_name and pointer._location.predicts:
@@ -344,21 +344,21 @@ def _changed_by(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> N
             if each.whole is None:
                 if each.is_aliased:
                     pointer._location.forget_gradients()
-                each.know_gradient(None if given is None else given.known_form, given is not None)
+                each.remember_gradient(None if given is None else given.known_form, given is not None)
     out = kwargs.get("out")
     return out[0] if type(out) is tuple and len(out) == 1 else out
 
 
 def _attribute(pointer: PointerTensor, name: str) -> Tensor:
-    if pointer.point_to_attr is not None:  # p.grad.data is p.grad; its own gradient is nothing that can be named.
+    if pointer.point_to_attr is not None:  # p.grad.data is p.grad, and p.grad.grad cannot be pointed to.
         return pointer if name != pointer._gradient_name else None
     if name == pointer._gradient_name and not pointer.has_gradient():
         return None
     return pointer.attr(name)
 
 
-def _answer_beside(op: Op, pointer: PointerTensor) -> Nested:
-    """Answer what wants to be beside the data: a deep copy is made there, a leaf has no history; refuse the rest."""
+def _answer_local_op(op: Op, pointer: PointerTensor) -> Nested:
+    """Answer ``__deepcopy__`` and the history of a leaf; refuse the other operations that need the data itself."""
     if op.attr == "__deepcopy__":
         return pointer.copy()
     autograd = pointer.framework.autograd
@@ -367,10 +367,10 @@ def _answer_beside(op: Op, pointer: PointerTensor) -> Nested:
     raise ValueRefusedError.only_local(op.name, str(pointer._location.id))
 
 
-def _predicted(
+def _point_to(
     result: Nested, first: int, pointer: PointerTensor, history: tuple[object, ...] | None, given: Any
 ) -> Nested:
-    """Turn what a call gives into pointers: forms where the result was worked out, placeholders where it was told."""
+    """Replace the tensors in a result by pointers: forms if it was predicted, placeholders if the worker sent it."""
     following = first
 
     def point(leaf: Tensor) -> Nested:
@@ -390,7 +390,7 @@ def _predicted(
                     history = prediction.history_of(PointerTensor, *given)
                 new._history = history
             elif form.is_leaf:
-                new.know_gradient(None, exists=False)
+                new.remember_gradient(None, exists=False)
         return new
 
     return point(result) if is_flat(type(result)) else map_leaves(point, result)
@@ -403,7 +403,7 @@ def _pointer_for(leaf: Tensor, pointer: PointerTensor) -> Tensor:
 
 
 def pointer_at(location: Location, id: Id, framework: FrameworkAttributes, owner: Party) -> PointerTensor:
-    """Return a pointer to an object, without the generality of the constructor."""
+    """Return a pointer to an object; faster than the constructor."""
     new = PointerTensor.__new__(PointerTensor)
     new._location = location
     new._id_at_location = id

@@ -1,10 +1,10 @@
-"""Work out what a command will do, so that nobody has to wait for it.
+"""Predict the effect of a command, so that the client need not wait for it.
 
-For a worker that is not in this process. A result whose structure and forms follow from the forms of the operands is
-known before the worker has computed it: a pointer to it is made here, and the command is told. The backend works forms
-out once per signature (``FrameworkAttributes.infer``); everything else is asked for.
+This is for workers in other processes. If the structure and the forms of a result follow from the forms of the
+operands, the client creates pointers to it and tells the command; otherwise it asks. The backend infers forms once per
+signature (``FrameworkAttributes.infer``).
 
-Gradients are known to the client that calls ``backward``: every pointer to a tensor inside a graph has a *history*,
+The client that calls ``backward`` predicts gradients, too: every pointer to a tensor inside a graph has a *history*,
 nested tuples of the histories of its operands, with a weak reference to the pointer for each leaf.
 """
 
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
 
 
 class Prediction(NamedTuple):
-    """What a call will do: the structure of its result with forms for tensors, and the operands whose form changes."""
+    """The predicted effect of a call: its result with forms for tensors, and the operands whose form changes."""
 
     result: Nested
     tensors: int
-    """How many tensors there are in the result."""
+    """The number of tensors in the result."""
     changed: tuple[tuple[int, Form], ...] = ()
-    """The operands that have another form afterwards, by their place among the pointers of the call."""
+    """The new forms of operands, by their position among the pointers of the call."""
     spreads: bool = False
-    """Whether the change may reach tensors that share memory with its target: it became part of a graph."""
+    """Whether the target became part of a graph, which may affect tensors that share its memory."""
     plain: bool = True
-    """Whether the gradients that go back through it are of the common kind."""
+    """Whether the history determines which leaves receive gradients through it."""
 
 
 UNCERTAIN: tuple[object, ...] = ("uncertain",)
-"""The history of what may depend on leaves that are not known here."""
+"""The history of a tensor that may depend on unknown leaves."""
 
 
 def predict(
     pointer_type: type[PointerTensor], op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
 ) -> Prediction | None:
-    """Return what a call will do, or None when only the worker can know."""
+    """Return the predicted effect of a call, or None if it cannot be predicted."""
     state = framework.state()
     if state is None:
         return None
@@ -64,7 +64,7 @@ def predict(
 def _infer(
     pointer_type: type[PointerTensor], op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
 ) -> Prediction | Literal[False]:
-    """Return a prediction, or False when there is none."""
+    """Return a prediction, or False if there is none."""
     before = [leaf.known_form for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
     with_forms = map_leaves(lambda leaf: leaf.known_form if type(leaf) is pointer_type else leaf, (args, kwargs))
     inferred = framework.infer(op, *with_forms)
@@ -81,17 +81,16 @@ def _infer(
     if not all(type(part) is Form or is_constant(part) for part in parts):
         return False
     count = sum(1 for part in parts if type(part) is Form)
-    # What has no tensors is an answer: it comes from the worker, which knows more than forms.
+    # Other results without tensors are answers, which only the worker can give.
     return Prediction(result, count, changed, spreads, plain) if count or result is None else False
 
 
 def run(
     pointer_type: type[PointerTensor], op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
 ) -> tuple[Nested, bool]:
-    """Send a command to where its arguments are, and return its result with forms or placeholders for tensors.
+    """Send a command, and return its result with forms or placeholders for tensors.
 
-    It is told, if its results are known here; otherwise asked. Also return whether the gradients that go back through
-    it are of the common kind.
+    Tell it if its result can be predicted, otherwise ask. Also return ``Prediction.plain``.
     """
     location = pointer._location
     if op.accumulates:
@@ -112,7 +111,7 @@ def run(
 def _note_changes(
     pointer_type: type[PointerTensor], prediction: Prediction, location: Location, args: Nested, kwargs: Nested
 ) -> None:
-    """Remember the new forms of operands, and doubt what is known of others that the change may have reached."""
+    """Remember the new forms of operands, and invalidate those of other objects that may have changed."""
     operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
     targets = [(operands[place], new) for place, new in prediction.changed]
     if prediction.spreads or any(target.is_aliased for target, _ in targets):
@@ -120,7 +119,7 @@ def _note_changes(
     history = history_of(pointer_type, args, kwargs) if prediction.plain else UNCERTAIN
     for target, new in targets:
         if target.whole is None:
-            target.know(new)
+            target.remember_form(new)
             target._history = history if new.requires_grad and not new.is_leaf else None
 
 
@@ -128,7 +127,7 @@ def _note_changes(
 
 
 def history_of(pointer_type: type[PointerTensor], args: Nested, kwargs: Nested) -> tuple[object, ...]:
-    """Return the history of what a call makes: that of all operands which are part of a graph."""
+    """Return the history of a call's results: the histories of all operands that are part of a graph."""
     found: list[object] = []
     for arg in (*args, *kwargs.values()) if kwargs else args:
         if type(arg) is pointer_type:
@@ -154,9 +153,9 @@ def _add_history(pointer: PointerTensor, found: list[object]) -> None:
 def _run_backward(
     pointer_type: type[PointerTensor], op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
 ) -> None:
-    """Run a backward pass, and remember which leaves have gradients then.
+    """Run a backward pass, and remember which leaves have gradients afterwards.
 
-    A pass that goes on at other workers is waited for: nothing else keeps the order of what follows there.
+    Wait for a pass that continues on other workers: only waiting guarantees the order of later commands there.
     """
     location, framework = pointer._location, pointer.framework
     roots, targets, plain = framework.parse_backward(op, args, kwargs)
@@ -178,21 +177,21 @@ def _run_backward(
         return
     for leaf in graph.leaves:
         known = leaf.known_form
-        leaf.know_gradient(None if known is None else framework.form_of_gradient(known))
+        leaf.remember_gradient(None if known is None else framework.form_of_gradient(known))
 
 
 class _Graph:
-    """The leaves that a backward pass reaches, as far as they are known here."""
+    """The known leaves that a backward pass reaches."""
 
     def __init__(self) -> None:
         self.leaves: list[PointerTensor] = []
         self.is_certain = True
-        """Whether these are all."""
+        """Whether these are all leaves."""
         self.crosses = False
-        """Whether the pass goes on at another worker, because a leaf is a copy that gives its gradient back."""
+        """Whether the pass continues on another worker, because a leaf is a copy that sends its gradient back."""
 
     def follow(self, history: tuple[object, ...]) -> None:
-        """Go back to the leaves."""
+        """Collect the leaves of a history."""
         seen: set[int] = set()
         waiting: list[Any] = [history]
         while waiting:
@@ -215,7 +214,7 @@ class _Graph:
 
 
 def _signature(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> Hashable:
-    """Return what decides the forms of the results: the forms of tensors, the types of numbers, all else as it is."""
+    """Return what determines the forms of results: forms of tensors, types of floats, other arguments as they are."""
     signature: list[object] = [op, *kwargs]
     for arg in (*args, *kwargs.values()) if kwargs else args:
         cls = type(arg)
@@ -266,5 +265,5 @@ def _leaf(pointer_type: type[PointerTensor], op: Op, leaf: Tensor) -> object:
 
 
 def data_form(known: Form | None) -> Form | None:
-    """Return the form of the data of a tensor, which is outside of every graph."""
+    """Return the form of ``x.data``, which is outside every graph."""
     return None if known is None else form(known.shape, known.strides, known.dtype, known.device)

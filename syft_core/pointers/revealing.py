@@ -1,8 +1,8 @@
-"""Revealing: the consent to operations that read remote values in passing, such as ``bool(p)`` and ``p.item()``.
+"""Revealing: consent to operations that implicitly read remote values, such as ``bool(p)`` and ``p.item()``.
 
-Without it they are refused. With it each value that one of them reads is fetched, like with ``get``: its worker decides
-whether it may leave, and writes it into its ledger together with the reason that was given here. A worker does not know
-of the consent and need not: on the wire there is nothing but a fetch.
+Without consent they are refused. With consent, each value that they read is fetched as with ``get``: its worker decides
+whether it may leave, and records it in its ledger with the given reason. The worker does not see the consent: on the
+wire there are only fetches.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from syft_core.values import Args, Kwargs, Nested, Tensor
 
 
 class _Consent:
-    """A reason, and whether the block that it was given for has been left."""
+    """A reason, and whether its block has ended."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
         self.over = False
 
 
-# All that are open here. Blocks of generators need not be left in the order in which they were entered, nor in the
-# context in which they were: so each is taken out for itself, and whatever copy of the context is left is void.
+# The open consents. Generators may leave their blocks in any order and in another context, so each block removes only
+# its own consent, and marks it as over for copies of the context.
 _consents: ContextVar[tuple[_Consent, ...]] = ContextVar("consents", default=())
 
 
 @contextmanager
 def revealing(reason: str) -> Iterator[None]:
-    """Let operations read remote values within this block, for a reason that the ledger of each worker keeps.
+    """Allow operations in this block to read remote values; the ledger of each worker records the reason.
 
-    The innermost reason holds. The consent is this thread's or task's own; a generator that pauses inside of such a
-    block leaves it open for its caller, as it does with any context.
+    The innermost reason applies. The consent belongs to the current thread or task; a generator that yields inside the
+    block leaves it open for its caller, as with any context variable.
     """
     if not isinstance(reason, str) or not reason.strip():
         raise ValueRefusedError.without_reason()
@@ -53,10 +53,10 @@ def revealing(reason: str) -> Iterator[None]:
 
 
 def reveal(op: Op, pointer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
-    """Run an operation that reads values here, on copies of what its pointers point to, if the user consents."""
+    """Run an operation that reads values locally, on copies of the objects, if the user consents."""
     if op.local:
         raise ValueRefusedError.only_local(op.name, pointer.location.id)
-    reason = _reason_of(pointer.owner)
+    reason = _find_reason(pointer.owner)
     if reason is None:
         raise _refusal(op, pointer, *find_line_of_program())  # A variable would keep the pointer alive.
 
@@ -68,15 +68,15 @@ def reveal(op: Op, pointer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
 
 
 def _refusal(op: Op, pointer: Tensor, file: str, line: int) -> Exception:
-    """Return the error that names the call; of a program that was typed in there is no file to name."""
+    """Return the error, with a note that names the call, unless the program was typed in and has no file."""
     error: Any = ValueRefusedError.of(op.name, pointer.location.id)
     if not file.startswith("<"):
         error.__notes__ = [f"{op.attr!r} was called by {file}:{line}"]
-    return error  # type: ignore[no-any-return]  # notes are not known to the types of Python 3.10
+    return error  # type: ignore[no-any-return]  # Python 3.10 has no `__notes__`
 
 
-def _reason_of(owner: object) -> str | None:
-    """Return why ``owner`` may read values: the consent is the user's, not that of workers which compute for her."""
+def _find_reason(owner: object) -> str | None:
+    """Return the reason for which ``owner`` may read values; only the local worker has the user's consent."""
     if owner is None or owner is not current_worker():
         return None
     return next((consent.reason for consent in reversed(_consents.get()) if not consent.over), None)

@@ -1,1 +1,1 @@
-"""Those who hold objects."""
+"""Workers: parties that hold objects and answer messages."""

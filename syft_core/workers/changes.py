@@ -1,6 +1,6 @@
-"""What an operation changes besides making results: targets, running statistics, whatever shares their memory.
+"""Track what an operation changes in place: targets, running statistics, and everything that shares their memory.
 
-Restrictions and lineage follow the data there too.
+Changed objects inherit the restrictions and the lineage of the operands.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.worker import Worker
 
 
-def run_noting(execution: Execution, compute: Compute) -> Any:
-    """Run an operation, and let what it changes take over the lineage of all its operands."""
+def run_and_track(execution: Execution, compute: Compute) -> Any:
+    """Run an operation; every object that it changes inherits the lineage of all operands."""
     worker, parents, lineage = execution.worker, execution.parents, execution.lineage
-    alike = worker.own_policy is None and all(parent.access is lineage[0] for parent in parents)
+    alike = worker.custom_policy is None and all(parent.access is lineage[0] for parent in parents)
     before = [] if alike else [_version(parent.value) for parent in parents]
     started = True
     try:
@@ -26,7 +26,7 @@ def run_noting(execution: Execution, compute: Compute) -> Any:
     except SyftError:
         started = False
         raise
-    finally:  # What fails may have changed something before.
+    finally:  # A failing operation may have changed something first.
         if started:
             note_changes(execution, lineage)
         for parent, version in zip(parents, before, strict=not alike):
@@ -35,34 +35,34 @@ def run_noting(execution: Execution, compute: Compute) -> Any:
 
 
 def note_changes(execution: Execution, lineage: Lineage) -> None:
-    """Let what an operation changed take over the lineage of all its operands."""
+    """Set the lineage of the operation's targets."""
     for target in execution.targets():
         change(execution.worker, target, lineage)
 
 
-def run_marking(execution: Execution, lineage: Lineage, compute: Compute) -> Any:
-    """Run an operation in the place of one that failed, and let all that it changes, or was to change, show it."""
+def run_and_mark_failed(execution: Execution, lineage: Lineage, compute: Compute) -> Any:
+    """Run the substitute for a failed operation; mark all changed objects and all targets as failed."""
     worker, parents = execution.worker, execution.parents
     before = [_version(parent.value) for parent in parents]
     result = compute()
     changed = [parent for parent, old in zip(parents, before, strict=True) if _version(parent.value) != old]
     for entry in [*changed, *execution.targets()]:
         change(worker, entry, lineage)
-        _spread(worker, entry)
+        _propagate(worker, entry)
     return result
 
 
 def change(worker: Worker, target: Stored, lineage: Lineage) -> None:
-    """Let an object, and what shares its memory, take over the lineage of what was written into it."""
+    """Set the lineage of an object, and of everything that shares its memory, after a write."""
     access, sources = lineage
     before, target.access, target.sources = target.access, access, sources
     target.touched = True
-    if access != before or worker.own_policy is not None:
-        _spread(worker, target)
+    if access != before or worker.custom_policy is not None:
+        _propagate(worker, target)
 
 
-def _spread(worker: Worker, changed: Stored) -> None:
-    """Let everything that shares memory with an object that was changed be as private."""
+def _propagate(worker: Worker, changed: Stored) -> None:
+    """Make everything that shares memory with a changed object as private."""
     memory = set(memory_of(changed.value))
     for entry in worker.object_store.entries():
         if entry is not changed and not memory.isdisjoint(memory_of(entry.value)):
@@ -71,7 +71,7 @@ def _spread(worker: Worker, changed: Stored) -> None:
 
 
 def _version(value: Any) -> int | None:
-    """Return how often a tensor was changed, or None where that is not counted though it may have been."""
+    """Return how often a tensor was changed, or None if that is not counted."""
     end = plain_end(value)
     return 0 if end is None else change_count(end)
 
@@ -79,10 +79,10 @@ def _version(value: Any) -> int | None:
 def change_count(end: Any) -> int | None:
     """Return how often a plain tensor was changed.
 
-    Tensors of inference mode do not count; numpy does not either, but changes nothing without saying so.
+    None for tensors made in inference mode. 0 for numpy, whose operations change only their declared targets.
     """
     try:
-        return end._version  # type: ignore[no-any-return]  # torch's own count
+        return end._version  # type: ignore[no-any-return]  # torch's version counter
     except RuntimeError:
         return None
     except AttributeError:

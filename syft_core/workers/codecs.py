@@ -1,4 +1,4 @@
-"""Pointers on the wire: by name, and understood by the receiver in its own terms."""
+"""Codecs for pointers: ids on the wire, resolved to locations by the receiver."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _detail_pointer(payload: list[Any], context: Context) -> PointerTensor | Her
     pointer.point_to_attr, pointer.garbage_collect_data, pointer.travels_with_lease = attr, False, leased
     if leased:
         pointer._location.note_alias(id)
-        if context.receiver is not None:  # It stands in a reply.
+        if context.receiver is not None:  # It is part of a reply.
             adopt(pointer, context.receiver)
     return pointer
 
@@ -65,7 +65,7 @@ def _detail_several(payload: list[Any], _context: Context) -> MultiPointerTensor
 def _receiver(context: Context) -> Party:
     party: Party | None = context.worker
     if party is None:
-        raise SerdeError("cannot rebuild a pointer: nobody receives it; read it with `Context(worker=...)`")
+        raise SerdeError("cannot rebuild a pointer: no worker receives it; read it with `Context(worker=...)`")
     return party
 
 

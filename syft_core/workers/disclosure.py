@@ -1,8 +1,8 @@
-"""Run an operation for a sender who may not have all of its operands: nothing of the answer depends on their values.
+"""Run operations on private operands without disclosing their values to the sender.
 
-The call is run first without data (``FrameworkAttributes.shadow``), once per signature. What fails there fails because
-of forms, and that error is raised: it has seen no values. What cannot run without data is refused. The result that the
-operation then gives has the form that was found so, or is refused.
+Each call first runs without data (``FrameworkAttributes.shadow``), once per signature. An error of this dry run depends
+only on forms, so it is raised as it is. Operations that cannot run without data are refused. The real result must have
+the inferred form, or it is refused.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from syft_core.hook.forms import LIMIT, Form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves, signature
 from syft_core.workers.execution import Execution
-from syft_core.workers.transfer import rebuilt
+from syft_core.workers.transfer import rebuild
 
 
-class Rehearsal(NamedTuple):
-    """A call that was run without data: its arguments afterwards, and its result."""
+class DryRun(NamedTuple):
+    """A call that ran without data: its arguments afterwards, and its result."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -31,7 +31,7 @@ class Rehearsal(NamedTuple):
 
 
 def require_undisclosed(execution: Execution) -> None:
-    """Refuse an operation whose result would tell values that the sender may not have."""
+    """Refuse an operation whose result would disclose values that the sender may not have."""
     op, location = execution.op, str(execution.worker.id)
     if op.disclosure(execution.args, execution.kwargs) != "nothing":
         raise ValueRefusedError.form(op.name, location)
@@ -42,35 +42,37 @@ def require_undisclosed(execution: Execution) -> None:
     for target in execution.written:
         if not any(target is operand for operand in execution.operands):
             raise OperationNotAllowedError.refused_by(
-                "worker", op.name, "a tensor that is not stored there cannot take private values; send it first"
+                "worker",
+                op.name,
+                "a target of private values must be stored there; send it first",
             )
 
 
-def compute_unseen(execution: Execution, expected: list[Form | None] | None) -> Any:
-    """Run an operation on values that the sender may not have; its result must have the expected forms."""
+def compute_undisclosed(execution: Execution, expected: list[Form | None] | None) -> Any:
+    """Run an operation on values that the sender may not have; the result must have the expected forms."""
     with execution.framework.protect_rng(execution.op):
         result = execution.compute()
-    return result if expected is None else _as_foreseen(execution, result, expected)
+    return result if expected is None else _require_forms(execution, result, expected)
 
 
-def _as_foreseen(execution: Execution, result: Any, expected: list[Form | None]) -> Any:
-    """Return a result if its tensors have the expected forms; lay them out in memory as expected if they have not."""
+def _require_forms(execution: Execution, result: Any, expected: list[Form | None]) -> Any:
+    """Return the result with the expected memory layout; raise if its shapes or dtypes differ."""
     found = _forms(result)
     if [_strides(known) for known in found] == [_strides(known) for known in expected]:
         return result
     if [_shape(known) for known in found] != [_shape(known) for known in expected]:
         raise ValueRefusedError.form(execution.op.name, str(execution.worker.id))
     following = iter(expected)
-    return map_leaves(lambda leaf: _laid_out(leaf, next(following)), result)
+    return map_leaves(lambda leaf: _lay_out(leaf, next(following)), result)
 
 
-def _laid_out(leaf: Any, known: Form | None) -> Any:
+def _lay_out(leaf: Any, known: Form | None) -> Any:
     if known is None or _strides(framework_of(leaf).form_of(plain_end(leaf))) == _strides(known):
         return leaf
     framework, end = framework_of(leaf), plain_end(leaf)
     (twin,) = framework.zeros([known], [end])
     framework.overwrite(twin, end)
-    return twin if is_framework_tensor(type(leaf)) else rebuilt(leaf, lambda _end: twin)
+    return twin if is_framework_tensor(type(leaf)) else rebuild(leaf, lambda _end: twin)
 
 
 def _shape(known: Form | None) -> Any:
@@ -81,10 +83,10 @@ def _strides(known: Form | None) -> Any:
     return None if known is None else (known.shape, known.dtype, known.strides)
 
 
-def foresee(execution: Execution) -> list[Form | None] | None:
-    """Return the forms of the tensors that a call returns, inferred without their values.
+def infer_forms(execution: Execution) -> list[Form | None] | None:
+    """Infer the forms of the tensors that a call returns, without values.
 
-    None for a backward pass and for questions about form, whose answers do not depend on values.
+    None for a backward pass and for queries about form, whose answers do not depend on values.
     """
     if execution.op.differentiates or execution.op.states_fact:
         return None
@@ -92,22 +94,22 @@ def foresee(execution: Execution) -> list[Form | None] | None:
     parts = tuple([_part(execution, leaf) for leaf in leaves(call)])
     key = execution.op, execution.message.modes, signature(call), parts
     try:
-        known = _foreseen.get(key)
-    except TypeError:  # An argument cannot be a part of a key.
-        return _forms(rehearse(execution).result)
+        known = _inferred.get(key)
+    except TypeError:  # An argument is not hashable.
+        return _forms(run_dry(execution).result)
     if known is None:
-        known = _forms(rehearse(execution).result)
-        if len(_foreseen) >= LIMIT:
-            _foreseen.clear()
-        _foreseen[key] = known
+        known = _forms(run_dry(execution).result)
+        if len(_inferred) >= LIMIT:
+            _inferred.clear()
+        _inferred[key] = known
     return known
 
 
-_foreseen: dict[object, list[Form | None]] = {}
+_inferred: dict[object, list[Form | None]] = {}
 
 
 def _part(execution: Execution, leaf: Any) -> Any:
-    """Return what decides on the form of a result, of one argument."""
+    """Return the part of an argument that determines the form of the result."""
     end = plain_end(leaf)
     if end is not None:
         return (_form(execution, end), *map(type, iter_links(leaf)))
@@ -119,8 +121,8 @@ def _forms(result: Any) -> list[Form | None]:
     return [None if end is None else framework_of(end).form_of(end) for end in ends]
 
 
-def rehearse(execution: Execution) -> Rehearsal:
-    """Run a call without data; raise what fails because of forms, and refuse what needs values."""
+def run_dry(execution: Execution) -> DryRun:
+    """Run a call without data. Errors caused by forms are raised; a call that needs values is refused."""
     op, framework, modes = execution.op, execution.framework, execution.message.modes
     framework.warm_up()
     call = execution.args, execution.kwargs
@@ -130,8 +132,8 @@ def rehearse(execution: Execution) -> Rehearsal:
         args, kwargs = map_leaves(partial(_shadow, execution, device), call)
         context = nullcontext() if modes is None else framework.apply_modes(modes, args, kwargs)
         with framework.protect_rng(op), context, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # The framework warns when it runs with data.
-            return Rehearsal(args, kwargs, dispatch(op, args, kwargs))
+            warnings.simplefilter("ignore")  # The framework warns again in the real run.
+            return DryRun(args, kwargs, dispatch(op, args, kwargs))
     except Exception as error:
         if isinstance(error, SyftError) or not framework.needs_data(error):
             raise
@@ -139,12 +141,12 @@ def rehearse(execution: Execution) -> Rehearsal:
 
 
 def _shadow(execution: Execution, device: Any, leaf: Any) -> Any:
-    """Return an argument of a call without its data."""
+    """Return an argument without its data."""
     end = plain_end(leaf)
     if end is None:
         return execution.framework.shadow(leaf, device)
     shadow = framework_of(end).shadow(_form(execution, end), device)
-    return rebuilt(leaf, lambda _end: shadow) if is_chain(leaf) and not is_framework_tensor(type(leaf)) else shadow
+    return rebuild(leaf, lambda _end: shadow) if is_chain(leaf) and not is_framework_tensor(type(leaf)) else shadow
 
 
 def _form(execution: Execution, end: Any) -> Form:

@@ -1,4 +1,4 @@
-"""Execution: one operation being executed on a worker, with everything that decides what becomes of it."""
+"""Execution: one operation being executed on a worker, with its operands, sender and lineage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from syft_core.workers.worker import Worker
 
 @dataclass(eq=False)
 class Execution:
-    """An operation with the stored objects that its message names in the place of pointers to them."""
+    """An operation whose pointers have been replaced by the stored objects they point to."""
 
     worker: Worker
     op: Op
@@ -28,13 +28,13 @@ class Execution:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     parents: list[Stored]
-    """The objects that the operation is about, in the order in which they stand."""
+    """The stored objects among the arguments, in order."""
     operands: list[Any]
-    """What stands for each of them among the arguments: the object itself, or an attribute of it."""
+    """The argument for each of them: the object itself, or an attribute of it."""
     lineage: Lineage
-    """Who may have what is computed, and what it is computed from."""
-    foreign: bool = True
-    """Whether one of the objects may be somebody else's than the sender's."""
+    """Who may have the results, and what they are computed from."""
+    involves_others: bool = True
+    """Whether an object may belong to someone other than the sender."""
 
     @property
     def framework(self) -> FrameworkAttributes:
@@ -43,7 +43,7 @@ class Execution:
 
     @cached_property
     def is_readable(self) -> bool:
-        """Whether the sender may have every object that the operation is about."""
+        """Whether the sender may have all operands."""
         return may_leave(self.worker, self.parents, self.peer)
 
     def may_read(self, stored: Stored) -> bool:
@@ -56,7 +56,7 @@ class Execution:
         return self.op.targets(self.args, self.kwargs)
 
     def targets(self) -> list[Stored]:
-        """Return the objects that the operation may change."""
+        """Return the stored objects that the operation may change."""
         targets = self.written
         pairs = zip(self.parents, self.operands, strict=True)
         return [parent for parent, operand in pairs if any(operand is target for target in targets)]
@@ -66,21 +66,21 @@ class Execution:
         return replace(self, args=args, kwargs=kwargs)
 
     def compute(self) -> Any:
-        """Run the operation under the settings of the caller; note whether its target has another form then."""
+        """Run the operation under the caller's modes; record changes of form in its targets."""
         kwargs, message = self.kwargs, self.message
         targets = self.written
-        forms = marks(targets) if targets else None
+        forms = snapshot_forms(targets) if targets else None
         try:
             if message.modes is None:
                 return dispatch(self.op, self.args, kwargs)
             with self.framework.apply_modes(message.modes, self.args, kwargs):
                 return dispatch(self.op, self.args, kwargs)
-        finally:  # What fails may have changed a form before.
-            if targets and forms != marks(targets):
+        finally:  # A failing operation may have changed a form first.
+            if targets and forms != snapshot_forms(targets):
                 self.worker.note_form_change(message, self.peer)
 
 
-def marks(targets: list[Any]) -> list[Any]:
-    """Return something that differs when an operation has changed the form of one of its targets."""
+def snapshot_forms(targets: list[Any]) -> list[Any]:
+    """Return a value that differs after the form of a target has changed."""
     ends = [target if framework_types.get(type(target)) else plain_end(target) for target in targets]
     return [None if end is None else (end.shape, getattr(end, "requires_grad", False)) for end in ends]

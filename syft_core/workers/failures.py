@@ -1,9 +1,9 @@
-"""What an operation that fails is answered to one who may not know why: nothing that values decide.
+"""Handle failed operations without revealing values the caller may not see.
 
-``torch.bernoulli(x - t)`` fails unless every value lies between 0 and 1: whoever sees that, and may choose ``t``, reads
-``x`` by trying. So who may not have the values gets zeros of the form that was foreseen, with the place in autograd
-that the result would have had, as if nothing had happened. A ``Failure`` enters the lineage of that and of everything
-computed from it: whoever may have the values is told when fetching them.
+``torch.bernoulli(x - t)`` fails unless every value is between 0 and 1. A caller who sees that and chooses ``t`` can
+find ``x`` by bisection. So callers who may not have the values get zeros of the inferred form, connected to autograd
+like the real result. A ``Failure`` is added to the lineage of the zeros and of everything computed from them: users who
+may have the values get the error when they fetch them.
 """
 
 from __future__ import annotations
@@ -17,58 +17,58 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
-from syft_core.workers.changes import run_marking
-from syft_core.workers.disclosure import Rehearsal, rehearse
+from syft_core.workers.changes import run_and_mark_failed
+from syft_core.workers.disclosure import DryRun, run_dry
 from syft_core.workers.execution import Execution
 from syft_core.workers.store import Failure, Lineage, Stored
-from syft_core.workers.transfer import rebuilt
+from syft_core.workers.transfer import rebuild
 from syft_core.workers.worker import Worker
 
 
 def answer_failure(execution: Execution, error: Exception) -> tuple[Any, Lineage]:
-    """Return what an operation that failed is answered, and the lineage of that; raise what the sender may know.
+    """Return the substitute for a failed result and its lineage, or raise the error if the sender may see it.
 
-    To be called while ``error`` is handled.
+    Call it from the ``except`` block of ``error``.
     """
     op, worker = execution.op, execution.worker
-    if _is_told(error) or execution.is_readable:
-        raise  # noqa: PLE0704  # the error that is handled
-    if op.differentiates:  # What fails in it for its values does not run: this is about the graph.
-        _raise_alone(ValueRefusedError.failed(op.name, str(worker.id), type(error).__name__))
+    if _is_safe_to_raise(error) or execution.is_readable:
+        raise  # noqa: PLE0704  # re-raises `error`
+    if op.differentiates:  # It cannot fail because of values: those passes were refused.
+        _raise_without_context(ValueRefusedError.failed(op.name, str(worker.id), type(error).__name__))
     try:
-        rehearsal = rehearse(execution)
-    except Exception as about_forms:  # noqa: BLE001  # of whatever kind, it has seen no values
-        _raise_alone(about_forms)
+        dry_run = run_dry(execution)
+    except Exception as about_forms:  # noqa: BLE001  # no error of a dry run depends on values
+        _raise_without_context(about_forms)
     access, sources = execution.lineage
     lineage = access, sources | {Failure(op.name, type(error).__name__)}
-    return run_marking(execution, lineage, partial(_answer_zeros, execution, rehearsal)), lineage
+    return run_and_mark_failed(execution, lineage, partial(_answer_zeros, execution, dry_run)), lineage
 
 
-def _is_told(error: Exception) -> bool:
-    """Return whether an error is one of ours, which knows no value; that a value leaves a domain is not told."""
+def _is_safe_to_raise(error: Exception) -> bool:
+    """Return whether an error reveals no value: ours do not, except that a value is outside a domain."""
     return isinstance(error, SyftError) and not isinstance(error, DomainError)
 
 
-def _raise_alone(error: Exception) -> NoReturn:
-    """Raise an error without the one that is being handled, whose text may quote values."""
+def _raise_without_context(error: Exception) -> NoReturn:
+    """Raise an error without the one being handled, whose text may quote values."""
     try:
         raise error
     finally:
         error.__cause__ = error.__context__ = None
 
 
-def _answer_zeros(execution: Execution, rehearsal: Rehearsal) -> Any:
-    """Return zeros for the tensors of a result, and set what the call was to change to zeros."""
+def _answer_zeros(execution: Execution, dry_run: DryRun) -> Any:
+    """Return zeros for the tensors of the result, and overwrite the targets of the call with zeros."""
     framework, call = execution.framework, (execution.args, execution.kwargs)
-    pairs = list(zip(leaves((rehearsal.args, rehearsal.kwargs)), leaves(call), strict=True))
+    pairs = list(zip(leaves((dry_run.args, dry_run.kwargs)), leaves(call), strict=True))
     operands = [end for _, leaf in pairs if (end := plain_end(leaf)) is not None]
     written = [
         (plain_end(leaf), _form(shadow))
         for shadow, leaf in pairs
         if plain_end(leaf) is not None and any(leaf is target for target in execution.written)
     ]
-    own = {id(shadow): leaf for shadow, leaf in pairs}
-    made = [leaf for leaf in leaves(rehearsal.result) if plain_end(leaf) is not None and id(leaf) not in own]
+    arguments = {id(shadow): leaf for shadow, leaf in pairs}
+    made = [leaf for leaf in leaves(dry_run.result) if plain_end(leaf) is not None and id(leaf) not in arguments]
     modes = execution.message.modes or framework.modes() or ""
     with framework.apply_modes(modes, *call):
         zeros = framework.zeros([_form(leaf) for leaf in made], operands)
@@ -77,22 +77,22 @@ def _answer_zeros(execution: Execution, rehearsal: Rehearsal) -> Any:
     ends = iter(zeros)
 
     def replace(leaf: Any) -> Any:
-        if id(leaf) in own:
-            return own[id(leaf)]
+        if id(leaf) in arguments:
+            return arguments[id(leaf)]
         if plain_end(leaf) is None:
             return leaf
         end = next(ends)
-        return end if is_framework_tensor(type(leaf)) else rebuilt(leaf, lambda _end: end)
+        return end if is_framework_tensor(type(leaf)) else rebuild(leaf, lambda _end: end)
 
-    return map_leaves(replace, rehearsal.result)
+    return map_leaves(replace, dry_run.result)
 
 
 def _form(shadow: Any) -> Form:
     end = plain_end(shadow)
-    return framework_of(end).form_of(end)  # type: ignore[return-value]  # of what was made from tensors with forms
+    return framework_of(end).form_of(end)  # type: ignore[return-value]  # every shadow has a form
 
 
 def require_success(entry: Stored, id: int | str, worker: Worker) -> None:
-    """Raise, to one who may have an object, if an operation failed on the way to it."""
+    """Raise if an operation failed while computing an object; the caller may have the object."""
     if failures := entry.failures:
         raise OperationFailedError.on_the_way_to(id, worker.id, map(str, failures))

@@ -1,4 +1,4 @@
-"""Hand over objects that peers fetch, and take their requests for what they may not have."""
+"""Handlers for fetching objects and for requesting their release."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from syft_core.tensors.private import restrict
 from syft_core.workers.failures import require_success
 from syft_core.workers.ledger import record
 from syft_core.workers.permissions import refusal, require_identity, require_right_to_lease
-from syft_core.workers.release import MOST_OPEN, Requested
+from syft_core.workers.release import MAX_OPEN, Requested
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.running import attribute
 from syft_core.workers.store import Stored
-from syft_core.workers.transfer import copy_of, ends_elsewhere, hand_over, rebuilt
+from syft_core.workers.transfer import copy_of, ends_elsewhere, hand_over, rebuild
 from syft_core.workers.worker import Worker
 
 
 def fetch(worker: Worker, message: Fetch, sender: Peer) -> Any:
-    """Hand over an object, if the policy lets it leave; write it into the ledger.
+    """Return an object if the policy lets it leave, and record it in the ledger.
 
-    A copy leaves of what the worker published, of what others hold pointers to, and of an attribute.
+    Published objects, objects that others hold pointers to, and attributes leave as copies.
     """
     require_identity(message.user, sender, message.id, str(worker.id))
     entry = worker.object_store.entry(message.id)
@@ -34,14 +34,14 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Any:
     require_success(entry, message.id, worker)
     record(worker, entry, sender, str(sender.id), _reasons(message.reason, approval), value)
     if not approval and value is not None:
-        value = restrict(_outside_graph(value), entry.access)
+        value = restrict(_detach(value), entry.access)
     if message.attr is None and not message.keep:
-        return _taken(entry, sender, value)
-    return _copied(value)
+        return _take(entry, sender, value)
+    return _copy(value)
 
 
 def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Any:
-    """Hand over several objects, if the policy lets each of them leave."""
+    """Return several objects if the policy lets all of them leave."""
     require_identity(message.user, sender, message.ids, str(worker.id))
     entries = [worker.object_store.entry(id) for id in message.ids]
     allowed = [_read(worker, entry, None, sender) for entry in entries]
@@ -50,63 +50,63 @@ def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Any:
     taken = []
     for entry, (value, approval) in zip(entries, allowed, strict=True):
         record(worker, entry, sender, str(sender.id), _reasons(message.reason, approval), value)
-        taken.append(_taken(entry, sender, value if approval else restrict(_outside_graph(value), entry.access)))
-    return _all_of(taken) if any(hasattr(value, "throw") for value in taken) else taken
+        taken.append(_take(entry, sender, value if approval else restrict(_detach(value), entry.access)))
+    return _collect(taken) if any(hasattr(value, "throw") for value in taken) else taken
 
 
-def _all_of(taken: list[Any]) -> Process:
+def _collect(taken: list[Any]) -> Process:
     for place, value in enumerate(taken):
         if hasattr(value, "throw"):
             taken[place] = yield from value
     return taken
 
 
-def _outside_graph(value: Any) -> Any:
-    """Return what is fetched without its graph, which stays here: a backward pass must start here, too."""
+def _detach(value: Any) -> Any:
+    """Return a value without its graph, which stays on the worker."""
     end = plain_end(value)
     if end is None:
         return value
     outside = framework_of(end).detach
     if value is end:
         return outside(end)
-    return value if outside(end) is end else rebuilt(value, outside)
+    return value if outside(end) is end else rebuild(value, outside)
 
 
 def _reasons(reason: str, approval: str) -> str:
     return ", ".join(filter(None, (reason, approval)))
 
 
-def _taken(entry: Stored, sender: Peer, value: Any) -> Any:
-    """Return an object that leaves for good once it has been handed over, or a copy of one that somebody else needs."""
+def _take(entry: Stored, sender: Peer, value: Any) -> Any:
+    """Return an object that leaves the worker, or a copy if others still need it."""
     entry.fetched_by = sender
-    return _copied(value) if entry.is_needed_by_others(sender.id) else value
+    return _copy(value) if entry.is_needed_by_others(sender.id) else value
 
 
 def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
-    """Drop what a ``Fetch`` or ``FetchAll`` has handed over for good, unless somebody else needs it.
+    """Drop the objects that a ``Fetch`` or ``FetchAll`` took away, unless others need them.
 
-    What left with an approval needs another one to leave again.
+    Also use up the approvals of approved objects.
     """
     store = worker.object_store
     ids: Iterable[Id] = message.ids if isinstance(message, FetchAll) else ()
-    attr, for_good = None, True
+    attr, takes_away = None, True
     if isinstance(message, Fetch):
-        ids, attr, for_good = (message.id,), message.attr, message.attr is None and not message.keep
+        ids, attr, takes_away = (message.id,), message.attr, message.attr is None and not message.keep
     for id in ids:
         entry = store.get(id)
         if entry is not None:
             _note_release(worker, entry, attr, sender)
-        if entry is None or entry.fetched_by != sender or not for_good:
+        if entry is None or entry.fetched_by != sender or not takes_away:
             continue
         entry.fetched_by = None
         if entry.is_needed_by_others(sender.id):
-            entry.give_up(sender.id)
+            entry.remove_leases(sender.id)
         else:
             store.remove(id, f"it was fetched by {str(sender)!r}")
 
 
-def _copied(value: Any) -> Any:
-    """Return what may be given away of ``value``, which stays; only what it points to elsewhere must be copied."""
+def _copy(value: Any) -> Any:
+    """Return a value to send while the object stays; if it ends in pointers, what they point to is copied."""
     return _ask_for_copy(value) if ends_elsewhere(value) else value
 
 
@@ -118,10 +118,10 @@ def _ask_for_copy(value: Any) -> Process:
 
 
 def ask_release(worker: Worker, message: AskRelease, sender: Peer) -> int:
-    """Put a request on the worker's table, and return its number."""
+    """Add a release request to the worker's list, and return its number."""
     waiting = [request for request in worker.requests if request.peer == sender and request.state == "open"]
-    if len(waiting) >= MOST_OPEN:
-        raise ReleaseError.too_many(str(sender), str(worker.id), MOST_OPEN)
+    if len(waiting) >= MAX_OPEN:
+        raise ReleaseError.too_many(str(sender), str(worker.id), MAX_OPEN)
     if sender.behalf:
         raise ReleaseError.on_behalf(str(sender), str(worker.id))
     objects = []
@@ -136,7 +136,7 @@ def ask_release(worker: Worker, message: AskRelease, sender: Peer) -> int:
 
 
 def _read(worker: Worker, entry: Stored, attr: str | None, sender: Peer) -> tuple[Any, str]:
-    """Return what a peer may have of an object, and who approved that; raise if the peer may not have it."""
+    """Return the value that a peer may read, and the approval if there is one; raise if the peer may not read it."""
     value = attribute(entry.value, attr)
     why = refusal(worker, "read", entry, sender, value)
     if why is None:
@@ -153,7 +153,7 @@ def _read(worker: Worker, entry: Stored, attr: str | None, sender: Peer) -> tupl
 
 
 def _note_release(worker: Worker, entry: Stored, attr: str | None, sender: Peer) -> None:
-    """Count an approved object as released: an approval is good for one departure."""
+    """Mark an approved object as released: an approval is valid for one departure."""
     request = worker.requests.of(entry, attr, sender) if len(worker.requests) else None
     if request is not None and request.state == "approved":
         request.objects = [r for r in request.objects if not (r.entry is entry and r.attr == attr)]

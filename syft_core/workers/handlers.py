@@ -1,6 +1,6 @@
-"""What a worker does with each message; the only things that a peer can make it do.
+"""The handler of each message: everything that a peer can make a worker do.
 
-A handler returns its answer or, when it needs another party, a process that yields what it needs.
+A handler returns its answer or, if it needs another party, a process that yields requests.
 """
 
 from __future__ import annotations
@@ -61,21 +61,21 @@ from syft_core.workers.permissions import (
     require_right_to_tag,
 )
 from syft_core.workers.requests import Ask, Elsewhere, Process
-from syft_core.workers.running import attribute, form_of, keep, own, resolve, run
+from syft_core.workers.running import attribute, form_of, keep, resolve, run, set_owner
 from syft_core.workers.store import Holder, Stored, derive, lineage_of
 from syft_core.workers.transfer import adopt, copy_of, ends_elsewhere, hand_over, is_tensor, require_elsewhere
 from syft_core.workers.worker import Worker
 
 
 def store(worker: Worker, message: Store, sender: Peer) -> None:
-    """Keep an object."""
+    """Store an object."""
     value = message.value
     if isinstance(value, ObjectWrapper):
         raise ValueRefusedError.only_local("storing a callable", str(worker.id))
     adopt(value, sender.id)
     require_elsewhere(worker, value)
-    framework = framework_of(value)  # Or it is not a tensor: nothing that others may ask for could be said of it.
-    entry = Stored(value, _holder_named(worker, message, sender))
+    framework = framework_of(value)  # Raises unless the object is a tensor.
+    entry = Stored(value, _find_holder(worker, message, sender))
     entry.id, entry.giver = message.id, sender
     require_free_tags(worker, message.tags, sender, entry)
     if message.publish:
@@ -85,25 +85,25 @@ def store(worker: Worker, message: Store, sender: Peer) -> None:
         entry.origin = PointerTensor(worker.location_of(place), id, framework, owner=worker)
         entry.origin.lender = sender.id
     worker.object_store.put(message.id, entry)
-    own(worker, value, message.id)
+    set_owner(worker, value, message.id)
     if message.publish:
         entry.publish(None if sender.id == worker.id else sender)
     if message.tags or message.description:
         worker.object_store.tag(message.id, message.tags, message.description)
 
 
-def _holder_named(worker: Worker, message: Store, sender: Peer) -> Id:
-    """Return whose pointer to an object it is: that of the sender, or of somebody for whom the sender asks."""
+def _find_holder(worker: Worker, message: Store, sender: Peer) -> Id:
+    """Return the holder of the lease: the sender, or a peer on whose behalf the sender acts."""
     if message.holder is None:
         return sender.id
     if message.holder not in [party.id for party in sender.chain]:
-        why = f"the sender does not ask on behalf of {message.holder!r}"
+        why = f"the sender does not act on behalf of {message.holder!r}"
         raise GetNotPermittedError.to(str(sender), message.id, str(worker.id), why, "hold")
     return message.holder
 
 
 def forward(worker: Worker, message: Forward, sender: Peer) -> Any:
-    """Send an object to another worker, or keep a copy of it here under another id."""
+    """Send an object to another worker, or store a copy here under another id."""
     entry = worker.object_store.entry(message.id)
     value = attribute(entry.value, message.attr)
     if message.destination != worker.id:
@@ -114,16 +114,16 @@ def forward(worker: Worker, message: Forward, sender: Peer) -> Any:
 
 
 def _copy_here(worker: Worker, message: Forward, sender: Peer, entry: Stored, value: Any) -> Process:
-    copied = yield Elsewhere(lambda: hand_over(copy_of(value), worker))
-    return _keep_copy(worker, message, sender, entry, copied)
+    copy = yield Elsewhere(lambda: hand_over(copy_of(value), worker))
+    return _keep_copy(worker, message, sender, entry, copy)
 
 
-def _keep_copy(worker: Worker, message: Forward, sender: Peer, entry: Stored, copied: Any) -> None:
-    twin = Stored(copied, sender.id)
-    twin.giver = sender
-    derive([twin], [entry])
-    worker.object_store.put(message.new_id, twin)
-    own(worker, copied, message.new_id)
+def _keep_copy(worker: Worker, message: Forward, sender: Peer, entry: Stored, copy: Any) -> None:
+    entry_of_copy = Stored(copy, sender.id)
+    entry_of_copy.giver = sender
+    derive([entry_of_copy], [entry])
+    worker.object_store.put(message.new_id, entry_of_copy)
+    set_owner(worker, copy, message.new_id)
 
 
 def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, value: Any) -> Process:
@@ -131,7 +131,7 @@ def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, valu
     _require_departure(worker, entry, value, sender, destination.id, "moved")
     stays = message.keep or message.requires_grad or entry.is_needed_by_others(sender.id)
     origin, lease = None, (destination.id, worker.id)
-    if message.requires_grad:  # The copy holds on to what it was copied from, to give the gradient back.
+    if message.requires_grad:  # The copy holds a lease on its origin, to send the gradient back.
         entry.lease(lease)
         entry.lent |= {(destination.id, sender.original)}
         origin = (worker.id, message.id)
@@ -152,7 +152,7 @@ def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, valu
 
 
 def send_on(worker: Worker, message: SendOn, sender: Peer) -> Process | None:
-    """Send an object to another worker, and keep a pointer to it in its place."""
+    """Send an object to another worker, and store a pointer in its place."""
     entry = worker.object_store.entry(message.id)
     if message.destination == worker.id:
         return None
@@ -167,7 +167,7 @@ def _send_on(worker: Worker, message: SendOn, sender: Peer, entry: Stored) -> Pr
     framework, id = framework_of(entry.value), new_id()
     yield Ask(destination, Store(id, restrict(entry.value, entry.access), **_words(entry)))
     entry.hold(framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
-    own(worker, entry.value, message.id)
+    set_owner(worker, entry.value, message.id)
 
 
 def _words(entry: Stored) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _words(entry: Stored) -> dict[str, Any]:
 
 
 def get_back(worker: Worker, message: GetBack, sender: Peer) -> Process:
-    """Fetch what a stored pointer points to, and keep it in the pointer's place."""
+    """Fetch the object that a stored pointer points to, and store it in place of the pointer."""
     entry = worker.object_store.entry(message.id)
     pointer = getattr(entry.value, "child", None)
     if not isinstance(pointer, PointerTensor):
@@ -185,14 +185,14 @@ def get_back(worker: Worker, message: GetBack, sender: Peer) -> Process:
     value = yield Elsewhere(pointer.get)
     require_elsewhere(worker, value)
     entry.hold(value)
-    own(worker, entry.value, message.id)
+    set_owner(worker, entry.value, message.id)
     fetched = Stored(entry.value, worker.id)
     fetched.access, fetched.sources = get_allowed_users(entry.value), entry.sources
     entry.access = lineage_of([entry, fetched])[0]
 
 
 def lease(worker: Worker, message: Lease, sender: Peer) -> None:
-    """Count one more pointer of the sender's, or of a worker to which it gives one."""
+    """Add a lease for the sender, or for a worker to which the sender gives a pointer."""
     entries = [worker.object_store.entry(id) for id in message.ids]
     for entry in entries:
         require_right_to_lease(worker, entry, sender)
@@ -206,7 +206,7 @@ def lease(worker: Worker, message: Lease, sender: Peer) -> None:
 
 
 def release(worker: Worker, message: Release, sender: Peer) -> None:
-    """Count one pointer less."""
+    """Remove a lease of the sender on each object."""
     holder: Holder = sender.id if message.lender is None else (sender.id, message.lender)
     worker.object_store.release(deque((id, holder) for id in message.ids))
     session = worker.sessions.get(sender.id)
@@ -219,7 +219,7 @@ def describe(worker: Worker, message: Describe, sender: Peer) -> list[Form | Non
     """Return the forms of objects, or of the same attribute of each."""
     entries = [worker.object_store.entry(id) for id in message.ids]
     values = [attribute(entry.value, message.attr) for entry in entries]
-    if worker.own_policy is not None:
+    if worker.custom_policy is not None:
         for entry, value in zip(entries, values, strict=True):
             require_permission(worker, "describe", entry, sender, value)
     return [form_of(value) for value in values]
@@ -238,7 +238,7 @@ def tag(worker: Worker, message: Tag, sender: Peer) -> None:
 
 
 def search(worker: Worker, message: Search, sender: Peer) -> list[Any]:
-    """Find objects; return their ids, tags and kinds and who published them, with a lease for each."""
+    """Return id, tags, description, kind and publisher of each match, and take a lease on it for the sender."""
     found = []
     for id in worker.object_store.search(message.query):
         entry = worker.object_store.entry(id)
@@ -258,9 +258,9 @@ def _kind_of(value: Any) -> str:
 
 
 def call(worker: Worker, message: Call, sender: Peer) -> Any:
-    """Call a callable that the worker's owner stored here, with stored objects.
+    """Call a callable stored by the worker's owner, on stored objects.
 
-    Its tensors stay; any other result leaves, if nothing that it was computed from is kept from the caller.
+    Tensors in the result stay here. Other values leave if the caller may read everything they were computed from.
     """
     entry = worker.object_store.entry(message.id)
     if not isinstance(entry.value, ObjectWrapper):
@@ -276,7 +276,7 @@ def call(worker: Worker, message: Call, sender: Peer) -> Any:
     except SyftError:
         raise
     except Exception as error:
-        _require_telling(worker, name, sender, parents, error)
+        _hide_error(worker, name, sender, parents, error)
         raise
     if any(leaf is not None and not build_rule(leaf) for leaf in leaves(result)):
         if any(refusal(worker, "read", parent, sender, result) is not None for parent in parents):
@@ -288,14 +288,14 @@ def call(worker: Worker, message: Call, sender: Peer) -> Any:
     worker.object_store.require_free(range(message.result, message.result + kept))
     lineage, ids = lineage_of(parents), itertools.count(message.result)
 
-    def kept_or_told(leaf: Any) -> Any:
+    def keep_tensor(leaf: Any) -> Any:
         if not build_rule(leaf):
             return leaf
         return replace(keep(worker, leaf, next(ids), sender, lineage), framework=framework_of(leaf).ALIAS)
 
-    told = map_leaves(kept_or_told, result)
-    guard_results(worker, sender, parents, told)
-    return told
+    reply = map_leaves(keep_tensor, result)
+    guard_results(worker, sender, parents, reply)
+    return reply
 
 
 Handler = Callable[[Any, Any, Peer], Any]
@@ -318,14 +318,14 @@ HANDLERS: dict[type[Message], Handler] = {
 }
 
 
-def _require_telling(worker: Worker, op: str, sender: Peer, parents: list[Stored], error: Exception) -> None:
-    """Hide the text of an error about objects that the sender may not have: it may quote them."""
+def _hide_error(worker: Worker, op: str, sender: Peer, parents: list[Stored], error: Exception) -> None:
+    """Replace an error about objects that the sender may not have: its text may quote their values."""
     if not may_leave(worker, parents, sender):
         raise ValueRefusedError.failed(op, str(worker.id), type(error).__name__) from None
 
 
 def _require_departure(worker: Worker, entry: Stored, value: Any, sender: Peer, to: Id, reason: str) -> None:
-    """Raise unless the policy lets an object go to another worker for the sender; write it into the ledger."""
+    """Raise unless the policy lets the sender move an object to another worker; record it in the ledger."""
     require_permission(worker, "move", entry, sender, value)
     require_success(entry, entry.id, worker)
     record(worker, entry, sender, str(to), reason, value)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Departure(NamedTuple):
-    """Who took which object when, what form it has, and what it was computed from; never what it holds."""
+    """Who took which object and when, its form, and what it was computed from; never a value."""
 
     when: float
     user: str
@@ -28,31 +28,31 @@ class Departure(NamedTuple):
     to: str
     reason: str = ""
     names: tuple[str, ...] = ()
-    """The tags that each of ``sources`` had at that moment, and nothing for one without; empty when none had any."""
+    """The tags of each source at that time, "" for a source without tags; empty if no source had any."""
 
     def cells(self) -> tuple[str, ...]:
-        """Return the line as text, cell by cell and escaped; sources go by their tags where they have some."""
+        """Return the escaped cells of a table row; sources are shown by their tags, if they have any."""
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.when))
         sources = [name or str(id) for name, id in zip_longest(self.names, self.sources)]
-        return moment, one_line(self.user), one_line(str(self.id)), one_line(self.form), _listed(sources), *self._end()
+        return moment, one_line(self.user), one_line(str(self.id)), one_line(self.form), _join(sources), *self._end()
 
     def kind(self) -> tuple[str, ...]:
-        """Return what two departures share when one is a repetition of the other."""
+        """Return the cells that are equal for repetitions of the same departure."""
         names = sorted(set(filter(None, self.names)))
         others = "" if names and all(self.names) else " and others" if names else f"{len(self.sources)} untagged"
-        return one_line(self.user), one_line(self.form), _listed(names) + others, *self._end()
+        return one_line(self.user), one_line(self.form), _join(names) + others, *self._end()
 
     def _end(self) -> tuple[str, str]:
         return one_line(self.to), one_line(self.reason)
 
 
-def _listed(sources: Iterable[str]) -> str:
-    """Join sources; a comma within a tag or an id must not look like one more source."""
+def _join(sources: Iterable[str]) -> str:
+    """Join names of sources, escaping commas within them."""
     return ", ".join([one_line(source).replace(",", r"\x2c") for source in sources])
 
 
 def record(worker: Worker, entry: Stored, peer: Peer, to: str, reason: str, value: Any = None) -> None:
-    """Write into the ledger of ``worker`` that what it stores as ``entry`` leaves, or an attribute of it."""
+    """Record in the worker's ledger that an object leaves, or ``value``, which is an attribute of it."""
     sources = _in_order(entry.sources)
     ids = tuple([getattr(source, "id", source) for source in sources])
     tags = tuple([_tags_of(source) for source in sources])
@@ -62,7 +62,7 @@ def record(worker: Worker, entry: Stored, peer: Peer, to: str, reason: str, valu
 
 
 def name_sources(entry: Stored) -> list[str]:
-    """Return what an object was computed from, by tags where there are some."""
+    """Return the sources of an object, by their tags if they have any."""
     return [_tags_of(source) or str(getattr(source, "id", source)) for source in _in_order(entry.sources)]
 
 
@@ -85,7 +85,7 @@ class Ledger:
         self._lines: list[Departure] = []
 
     def record(self, departure: Departure) -> None:
-        """Write one line."""
+        """Add a departure."""
         self._lines.append(departure)
 
     def __iter__(self) -> Iterator[Departure]:
@@ -98,12 +98,12 @@ class Ledger:
         return self._lines[index]
 
     def kinds(self) -> list[tuple[str, ...]]:
-        """Return the departures with those that are alike folded into one line, and the number of times before it."""
+        """Return one row per kind of departure, starting with the number of repetitions."""
         counted = Counter(line.kind() for line in self._lines)
         return [(str(times), *kind) for kind, times in counted.items()]
 
     def summary(self) -> str:
-        """Return a table with one line for each kind of departure, which stays short when training is long."""
+        """Return a table with one row per kind of departure, which stays short for long trainings."""
         return text_table(self.SUMMARY, self.kinds()) if self._lines else self._nothing()
 
     def __str__(self) -> str:

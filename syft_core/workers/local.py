@@ -1,4 +1,4 @@
-"""LocalLocation: the way to a worker in this process. It executes at once, in the caller's thread."""
+"""LocalLocation: the location of a worker in this process. It executes immediately, in the caller's thread."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class LocalLocation(Location):
-    """Leads to a worker of this process; errors are raised as they are, and forms are looked up where they are.
+    """The location of a worker in this process. Errors are raised directly, and forms are read from the objects.
 
-    Nothing is encoded, and yet the two never share memory: what is sent and fetched is copied, unless its sender gives
-    it up.
+    Messages are not encoded, but client and worker never share memory: objects are copied when they are sent or
+    fetched, unless the sender gives up ownership.
     """
 
     def __init__(self, client: Party, worker: BaseWorker) -> None:
@@ -49,29 +49,29 @@ class LocalLocation(Location):
     tell = ask
 
     def flush(self) -> None:
-        """Do nothing: everything was done at once."""
+        """Do nothing: every message was executed immediately."""
 
     def drop(self, id: Id, lender: Id | None = None) -> None:
-        """Note that a pointer is gone."""
+        """Queue the lease of a dropped pointer for release."""
         self.worker.dropped.append((id, self.client.id if lender is None else (self.client.id, lender)))
 
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
-        """Look at the objects themselves."""
+        """Read the forms from the objects."""
         with self.worker.lock:
             return self.worker.describe(Describe(tuple(ids), attr), self.client.peer._replace(behalf=behalf.get()))
 
     def peek(self, id: Id, attr: str | None = None) -> Any:
-        """Return a plain tensor itself, or its gradient or data."""
+        """Return a plain tensor, or its gradient or data."""
         entry = self.worker.object_store.get(id)
-        if entry is None or not entry.is_plain or self.worker.own_policy is not None:
+        if entry is None or not entry.is_plain or self.worker.custom_policy is not None:
             return None
         if attr is None:
             return entry.value
-        with self.worker.lock:  # A backward pass of another thread may be about to replace it.
+        with self.worker.lock:  # A backward pass in another thread may replace it.
             return getattr(entry.value, attr)
 
     def has_gradient(self, id: Id, attr: str) -> bool:
-        """Look at the object itself."""
+        """Return whether the object has a gradient."""
         entry = self.worker.object_store.get(id)
         if entry is None or not entry.is_plain:
             return super().has_gradient(id, attr)
@@ -89,20 +89,20 @@ class LocalLocation(Location):
             reply = drive(worker.step(reply, peer))
         if not message.returns_objects:
             return reply
-        with acting_for(peer.chain):  # The worker lends what it points to in the name of who asked.
+        with acting_for(peer.chain):  # Leases on pointers in the reply are taken on behalf of the sender.
             if type(reply) is list:
-                worker.let_go(message, peer)  # Now, so that what nobody else has need not be copied.
+                worker.finish_fetch(message, peer)  # First, so that unshared objects need not be copied.
                 return give_away(reply, client)
             taken = hand_over(reply, client)
-            worker.let_go(message, peer)
+            worker.finish_fetch(message, peer)
             return taken
 
 
 def _receive(message: Message, worker: BaseWorker) -> None:
-    """Make the object that a worker is to keep the worker's own."""
+    """Replace the object in a message by one that shares no memory with the sender."""
     name = message.gives
     if getattr(message, "given", False):
-        if worker.dropped:  # A graph among what is dropped may still refer to the object.
+        if worker.dropped:  # A dropped graph may still refer to the object.
             with worker.lock:
                 worker.collect_garbage()
         values = [getattr(message, name)]

@@ -1,4 +1,4 @@
-"""The log of messages (``log_msgs=True``): what was said, by names and forms; it keeps no object alive and no value."""
+"""The message log (``log_msgs=True``): names and forms only; it keeps no values and no objects alive."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from syft_core.pictures import form_of
 from syft_core.pointers.object_pointer import ObjectPointer
 
 
-def logged(message: Message) -> Message:
-    """Return a message as the log keeps it: pointers without their leases, and the forms of tensors."""
+def redact(message: Message) -> Message:
+    """Return a copy of a message with pointers that hold no lease, and forms in place of tensors."""
     return type(message)(*[map_leaves(_without_data, getattr(message, field.name)) for field in fields(message)])
 
 

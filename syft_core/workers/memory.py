@@ -1,4 +1,4 @@
-"""Memory that operations share, leave behind or look beyond."""
+"""Prevent leaks and unauthorized changes through shared, uninitialized and out-of-view memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Compute = Callable[[], Any]
 
 
 def memory_of(value: Any) -> Iterator[Any]:
-    """Yield what is equal for tensors that share memory: for the data at the end of a chain, and for its gradient."""
+    """Yield keys that are equal for tensors that share memory: for the data of a chain and for its gradient."""
     end = plain_end(value)
     if end is None:
         return
@@ -31,18 +31,18 @@ def memory_of(value: Any) -> Iterator[Any]:
 
 
 def guard_results(worker: Worker, sender: Peer, parents: Sequence[Stored], result: Any) -> None:
-    """Note which results share the memory of an object that the sender may not change."""
-    foreign = [parent for parent in parents if not may_change(worker, parent, sender)]
-    if foreign:
+    """Guard the results that share memory with an object that the sender may not change."""
+    protected = [parent for parent in parents if not may_change(worker, parent, sender)]
+    if protected:
         for placed in leaves(result):
             if type(placed) is Placed:
-                guard(worker.object_store.entry(placed.id), foreign)
+                guard(worker.object_store.entry(placed.id), protected)
 
 
-def guard(entry: Stored, foreign: Sequence[Stored]) -> None:
-    """Note that an object shares the memory of one of ``foreign``, if it does."""
+def guard(entry: Stored, protected: Sequence[Stored]) -> None:
+    """Guard an object if it shares memory with one of ``protected``."""
     memory = set(memory_of(entry.value))
-    for parent in foreign:
+    for parent in protected:
         if parent is not entry and not memory.isdisjoint(memory_of(parent.value)):
             entry.guard = parent.guard or parent
 
@@ -52,15 +52,15 @@ def keeps_gradient(end: Any) -> bool:
     return getattr(end, "requires_grad", False) is True and (is_leaf(end) or end.retains_grad)
 
 
-def zeroed(result: Any) -> Any:
-    """Return memory without what others have left in it."""
+def clear(result: Any) -> Any:
+    """Set a newly allocated tensor to zero, so that it shows no old memory."""
     end = plain_end(result)
     framework_of(end).clear(end)
     return result
 
 
-def within(execution: Execution, compute: Compute) -> Compute:
-    """Keep an operation from looking into memory that its operand is a part of, or that others have left."""
+def confine(execution: Execution, compute: Compute) -> Compute:
+    """Prevent an operation from reading memory outside its operand, or memory that was not initialized."""
     op, worker = execution.op, execution.worker
     ends = [end for parent in execution.parents if (end := plain_end(parent.value)) is not None]
     if any(framework_of(end).is_partial_view(end) for end in ends):
@@ -68,7 +68,7 @@ def within(execution: Execution, compute: Compute) -> Compute:
     if not (op.inplace and ends):
         return compute
     shown = ends[0].numel()
-    framework_of(ends[0]).make_resizable(_sharing(worker, ends[0]))
+    framework_of(ends[0]).make_resizable(_find_sharing(worker, ends[0]))
 
     def compute_and_clear() -> Any:
         result = compute()
@@ -79,8 +79,8 @@ def within(execution: Execution, compute: Compute) -> Compute:
     return compute_and_clear
 
 
-def _sharing(worker: Worker, end: Any) -> list[Any]:
-    """Return the tensors on a worker that share the memory of ``end``, itself among them."""
+def _find_sharing(worker: Worker, end: Any) -> list[Any]:
+    """Return the tensors on a worker that share memory with ``end``, including itself."""
     ends = [found for entry in worker.object_store.entries() if (found := plain_end(entry.value)) is not None]
     memory = framework_of(end).memory_of(end) or frozenset()
     return [found for found in ends if not memory.isdisjoint(framework_of(found).memory_of(found) or ())]

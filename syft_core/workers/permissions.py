@@ -1,8 +1,8 @@
 """Permissions: who may do what with an object of a worker.
 
-Two questions are asked about each command. May the sender do that with an object that is theirs, or is not theirs?
-The rules below answer it, and no policy overrides them. And does the owner of the worker agree? That is what the policy
-of the worker is asked. A command that was sent on behalf of others needs both answers for every one of them.
+Each command is checked twice: against the rules below, which depend on whether the object belongs to the sender and
+which no policy overrides, and against the worker's policy. A command sent on behalf of others must pass both checks for
+each of them.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ if TYPE_CHECKING:
 
 Verb: TypeAlias = Literal["read", "write", "move", "tag", "lease", "describe", "search", "call"]
 Policy: TypeAlias = Callable[[Verb, Stored, Peer, Any], "str | None"]
-"""Takes what is to be done, with which object, by whom, and the value that it is about: what would leave (the object,
-its gradient, the result of a call) or would change. Returns None, or the reason for a refusal.
+"""Takes the verb, the object, the peer, and the value that would leave (the object, its gradient, the result of a call)
+or change. Returns None, or the reason for refusing.
 
-Restrictions of private tensors come first: a policy cannot lift them.
+Restrictions of private tensors are checked first: a policy cannot lift them.
 """
-MOST_HOPS = 16
-"""How many workers may pass a request on."""
+MAX_HOPS = 16
+"""How many workers may forward a request."""
 
 
 # --- policies
 
 
 def unless_private(verb: Verb, stored: Stored, peer: Peer, value: Any) -> str | None:
-    """Let everything leave but what is private, or was computed from something private; the default."""
+    """Let everything leave except private objects and what was computed from them; the default."""
     if stored.access is None or verb not in _LEAVING or peer.user in stored.access:
         return None
     return "it is private, or was computed from something private, and you are not among its allowed users"
 
 
 def only_published(verb: Verb, stored: Stored, peer: Peer, value: Any) -> str | None:
-    """Let nothing leave but what was published and not changed since; show nothing else that is somebody else's.
+    """Let only published objects leave, unchanged since, and hide the unpublished objects of others.
 
-    The gradient of a published object, and what a function computes of one, were not published.
+    The gradient of a published object, and what a function computes from it, do not count as published.
     """
-    shown = verb not in _LEAVING and (verb not in _SHOWING or stored.published or is_own(stored, peer))
+    shown = verb not in _LEAVING and (verb not in _SHOWING or stored.published or belongs_to(stored, peer))
     if shown or (stored.published and not stored.touched and value is stored.value):
         return None
     return "this worker lets only published objects leave"
 
 
 def nothing(verb: Verb, stored: Stored, peer: Peer, value: Any) -> str | None:
-    """Let nothing leave; show neither names nor forms of what is somebody else's."""
-    shown = verb not in _LEAVING and (verb not in _SHOWING or is_own(stored, peer))
+    """Let nothing leave, and hide names and forms of objects that belong to others."""
+    shown = verb not in _LEAVING and (verb not in _SHOWING or belongs_to(stored, peer))
     return None if shown else "this worker lets nothing leave"
 
 
@@ -70,7 +70,7 @@ POLICIES: dict[str, Policy] = {policy.__name__: policy for policy in (unless_pri
 
 
 def find_policy(policy: Policy | str) -> Policy:
-    """Return the policy that is meant: a function, or the name of one that is built in."""
+    """Return a policy, given as a function or as the name of a built-in one."""
     if isinstance(policy, str):
         if policy not in POLICIES:
             raise PolicyError.unknown(policy, POLICIES)
@@ -83,20 +83,20 @@ def find_policy(policy: Policy | str) -> Policy:
 
 
 def refusal(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: Any) -> str | None:
-    """Return why a peer, and everybody for whom it asks, may not do something; None if all may."""
-    if stored.access is not None and stored.sources is stored.root:  # Its owner may have allowed others meanwhile.
+    """Return why a peer, or one on whose behalf it acts, may not do something; None if all may."""
+    if stored.access is not None and stored.sources is stored.root:  # Its owner may have changed the allowed users.
         stored.access = get_allowed_users(stored.value)
     for party in peer.chain:
         why = unless_private(verb, stored, party, value)
-        if why is None and worker.own_policy is not None:
-            why = worker.own_policy(verb, stored, party, value)
+        if why is None and worker.custom_policy is not None:
+            why = worker.custom_policy(verb, stored, party, value)
         if why is not None:
             return why
     return None
 
 
 def require_permission(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: Any) -> None:
-    """Raise unless the policy of a worker lets a peer do something with an object."""
+    """Raise unless the policy of a worker permits ``verb`` on an object to a peer."""
     why = refusal(worker, verb, stored, peer, value)
     if why is not None:
         if verb in _CHANGING:
@@ -112,20 +112,20 @@ def may_leave(worker: Worker, objects: Iterable[Stored], sender: Peer) -> bool:
     return all(refusal(worker, "read", stored, sender, stored.value) is None for stored in objects)
 
 
-# --- what is whose
+# --- ownership
 
 
-def is_own(stored: Stored, party: Peer) -> bool:
-    """Return whether an object was given by ``party``, made for it, or lent to it by somebody whose own it is."""
+def belongs_to(stored: Stored, party: Peer) -> bool:
+    """Return whether ``party`` sent an object, had it computed, or was lent it by a peer it belongs to."""
     if stored.holder in (None, party.id) or (stored.giver is not None and stored.giver.original == party):
         return True
     return party.id in stored.writers and stored.is_leased_to(party.id)
 
 
 def may_change(worker: Worker, stored: Stored, sender: Peer) -> bool:
-    """Return whether everybody who takes part in a request may change an object and what shares its memory.
+    """Return whether everyone involved in a request may change an object and what shares its memory.
 
-    The worker itself may; of a published object, who published it; of any other, those whose own it is.
+    The worker itself may change everything, a publisher what it published, and others what belongs to them.
     """
     if stored.holder == sender.id and not (stored.published or stored.guard or sender.behalf):
         return True
@@ -137,71 +137,72 @@ def may_change(worker: Worker, stored: Stored, sender: Peer) -> bool:
 def _has_authority(worker: Worker, stored: Stored, party: Peer) -> bool:
     if party.id == worker.id:
         return True
-    return stored.publisher == party if stored.published else is_own(stored, party)
+    return stored.publisher == party if stored.published else belongs_to(stored, party)
 
 
 def require_right_to_change(worker: Worker, stored: Stored, sender: Peer, value: Any) -> None:
     """Raise unless the sender may change an object."""
     if not may_change(worker, stored, sender):
-        why = "it is published" if stored.published else "it, or memory that it shares, is somebody else's"
+        why = "it is published" if stored.published else "it, or memory that it shares, belongs to someone else"
         raise WriteNotPermittedError.to(str(sender), stored.id, str(worker.id), why)
     require_permission(worker, "write", stored, sender, value)
 
 
 def require_right_to_tag(worker: Worker, stored: Stored, sender: Peer, tags: Iterable[str] = ()) -> None:
-    """Raise unless the sender may name an object: tags are how others find it, and what they take it for."""
+    """Raise unless the sender may tag an object: others find and identify it by its tags."""
     if not all(_has_authority(worker, stored, party) for party in sender.chain):
-        raise TagNotPermittedError.to(str(sender), stored.id, str(worker.id), "it is somebody else's")
+        raise TagNotPermittedError.to(str(sender), stored.id, str(worker.id), "it belongs to someone else")
     require_free_tags(worker, tags, sender, stored)
     require_permission(worker, "tag", stored, sender, stored.value)
 
 
 def require_free_tags(worker: Worker, tags: Iterable[str], sender: Peer, stored: Stored) -> None:
-    """Raise if the worker itself has published something under one of ``tags``: others would take it for that."""
-    if sender.id != worker.id and (reserved := worker.object_store.reserved(tags)):
+    """Raise if the worker itself has published an object under one of ``tags``: the two could be confused."""
+    if sender.id != worker.id and (reserved := worker.object_store.find_reserved(tags)):
         raise TagNotPermittedError.reserved(str(sender), stored.id, str(worker.id), reserved[0])
 
 
 def require_right_to_publish(worker: Worker, stored: Stored, sender: Peer) -> None:
-    """Raise unless ``sender`` gave the object itself, or may have it: publishing would let it leave."""
+    """Raise unless ``sender`` sent the object or may read it: publishing would let it leave."""
     if sender.behalf:
-        raise TagNotPermittedError.to(str(sender), stored.id, str(worker.id), "only its own publisher can be named")
+        why = "objects cannot be published on behalf of others"
+        raise TagNotPermittedError.to(str(sender), stored.id, str(worker.id), why)
     if stored.giver != sender or stored.touched:
         require_permission(worker, "read", stored, sender, stored.value)
 
 
 def is_findable(worker: Worker, stored: Stored, party: Peer) -> bool:
-    """Return whether a search by ``party`` may find an object: what has a tag, is published, or is its own."""
-    return bool(stored.tags or stored.published) or party.id == worker.id or is_own(stored, party)
+    """Return whether ``party`` may find an object: it is tagged, published, or belongs to ``party``."""
+    return bool(stored.tags or stored.published) or party.id == worker.id or belongs_to(stored, party)
 
 
 def require_right_to_lease(worker: Worker, stored: Stored, sender: Peer) -> None:
-    """Raise unless everybody who takes part in a request can find an object, or points to it already."""
+    """Raise unless everyone involved in a request can find an object, or already has a pointer to it."""
     for party in sender.chain:
         if not (is_findable(worker, stored, party) or stored.is_leased_to(party.id)):
-            why = "it is somebody else's, who has not given you a pointer to it"
+            why = "it belongs to someone else, who has not given you a pointer to it"
             raise GetNotPermittedError.to(str(sender), stored.id, str(worker.id), why, "lease")
     require_permission(worker, "lease", stored, sender, stored.value)
 
 
-# --- who asks
+# --- senders
 
 
 def require_identity(claimed: str | None, sender: Peer, id: Any, worker: str) -> None:
-    """Raise when somebody claims to be another user than the transport says."""
+    """Raise if the claimed user is not the user that the transport authenticated."""
     if claimed is not None and claimed != sender.user:
         why = f"the sender is known here as {str(sender)!r}, and a claimed user name is not authentication"
         raise GetNotPermittedError.to(claimed, id, worker, why)
 
 
-def require_short_way(worker: Worker, message: Message, sender: Peer) -> None:
-    """Raise if a request that others passed on has been here before, or was passed on too often.
+def require_few_hops(worker: Worker, message: Message, sender: Peer) -> None:
+    """Raise if a forwarded request has been here before, or was forwarded too often.
 
-    A backward pass may come back: the copies that it crosses can be on one worker by turns.
+    A backward pass may come back, because it can cross copies on alternating workers.
     """
     if type(message) is Release:
         return
     returns = type(message) is Run and worker.attributes_of(message.framework).command(message.op).accumulates
     been_here = not returns and worker.id in [party.id for party in sender.behalf[1:]]
-    if been_here or len(sender.behalf) > MOST_HOPS:
+    if been_here or len(sender.behalf) > MAX_HOPS:
         raise TooManyHopsError.at(str(worker.id))

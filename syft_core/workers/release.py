@@ -1,7 +1,7 @@
-"""Release: peers ask for objects they may not have, and the owner of the worker decides.
+"""Release: peers request objects they may not have, and the owner of the worker decides.
 
-A request holds a copy of each object, made when it arrives: the owner looks at that copy, and that copy is released,
-whatever the peer does with the object in between.
+A request holds a copy of each object, made when it arrives. The owner reviews that copy, and exactly that copy is
+released, whatever the peer does with the object in the meantime.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from syft_core.workers.store import Stored
     from syft_core.workers.worker import Worker
 
-MOST_OPEN = 64
-"""How many undecided requests a peer may have on one worker: each of them holds copies."""
+MAX_OPEN = 64
+"""How many open requests a peer may have on one worker: each of them holds copies."""
 State = Literal["open", "approved", "denied", "released"]
 
 
 @dataclass(frozen=True, eq=False)
 class Requested:
-    """One object of a request: where it is, and the copy that is released if the owner agrees."""
+    """One object of a request, and the copy to release."""
 
     entry: Stored
     attr: str | None
@@ -36,7 +36,7 @@ class Requested:
 
 @dataclass(eq=False)
 class ReleaseRequest:
-    """What a peer asks for, and what became of it."""
+    """A request by a peer, and the decision."""
 
     number: int
     peer: Peer
@@ -51,11 +51,11 @@ class ReleaseRequest:
 
     @property
     def values(self) -> list[Any]:
-        """The copies that are released if the owner agrees, for the owner to look at."""
+        """The copies to release, for the owner to review."""
         return [requested.value for requested in self.objects]
 
     def cells(self) -> tuple[str, ...]:
-        """Return the request as a line of a table; never a value."""
+        """Return the cells of a table row; never a value."""
         texts = str(self.peer), self.forms, self.sources, self.reason, self.answer
         return str(self.number), self.state, *map(one_line, texts)
 
@@ -65,7 +65,7 @@ class ReleaseRequest:
 
 @dataclass(repr=False)
 class ReleaseRequests:
-    """The requests that peers have made to one worker. It prints as a table and renders in a notebook."""
+    """The requests to one worker. It prints as a table and renders in a notebook."""
 
     owner: str
     _requests: list[ReleaseRequest] = field(default_factory=list)
@@ -89,16 +89,16 @@ class ReleaseRequests:
     def _repr_html_(self) -> str:
         if not self._requests:
             return f"<div>{escape(self._nothing())}</div>"
-        return html_table(f"what {self.owner} is asked for", self.HEADER, self._cells())
+        return html_table(f"requests to {self.owner}", self.HEADER, self._cells())
 
     def _cells(self) -> list[tuple[str, ...]]:
         return [request.cells() for request in self._requests]
 
     def _nothing(self) -> str:
-        return f"nobody has asked {self.owner!r} for anything"
+        return f"no requests to {self.owner!r}"
 
     def add(self, peer: Peer, reason: str, objects: list[Requested]) -> ReleaseRequest:
-        """Enter a request."""
+        """Add a request."""
         forms = ", ".join([form_of(requested.value) for requested in objects])
         sources = sorted({name for requested in objects for name in name_sources(requested.entry)})
         request = ReleaseRequest(len(self) + 1, peer, reason, objects, forms, ", ".join(sources))
@@ -106,7 +106,7 @@ class ReleaseRequests:
         return request
 
     def find(self, number: ReleaseRequest | int) -> ReleaseRequest:
-        """Return an open request, given by itself or by its number."""
+        """Return an open request, given itself or by number."""
         found = [request for request in self._requests if number in (request, request.number)]
         if not found:
             raise ReleaseError.unknown(number, self.owner)
@@ -115,7 +115,7 @@ class ReleaseRequests:
         return found[0]
 
     def of(self, entry: Stored, attr: str | None, peer: Peer) -> ReleaseRequest | None:
-        """Return the latest request of a peer for an object."""
+        """Return the latest request by a peer for an object."""
         for request in reversed(self._requests):
             if request.peer == peer and any(r.entry is entry and r.attr == attr for r in request.objects):
                 return request
@@ -123,7 +123,7 @@ class ReleaseRequests:
 
 
 def decide(worker: Worker, request: ReleaseRequest | int, state: State, by: str | None, answer: str = "") -> None:
-    """Write down what the owner has decided."""
+    """Record the owner's decision."""
     found = worker.requests.find(request)
     found.state, found.answer = state, answer
     found.decided_by = by or worker.user or f"worker {worker.id}"

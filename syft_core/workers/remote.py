@@ -1,4 +1,4 @@
-"""Remote: make tensors directly on a worker, ``worker.remote.<framework>.zeros(2, 3)``."""
+"""Remote: create tensors directly on a worker, ``worker.remote.<framework>.zeros(2, 3)``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ P = TypeVar("P", bound="Place")
 
 
 class Remote:
-    """The frameworks of a worker, by name."""
+    """The hooked frameworks of a worker, as attributes."""
 
     def __init__(self, worker: Party, owner: Party) -> None:
         self._worker = worker
@@ -29,8 +29,8 @@ class Remote:
         hook = None if framework.startswith("_") else attached_hook(framework)
         if hook is None:
             raise AttributeError(
-                f"cannot make tensors of {framework!r} on worker {self._worker.id!r}: it is not hooked there; "
-                f"hooked are: {', '.join(dir(self)) or 'none'}"
+                f"cannot create tensors of {framework!r} on worker {self._worker.id!r}: it is not hooked there; "
+                f"hooked frameworks: {', '.join(dir(self)) or 'none'}"
             )
         return RemoteFramework(self._worker, self._owner, hook.attributes)
 
@@ -39,7 +39,7 @@ class Remote:
 
 
 class RemoteFramework:
-    """The functions of one framework that make tensors on a worker."""
+    """The functions of one framework that create tensors on a worker."""
 
     def __init__(self, worker: WorkerLike, owner: Party, attributes: FrameworkAttributes) -> None:
         self._worker = worker
@@ -51,8 +51,8 @@ class RemoteFramework:
         if name not in creators:
             where = self._owner.location_of(self._worker).id
             raise AttributeError(
-                f"cannot make a tensor on worker {where!r} with {name!r}: {self._attributes.ALIAS} has "
-                f"{', '.join(sorted(creators))} there; make it here and send it"
+                f"cannot create a tensor on worker {where!r} with {name!r}: use one of {', '.join(sorted(creators))}, "
+                f"or create it here and send it"
             )
         return lambda *args, **kwargs: self.create(creators[name], args, kwargs)
 
@@ -60,7 +60,7 @@ class RemoteFramework:
         return sorted(self._attributes.creators)
 
     def create(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], known: Form | None = None) -> Any:
-        """Make a tensor on the worker; if its form is known, without waiting for it."""
+        """Create a tensor on the worker, without waiting if its form is known."""
         attributes = self._attributes
         location = self._owner.location_of(self._worker)
         message = Run(attributes.ALIAS, op.name, args, kwargs, new_id())
@@ -71,7 +71,7 @@ class RemoteFramework:
             known = location.ask(message).form
         pointer = pointer_at(location, message.result, attributes, self._owner)
         if location.predicts:
-            pointer.know(known)
+            pointer.remember_form(known)
         return attributes.wrapper(pointer)
 
 
@@ -79,7 +79,7 @@ _placings = threading.local()
 
 
 class Place:
-    """What a worker and an address of one have in common: ``with bob:`` makes new tensors there."""
+    """Base of workers and locations: ``with bob:`` creates new tensors there."""
 
     def __enter__(self: P) -> P:
         with ExitStack() as stack:

@@ -1,7 +1,7 @@
-"""What a handler asks for when it needs another party, and the loop that gets it the answer.
+"""Requests by handlers to other parties, and the loop that performs them.
 
-Handlers are sans-IO: one that needs another party is a generator that yields a request and is resumed with the answer.
-No lock of its worker is held meanwhile, so two workers that need each other at the same time both go on.
+Handlers are sans-IO: a handler that needs another party is a generator that yields a request and is resumed with the
+answer. The worker's lock is not held meanwhile, so two workers that need each other do not deadlock.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from syft_core.peer import Peer, acting_for
 
 @dataclass(slots=True)
 class Ask:
-    """Ask another party, and be resumed with its reply."""
+    """Send a message to another party and wait for its reply."""
 
     location: Location
     message: Message
     behalf: tuple[Peer, ...] = ()
-    """For whom the worker asks; set by the worker that runs the handler, for every request."""
+    """The peers on whose behalf the request is made; set by the worker that runs the handler."""
 
     def perform(self) -> Any:
-        """Ask, and wait for the reply."""
+        """Send the message, and return the reply."""
         with acting_for(self.behalf):
             return self.location.ask(self.message)
 
 
 @dataclass(slots=True)
 class Elsewhere:
-    """Run a function that may wait for other parties, such as an operation on pointers that are stored here."""
+    """Run a function that may wait for other parties, such as an operation on stored pointers."""
 
     function: Callable[[], Any]
     behalf: tuple[Peer, ...] = ()
@@ -45,18 +45,18 @@ class Elsewhere:
 
 Request: TypeAlias = Ask | Elsewhere
 Process: TypeAlias = Generator[Request, Any, Any]
-"""A handler at work: it yields requests, is resumed with answers, and returns its reply."""
+"""A running handler: it yields requests, is resumed with answers, and returns the reply."""
 
 
 def drive(process: Process, request: Request | None = None) -> Any:
-    """Run a process to its end, waiting for every answer that it needs; ``request`` is the first, if it was made."""
+    """Run a process to completion, performing its requests; ``request`` is the first, if already yielded."""
     try:
         if request is None:
             request = next(process)
         while True:
             try:
                 answer = request.perform()
-            except Exception as error:  # noqa: BLE001, PERF203  # the process decides what follows from it
+            except Exception as error:  # noqa: BLE001, PERF203  # the process handles it
                 request = process.throw(error)
             else:
                 request = process.send(answer)

@@ -1,4 +1,4 @@
-"""Results on the wire: the named tuples of a framework travel by name, through the framework's table."""
+"""Results on the wire: named tuples of a framework are sent by name, and looked up in the framework's table."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from syft_core.location import Party
 from syft_core.messages import Named
 
 _NOT_IMPLEMENTED = "NotImplemented"
-"""What an operator answers to an operand that is not for it, as in ``p == None``."""
+"""The result of an operator that does not support the operand, as in ``p == None``."""
 
 
-def named(result: Any, framework: FrameworkAttributes | None) -> Any:
+def to_named(result: Any, framework: FrameworkAttributes | None) -> Any:
     """Replace the named tuples in ``result`` by their names and items."""
     kind = type(result)
     if kind is list or kind is tuple:
-        return kind([named(item, framework) for item in result])
+        return kind([to_named(item, framework) for item in result])
     if result is NotImplemented:
         return Named("", _NOT_IMPLEMENTED, ())
     if framework is not None and kind.__name__ in framework.result_types:
-        return Named(framework.ALIAS, kind.__name__, tuple([named(item, framework) for item in result]))
+        return Named(framework.ALIAS, kind.__name__, tuple([to_named(item, framework) for item in result]))
     return result
 
 
 def from_named(result: Any, party: Party) -> Any:
-    """Undo ``named``."""
+    """Invert ``to_named``."""
     kind = type(result)
     if kind is list or kind is tuple:
         return kind([from_named(item, party) for item in result])

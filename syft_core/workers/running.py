@@ -1,4 +1,4 @@
-"""Run an operation of the op table on stored objects: the handler of ``Run``."""
+"""The handler of ``Run``: run an operation of the op table on stored objects."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import Here, id_here
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import get_allowed_users, remove_restriction
-from syft_core.workers.changes import change, note_changes, run_noting
-from syft_core.workers.disclosure import compute_unseen, foresee, require_undisclosed
-from syft_core.workers.execution import Execution, marks
+from syft_core.workers.changes import change, note_changes, run_and_track
+from syft_core.workers.disclosure import compute_undisclosed, infer_forms, require_undisclosed
+from syft_core.workers.execution import Execution, snapshot_forms
 from syft_core.workers.failures import answer_failure
 from syft_core.workers.gradients import run_backward
-from syft_core.workers.memory import guard, guard_results, within, zeroed
+from syft_core.workers.memory import clear, confine, guard, guard_results
 from syft_core.workers.permissions import may_change, may_leave, require_right_to_change, unless_private
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.transfer import ends_elsewhere
 from syft_core.workers.worker import Worker
 
-CAME_ALONG = frozenset({"what came along"})
-"""The source of a chain that was not an object here, but an argument of a command."""
+COMMAND_ARGUMENT = frozenset({"a command's argument"})
+"""The source of a chain that is not stored here, but was sent as an argument of a command."""
 
 
 def run(worker: Worker, message: Run, sender: Peer) -> Any:
-    """Run an operation on stored objects, and keep the tensors of its result.
+    """Run an operation on stored objects, and store the tensors of its result.
 
-    Modes of the calling thread, in the same process, must not see what a worker computes.
+    Torch modes of a caller in the same process must not see the worker's tensors.
     """
     attached = FrameworkHook._attached.get(message.framework)
     if attached is not None and (isolated := attached.first.attributes.isolate()) is not None:
         with isolated:
             return run(worker, message, sender)
-    op = _operation(worker, message)
+    op = _find_op(worker, message)
     parents: list[Stored] = []
     operands: list[Any] = []
     args, kwargs = resolve(worker, message.args, parents, operands), message.kwargs or {}
@@ -57,42 +57,42 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
     if op.tier != "reviewed":
         _require_trust(worker, op, sender, parents)
     lineage = lineage_of(parents)
-    plain = worker.own_policy is None and lineage[0] is None
-    foreign = bool(sender.behalf)
+    plain = worker.custom_policy is None and lineage[0] is None
+    involves_others = bool(sender.behalf)
     for parent in parents:
         plain = plain and parent.is_plain
-        foreign = foreign or parent.holder != sender.id or parent.published or parent.guard is not None
+        involves_others = involves_others or parent.holder != sender.id or parent.published or parent.guard is not None
     if plain and op.only_computes and not (message.modes or op.writes or "out" in kwargs):
-        result = op.run(*args, **kwargs)  # the common operation: it only makes results, of plain tensors
-        if not foreign and framework_types.get(type(result)):
+        result = op.run(*args, **kwargs)  # the fast path: plain operands, no changes in place
+        if not involves_others and framework_types.get(type(result)):
             return keep(worker, result, message.result, sender, lineage)
-        return _keep_plain(worker, message, sender, parents if foreign else (), result, lineage)
-    execution = Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage, foreign)
-    if foreign or worker.own_policy is not None:
+        return _keep_plain(worker, message, sender, parents if involves_others else (), result, lineage)
+    execution = Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage, involves_others)
+    if involves_others or worker.custom_policy is not None:
         _require_writable(execution)
     if plain and op.only_computes and not message.modes:
         if execution.written:
             return _change(execution, execution.written)
         result = op.run(*args, **kwargs)
-        return _keep_plain(worker, message, sender, parents if foreign else (), result, lineage)
+        return _keep_plain(worker, message, sender, parents if involves_others else (), result, lineage)
     return _run_execution(execution)
 
 
 def _keep_plain(
-    worker: Worker, message: Run, sender: Peer, foreign: Sequence[Stored], result: Any, lineage: Lineage
+    worker: Worker, message: Run, sender: Peer, parents: Sequence[Stored], result: Any, lineage: Lineage
 ) -> Any:
-    """Keep the results of an operation; note which of them share memory with a ``foreign`` operand."""
+    """Store the results of an operation; guard those that share memory with one of ``parents``."""
     if framework_types.get(type(result)):
-        told: Any = keep(worker, result, message.result, sender, lineage)
+        reply: Any = keep(worker, result, message.result, sender, lineage)
     else:
-        told = keep_results(worker, message.op, result, message.result, sender, lineage)
-    if foreign:
-        guard_results(worker, sender, foreign, told)
-    return told
+        reply = keep_results(worker, message.op, result, message.result, sender, lineage)
+    if parents:
+        guard_results(worker, sender, parents, reply)
+    return reply
 
 
 def _run_execution(execution: Execution) -> Any:
-    """Run an operation that may be private or change something, here or where its operands are."""
+    """Run an operation that may be private or change something, here or on the worker of its pointers."""
     for parent in execution.parents:
         if not parent.is_plain and ends_elsewhere(parent.value):
             return _run_elsewhere(execution)
@@ -100,7 +100,7 @@ def _run_execution(execution: Execution) -> Any:
 
 
 def _require_writable(execution: Execution) -> None:
-    """Raise unless the sender may change everything that an operation changes; see ``run_backward`` for gradients."""
+    """Raise unless the sender may change all targets; ``run_backward`` checks gradients."""
     op, sender = execution.op, execution.peer
     if op.accumulates:
         return
@@ -112,23 +112,23 @@ def _require_writable(execution: Execution) -> None:
 
 
 def _change(execution: Execution, targets: list[Any]) -> Any:
-    """Run an operation that only computes and changes some of its arguments, of nothing private."""
+    """Run an operation without private operands that changes some of its arguments."""
     worker = execution.worker
-    forms = marks(targets)
+    forms = snapshot_forms(targets)
     try:
         result = dispatch(execution.op, execution.args, execution.kwargs)
-    finally:  # What fails may have changed something before.
+    finally:  # A failing operation may have changed something first.
         for parent, operand in zip(execution.parents, execution.operands, strict=True):
             for target in targets:
                 if operand is target:
                     change(worker, parent, execution.lineage)
-    if forms != marks(targets):
+    if forms != snapshot_forms(targets):
         worker.note_form_change(execution.message, execution.peer)
     return _keep(execution, result, execution.lineage)
 
 
 def _require_trust(worker: Worker, op: Op, sender: Peer, parents: list[Stored]) -> None:
-    """Refuse an operation that was not reviewed to a sender who may not have all operands and all private objects."""
+    """Refuse an unreviewed operation unless the sender may have all operands and all private objects on the worker."""
     store = worker.object_store
     if not may_leave(worker, parents, sender):
         raise ValueRefusedError.unreviewed(op.name, str(worker.id))
@@ -137,8 +137,8 @@ def _require_trust(worker: Worker, op: Op, sender: Peer, parents: list[Stored]) 
         raise ValueRefusedError.unreviewed(op.name, str(worker.id))
 
 
-def _operation(worker: Worker, message: Run) -> Op:
-    """Return the operation that a message names, if it may run on objects of a worker."""
+def _find_op(worker: Worker, message: Run) -> Op:
+    """Return the operation that a message names, or raise if it may not run on a worker."""
     attached = FrameworkHook._attached.get(message.framework)
     op = None if attached is None else attached.first.attributes.ops.by_name.get(message.op)
     if op is None:
@@ -155,11 +155,11 @@ def _operation(worker: Worker, message: Run) -> Op:
 
 
 def _run_here(execution: Execution) -> Any:
-    """Run an operation whose operands are all here; return its answer, or a process that goes on elsewhere."""
+    """Run an operation whose operands are all here; return its answer, or a process that needs other parties."""
     lineage = execution.lineage
     try:
-        result = _run_watched(execution)
-    except Exception as error:  # noqa: BLE001  # whatever it is, the sender may have to be kept from knowing it
+        result = _run_tracked(execution)
+    except Exception as error:  # noqa: BLE001  # the sender may not be allowed to see it
         result, lineage = answer_failure(execution, error)
     if hasattr(result, "throw"):
         return _keep_later(execution, result)
@@ -172,10 +172,10 @@ def _keep_later(execution: Execution, process: Process) -> Process:
 
 
 def _run_elsewhere(execution: Execution) -> Process:
-    """Run an operation on pointers that are stored here: their worker runs it, and pointers to its results stay."""
+    """Run an operation on stored pointers: their worker runs it, and pointers to the results are stored here."""
     if not execution.is_readable:
         require_undisclosed(execution)
-    outcome = yield Elsewhere(partial(_outcome, execution))
+    outcome = yield Elsewhere(partial(_try_compute, execution))
     if isinstance(outcome, Exception):
         if execution.is_readable:
             raise outcome
@@ -184,63 +184,63 @@ def _run_elsewhere(execution: Execution) -> Process:
     return _keep(execution, outcome, execution.lineage)
 
 
-def _outcome(execution: Execution) -> Any:
+def _try_compute(execution: Execution) -> Any:
     try:
         return execution.compute()
-    except Exception as error:  # noqa: BLE001  # what may be told of it is decided later
+    except Exception as error:  # noqa: BLE001  # the caller decides what to disclose
         return error
 
 
 def _keep(execution: Execution, result: Any, lineage: Lineage) -> Any:
-    """Keep what an operation has made, or note what it has changed; return what the sender is told."""
+    """Store the results of an operation, and return the reply to the sender."""
     op, kwargs, message = execution.op, execution.kwargs, execution.message
     worker, peer, parents = execution.worker, execution.peer, execution.parents
-    if execution.foreign and op.alters_autograd:
+    if execution.involves_others and op.alters_autograd:
         for target in execution.targets():
             guard(target, [parent for parent in parents if not may_change(worker, parent, peer)])
     if result is None or op.inplace or (kwargs and kwargs.get("out") is not None):
         return None
-    if not (op.states_fact or execution.is_readable) and any(_is_answer(leaf) for leaf in leaves(result)):
+    if not (op.states_fact or execution.is_readable) and any(_is_plain_value(leaf) for leaf in leaves(result)):
         raise ValueRefusedError.of(op.name, str(execution.worker.id))
-    told = keep_results(worker, op.name, result, message.result, peer, lineage)
-    if execution.foreign:
-        guard_results(worker, peer, parents, told)
-    return told
+    reply = keep_results(worker, op.name, result, message.result, peer, lineage)
+    if execution.involves_others:
+        guard_results(worker, peer, parents, reply)
+    return reply
 
 
-def _is_answer(leaf: Any) -> bool:
-    """Return whether a part of a result is neither a tensor nor nothing."""
+def _is_plain_value(leaf: Any) -> bool:
+    """Return whether a part of a result is a value other than a tensor or None."""
     return leaf is not None and leaf is not NotImplemented and not build_rule(leaf)
 
 
-def _run_watched(execution: Execution) -> Any:
-    """Run an operation, and let restrictions and lineage follow whatever it changes."""
+def _run_tracked(execution: Execution) -> Any:
+    """Run an operation, and update the restrictions and the lineage of everything it changes."""
     op, compute = execution.op, execution.compute
-    if op.alters_autograd and op.spelling == "setter" and execution.args[1] is None:  # It takes a gradient away.
+    if op.alters_autograd and op.spelling == "setter" and execution.args[1] is None:  # It clears a gradient.
         result = compute()
         _note_autograd(execution)
         return result
     if not execution.is_readable:
         require_undisclosed(execution)
-        compute = partial(compute_unseen, execution, foresee(execution))
+        compute = partial(compute_undisclosed, execution, infer_forms(execution))
     if op.uninitialized:
-        return zeroed(compute())
+        return clear(compute())
     if op.accumulates:
         return run_backward(execution, compute)
     if op.reads_beyond:
-        compute = within(execution, compute)
-    result = run_noting(execution, compute)
+        compute = confine(execution, compute)
+    result = run_and_track(execution, compute)
     if op.alters_autograd:
         _note_autograd(execution)
     return result
 
 
 def _note_autograd(execution: Execution) -> None:
-    """Note that an object may get gradients from now on, or that something about it was set."""
+    """Record that objects may now receive gradients, or that an attribute was set."""
     worker, message = execution.worker, execution.message
-    for arg in message.args:  # A gradient that is set is among them: a backward pass may add to it.
+    for arg in message.args:  # Includes a gradient that is set: a backward pass may add to it.
         if (id := id_here(arg, worker.id)) is not None:
-            worker.object_store.learning[id] = worker.object_store.entry(id)
+            worker.object_store.grad_candidates[id] = worker.object_store.entry(id)
     if execution.op.spelling == "setter":
         worker.note_gradient_change(message, execution.peer)
         autograd = execution.framework.autograd
@@ -252,7 +252,7 @@ def _note_autograd(execution: Execution) -> None:
 
 
 def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored], operands: list[Any]) -> tuple[Any, ...]:
-    """Replace pointers to this worker by what they point to; note those objects, and what stands for them."""
+    """Replace pointers to this worker by their objects; append those to ``parents``, and the values to ``operands``."""
     values = []
     store = worker.object_store
     for arg in args:
@@ -272,29 +272,29 @@ def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored], operands
         elif cls is list or cls is tuple:
             values.append(cls(resolve(worker, arg, parents, operands)))
         else:
-            values.append(map_leaves(partial(_resolved, worker, parents, operands), arg))
+            values.append(map_leaves(partial(_resolve_leaf, worker, parents, operands), arg))
     return tuple(values)
 
 
 _NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
-def _resolved(worker: Worker, parents: list[Stored], operands: list[Any], leaf: Any) -> Any:
+def _resolve_leaf(worker: Worker, parents: list[Stored], operands: list[Any], leaf: Any) -> Any:
     if (id := id_here(leaf, worker.id)) is not None:
         entry = worker.object_store.entry(id)
         parents.append(entry)
         operands.append(remove_restriction(attribute(entry.value, leaf.point_to_attr)))
         return operands[-1]
-    if getattr(leaf, "child", None) is not None:  # A chain that came along may restrict what is computed from it.
-        parents.append(came := Stored(leaf, None))
+    if getattr(leaf, "child", None) is not None:  # A chain in the message may restrict what is computed from it.
+        parents.append(entry := Stored(leaf, None))
         operands.append(remove_restriction(leaf))
-        came.access, came.sources = get_allowed_users(leaf), CAME_ALONG
+        entry.access, entry.sources = get_allowed_users(leaf), COMMAND_ARGUMENT
         return operands[-1]
     return leaf
 
 
 def attribute(value: Any, name: str | None) -> Any:
-    """Return an attribute of ``value`` that a pointer may point to, or ``value`` itself."""
+    """Return ``value``, or an attribute of it that pointers may refer to."""
     if name is None:
         return value
     if name not in framework_of(value).tensor_attributes:
@@ -308,7 +308,7 @@ def attribute(value: Any, name: str | None) -> Any:
 def keep_results(worker: Worker, op: str, result: Any, first: int, holder: Peer, lineage: Lineage) -> Any:
     """Store the tensors of ``result`` under the ids from ``first`` on; return it with placeholders for them.
 
-    What is not a tensor must be a fact about form: this is the only road on which an answer leaves.
+    Anything else must be a fact about form. No result of an operation leaves the worker except through here.
     """
     cls = type(result)
     if is_framework_tensor(cls):
@@ -329,7 +329,7 @@ def keep_results(worker: Worker, op: str, result: Any, first: int, holder: Peer,
 
 
 def keep(worker: Worker, value: Any, id: int, holder: Peer, lineage: Lineage) -> Placed:
-    """Store one tensor, and return what stands for it in a reply."""
+    """Store one tensor, and return its placeholder for the reply."""
     entry = Stored(value, holder.id)
     if holder.behalf:
         entry.giver = holder
@@ -338,14 +338,14 @@ def keep(worker: Worker, value: Any, id: int, holder: Peer, lineage: Lineage) ->
     return Placed(id)
 
 
-def own(worker: Worker, value: Any, id: Id) -> None:
-    """Make ``value`` the worker's, where it can say so itself."""
+def set_owner(worker: Worker, value: Any, id: Id) -> None:
+    """Set the id and the owner of a value, if its type has them."""
     if hasattr(type(value), "_syft_id"):
         value._syft_id, value.owner = id, worker
 
 
 def form_of(value: Any) -> Form | None:
-    """Return what may be told of the form of an object; without strides, where a form does not say all that matters."""
+    """Return the form of an object, without strides if the form does not describe it completely."""
     if value is None:
         return None
     plain = plain_below(value)
@@ -358,19 +358,19 @@ def form_of(value: Any) -> Form | None:
     place = bool(getattr(value, "requires_grad", False)), bool(getattr(value, "is_leaf", True))
     try:
         shape = getattr(value, "shape", None)
-    except RuntimeError:  # It has none: a tensor of rows of different lengths.
+    except RuntimeError:  # A nested tensor has no shape.
         shape = None
     return form(shape, None, dtype, device, *place)
 
 
 def describe_placed(worker: Worker, result: Any) -> Any:
-    """Return a result with the forms of the objects that stand in it, for a reader who cannot look at them."""
+    """Add forms to the placeholders in a result, for clients in other processes."""
     if type(result) is Placed:
         return replace(result, form=form_of(worker.object_store.entry(result.id).value))
     return result if is_flat(type(result)) else map_leaves(partial(describe_placed, worker), result)
 
 
 def _require_facts(worker: Worker, op: str, parts: Any) -> None:
-    """Refuse an answer that may be a value; which operations tell yes or no about values is in the op table."""
+    """Refuse results that may be values; the op table lists the operations whose booleans depend on values."""
     if not all(map(is_constant, parts)):
         raise ValueRefusedError.of(op, str(worker.id))

@@ -1,4 +1,4 @@
-"""ObjectStore: what a worker holds, who may have it, and what it was computed from."""
+"""ObjectStore: the objects of a worker, with their leases, restrictions and lineage."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from syft_core.hook.ranks import framework_types, is_framework_tensor
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import get_allowed_users
 
-MOST_SOURCES = 64
-"""How many sources the lineage of one object names; beyond that it says that there are more."""
-MOST_REMEMBERED = 1024
-"""How many ends of objects are remembered, for the error that says what became of one."""
+MAX_SOURCES = 64
+"""How many sources the lineage of one object lists; the rest is summarized as ``MORE``."""
+MAX_REMEMBERED = 1024
+"""How many removed objects are remembered, for the error that says why one is missing."""
 
 NOTHING: frozenset[Any] = frozenset()
 MORE = "…"
@@ -26,9 +26,9 @@ _serials = itertools.count()
 
 
 class Source:
-    """An object from which others were computed, as their lineage names it, also when the object itself is gone.
+    """An object in the lineage of others; it outlives the object itself.
 
-    Ids can be used again, so lineage is never compared by id.
+    Ids can be reused, so sources are compared by identity.
     """
 
     __slots__ = ("id", "published", "serial", "tags")
@@ -44,7 +44,7 @@ class Source:
 
 
 class Failure(NamedTuple):
-    """Stands among the sources of what an operation failed to compute, and of everything computed from that."""
+    """A failed operation, in the lineage of its substitute result and of everything computed from it."""
 
     op: str
     kind: str
@@ -55,77 +55,77 @@ class Failure(NamedTuple):
 
 
 Holder: TypeAlias = "Id | tuple[Id, Id]"
-"""Whose lease it is: that of a worker, or of a worker to which another one, named second, gave it."""
+"""The holder of a lease: a worker, or a pair of a worker and the worker that gave it the pointer."""
 
 
 class Stored:
-    """One object with what its worker knows of it."""
+    """A stored object with its metadata."""
 
     id: Id = ""
     leases = 1
-    """How many pointers its holder has to it."""
+    """How many pointers the holder has."""
     others: dict[Holder, int] | None = None
     """How many pointers others have, by holder."""
     writers: frozenset[Id] = NOTHING
-    """The workers that were given a pointer by somebody who may change the object; so may they."""
+    """The workers that may change the object because a peer who may change it gave them a pointer."""
     published = False
     publisher: Peer | None = None
-    """Who published it; None when that was the worker itself."""
+    """The peer that published it; None if the worker itself did."""
     touched = False
     """Whether an operation has changed it since it was published."""
     fetched_by: Peer | None = None
-    """To whom a reply hands it over that is not yet written."""
+    """The peer that is fetching it, until the reply has been encoded."""
     giver: Peer | None = None
-    """Who sent it, or for whom a worker had it computed; None when it was made for its holder."""
+    """The peer that sent it, or on whose behalf it was computed; None if it was computed for its holder."""
     guard: Stored | None = None
-    """An object of somebody else's whose memory it shares: to change one is to change the other."""
+    """An object of another peer that shares its memory, so that changing one changes the other."""
     access: frozenset[str] | None = None
-    """The users who may have it; None when nothing restricts it."""
+    """The users who may have it; None if it is not restricted."""
     sources: frozenset[Any] = NOTHING
-    """What it was computed from, itself when it came from outside; and what failed on the way."""
+    """The sources it was computed from (itself, if it was sent or loaded), and failures on the way."""
     source: Source | None = None
-    """What stands for it in the lineage of others, if anything does."""
+    """Its entry in the lineage of others, if it has one."""
     root: frozenset[Any] | None = None
-    """Its sources when it came from outside: as long as it has these, nothing was written into it."""
+    """Its initial ``sources`` if it was sent or loaded; they are replaced when something is written into it."""
     origin: Any = None
-    """A pointer to the object that it is a copy of, to which its gradient goes back."""
+    """A pointer to the object it was copied from, which receives its gradient."""
     lent: frozenset[tuple[Id, Peer]] = NOTHING
-    """The workers that have a copy whose gradient comes back, each with the peer that sent the copy there."""
+    """The workers with a copy whose gradient comes back, each with the peer that sent the copy."""
     tags: frozenset[str] = NOTHING
     description: str | None = None
 
     is_plain = False
-    """Whether it is a plain tensor, and not a chain or anything else."""
+    """Whether the value is a plain tensor."""
 
     def __init__(self, value: Any, holder: Any) -> None:
         self.value = value
         self.holder = holder
-        """The id of the worker for which it was stored or computed; None for an argument that came with a command."""
+        """The id of the worker for which it was stored or computed; None for an argument of a command."""
 
     def hold(self, value: Any) -> None:
-        """Hold another value from now on."""
+        """Replace the value."""
         self.value = value
         self.is_plain = is_framework_tensor(type(value))
 
     @property
     def pointers(self) -> int:
-        """How many pointers there are to it."""
+        """The number of pointers to it."""
         return self.leases + sum(self.others.values()) if self.others else self.leases
 
     @property
     def failures(self) -> list[Failure]:
-        """What failed on the way to it: it does not hold what it was meant to."""
+        """The failed operations in its lineage; if there are any, the value is a substitute."""
         return _failures_in(self.sources)
 
     def lease(self, holder: Holder) -> None:
-        """Count one more pointer of ``holder``."""
+        """Add a lease of ``holder``."""
         if holder == self.holder:
             self.leases += 1
         else:
             self.others = {**(self.others or {}), holder: (self.others or {}).get(holder, 0) + 1}
 
     def release(self, holder: Holder) -> bool:
-        """Count one pointer of ``holder`` less, if it has one; say whether nobody needs the object any more."""
+        """Remove a lease of ``holder``, if there is one; return whether the object is no longer needed."""
         if holder == self.holder:
             self.leases = max(self.leases - 1, 0)
         elif self.others and holder in self.others:
@@ -135,26 +135,26 @@ class Stored:
         return not (self.leases or self.others or self.published)
 
     def is_needed_by_others(self, worker: Id) -> bool:
-        """Return whether the worker itself or somebody but ``worker`` counts on the object."""
+        """Return whether the object is published, or leased to anyone except ``worker``."""
         if self.published or (self.leases and worker != self.holder):
             return True
         return any(_worker_of(holder) != worker for holder in self.others or ())
 
     def is_leased_to(self, worker: Id) -> bool:
-        """Return whether ``worker`` has a pointer to it."""
+        """Return whether ``worker`` has a lease on it."""
         if worker == self.holder and self.leases:
             return True
         return any(_worker_of(holder) == worker for holder in self.others or ())
 
-    def give_up(self, worker: Id) -> None:
-        """Forget all pointers of ``worker``."""
+    def remove_leases(self, worker: Id) -> None:
+        """Remove all leases of ``worker``."""
         if worker == self.holder:
             self.leases = 0
         if self.others:
             self.others = {holder: n for holder, n in self.others.items() if _worker_of(holder) != worker}
 
     def publish(self, publisher: Peer | None) -> None:
-        """Keep it for good; from now on the lineage of what is computed from it names it."""
+        """Keep it permanently, and name it in the lineage of everything computed from it."""
         self.published, self.publisher, self.touched = True, publisher, False
         if self.source is None:
             self.source = Source(self.id)
@@ -164,69 +164,69 @@ class Stored:
 
 
 def _worker_of(holder: Holder) -> Id:
-    return holder[0] if type(holder) is tuple else holder  # type: ignore[return-value]  # an id, if it is no pair
+    return holder[0] if type(holder) is tuple else holder  # type: ignore[return-value]  # an id, because it is not a pair
 
 
 class ObjectStore:
-    """Objects by id, with an index of their tags."""
+    """Objects by id, with a tag index."""
 
     def __init__(self, owner_id: Any) -> None:
         self._owner_id = owner_id
         self._entries: dict[Id, Stored] = {}
         self.get = self._entries.get
-        """Return what is kept under an id, or None."""
+        """Return the entry stored under an id, or None."""
         self._tagged: dict[str, set[Id]] = {}
-        self._ended: deque[tuple[Id, str, float]] = deque(maxlen=MOST_REMEMBERED)
-        self._released: deque[tuple[Id, str, float]] = deque(maxlen=MOST_REMEMBERED)
+        self._ended: deque[tuple[Id, str, float]] = deque(maxlen=MAX_REMEMBERED)
+        self._released: deque[tuple[Id, str, float]] = deque(maxlen=MAX_REMEMBERED)
         self.has_private = False
-        """Whether an object has been here that is not for everybody."""
-        self.learning: dict[Id, Stored] = {}
-        """The objects that may get gradients in a backward pass."""
+        """Whether a private object was ever stored."""
+        self.grad_candidates: dict[Id, Stored] = {}
+        """The objects that may receive gradients in a backward pass."""
 
     def put(self, id: Id, entry: Stored) -> None:
-        """Keep ``entry`` under an id that is free."""
+        """Store ``entry`` under an unused id."""
         if id in self._entries:
             raise IdNotUniqueError.of(id)
         entry.id, value = id, entry.value
         entry.is_plain = framework_types.get(type(value)) or is_framework_tensor(type(value))
-        if not entry.sources:  # It was computed from nothing that is here: it is a source itself.
+        if not entry.sources:  # It was not computed from other objects.
             entry.source = Source(id)
             entry.root = entry.sources = frozenset((entry.source,))
             entry.access = None if entry.is_plain else get_allowed_users(value)
         self._entries[id] = entry
         self.has_private = self.has_private or entry.access is not None
         if not entry.is_plain or getattr(value, "requires_grad", False):
-            self.learning[id] = entry
+            self.grad_candidates[id] = entry
         if entry.tags:
             self._index(id, entry.tags)
 
     def require_free(self, ids: Iterable[Id]) -> None:
-        """Raise if one of ``ids`` is taken."""
+        """Raise if one of ``ids`` is in use."""
         for id in ids:
             if id in self._entries:
                 raise IdNotUniqueError.of(id)
 
     def entry(self, id: Id) -> Stored:
-        """Return what is kept under ``id``, or say what became of it."""
+        """Return the entry stored under ``id``; if it is gone, the error says why."""
         entry = self._entries.get(id)
         if entry is None:
-            raise self._missing(id)
+            raise self._explain_missing(id)
         return entry
 
     def remove(self, id: Id, why: str) -> Stored:
-        """Drop an object and remember why."""
+        """Remove an object and remember why."""
         entry = self.entry(id)
         del self._entries[id]
-        if id in self.learning:
-            self._stop_learning(id)
+        if id in self.grad_candidates:
+            self._drop_grad_candidate(id)
         if entry.tags:
             self._unindex(id, entry)
         self._ended.append((id, why, time.time()))
         return entry
 
     def release(self, leases: deque[tuple[Id, Holder]]) -> None:
-        """Count one lease less for each pair of object and holder in ``leases``, and empty it; drop what is free."""
-        entries, learning = self._entries, self.learning
+        """Remove one lease per pair of id and holder, emptying ``leases``; remove objects without leases."""
+        entries, grad_candidates = self._entries, self.grad_candidates
         now = time.time()
         while leases:
             id, holder = leases.popleft()
@@ -236,25 +236,25 @@ class ObjectStore:
             is_only = entry.leases == 1 and holder == entry.holder and not (entry.others or entry.published)
             if is_only or entry.release(holder):
                 del entries[id]
-                if id in learning:
-                    self._stop_learning(id)
+                if id in grad_candidates:
+                    self._drop_grad_candidate(id)
                 self._released.append((id, "its last pointer was dropped", now))
                 if entry.tags:
                     self._unindex(id, entry)
 
-    def learners(self) -> list[Stored]:
-        """Return what may get gradients: objects, and those that are gone but whose gradients still are shown here."""
-        for id in [id for id in self.learning if id not in self._entries]:
-            self._stop_learning(id)
-        return list(self.learning.values())
+    def may_receive_grad(self) -> list[Stored]:
+        """Return the entries that may receive gradients, including removed objects whose gradients are still in use."""
+        for id in [id for id in self.grad_candidates if id not in self._entries]:
+            self._drop_grad_candidate(id)
+        return list(self.grad_candidates.values())
 
-    def _stop_learning(self, id: Id) -> None:
-        """Forget an object that is gone, unless another one here shows its gradient: that may still change."""
-        entry = self.learning[id]
+    def _drop_grad_candidate(self, id: Id) -> None:
+        """Forget a removed object, unless its gradient is still shared with a stored object."""
+        entry = self.grad_candidates[id]
         plain = entry.value if entry.is_plain else plain_below(entry.value)
         gradient = plain.grad if is_leaf(plain) else None
         if gradient is None or not framework_of(plain).is_shared(gradient):
-            del self.learning[id]
+            del self.grad_candidates[id]
 
     def tag(self, id: Id, tags: Iterable[str], description: str | None = None) -> None:
         """Add tags and a description to an object."""
@@ -266,23 +266,23 @@ class ObjectStore:
         if description is not None:
             entry.description = description
 
-    def reserved(self, tags: Iterable[str]) -> list[str]:
-        """Return those of ``tags`` under which the worker itself has published something."""
+    def find_reserved(self, tags: Iterable[str]) -> list[str]:
+        """Return those of ``tags`` under which the worker itself has published an object."""
         return [tag for tag in tags if any(self._is_of_worker(id) for id in self._tagged.get(tag, ()))]
 
     def _is_of_worker(self, id: Id) -> bool:
         return self._entries[id].published and self._entries[id].publisher is None
 
     def search(self, query: Iterable[Any]) -> list[Id]:
-        """Return the ids of all objects that match every part of ``query``; without parts, of all tagged ones."""
+        """Return the ids of the objects that match every part of ``query``; of all tagged objects if it is empty."""
         parts = list(query)
         if not parts:
             return [id for id, entry in self._entries.items() if entry.tags]
-        matches = [self._matching(part) for part in parts]
+        matches = [self._find_matches(part) for part in parts]
         return [id for id in self._entries if all(id in found for found in matches)]
 
     def clear(self, why: str) -> None:
-        """Drop everything."""
+        """Remove all objects."""
         for id in list(self._entries):
             self.remove(id, why)
 
@@ -291,7 +291,7 @@ class ObjectStore:
         return {id: entry.value for id, entry in self._entries.items()}
 
     def entries(self) -> list[Stored]:
-        """Return everything that is kept."""
+        """Return all entries."""
         return list(self._entries.values())
 
     def __len__(self) -> int:
@@ -303,8 +303,8 @@ class ObjectStore:
     def __contains__(self, id: object) -> bool:
         return id in self._entries
 
-    def _missing(self, id: Id) -> ObjectNotFoundError:
-        ends = [f"{why} at {_clock(moment)}" for gone, why, moment in (*self._ended, *self._released) if gone == id]
+    def _explain_missing(self, id: Id) -> ObjectNotFoundError:
+        ends = [f"{why} at {_to_clock(moment)}" for gone, why, moment in (*self._ended, *self._released) if gone == id]
         return ObjectNotFoundError.on(id, self._owner_id, *ends[-1:])
 
     def _index(self, id: Id, tags: Iterable[str]) -> None:
@@ -318,7 +318,7 @@ class ObjectStore:
             if not ids:
                 self._tagged.pop(tag, None)
 
-    def _matching(self, part: Any) -> set[Id]:
+    def _find_matches(self, part: Any) -> set[Id]:
         found = set(self._tagged.get(part, ()))
         if part in self._entries:
             found.add(part)
@@ -332,7 +332,7 @@ Lineage = tuple["frozenset[str] | None", "frozenset[Any]"]
 
 
 def lineage_of(parents: Sequence[Stored]) -> Lineage:
-    """Return what restricts everything that is computed from ``parents``, and what those were computed from."""
+    """Return the lineage of everything computed from ``parents``."""
     if not parents:
         return None, NOTHING
     first = parents[0]
@@ -342,39 +342,39 @@ def lineage_of(parents: Sequence[Stored]) -> Lineage:
             access = parent.access if access is None else access & parent.access
         if parent.sources is not sources:
             joined = sources | parent.sources
-            sources = joined if len(joined) <= MOST_SOURCES else _some_of(joined, sources & parent.sources)
+            sources = joined if len(joined) <= MAX_SOURCES else _limit_sources(joined, sources & parent.sources)
     return access, sources
 
 
 def derive(results: Iterable[Stored], parents: Sequence[Stored]) -> None:
-    """Let ``results`` take over what restricts their parents and what those were computed from."""
+    """Give ``results`` the lineage of everything computed from ``parents``."""
     access, sources = lineage_of(parents)
     for result in results:
         result.access, result.sources = access, sources
 
 
-def _some_of(joined: frozenset[Any], common: frozenset[Any]) -> frozenset[Any]:
-    """Choose among too many sources. Those of both stay: data recurs in each step of a loop, what passes does not.
+def _limit_sources(joined: frozenset[Any], common: frozenset[Any]) -> frozenset[Any]:
+    """Limit the number of sources; keep all failures and all published objects.
 
-    All failures and all published objects stay, however many they are.
+    Prefer common sources: in a loop, the data recurs in each step and temporary objects do not.
     """
     lasting = [s for s in joined if type(s) is Failure or getattr(s, "published", False)]
-    named = [s for s in dict.fromkeys((*lasting, *common, *(joined - common))) if s != MORE]
-    return frozenset([*named[: max(MOST_SOURCES - 1, len(lasting))], MORE])
+    kept = [s for s in dict.fromkeys((*lasting, *common, *(joined - common))) if s != MORE]
+    return frozenset([*kept[: max(MAX_SOURCES - 1, len(lasting))], MORE])
 
 
 def _failures_in(sources: Iterable[Any]) -> list[Failure]:
     return [source for source in sources if type(source) is Failure] if Failure in map(type, sources) else []
 
 
-def _clock(moment: float) -> str:
+def _to_clock(moment: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(moment))
 
 
 def is_leaf(plain: Any) -> bool:
     """Return whether a plain tensor is a leaf of a graph.
 
-    A view that was made, and whose data was changed, without gradients cannot be one, and its framework may not say so.
+    Torch raises for a view that was made and changed under ``no_grad``; it is not a leaf.
     """
     try:
         return bool(getattr(plain, "is_leaf", False))

@@ -1,4 +1,4 @@
-"""Trace: who asked whom to compute what, as a table and as a sequence diagram; names and forms, never values."""
+"""Trace: the messages between workers, as a table and as a sequence diagram; names and forms, never values."""
 
 from __future__ import annotations
 
@@ -36,65 +36,65 @@ from syft_core.pictures import Arrow, Step, end_of, fold, form_of, html_table, s
 from syft_core.pointers.object_pointer import Here, ObjectPointer
 
 traces: list[Trace] = []
-"""The traces that are on; empty most of the time, and a worker looks no further then."""
+"""The active traces."""
 
-MOST_EVENTS = 20_000
-"""How many messages a trace remembers; it counts the rest."""
-MOST_ROWS = 60
-"""How many arrows are drawn, and lines printed, unless more are asked for."""
+MAX_EVENTS = 20_000
+"""How many messages a trace records; the rest is only counted."""
+MAX_ROWS = 60
+"""The default number of arrows to draw, or of lines to print."""
 
-NOTHING = "nothing was said"
+NOTHING = "no messages"
 
 
 @dataclass(slots=True)
 class Event:
-    """One message: who said what to whom, about which objects, and what came of it."""
+    """One message: sender, receiver, operation, objects and outcome."""
 
     kind: str
     """The type of the message: ``Run``, ``Fetch``, …"""
     operation: str
-    """What was asked for: ``add``, ``backward``, ``send``, ``get``, ``move``, …"""
+    """The requested operation: ``add``, ``backward``, ``send``, ``get``, ``move``, …"""
     sender: str
     receiver: str
     objects: tuple[int | str, ...]
-    """The ids of the objects that the message names, on their worker."""
+    """The ids of the objects in the message, at the receiver."""
     results: tuple[int | str, ...] = ()
-    """The ids under which the results are kept."""
+    """The ids of the results."""
     form: str = ""
     """The form of what was computed, sent or fetched, if it is known."""
     bytes: int | None = None
-    """How many bytes went to and fro; None when nothing was serialised."""
+    """The bytes sent and received; None if nothing was serialized."""
     seconds: float = 0.0
     departs: bool = False
     """Whether data left a worker that holds it for others."""
     error: str | None = None
-    """The type of the error that came back."""
+    """The type of the error, if the message failed."""
 
     @property
     def direction(self) -> tuple[str, str]:
-        """From whom to whom it goes: what is fetched goes from the worker that was asked to the one that asked."""
+        """The direction of the arrow: a fetched object goes from the receiver of the message to its sender."""
         fetched = self.kind in ("Fetch", "FetchAll") and self.error is None
         return (self.receiver, self.sender) if fetched else (self.sender, self.receiver)
 
-    def likeness(self) -> tuple[Any, ...]:
-        """Return what two messages share when one is a repetition of the other."""
+    def repeat_key(self) -> tuple[Any, ...]:
+        """Return a key that is equal for repetitions of the same message."""
         return self.kind, self.operation, self.sender, self.receiver, self.form, self.departs, self.error
 
 
 class Trace:
     """The messages between workers while a ``with`` block runs, oldest first.
 
-    It prints as a table, is drawn by ``svg()``, saved by ``save("picture.svg")`` and shown by a notebook. What a loop
-    repeats is shown once, with the number of times.
+    It prints as a table, renders in a notebook, and is drawn by ``svg()`` or ``save("picture.svg")``. Messages that a
+    loop repeats are shown once, with the number of repetitions.
     """
 
     HEADER = ("times", "from", "to", "what", "objects", "results", "form", "bytes", "ms")
 
-    def __init__(self, limit: int = MOST_EVENTS) -> None:
+    def __init__(self, limit: int = MAX_EVENTS) -> None:
         self.limit = limit
         self.events: list[Event] = []
-        self.unseen = 0
-        """How many messages came after ``limit`` of them."""
+        self.dropped = 0
+        """How many messages were not recorded because of ``limit``."""
 
     def __enter__(self) -> Trace:
         traces.append(self)
@@ -104,13 +104,13 @@ class Trace:
         traces.remove(self)
 
     def note(self, event: Event) -> None:
-        """Write down one message."""
+        """Record one message."""
         if len(self.events) < self.limit:
             self.events.append(event)
         else:
-            self.unseen += 1
+            self.dropped += 1
 
-    # --- what came of it
+    # --- results
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
@@ -123,35 +123,35 @@ class Trace:
 
     @property
     def departures(self) -> list[Event]:
-        """The messages with which data left a worker."""
+        """The messages by which data left a worker."""
         return [event for event in self.events if event.departs]
 
     def summary(self) -> str:
-        """Return one line: how many messages, departures, bytes and milliseconds."""
+        """Return one line with the number of messages, departures, bytes and milliseconds."""
         carried = sum(event.bytes or 0 for event in self.events)
-        parts = [_count(len(self.events) + self.unseen, "message"), _count(len(self.departures), "departure")]
+        parts = [_count(len(self.events) + self.dropped, "message"), _count(len(self.departures), "departure")]
         if carried:
             parts.append(_bytes(carried))
-        # What workers ask of each other meanwhile is part of the time of the one who asked first.
+        # Messages between other workers are part of the time of the message that caused them.
         waited = sum(event.seconds for event in self.events if event.sender == self.events[0].sender)
         return ", ".join([*parts, f"{waited * 1e3:.1f} ms"])
 
-    # --- how it looks
+    # --- rendering
 
     def __str__(self) -> str:
         return self.table()
 
     __repr__ = __str__
 
-    def table(self, rows: int | None = MOST_ROWS) -> str:
-        """Return the messages as text, the first ``rows`` lines of them; None means all."""
+    def table(self, rows: int | None = MAX_ROWS) -> str:
+        """Return the first ``rows`` lines of the message table as text; None means all."""
         if not self.events:
             return NOTHING
         lines, more = self._lines(rows)
         return "\n".join([text_table(self.HEADER, lines), *([more] if more else []), self.summary()])
 
-    def svg(self, rows: int | None = MOST_ROWS) -> str:
-        """Return a sequence diagram, the first ``rows`` arrows of it; None means all."""
+    def svg(self, rows: int | None = MAX_ROWS) -> str:
+        """Return a sequence diagram of the first ``rows`` arrows; None means all."""
         blocks, more = self._blocks(rows)
         names = _Names(self.events)
         steps = [_step(names, block, times) for block, times in blocks]
@@ -161,8 +161,8 @@ class Trace:
             list(dict.fromkeys([*first, *drawn])), steps, "; ".join(filter(None, [self.summary(), more]))
         )
 
-    def save(self, path: str | Path, rows: int | None = MOST_ROWS) -> Path:
-        """Write the sequence diagram into a file and return its path."""
+    def save(self, path: str | Path, rows: int | None = MAX_ROWS) -> Path:
+        """Write the sequence diagram to a file and return its path."""
         path = Path(path)
         path.write_text(self.svg(rows), encoding="utf-8")
         return path
@@ -173,7 +173,7 @@ class Trace:
     def _repr_html_(self) -> str:
         if not self.events:
             return f"<div>{NOTHING}</div>"
-        lines, more = self._lines(MOST_ROWS)
+        lines, more = self._lines(MAX_ROWS)
         caption = "; ".join(filter(None, [self.summary(), more]))
         table = html_table(caption, self.HEADER, lines)
         return f"<div>{self.svg()}<details><summary>table</summary>{table}</details></div>"
@@ -187,29 +187,29 @@ class Trace:
         return lines, more
 
     def _blocks(self, rows: int | None) -> tuple[list[tuple[list[Event], int]], str]:
-        """Return the messages with repetitions folded, and what to say of those that are left out."""
+        """Return the messages with repetitions folded, and a note about those not shown."""
         shown, left, drawn = [], rows, 0
-        for block, times in fold(self.events, Event.likeness):
+        for block, times in fold(self.events, Event.repeat_key):
             if left is not None and left <= 0:
                 break
             kept = block if left is None else block[:left]
             shown.append((kept, times))
             drawn += len(block) * times if len(kept) == len(block) else len(kept)
             left = None if left is None else left - len(kept)
-        more = len(self.events) - drawn + self.unseen
+        more = len(self.events) - drawn + self.dropped
         return shown, f"{_count(more, 'later message')} not shown" if more > 0 else ""
 
 
-def trace(limit: int = MOST_EVENTS) -> Trace:
-    """Write down what workers say to each other while a ``with`` block runs."""
+def trace(limit: int = MAX_EVENTS) -> Trace:
+    """Record the messages between workers while a ``with`` block runs."""
     return Trace(limit)
 
 
-# --- writing it down
+# --- recording
 
 
 def record(location: Location, message: Message, send: Callable[[Any], Any]) -> Any:
-    """Send a message, and write into all traces what was asked and what came of it."""
+    """Send a message, and record it in all active traces."""
     event = _event(location, message)
     for active in traces:
         active.note(event)
@@ -236,18 +236,18 @@ def record(location: Location, message: Message, send: Callable[[Any], Any]) -> 
 
 
 def summary(message: Message) -> str:
-    """Say in a few words what a message asks for, and about which objects; never what they hold."""
+    """Return the operation and the ids of a message in one line; never a value."""
     operation, objects, results = _ABOUT[type(message)](message)
     return " ".join([operation, *map(str, objects), *map(str, results)])
 
 
 def _placed(reply: Any) -> Iterator[Placed]:
-    """Yield what stands for tensors that stayed."""
+    """Yield the placeholders in a reply."""
     return (leaf for leaf in leaves(reply) if isinstance(leaf, Placed))
 
 
 def _event(location: Location, message: Message) -> Event:
-    """Describe a message before it is sent, without keeping anything of it alive."""
+    """Describe a message before it is sent, without keeping its objects alive."""
     operation, objects, results = _ABOUT[type(message)](message)
     event = Event(
         type(message).__name__,
@@ -259,7 +259,7 @@ def _event(location: Location, message: Message) -> Event:
     )
     if isinstance(message, Store):
         event.form = form_of(message.value)
-    # A client sends what is its own; a worker that sends on what it holds for others lets it go.
+    # A client sends its own data; another worker sends data that it holds for others.
     event.departs = isinstance(message, Fetch | FetchAll) or (
         _carries_data(message) and not location.client.is_client_worker
     )
@@ -267,13 +267,13 @@ def _event(location: Location, message: Message) -> Event:
 
 
 def _carries_data(message: Message) -> bool:
-    """Say whether tensors themselves go along with a message, and not only their names."""
+    """Return whether a message contains tensors, and not only pointers."""
     carried = message.value if isinstance(message, Store) else getattr(message, "args", ())
     return any(is_framework_tensor(type(end_of(leaf))) for leaf in leaves(carried))
 
 
 def _form_there(location: Location, ids: Sequence[int | str]) -> str:
-    """Return the forms of objects on a worker, where it can be seen from here."""
+    """Return the forms of objects on a worker, if it is in this process."""
     store: Any = getattr(location.face, "object_store", ())
     return _forms([store.entry(id).value for id in ids if id in store])
 
@@ -287,11 +287,11 @@ _About = tuple[str, Sequence[Any], Sequence[Any]]
 
 
 def _about_run(message: Run) -> _About:
-    return operation_name(message.op), _pointed_to((message.args, message.kwargs)), ()
+    return operation_name(message.op), _find_pointers((message.args, message.kwargs)), ()
 
 
 def _about_call(message: Call) -> _About:
-    return "call", [message.id, *_pointed_to((message.args, message.kwargs))], ()
+    return "call", [message.id, *_find_pointers((message.args, message.kwargs))], ()
 
 
 def _about_forward(message: Forward) -> _About:
@@ -317,7 +317,7 @@ _ABOUT: dict[type[Message], Callable[[Any], _About]] = {
 }
 
 
-def _pointed_to(args: Any) -> list[Any]:
+def _find_pointers(args: Any) -> list[Any]:
     found = [leaf for leaf in leaves(args) if isinstance(leaf, ObjectPointer | Here)]
     return [_place(leaf._id_at_location, leaf.point_to_attr) for leaf in found]
 
@@ -343,11 +343,11 @@ def operation_name(op: str) -> str:
     return attr.removeprefix("__").removesuffix("__")
 
 
-# --- words
+# --- labels
 
 
 class _Names:
-    """Short names for ids in a diagram: #1, #2, … in the order in which they appear."""
+    """Short names for ids in a diagram: #1, #2, … in order of appearance."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self._names: dict[str, str] = {}
@@ -356,12 +356,12 @@ class _Names:
                 self._names.setdefault(str(id).partition("::")[0], f"#{len(self._names) + 1}")
 
     def of(self, id: int | str) -> str:
-        """Return the short name of an id, with the attribute that it may have."""
+        """Return the short name of an id, with its attribute if it has one."""
         plain, _, attr = str(id).partition("::")
         return self._names[plain] + (f".{attr}" if attr else "")
 
     def arrow(self, event: Event) -> Arrow:
-        """Return how a message is drawn: data in the direction in which it goes."""
+        """Return the arrow for a message."""
         start, end = event.direction
         details = [event.error, event.form, _bytes(event.bytes) if event.bytes else "", f"{event.seconds * 1e3:.2f} ms"]
         return Arrow(
@@ -376,16 +376,16 @@ class _Names:
     def _label(self, event: Event) -> str:
         objects, results = ", ".join(map(self.of, event.objects)), ", ".join(map(self.of, event.results))
         if event.kind in ("Run", "Call"):
-            label = f"{event.operation}({_shortened(objects)})"
-            return f"{label} → {_shortened(results)}" if results else label
+            label = f"{event.operation}({_shorten(objects)})"
+            return f"{label} → {_shorten(results)}" if results else label
         if event.kind == "Forward":
             return f"{event.operation}: {objects} → {results}"
-        return f"{event.operation} {_shortened(objects or results)}".strip()
+        return f"{event.operation} {_shorten(objects or results)}".strip()
 
 
 def _step(names: _Names, block: Sequence[Event], times: int) -> Step:
-    """Return how messages are drawn: what is repeated without anything between is one arrow, a loop has a frame."""
-    runs = [list(run) for _, run in groupby(block, lambda event: (event.likeness(), event.objects))]
+    """Return the step for a block of messages: direct repetitions become one arrow, a loop gets a frame."""
+    runs = [list(run) for _, run in groupby(block, lambda event: (event.repeat_key(), event.objects))]
     arrows = [(names.arrow(run[0]), len(run)) for run in runs]
     if len(arrows) == 1:
         return Step((arrows[0][0]._replace(times=arrows[0][1] * times),))
@@ -405,8 +405,8 @@ def _cells(event: Event) -> tuple[str, ...]:
         event.sender,
         event.receiver,
         event.operation + (f" ✗ {event.error}" if event.error else ""),
-        _shortened(" ".join(map(str, event.objects)), 64),
-        _shortened(" ".join(map(str, event.results)), 64),
+        _shorten(" ".join(map(str, event.objects)), 64),
+        _shorten(" ".join(map(str, event.results)), 64),
         event.form + (" leaves" if event.departs else ""),
         str(event.bytes or ""),
         f"{event.seconds * 1e3:.3f}",
@@ -421,7 +421,7 @@ def _bracket(number: int, length: int, times: int) -> str:
     return f"┌ {times} x" if number == 0 else "└" if number == length - 1 else "│"
 
 
-def _shortened(text: str, most: int = 34) -> str:
+def _shorten(text: str, most: int = 34) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

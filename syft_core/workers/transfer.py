@@ -1,4 +1,4 @@
-"""Handing an object to another worker of the same process: the receiver never shares memory with the sender."""
+"""Transfer objects between workers of one process, so that they never share memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _IMMUTABLE = frozenset({int, float, bool, str, bytes, complex, type(None), type(
 
 
 def hand_over(value: Any, receiver: Party) -> Any:
-    """Return ``value`` as ``receiver`` may keep it: tensors as copies, pointers with a lease."""
+    """Return a copy of ``value`` for ``receiver``: tensors are copied, pointers get their own lease."""
     cls = type(value)
     if cls in _IMMUTABLE:
         return value
@@ -36,14 +36,14 @@ def hand_over(value: Any, receiver: Party) -> Any:
     if isinstance(value, ObjectPointer):
         return hand_over_pointer(value, receiver)
     if is_chain(value):
-        return rebuilt(value, lambda end: hand_over(end, receiver))
+        return rebuild(value, lambda end: hand_over(end, receiver))
     if not is_flat(cls):
         return map_leaves(lambda leaf: hand_over(leaf, receiver), value)
     return deserialize(serialize(value))
 
 
 def give_away(values: list[Any], receiver: Party) -> list[Any]:
-    """Return what the receiver may keep of ``values``, which is emptied: copies of those that others have, too."""
+    """Empty ``values`` and return them for ``receiver``; copy only those that are referenced elsewhere too."""
     values.reverse()
     given = []
     while values:
@@ -55,11 +55,11 @@ def give_away(values: list[Any], receiver: Party) -> list[Any]:
 
 
 _ONLY_HERE = 2
-"""How many references there are to an object that only a variable holds: that one, and one of who counts."""
+"""The reference count of an object held by one variable: that one, and the argument of ``getrefcount``."""
 
 
 def hand_over_pointer(pointer: ObjectPointer, receiver: Party) -> Any:
-    """Return a pointer of the receiver's own to the same object, with a lease of its own."""
+    """Return a pointer to the same object that belongs to the receiver, with its own lease."""
     lent = lend(pointer, receiver.id)
     location = receiver.location_of(pointer.location_id)
     if lent.travels_with_lease:
@@ -70,9 +70,9 @@ def hand_over_pointer(pointer: ObjectPointer, receiver: Party) -> Any:
 
 
 def adopt(value: Any, lender: Id) -> None:
-    """Let the pointers in a received object hold the leases that their sender says it took for them.
+    """Make the pointers in a received object hold the leases that their sender claims to have taken for them.
 
-    If it took none there, giving them back changes nothing: a worker counts leases by who gave them.
+    A false claim is harmless: workers count leases by lender, so releasing a missing lease has no effect.
     """
     for pointer in _pointers_in(value):
         if pointer.travels_with_lease:
@@ -80,13 +80,13 @@ def adopt(value: Any, lender: Id) -> None:
 
 
 def require_elsewhere(worker: Party, value: Any) -> None:
-    """Raise if an object points to the very worker that is to keep it."""
+    """Raise if an object contains a pointer to the worker that would store it."""
     if any(id_here(pointer, worker.id) is not None for pointer in _pointers_in(value)):
         raise TooManyHopsError.itself(worker.id)
 
 
 def _pointers_in(value: Any) -> list[Any]:
-    """Return the pointers in which a chain ends: none, one or several."""
+    """Return the pointers at the end of a chain: none, one or several."""
     if is_framework_tensor(type(value)):
         return []
     end = end_of(value)
@@ -96,10 +96,10 @@ def _pointers_in(value: Any) -> list[Any]:
 
 
 def lend(pointer: ObjectPointer, receiver: Id) -> ObjectPointer:
-    """Return a pointer that takes a lease along to ``receiver``; the lease of ``pointer`` itself stays."""
+    """Return a pointer to send to ``receiver``, with a new lease for it."""
     if (message := _lease_for(pointer, receiver)) is not None:
         pointer._location.tell(message)
-    return _lent(pointer)
+    return _mark_lent(pointer)
 
 
 def _lease_for(pointer: ObjectPointer, receiver: Id) -> Lease | None:
@@ -108,19 +108,19 @@ def _lease_for(pointer: ObjectPointer, receiver: Id) -> Lease | None:
     return Lease((pointer.id_at_location,), receiver) if has_lease else None
 
 
-def _lent(pointer: ObjectPointer) -> ObjectPointer:
+def _mark_lent(pointer: ObjectPointer) -> ObjectPointer:
     lent: ObjectPointer = pointer.sibling(garbage_collect_data=False)
     lent.travels_with_lease = pointer.garbage_collect_data and pointer.point_to_attr is None
     return lent
 
 
-def with_leases(value: Any, receiver: Id) -> Any:
-    """Return ``value``, a chain perhaps, whose pointers take leases along to the receiver of the message."""
-    return _with_pointers(lambda pointer: lend(pointer, receiver), value) if ends_elsewhere(value) else value
+def attach_leases(value: Any, receiver: Id) -> Any:
+    """Return ``value`` with new leases for the receiver on every pointer in it."""
+    return _replace_pointers(lambda pointer: lend(pointer, receiver), value) if ends_elsewhere(value) else value
 
 
 def lend_all(value: Any, receiver: Id) -> Process:
-    """Do what ``with_leases`` does to an object, or to each of a list, as a part of a handler."""
+    """Do what ``attach_leases`` does to an object, or to each of a list, as part of a handler."""
     if type(value) is list:
         for place, item in enumerate(value):
             value[place] = yield from lend_all(item, receiver)
@@ -130,21 +130,21 @@ def lend_all(value: Any, receiver: Id) -> Process:
     for pointer in _pointers_in(value):
         if (message := _lease_for(pointer, receiver)) is not None:
             yield Ask(pointer._location, message)
-    return _with_pointers(_lent, value)
+    return _replace_pointers(_mark_lent, value)
 
 
-def _with_pointers(replace: Callable[[Any], Any], value: Any) -> Any:
-    """Return a chain with other pointers at its end, one or several; ``replace`` makes each."""
-    return replace(value) if isinstance(value, ObjectPointer) else rebuilt(value, partial(map_leaves, replace))
+def _replace_pointers(replace: Callable[[Any], Any], value: Any) -> Any:
+    """Return a chain with each pointer at its end replaced by ``replace(pointer)``."""
+    return replace(value) if isinstance(value, ObjectPointer) else rebuild(value, partial(map_leaves, replace))
 
 
 def copy_of(value: Any) -> Any:
-    """Return a chain that may be given away while ``value`` stays; only what it points to elsewhere is copied."""
-    return _with_pointers(PointerTensor.copy, value) if ends_elsewhere(value) else value
+    """Return ``value`` with copies, on their workers, of the objects it points to."""
+    return _replace_pointers(PointerTensor.copy, value) if ends_elsewhere(value) else value
 
 
 def is_tensor(value: Any) -> bool:
-    """Return whether ``value`` is a tensor of some framework, plain or at the end of a chain."""
+    """Return whether ``value`` is a tensor of a framework or a chain."""
     return is_framework_tensor(type(value)) or is_chain(value)
 
 
@@ -153,10 +153,10 @@ def ends_elsewhere(value: Any) -> bool:
     return not is_framework_tensor(type(value)) and isinstance(end_of(value), ObjectPointer | MultiPointerTensor)
 
 
-def rebuilt(chain: Any, of_end: Callable[[Any], Any]) -> Any:
-    """Return a chain of the same layers on another end, which ``of_end`` makes of the end that it has."""
+def rebuild(chain: Any, replace: Callable[[Any], Any]) -> Any:
+    """Return a copy of a chain whose end is replaced by ``replace(end)``."""
     below = chain.child
-    child = rebuilt(below, of_end) if is_chain(below) and not isinstance(below, ObjectPointer) else of_end(below)
+    child = rebuild(below, replace) if is_chain(below) and not isinstance(below, ObjectPointer) else replace(below)
     if isinstance(chain, AbstractTensor):
         twin = chain.copy_onto(child)
     else:

@@ -11,7 +11,7 @@ from syft_core.exceptions import WorkerIdTakenError
 from syft_core.location import Location, Party
 from syft_core.messages import Batch, Message
 from syft_core.peer import Id, behalf
-from syft_core.workers import codecs as _codecs  # noqa: F401  # registers what may travel
+from syft_core.workers import codecs as _codecs  # noqa: F401  # registers codecs
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.local import LocalLocation
 from syft_core.workers.permissions import find_policy
@@ -19,11 +19,11 @@ from syft_core.workers.trace import record, traces
 from syft_core.workers.wire import WireLocation, raise_error
 
 BY_WIRE = os.environ.get("SYFT_SERIALIZE", "0") not in ("", "0")
-"""Whether workers that are not told so themselves use the wire format: the environment variable ``SYFT_SERIALIZE``."""
+"""The default of ``serialize``, from the environment variable ``SYFT_SERIALIZE``."""
 
 
 class LoopbackLocation(WireLocation):
-    """Leads to a worker of this process through the wire format; it executes at once, and so is what fails raised."""
+    """The location of a worker in this process, through the wire format. It executes and raises immediately."""
 
     def __init__(self, client: Party, worker: BaseWorker) -> None:
         super().__init__(client, worker.id)
@@ -35,11 +35,11 @@ class LoopbackLocation(WireLocation):
         return self.worker
 
     def flush(self) -> None:
-        """Hear of what others have changed: everything that was told was done at once."""
+        """Update the epochs; every message was executed immediately."""
         self._exchange()
 
     def drop(self, id: Id, lender: Id | None = None) -> None:
-        """Note that a pointer is gone."""
+        """Queue the lease of a dropped pointer for release."""
         self.worker.dropped.append((id, self.client.id if lender is None else (self.client.id, lender)))
 
     def ask(self, message: Message) -> Any:
@@ -58,7 +58,7 @@ class LoopbackLocation(WireLocation):
         return value
 
     def send_frames(self, sent: Sequence[Any]) -> None:
-        """Do nothing: every batch is delivered at once."""
+        """Do nothing: every batch is delivered immediately."""
 
     def receive_frames(self, wait: bool) -> Sequence[Any] | None:
         """Return None: no reply is ever outstanding."""
@@ -66,25 +66,25 @@ class LoopbackLocation(WireLocation):
 
 
 class VirtualWorker(BaseWorker):
-    """A worker in this process and the location that leads to it, as one object.
+    """A worker in this process, which also acts as its own location for the local worker.
 
-    It executes at once, in the caller's thread, and errors are raised as they are. With ``serialize=True`` every
-    message goes through the wire format, as it would between machines; by default nothing is encoded, and yet workers
-    never share memory: what is sent and fetched is copied. ``SYFT_SERIALIZE=1`` in the environment makes the wire
-    format the default, to try a whole program with it.
+    It executes immediately, in the caller's thread, and errors are raised directly. With ``serialize=True`` every
+    message goes through the wire format, as it would between machines. By default nothing is encoded, but workers
+    never share memory: objects are copied when they are sent or fetched. ``SYFT_SERIALIZE=1`` in the environment makes
+    the wire format the default.
 
-    Creating a worker with an id that is taken returns the worker that has it, so that a cell of a notebook may run
-    twice; options that are given must be those which that worker has.
+    Creating a worker whose id is in use returns the existing worker, so that a notebook cell can run twice; the given
+    options must match.
     """
 
     def __new__(cls, hook: Any = None, id: Id = 0, *args: Any, **options: Any) -> VirtualWorker:
-        """Return the worker that has this id, if it has the options that are given, or a new one."""
+        """Return the existing worker with this id, if its options match, or a new one."""
         local = getattr(hook, "local_worker", None)
         known = local._known_workers.get(id) if local is not None else None
         if type(known) is not cls:
             return super().__new__(cls)
         for name, value in {**dict(zip(_OPTIONS, args, strict=False)), **options}.items():
-            if not known._has(name, value):
+            if not known._has_option(name, value):
                 raise WorkerIdTakenError.differs(id, name)
         return known
 
@@ -103,10 +103,10 @@ class VirtualWorker(BaseWorker):
     def serialize(self, by_wire: bool) -> None:
         if by_wire != self._serialize:
             self._serialize = by_wire
-            self.forget_addresses()
+            self.forget_locations()
 
-    def _has(self, option: str, value: Any) -> bool:
-        """Return whether this worker is as if it had been made with an option."""
+    def _has_option(self, option: str, value: Any) -> bool:
+        """Return whether this worker has an option with this value."""
         if option == "data":
             held = self.object_store.values().values()
             return all(any(obj is kept for kept in held) for obj in value or ())
@@ -114,27 +114,27 @@ class VirtualWorker(BaseWorker):
             return bool(self.policy == find_policy(value))
         return bool(value) if option == "auto_add" else bool(getattr(self, option, None) == value)
 
-    def make_address(self, client: Party) -> Location:
-        """Return a location that leads from ``client`` to this worker: directly, or through the wire format."""
+    def make_location(self, client: Party) -> Location:
+        """Return the location of this worker for ``client``: direct, or through the wire format."""
         return LoopbackLocation(client, self) if self._serialize else LocalLocation(client, self)
 
-    # --- the location that leads here from the local worker
+    # --- the location of this worker for the local worker
 
     def ask(self, message: Message) -> Any:
         """Send a message from the local worker, and return the answer."""
-        return self._from_here().ask(message)
+        return self._for_local_worker().ask(message)
 
     def tell(self, message: Message) -> None:
-        """Send a message from the local worker whose answer nobody needs."""
-        self._from_here().tell(message)
+        """Send a message from the local worker without waiting for an answer."""
+        self._for_local_worker().tell(message)
 
     def flush(self) -> None:
-        """Wait until everything that the local worker told this one has been done."""
-        self._from_here().flush()
+        """Wait until all messages of the local worker have been executed."""
+        self._for_local_worker().flush()
 
-    def _from_here(self) -> Location:
+    def _for_local_worker(self) -> Location:
         return (self.hook.local_worker if self.hook is not None else self).location_of(self)
 
 
 _OPTIONS = list(inspect.signature(BaseWorker).parameters)[2:]
-"""The names of a worker's options, in the order in which they may be given after the hook and the id."""
+"""The names of the positional options after the hook and the id."""

@@ -1,8 +1,9 @@
-"""WireLocation: the way to a worker that is reached by frames; what every transport has in common.
+"""WireLocation: the location of a worker that is reached by frames; the base of all transports.
 
-A command whose results the client can work out is *told*: it is put into a batch, and nobody waits for the reply. A
-batch goes out at once when none is on its way, otherwise when it is full; whoever waits for a reply sends all that is
-left first, also to other workers, so that they compute meanwhile. Replies come in the order of the batches.
+A command whose results the client can infer is *told*: it is added to a batch, and the client does not wait for the
+reply. A batch is sent immediately if none is in flight, otherwise when it is full. A call that waits for a reply first
+sends all buffered commands, also to other workers, so that they compute meanwhile. Replies arrive in the order of the
+batches.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.remote import Place
 from syft_core.workers.results import from_named
 from syft_core.workers.trace import record, traces
-from syft_core.workers.transfer import with_leases
+from syft_core.workers.transfer import attach_leases
 
-MOST_TOLD = 32
-"""How many commands wait to be sent together."""
+MAX_BUFFERED = 32
+"""How many commands are buffered before they are sent as one batch."""
 WINDOW = 64
-"""How many batches may be on their way; one more waits for a reply."""
+"""How many batches may be in flight; one more waits for a reply."""
 
 
 class Issued(NamedTuple):
-    """What a command was, and the line of the program that issued it."""
+    """The name of a command, and the line of the program that issued it."""
 
     what: str
     file: str
@@ -43,9 +44,9 @@ class Issued(NamedTuple):
 
 
 class WireLocation(Place, Location):
-    """Leads to a worker by frames. A transport provides ``send_frames`` and ``receive_frames``.
+    """The location of a worker reached by frames. A transport implements ``send_frames`` and ``receive_frames``.
 
-    Safe to use from several threads; each call of the two methods is made by one thread at a time.
+    Thread-safe: the two methods are called by one thread at a time.
     """
 
     predicts = True
@@ -57,21 +58,21 @@ class WireLocation(Place, Location):
         """How often a caller had to wait for a reply."""
         self._context = Context(worker=client, receiver=id)
         self._lock = threading.RLock()
-        self._told: list[Message] = []
+        self._buffer: list[Message] = []
         self._issued: list[Issued] = []
         self._behalf: tuple[Peer, ...] = ()
-        """For whom what was told is asked."""
+        """The peers on whose behalf the buffered commands are sent."""
         self._dropped: deque[tuple[Id, Id | None]] = deque()
         self._number = 0
-        self._on_its_way: deque[tuple[int, list[Issued]]] = deque()
+        self._in_flight: deque[tuple[int, list[Issued]]] = deque()
         self._errors: list[Exception] = []
-        """The first failure of what was told, for the next caller that waits."""
+        """The first failure of a told command, for the next call that waits."""
         self._value: Any = None
-        self._theirs: tuple[int, int] | None = None
+        self._last_epochs: tuple[int, int] | None = None
         """The epochs of the last reply."""
         _locations.add(self)
 
-    # --- what a transport provides
+    # --- implemented by a transport
 
     @abstractmethod
     def send_frames(self, sent: Sequence[Any]) -> None:
@@ -81,7 +82,7 @@ class WireLocation(Place, Location):
     def receive_frames(self, wait: bool) -> Sequence[Any] | None:
         """Return the frames of the next message; without ``wait``, None when none has arrived."""
 
-    # --- what clients use
+    # --- used by clients
 
     def ask(self, message: Message) -> Any:
         """Send a message, wait for the reply and return its value."""
@@ -95,22 +96,22 @@ class WireLocation(Place, Location):
             self._tell(message)
 
     def flush(self) -> None:
-        """Wait until everything that was told has been done; raise the first error."""
+        """Wait until all told commands have been executed; raise the first error."""
         with self._lock:
-            self._put(Release(()))  # It is what is waited for, so that everything before it counts as told.
+            self._put(Release(()))  # The call waits for this one, so all commands before it count as told.
             self._post(asks=True)
             self._wait()
 
     def drop(self, id: Id, lender: Id | None = None) -> None:
-        """Note that a pointer is gone; the next message says so."""
+        """Queue the lease of a dropped pointer for release with the next message."""
         self._dropped.append((id, lender))
 
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
-        """Ask the worker."""
+        """Ask the worker for the forms of objects."""
         forms: list[Form | None] = self.ask(Describe(tuple(ids), attr))
         return forms
 
-    # --- how it works
+    # --- batches
 
     def _ask(self, message: Message) -> Any:
         self._prepare(message)
@@ -123,44 +124,44 @@ class WireLocation(Place, Location):
         self._prepare(message)
         with self._lock:
             self._put(message)
-            while self._on_its_way and self._receive(wait=False):
+            while self._in_flight and self._receive(wait=False):
                 pass
             # An object that is being sent may change as soon as this returns.
-            if not self._on_its_way or message.gives or len(self._told) >= MOST_TOLD:
+            if not self._in_flight or message.gives or len(self._buffer) >= MAX_BUFFERED:
                 self._post(asks=False)
-            while len(self._on_its_way) > WINDOW:
+            while len(self._in_flight) > WINDOW:
                 self._receive(wait=True)
 
     def _prepare(self, message: Message) -> None:
-        """Give a message what the worker must know of its sender: leases for pointers in it, and modes."""
+        """Complete a message before sending: leases for the pointers in it, or the caller's modes."""
         if message.gives:
-            setattr(message, message.gives, with_leases(getattr(message, message.gives), self.id))
+            setattr(message, message.gives, attach_leases(getattr(message, message.gives), self.id))
         elif type(message) is Run:
             message.modes = FrameworkHook._attached[message.framework].first.attributes.modes()
 
     def _put(self, message: Message) -> None:
-        if (asked_for := behalf.get()) != self._behalf:
-            if self._told:
+        if (current := behalf.get()) != self._behalf:
+            if self._buffer:
                 self._post(asks=False)
-            self._behalf = asked_for
-        self._told.append(message)
+            self._behalf = current
+        self._buffer.append(message)
         self._issued.append(_issuer(message))
 
     def _post(self, asks: bool) -> None:
-        """Send what was told so far as one batch."""
+        """Send the buffered commands as one batch."""
         issued, self._issued = self._issued, []
-        told, self._told = self._told, []
-        # After what was told, which may name an object only by its id; before what is asked, which comes last.
-        place = len(told) - asks
+        buffered, self._buffer = self._buffer, []
+        # Releases follow the told commands, which may still use the objects; an asked command comes last.
+        place = len(buffered) - asks
         releases = self._releases()
-        issued[place:place] = [_NOBODY] * len(releases)
+        issued[place:place] = [_RELEASE] * len(releases)
         self._number += 1
-        self._on_its_way.append((self._number, issued))
-        commands = (*told[:place], *releases, *told[place:])
+        self._in_flight.append((self._number, issued))
+        commands = (*buffered[:place], *releases, *buffered[place:])
         self.send_frames(self._encode(Batch(self._number, commands, asks, self._behalf)))
 
     def _releases(self) -> tuple[Message, ...]:
-        """Return what tells the worker which pointers are gone."""
+        """Return messages that release the leases of dropped pointers."""
         gone: dict[Id | None, list[Id]] = {}
         while self._dropped:
             id, lender = self._dropped.popleft()
@@ -173,27 +174,27 @@ class WireLocation(Place, Location):
         return sent
 
     def _decode(self, received: Sequence[Any], number: int, issued: list[Issued]) -> Any:
-        """Return the value of a reply; learn from it what others have changed, and keep the first failure."""
+        """Return the value of a reply; update the epochs, and keep the first failure."""
         self.bytes_moved += sum(map(len, received))
         reply = from_frames(received, self._context)
         if type(reply) is not Reply or reply.number not in (number, -1) or type(reply.failure) not in _FAILED:
-            raise WorkerError(f"cannot understand worker {self.id!r}: it answered out of turn; connect again")
+            raise WorkerError(f"cannot read the reply of worker {self.id!r}: it answers another batch; connect again")
         epochs = reply.form_epoch, reply.gradient_epoch
-        if self._theirs != epochs:
-            if self._theirs is not None and self._theirs[0] != epochs[0]:
+        if self._last_epochs != epochs:
+            if self._last_epochs is not None and self._last_epochs[0] != epochs[0]:
                 self.forget_forms()
-            if self._theirs is not None and self._theirs[1] != epochs[1]:
+            if self._last_epochs is not None and self._last_epochs[1] != epochs[1]:
                 self.forget_gradients()
-            self._theirs = epochs
+            self._last_epochs = epochs
         if reply.failure is not None and not self._errors:
             self._errors.append(_error(reply.failure, issued, number, self.id))
         return None if reply.value is None else from_named(reply.value, self.client)
 
     def push(self) -> None:
-        """Send what waits to be sent, unless another thread is busy here."""
-        if self._told and self._lock.acquire(blocking=False):
+        """Send the buffered commands, unless another thread uses this location."""
+        if self._buffer and self._lock.acquire(blocking=False):
             try:
-                if self._told:
+                if self._buffer:
                     self._post(asks=False)
             finally:
                 self._lock.release()
@@ -204,18 +205,18 @@ class WireLocation(Place, Location):
             if other is not self:
                 other.push()
         self.waits += 1
-        while self._on_its_way:
+        while self._in_flight:
             self._receive(wait=True)
         if self._errors:
             raise_error(self._errors.pop())
         return self._value
 
     def _receive(self, wait: bool) -> bool:
-        """Take the next reply, if there is one."""
+        """Read the next reply; return whether there was one."""
         received = self.receive_frames(wait)
         if received is None:
             return False
-        self._value = self._decode(received, *self._on_its_way.popleft())
+        self._value = self._decode(received, *self._in_flight.popleft())
         return True
 
 
@@ -225,22 +226,22 @@ _FAILED = (type(None), Failure)
 
 @atexit.register
 def _push_all() -> None:
-    """Send what still waits to be sent when a program ends."""
+    """Send all buffered commands when the program ends."""
     for location in list(_locations):
         with contextlib.suppress(Exception):
             location.push()
 
 
-_NOBODY = Issued("release", "", 0)
+_RELEASE = Issued("release", "", 0)
 
 
 def _issuer(message: Message) -> Issued:
-    """Return what a message asks for, and the line of the user's program that it comes from."""
+    """Return the name of a command, and the line of the user's program that issued it."""
     return Issued(message.op if type(message) is Run else type(message).__name__, *find_line_of_program())
 
 
 def raise_error(error: Exception) -> NoReturn:
-    """Raise an error without keeping it: it would keep alive what its caller has at hand."""
+    """Raise an error without keeping a reference to it, which would keep the caller's local variables alive."""
     try:
         raise error
     finally:
@@ -248,13 +249,13 @@ def raise_error(error: Exception) -> NoReturn:
 
 
 def _error(failure: Failure, issued: list[Issued], number: int, worker: Id) -> Exception:
-    """Return the exception that a failure describes, with notes on where it comes from."""
+    """Return the exception of a failure, with notes about its origin."""
     error: Any = failure.error
     if not isinstance(error, Exception):
-        error = WorkerError(f"cannot say what failed on worker {worker!r}: its answer is malformed; connect again")
+        error = WorkerError(f"cannot read a failure of worker {worker!r}: it is malformed; connect again")
     notes = [f"on worker {worker!r}:\n{failure.trace}"]
     if failure.number == number and 0 <= failure.place < len(issued):
         origin = issued[failure.place]
         notes.insert(0, f"{origin.what} was issued by {origin.file}:{origin.line}")
     error.__notes__ = [*getattr(error, "__notes__", ()), *notes]
-    return error  # type: ignore[no-any-return]  # an Exception, as was just made sure
+    return error  # type: ignore[no-any-return]  # checked above

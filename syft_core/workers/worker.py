@@ -1,4 +1,4 @@
-"""Worker: a party. It owns objects, a policy and a ledger, and knows how to reach other parties."""
+"""Worker: a party that owns objects, a policy and a ledger, and knows other workers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from syft_core.workers.permissions import Policy, find_policy, unless_private
 from syft_core.workers.release import ReleaseRequests
 from syft_core.workers.store import Holder, ObjectStore
 
-MOST_SESSIONS = 4096
-"""How many clients a worker remembers; the first that it met is forgotten first."""
-MOST_POISONED = 65_536
-"""How many results of failed commands are remembered for one client."""
+MAX_SESSIONS = 4096
+"""How many clients a worker remembers; the oldest is forgotten first."""
+MAX_POISONED = 65_536
+"""How many results of failed commands are remembered per client."""
 
 
 _starts = itertools.count(step=1 << 32)
@@ -33,7 +33,7 @@ _starts = itertools.count(step=1 << 32)
 
 @dataclass
 class Stats:
-    """What a worker has done: messages and operations answered, bytes that came in and went out."""
+    """Counters of a worker: messages handled, operations run, bytes received and sent."""
 
     messages: int = 0
     operations: int = 0
@@ -43,33 +43,33 @@ class Stats:
 
 @dataclass
 class Session:
-    """What a worker remembers of a client that is not in its process."""
+    """The state that a worker keeps for a client that sends frames."""
 
     form_epoch: int = 0
-    """How often a form changed that the client could not work out by itself."""
+    """How often a form changed in a way the client could not infer."""
     gradient_epoch: int = 0
     """The same for gradients."""
     failed: Failure | None = None
-    """The first failure that the client has not heard of; until it has, its commands are not executed."""
+    """The first failure not yet reported to the client; until it is, no commands are executed."""
     poisoned: OrderedDict[Id, Failure] = field(default_factory=OrderedDict)
-    """What became of the results of commands that failed or were not executed."""
+    """The results of commands that failed or were skipped, with the failure that caused it."""
 
     def poison(self, ids: Iterable[Id], failure: Failure) -> None:
-        """Note that objects were never made, and why."""
+        """Record that objects were not created because of ``failure``."""
         for id in ids:
             self.poisoned[id] = failure
-            if len(self.poisoned) > MOST_POISONED:
+            if len(self.poisoned) > MAX_POISONED:
                 self.poisoned.popitem(last=False)
 
 
 class Worker:
-    """A party: what it holds, who may have it, and whom it knows.
+    """A party: its objects, its policy, and the workers it knows.
 
-    A worker executes one message at a time: ``lock`` is held while it does, and never while it waits for another party.
+    A worker executes one message at a time: it holds ``lock`` while executing, but not while waiting for other parties.
     """
 
     serializer: str | None = None
-    """How tensors are written for this worker's peers; None means in the framework's own way."""
+    """The tensor serializer for messages to peers; None means the framework's default."""
 
     def __init__(self, hook: FrameworkHook | None, id: Id, is_client_worker: bool, policy: Policy | str) -> None:
         self.hook = hook
@@ -81,19 +81,19 @@ class Worker:
         self.object_store = ObjectStore(id)
         self.ledger = Ledger(str(id))
         self.requests = ReleaseRequests(str(id))
-        """What peers have asked for, for the owner to approve or deny."""
+        """Release requests of peers, for the owner to approve or deny."""
         self.stats = Stats()
         self.sessions: OrderedDict[Id, Session] = OrderedDict()
         self.dropped: deque[tuple[Id, Holder]] = deque()
-        """Objects to which a pointer of a client in this process was dropped; counted with the next message."""
+        """Leases of dropped pointers of clients in this process; removed with the next message."""
         self._known_workers: dict[Id, Any] = {id: self}
-        self._addresses: dict[Id, Location] = {}
+        self._locations: dict[Id, Location] = {}
 
-    # --- who it is
+    # --- identity and policy
 
     @property
     def user(self) -> str | None:
-        """The user on whose behalf this worker acts, as others will know; None when there is none."""
+        """The user on whose behalf this worker acts, or None."""
         return self.peer.user
 
     @user.setter
@@ -102,76 +102,76 @@ class Worker:
 
     @property
     def policy(self) -> Policy:
-        """Decides what others may do: a function, or the name of a policy that is built in."""
-        return self.own_policy or unless_private
+        """Decides what others may do; set it to a function, or to the name of a built-in policy."""
+        return self.custom_policy or unless_private
 
     @policy.setter
     def policy(self, policy: Policy | str) -> None:
         found = find_policy(policy)
-        self.own_policy = None if found is unless_private else found
-        """The policy to ask; None for the default, which adds nothing to the restrictions of private tensors."""
+        self.custom_policy = None if found is unless_private else found
+        """The policy, or None for the default, which adds nothing to the restrictions of private tensors."""
 
-    # --- how others reach it
+    # --- clients
 
     def session_of(self, peer: Peer) -> Session:
-        """Return what is remembered of a client."""
+        """Return the session of a client."""
         session = self.sessions.get(peer.id)
         if session is None:
-            # Epochs that no earlier session had: a client that was forgotten notices.
+            # Start with unused epochs, so that a client whose session was forgotten notices.
             start = next(_starts)
             session = self.sessions[peer.id] = Session(start, start)
-            if len(self.sessions) > MOST_SESSIONS:
+            if len(self.sessions) > MAX_SESSIONS:
                 self.sessions.popitem(last=False)
         return session
 
     def note_form_change(self, message: Run, peer: Peer) -> None:
-        """Let clients know that a form changed: all but the one that worked it out when it sent the command."""
+        """Notify clients of a changed form, except the sender if it predicted the change."""
         for id, session in self.sessions.items():
             if id != peer.id or message.count < 0:
                 session.form_epoch += 1
 
     def note_gradient_change(self, message: Run, peer: Peer) -> None:
-        """Let clients know that gradients came or went, in the same way."""
+        """Notify clients of added or removed gradients, except the sender if it predicted the change."""
         for id, session in self.sessions.items():
             if id != peer.id or message.count < 0:
                 session.gradient_epoch += 1
 
     def note_replacement(self) -> None:
-        """Let all clients know that an object was replaced by its owner."""
+        """Notify all clients that the owner replaced an object."""
         for session in self.sessions.values():
             session.form_epoch += 1
             session.gradient_epoch += 1
 
     @abstractmethod
-    def make_address(self, client: Party) -> Location:
-        """Return a location that leads from ``client`` to this worker."""
+    def make_location(self, client: Party) -> Location:
+        """Return the location of this worker for ``client``."""
 
-    # --- whom it knows
+    # --- known workers
 
     def location_of(self, worker: WorkerLike) -> Location:
-        """Return the address of another worker, given by its id, by itself or by an address of it."""
+        """Return the location of another worker, given as an id, a worker or a location."""
         found = self.get_worker(worker)
-        known = self._addresses.get(found.id)
+        known = self._locations.get(found.id)
         if known is None or known.face is not found:
-            known = found if isinstance(found, Location) else found.make_address(self)
-            self._addresses[found.id] = known
+            known = found if isinstance(found, Location) else found.make_location(self)
+            self._locations[found.id] = known
         return known
 
     def forget_gradients(self) -> None:
-        """Doubt everything that is known here of gradients at other workers."""
-        for location in self._addresses.values():
+        """Invalidate everything known about gradients on other workers."""
+        for location in self._locations.values():
             location.forget_gradients()
 
-    def forget_addresses(self) -> None:
-        """Let everybody look for this worker anew."""
+    def forget_locations(self) -> None:
+        """Make all known workers create a new location for this worker."""
         for known in self._known_workers.values():
             if isinstance(known, Worker):
-                known._addresses.pop(self.id, None)
+                known._locations.pop(self.id, None)
 
     def add_worker(self, worker: Worker | Location) -> Worker:
-        """Get to know another worker, or an address of one, and introduce it to all whom this one knows.
+        """Add a worker or a location, and introduce it to all known workers.
 
-        Workers of this process that have no address of their own share the one that they are introduced to.
+        Workers of this process that have no location of their own for it share this one.
         """
         taken = self._known_workers.get(worker.id)
         borrowed = isinstance(taken, Location) and taken.client.id != self.id
@@ -186,32 +186,32 @@ class Worker:
         return self
 
     def add_workers(self, workers: Iterable[Worker | Location]) -> Worker:
-        """Get to know several workers, as ``add_worker`` does one."""
+        """Add several workers or locations."""
         for worker in workers:
             self.add_worker(worker)
         return self
 
     def remove_worker_from_registry(self, worker_id: Id) -> None:
-        """Forget a worker, and let all whom this one knows forget it; its id is free again."""
+        """Remove a worker from the registries of all known workers; its id can be reused."""
         removed = self.get_worker(worker_id)
         if removed is self:
-            raise WorkerError(f"cannot remove worker {worker_id!r} from its own registry: ask another worker to do it")
+            raise WorkerError(f"cannot remove worker {worker_id!r} from its own registry: do it on another worker")
         for known in list(self._known_workers.values()):
             if isinstance(known, Worker):
                 known._known_workers.pop(worker_id, None)
-                known._addresses.pop(worker_id, None)
+                known._locations.pop(worker_id, None)
 
     def get_worker(self, id_or_worker: WorkerLike) -> Any:
-        """Return the worker with this id, or the worker itself if one is given."""
+        """Return the worker with this id; a worker or location is returned as it is."""
         if isinstance(id_or_worker, Worker | Location):
             return id_or_worker
-        found = self._known_workers.get(id_or_worker)  # type: ignore[arg-type]  # an id, or nothing that is known
+        found = self._known_workers.get(id_or_worker)  # type: ignore[arg-type]  # any other type is not found
         if found is None:
             near = difflib.get_close_matches(str(id_or_worker), [str(known) for known in self._known_workers], n=2)
             raise WorkerNotFoundError.named(id_or_worker, near)
         return found
 
-    # --- what it can compute
+    # --- frameworks
 
     def attributes_of(self, framework: str) -> FrameworkAttributes:
         """Return the op table of a framework that is hooked here."""
@@ -222,10 +222,10 @@ class Worker:
 
     @staticmethod
     def is_framework_supported(framework: str) -> bool:
-        """Return whether a framework is hooked here, so that its operations can run."""
+        """Return whether a framework is hooked here."""
         return attached_hook(framework) is not None
 
     def collect_garbage(self) -> None:
-        """Count the leases of pointers that are gone."""
+        """Remove the leases of dropped pointers."""
         if self.dropped:
             self.object_store.release(self.dropped)

@@ -86,8 +86,8 @@ def test_nothing_is_recorded_outside_the_block(me: Any, bob: BaseWorker) -> None
 
     assert len(seen) == 0
     assert traces == []
-    assert str(seen) == "nothing was said"
-    assert seen._repr_html_() == "<div>nothing was said</div>"
+    assert str(seen) == "no messages"
+    assert seen._repr_html_() == "<div>no messages</div>"
     assert ElementTree.fromstring(seen.svg()).tag.endswith("svg")
 
 

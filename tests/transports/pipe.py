@@ -22,7 +22,7 @@ from syft_core.workers.wire import WireLocation
 
 
 class PipeLocation(WireLocation):
-    """Leads to a worker at the other end of a pipe."""
+    """The location of a worker at the other end of a pipe."""
 
     def __init__(self, client: Any, id: str, connection: Connection) -> None:
         super().__init__(client, id)
@@ -58,7 +58,7 @@ def serve(worker: VirtualWorker, connection: Connection, peer: Peer) -> None:
 
 
 def run_worker(backend: str, clients: dict[Peer, Connection], links: dict[str, Connection]) -> None:
-    """Be the second process: a worker that serves ``clients`` and reaches others over ``links``."""
+    """Run the second process: a worker that serves ``clients`` and reaches others over ``links``."""
     framework, hook_module, hook_name = backend.split(" ")
     hook = getattr(importlib.import_module(hook_module), hook_name)(importlib.import_module(framework))
     far = VirtualWorker(hook, id="far", auto_add=False, serialize=False)

@@ -1,4 +1,4 @@
-"""Commands do not wait: what is known of results and gradients is worked out here, over a transport that counts."""
+"""Pipelining: the client predicts results and gradients instead of waiting, over a counting transport."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..syft_torch.remote.architectures import ARCHITECTURES, Architecture, diffe
 
 
 class CountingLocation(WireLocation):
-    """Delivers batches to a worker of this process, which answers only when somebody waits."""
+    """Delivers batches to a worker of this process, which answers only when the client waits."""
 
     def __init__(self, client: Any, worker: Any) -> None:
         super().__init__(client, worker.id)
@@ -138,7 +138,7 @@ def test_nothing_is_executed_between_a_failure_and_the_moment_that_it_is_raised(
     assert far.client.request_search("#late", far) == []
 
 
-def test_a_use_of_what_is_gone_is_an_error_of_its_own(far: CountingLocation) -> None:
+def test_using_a_released_object_raises_its_own_error(far: CountingLocation) -> None:
     x = torch.ones(1).send(far)
     far.flush()
     far.worker.clear_objects()
@@ -148,7 +148,7 @@ def test_a_use_of_what_is_gone_is_an_error_of_its_own(far: CountingLocation) -> 
         far.flush()
 
 
-def test_gradients_of_two_losses_are_told_apart(far: CountingLocation) -> None:
+def test_gradients_of_two_losses_are_distinguished(far: CountingLocation) -> None:
     a, b = (torch.ones(2, requires_grad=True).send(far) for _ in range(2))
     before = far.waits
 
@@ -167,7 +167,7 @@ def test_gradients_of_two_losses_are_told_apart(far: CountingLocation) -> None:
 
 @pytest.mark.filterwarnings("ignore:Using backward:UserWarning")
 @pytest.mark.parametrize("way", ["second pointer", "found", "retained", "sparse", "graph"])
-def test_gradients_that_cannot_be_known_are_asked_for(far: CountingLocation, way: str) -> None:
+def test_gradients_that_cannot_be_predicted_are_requested(far: CountingLocation, way: str) -> None:
     w = torch.ones(3, 2, requires_grad=True).send(far)
     if way == "second pointer":
         second = type(w)(w.child.clone())
@@ -211,7 +211,7 @@ class Cube(torch.autograd.Function):
         lambda x: (checkpoint(lambda z: z.sin() * z, x * 2, use_reentrant=False) + x).sum(),
     ],
 )
-def test_functions_of_the_user_are_part_of_a_graph_elsewhere(far: CountingLocation, program: Any) -> None:
+def test_custom_autograd_functions_are_part_of_a_remote_graph(far: CountingLocation, program: Any) -> None:
     x = torch.tensor([0.3, -1.2, 0.7], requires_grad=True)
     remote = x.send(far)
 
@@ -232,7 +232,7 @@ def test_a_checkpoint_does_not_draw_random_numbers_twice(far: CountingLocation) 
     assert torch.equal(result.get(), x.grad.copy().get())
 
 
-def test_tensors_are_made_elsewhere_without_waiting(far: CountingLocation) -> None:
+def test_tensors_are_created_remotely_without_waiting(far: CountingLocation) -> None:
     x = torch.ones(3).send(far)
 
     with far:

@@ -123,7 +123,7 @@ class RemoteSurface:
         return [case.op for entry, before in entries if entry.access is None and self._tells(entry.value, before)]
 
     def _tells(self, value: Any, before: Any) -> bool:
-        """Say whether a value has changed, or has a gradient."""
+        """Return whether a value has changed, or has a gradient."""
         value = getattr(value, "child", value)
         if getattr(value, "requires_grad", False) and value.is_leaf and value.grad is not None:
             return True
@@ -164,10 +164,10 @@ def _given(case: Case) -> Any:
 
 
 def is_remote(tensor: Any) -> bool:
-    """Say whether a tensor is the head of a pointer."""
+    """Return whether a tensor is a wrapper around a pointer."""
     return isinstance(getattr(tensor, "child", None), ObjectPointer)
 
 
 def same(one: list[Any], other: list[Any]) -> bool:
-    """Say whether two lists of facts are equal."""
+    """Return whether two lists of facts are equal."""
     return len(one) == len(other) and all(map(same_value, one, other))

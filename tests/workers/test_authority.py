@@ -1,4 +1,4 @@
-"""Attacks by peers who may only send messages: each is refused, and nothing of anybody else's changes."""
+"""Attacks by peers who can only send messages: each is refused, and objects of others do not change."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from syft_core.pointers.callable_pointer import ObjectWrapper  # noqa: E402
 from syft_core.pointers.object_pointer import Here  # noqa: E402
 from syft_core.pointers.pointer_tensor import PointerTensor  # noqa: E402
 from syft_core.serde import Context, frames, from_frames  # noqa: E402
-from syft_core.workers.store import MOST_SOURCES  # noqa: E402
+from syft_core.workers.store import MAX_SOURCES  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 
 MALLORY, ANN = Peer("mallory", "mallory"), Peer("laptop", "ann")
@@ -102,7 +102,7 @@ def test_an_id_that_is_free_again_does_not_lift_a_restriction(bob: Any) -> None:
             ask(bob, Fetch(id))
 
 
-def test_lineage_does_not_name_a_stranger_who_took_the_id(bob: Any) -> None:
+def test_lineage_does_not_name_a_later_object_with_the_same_id(bob: Any) -> None:
     loaded(bob, torch.ones(2).tag("#patients"), 5)
     bob.object_store.tag(5, ("#patients",))
     ask(bob, run("Tensor.add", at(bob, 5), 1, result=6), sender=ANN)
@@ -133,7 +133,7 @@ def test_a_policy_is_asked_about_the_gradient_that_would_leave(bob: Any) -> None
     assert ask(bob, Fetch(1, "data")).tolist() == [0.0]
 
 
-def test_the_gradient_of_what_was_published_was_not_published(bob: Any, alice: Any) -> None:
+def test_the_gradient_of_a_published_object_is_not_published(bob: Any, alice: Any) -> None:
     loaded(bob, torch.ones(2, requires_grad=True)).grad = torch.ones(2)
     bob.policy = "only_published"
 
@@ -197,7 +197,7 @@ def test_a_search_finds_nothing_that_the_policy_hides(bob: Any) -> None:
 
 
 @pytest.mark.parametrize("policy", ["nothing", sy.nothing])
-def test_a_worker_that_lets_nothing_leave_shows_no_words_and_forms_of_others(bob: Any, policy: Any) -> None:
+def test_a_worker_that_lets_nothing_leave_hides_tags_and_forms_of_others(bob: Any, policy: Any) -> None:
     loaded(bob, torch.ones(2).tag("#x"))
     bob.object_store.tag("data", ("#x",), "the salaries of the board")
     bob.policy = policy
@@ -280,7 +280,7 @@ def writes(way: str, worker: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("way", WRITES)
 @pytest.mark.parametrize("whose", ["the owner's", "ann's", "published by ann"])
-def test_what_is_somebody_elses_does_not_change(bob: Any, alice: Any, way: str, whose: str) -> None:
+def test_objects_of_others_cannot_be_changed(bob: Any, alice: Any, way: str, whose: str) -> None:
     loaded(bob, ObjectWrapper(lambda x: x, id="same"), "same")
     if whose == "the owner's":
         loaded(bob, torch.tensor([1.0, 2.0]), 5)
@@ -298,7 +298,7 @@ def test_what_is_somebody_elses_does_not_change(bob: Any, alice: Any, way: str, 
 
 
 @pytest.mark.parametrize("way", WRITES)
-def test_what_is_ones_own_changes(bob: Any, alice: Any, way: str) -> None:
+def test_own_objects_can_be_changed(bob: Any, alice: Any, way: str) -> None:
     loaded(bob, ObjectWrapper(lambda x: x, id="same"), "same")
     ask(bob, Store(5, torch.tensor([1.0, 2.0])))
     ask(bob, Store(1, torch.ones(2)), Store(2, torch.ones(3, 2)), Store(3, torch.ones(2)))
@@ -353,7 +353,7 @@ def test_a_backward_pass_leaves_the_gradients_of_others_alone(bob: Any) -> None:
     assert bob.object_store.entry(1).access is None
 
 
-def test_a_claim_to_ask_for_the_owner_of_a_leaf_adds_no_right(bob: Any) -> None:
+def test_claiming_to_act_for_the_owner_of_a_leaf_grants_no_right(bob: Any) -> None:
     ask(bob, Store(1, torch.ones(2, requires_grad=True)), sender=ANN)
     ask(bob, run("Tensor.sum", at(bob, 1), result=2))
 
@@ -367,7 +367,7 @@ def test_a_claim_to_ask_for_the_owner_of_a_leaf_adds_no_right(bob: Any) -> None:
 # --- deputies
 
 
-def test_a_worker_does_not_fetch_for_who_may_not_have_it(bob: Any, alice: Any) -> None:
+def test_a_worker_does_not_fetch_for_a_peer_who_may_not_have_the_object(bob: Any, alice: Any) -> None:
     loaded(bob, torch.ones(2).private_tensor(["alice"]))
     ask(alice, Store(5, alice.hook.attributes.wrapper(at(bob, "data"))))
 
@@ -378,7 +378,7 @@ def test_a_worker_does_not_fetch_for_who_may_not_have_it(bob: Any, alice: Any) -
         ask(alice, GetBack(7))
 
 
-def test_the_ledger_names_who_let_a_worker_fetch(bob: Any, alice: Any) -> None:
+def test_the_ledger_names_the_peer_on_whose_behalf_a_worker_fetched(bob: Any, alice: Any) -> None:
     loaded(bob, torch.ones(2))
     ask(alice, Store(5, alice.hook.attributes.wrapper(at(bob, "data"))))
 
@@ -387,8 +387,8 @@ def test_the_ledger_names_who_let_a_worker_fetch(bob: Any, alice: Any) -> None:
     assert (bob.ledger[-1].user, bob.ledger[-1].to) == ("mallory through alice", "alice")
 
 
-def test_a_worker_does_not_change_for_who_may_not(bob: Any, alice: Any, me: Any) -> None:
-    """My pointer is lent to alice, who may change the object; a peer who asks her to may not."""
+def test_a_worker_does_not_change_objects_for_a_peer_who_may_not(bob: Any, alice: Any, me: Any) -> None:
+    """The pointer is lent to alice, who may change the object; a peer who asks alice to do so may not."""
     p = torch.ones(2).send(bob)
     q = p.send(alice)
     q.add_(1)
@@ -402,7 +402,7 @@ def test_a_worker_does_not_change_for_who_may_not(bob: Any, alice: Any, me: Any)
     assert p.get().tolist() == [2.0, 2.0]
 
 
-def test_requests_are_not_passed_on_for_ever(bob: Any) -> None:
+def test_requests_are_not_forwarded_forever(bob: Any) -> None:
     loaded(bob, torch.ones(2))
     far = tuple([Peer(f"worker {n}") for n in range(17)])
 
@@ -414,12 +414,12 @@ def test_requests_are_not_passed_on_for_ever(bob: Any) -> None:
 
 
 @pytest.mark.parametrize(("id", "user"), [(1 << 80, None), ("ann", 5), (None, "ann"), (True, "ann"), (5.0, None)])
-def test_peers_that_are_none_are_refused(bob: Any, id: Any, user: Any) -> None:
+def test_malformed_peers_are_refused(bob: Any, id: Any, user: Any) -> None:
     with pytest.raises(SerdeError):
         ask(bob, Search(()), behalf=(Peer(id, user),))
 
 
-def test_an_object_is_not_published_in_the_name_of_another(bob: Any) -> None:
+def test_an_object_cannot_be_published_on_behalf_of_another(bob: Any) -> None:
     for message in (Store(1, torch.ones(2), True), Store(2, torch.ones(2), holder="bob")):
         with pytest.raises(PermissionError):
             ask(bob, message, behalf=(bob.peer,) if message.publish else ())
@@ -438,7 +438,7 @@ def test_a_gradient_does_not_come_from_a_worker_that_has_no_copy(bob: Any, alice
 # --- leases
 
 
-def test_a_pointer_that_claims_a_lease_takes_none_away(bob: Any, alice: Any) -> None:
+def test_a_pointer_with_a_false_lease_releases_nothing(bob: Any, alice: Any) -> None:
     p = torch.ones(2).send(bob)
     q = p.send(alice)  # alice has a lease of her own
     entry = bob.object_store.entry(p.id_at_location)
@@ -457,7 +457,7 @@ def test_a_pointer_that_claims_a_lease_takes_none_away(bob: Any, alice: Any) -> 
     assert q.get().get().tolist() == [1.0, 1.0]
 
 
-def test_a_peer_points_to_nothing_that_it_cannot_find(bob: Any) -> None:
+def test_a_peer_cannot_lease_an_object_that_it_cannot_find(bob: Any) -> None:
     p = torch.ones(2).send(bob)
     id = p.id_at_location
 
@@ -480,10 +480,10 @@ def test_ids_of_different_types_are_different(bob: Any) -> None:
 # --- what leaves
 
 
-def test_a_reply_that_cannot_be_written_loses_nothing(bob: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reply_that_cannot_be_encoded_loses_nothing(bob: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(bob, Store(1, torch.ones(2)), Store(2, torch.ones(2)))
-    written = bob._written
-    monkeypatch.setattr(bob, "_written", lambda reply: written(reply) if reply.value is None else 1 / 0)
+    encode = bob._encode
+    monkeypatch.setattr(bob, "_encode", lambda reply: encode(reply) if reply.value is None else 1 / 0)
 
     for message in (Fetch(1), FetchAll((1, 2))):
         with pytest.raises(ZeroDivisionError):
@@ -495,22 +495,22 @@ def test_a_reply_that_cannot_be_written_loses_nothing(bob: Any, monkeypatch: pyt
     assert bob.objects_count == 0
 
 
-def test_a_long_way_does_not_hide_what_was_published(bob: Any) -> None:
-    for n in range(MOST_SOURCES + 10):
+def test_a_long_lineage_still_names_published_objects(bob: Any) -> None:
+    for n in range(MAX_SOURCES + 10):
         loaded(bob, torch.ones(1), f"data {n}")
         bob.object_store.tag(f"data {n}", (f"#{n}",))
     ask(bob, Store(1, torch.zeros(1)))
-    for n in range(MOST_SOURCES + 10):
+    for n in range(MAX_SOURCES + 10):
         ask(bob, run("Tensor.add_", at(bob, 1), at(bob, f"data {n}")))
-    for n in range(3 * MOST_SOURCES):
+    for n in range(3 * MAX_SOURCES):
         ask(bob, Store(1000 + n, torch.ones(1)), run("Tensor.add_", at(bob, 1), at(bob, 1000 + n)))
 
     ask(bob, Fetch(1))
 
-    assert {f"#{n}" for n in range(MOST_SOURCES + 10)} <= set(bob.ledger[-1].names)
+    assert {f"#{n}" for n in range(MAX_SOURCES + 10)} <= set(bob.ledger[-1].names)
 
 
-def test_a_result_that_was_published_is_named(bob: Any) -> None:
+def test_lineage_names_published_results(bob: Any) -> None:
     loaded(bob, torch.ones(1))
     ask(bob, run("Tensor.add", at(bob, "data"), 1, result=1), Tag(1, ("#sum",), None, True))
     ask(bob, run("Tensor.add", at(bob, 1), 1, result=2), Fetch(2))
@@ -522,7 +522,7 @@ def test_a_result_that_was_published_is_named(bob: Any) -> None:
 # --- names
 
 
-def test_a_search_says_who_published(bob: Any) -> None:
+def test_a_search_returns_the_publisher(bob: Any) -> None:
     bob.load_data([torch.ones(1).tag("#x")])
     ask(bob, Store(1, torch.ones(1), True), Tag(1, ("#y",)), sender=Peer("bob's cousin", "bob"))
     ask(bob, Store(2, torch.ones(1)), Tag(2, ("#y",)))

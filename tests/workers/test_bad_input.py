@@ -1,4 +1,4 @@
-"""What a user can do wrong: each mistake is told clearly, and no worker or other object is the worse for it."""
+"""User mistakes: each raises a clear error and changes nothing on any worker."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ MISTAKES: dict[str, tuple[Callable[[World], Any], tuple[type[Exception] | tuple[
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_and_harms_nothing(world: World, mistake: str) -> None:
+def test_a_mistake_raises_a_clear_error_and_changes_nothing(world: World, mistake: str) -> None:
     make, (error, text) = MISTAKES[mistake]
     world.bob.collect_garbage()
     before = world.state()
@@ -140,7 +140,7 @@ def test_a_mistake_is_told_and_harms_nothing(world: World, mistake: str) -> None
     assert world.q.get().equal(world.x)
 
 
-def test_what_was_cleared_away_is_told_with_the_reason(hook: Any, bob: Any, alice: Any) -> None:
+def test_a_cleared_object_raises_an_error_with_the_reason(hook: Any, bob: Any, alice: Any) -> None:
     p, kept = torch.ones(2).send(bob), torch.ones(2).send(alice)
 
     bob.clear_objects()
@@ -151,7 +151,7 @@ def test_what_was_cleared_away_is_told_with_the_reason(hook: Any, bob: Any, alic
     assert torch.ones(2).send(bob).get().tolist() == kept.get().tolist() == [1.0, 1.0]
 
 
-def test_an_error_of_the_framework_comes_as_it_is_and_names_what_is_wrong(bob: Any) -> None:
+def test_an_error_of_the_framework_is_raised_unchanged(bob: Any) -> None:
     p, q = torch.ones(2).send(bob), torch.ones(3).send(bob)
     with pytest.raises(RuntimeError) as here:
         torch.ones(2) + torch.ones(3)
@@ -162,7 +162,7 @@ def test_an_error_of_the_framework_comes_as_it_is_and_names_what_is_wrong(bob: A
     assert str(there.value) == str(here.value)
 
 
-def test_a_worker_that_nobody_was_told_of_is_said_to_be_unknown(hook: Any, bob: Any, serialize: bool) -> None:
+def test_a_worker_that_was_not_added_is_unknown(hook: Any, bob: Any, serialize: bool) -> None:
     hermit = VirtualWorker(hook, id="hermit", auto_add=False, serialize=serialize)
 
     p = torch.ones(2).send(hermit)

@@ -1,4 +1,4 @@
-"""What a worker offers by itself, beside what tensors and pointers ask of it."""
+"""The methods of workers that users call directly."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def test_a_worker_sends_a_tensor_to_another(x: Any, bob: Any, alice: Any) -> Non
     assert [line.user for line in alice.ledger] == ["bob"]
 
 
-def test_what_is_sent_without_a_pointer_is_kept_by_the_receiver(x: Any, bob: Any, alice: Any) -> None:
+def test_an_object_sent_without_a_pointer_is_kept_by_the_receiver(x: Any, bob: Any, alice: Any) -> None:
     id = bob.send(x.tag("#x"), "alice", create_pointer=False)
 
     assert alice.get_obj(id).tolist() == x.tolist()
     assert (alice.objects_count, len(alice.search("#x"))) == (1, 1)
 
 
-def test_what_is_sent_can_be_left_alone_by_the_collector(x: Any, bob: Any, alice: Any) -> None:
+def test_garbage_collection_can_be_disabled_when_sending(x: Any, bob: Any, alice: Any) -> None:
     bob.send(x, alice, garbage_collect_data=False)
 
     assert alice.objects_count == 1
@@ -95,7 +95,7 @@ def test_a_worker_searches_on_another_and_owns_what_it_finds(x: Any, bob: Any, a
     assert alice.request_search("#none", bob) == []
 
 
-def test_what_is_here_is_found_before_another_worker_is_asked(x: Any, bob: Any, alice: Any) -> None:
+def test_local_objects_are_found_before_another_worker_is_asked(x: Any, bob: Any, alice: Any) -> None:
     bob.load_data([x.tag("#x")])
     (pointer,) = alice.find_or_request("#x", bob)
     assert pointer.location is bob
@@ -126,7 +126,7 @@ def test_workers_know_each_other_until_one_is_removed(hook: Any, me: Any, bob: A
         me.remove_worker_from_registry("me")
 
 
-def test_a_worker_says_which_frameworks_it_supports(hook: Any, bob: Any) -> None:
+def test_a_worker_reports_which_frameworks_it_supports(hook: Any, bob: Any) -> None:
     assert bob.is_framework_supported("torch")
     assert not bob.is_framework_supported("a framework that nobody has")
 
@@ -142,7 +142,7 @@ def test_a_worker_says_which_frameworks_it_supports(hook: Any, bob: Any) -> None
         ({}, {"auto_add": False}),
     ],
 )
-def test_a_worker_made_again_with_another_option_is_refused(
+def test_a_worker_created_again_with_another_option_is_refused(
     hook: Any, option: dict[str, Any], other: dict[str, Any]
 ) -> None:
     zoe = sy.VirtualWorker(hook, id="zoe", **option)
@@ -154,7 +154,7 @@ def test_a_worker_made_again_with_another_option_is_refused(
     assert hook.local_worker.get_worker("zoe") is zoe
 
 
-def test_a_worker_made_again_with_its_data_is_the_same_and_has_them_once(hook: Any, x: Any) -> None:
+def test_a_worker_created_again_with_its_data_stores_it_once(hook: Any, x: Any) -> None:
     zoe = sy.VirtualWorker(hook, "zoe", [x])
 
     assert sy.VirtualWorker(hook, "zoe", [x]) is zoe
@@ -184,7 +184,7 @@ def test_any_object_can_be_loaded_found_and_counted(x: Any, bob: Any) -> None:
     assert (bob.objects_count, bob.tensors_count) == (5, 1)
 
 
-def test_an_object_of_no_framework_is_tagged_described_and_fetched_if_it_can_be_written(bob: Any) -> None:
+def test_any_object_with_a_codec_can_be_tagged_described_and_fetched(bob: Any) -> None:
     class Table:
         """Something that nobody knows how to write."""
 
@@ -206,7 +206,7 @@ def test_an_object_of_no_framework_is_tagged_described_and_fetched_if_it_can_be_
     assert bob.objects_count == 2
 
 
-def test_objects_of_no_framework_do_not_disturb_operations(bob: Any) -> None:
+def test_objects_other_than_tensors_do_not_disturb_operations(bob: Any) -> None:
     class Table:
         shape = (2, 2)
 
@@ -221,7 +221,7 @@ def test_objects_of_no_framework_do_not_disturb_operations(bob: Any) -> None:
     assert w.grad.shape == (2,)
 
 
-def test_a_client_keeps_what_is_made_while_registration_is_enabled(me: Any) -> None:
+def test_a_client_stores_tensors_created_while_registration_is_enabled(me: Any) -> None:
     torch.ones(1).tag("#early")
 
     with me.registration_enabled() as worker:
@@ -234,7 +234,7 @@ def test_a_client_keeps_what_is_made_while_registration_is_enabled(me: Any) -> N
     me.clear_objects()
 
 
-def test_what_is_tagged_on_a_worker_that_serves_others_can_be_found(x: Any, bob: Any, me: Any) -> None:
+def test_tagged_tensors_of_a_serving_worker_can_be_found(x: Any, bob: Any, me: Any) -> None:
     bob.register_obj(x)
     x.tag("#late").describe("tagged after it was stored")
     y = torch.ones(2)
@@ -262,13 +262,13 @@ def test_a_verbose_worker_logs_what_it_is_asked_and_no_values(
     hook.set_verbose(False)
 
     lines = [record.getMessage() for record in caplog.records]
-    assert any(line == f"worker 'bob' is asked by me to add {p.id_at_location}" for line in lines)
-    assert any(line.startswith("worker 'alice' is asked by me to search") for line in lines)
+    assert any(line == f"worker 'bob': me requests add {p.id_at_location}" for line in lines)
+    assert any(line.startswith("worker 'alice': me requests search") for line in lines)
     assert "12345" not in "".join(lines).replace(str(p.id_at_location), "")
     assert not bob.verbose
 
 
-def test_messages_are_kept_where_that_is_asked_for(hook: Any, x: Any) -> None:
+def test_messages_are_kept_if_requested(hook: Any, x: Any) -> None:
     zoe = sy.VirtualWorker(hook, id="zoe", log_msgs=True)
 
     x.send(zoe).get()
@@ -308,7 +308,7 @@ def test_an_array_needs_its_hook(x: Any) -> None:
         x.numpy_tensor()
 
 
-def test_a_bare_pointer_is_a_mirror_of_the_tensor(x: Any, bob: Any) -> None:
+def test_a_bare_pointer_has_the_api_of_a_tensor(x: Any, bob: Any) -> None:
     pointer = x.requires_grad_().send(bob).child
 
     (pointer * 2).sum().backward()

@@ -27,7 +27,7 @@ def test_a_search_finds_a_callable_that_the_owner_stored(double: Any) -> None:
     assert (double.id_at_location, double.description) == ("double", "doubles")
 
 
-def test_calling_it_runs_it_where_it_is(double: Any, bob: Any) -> None:
+def test_a_callable_runs_on_its_worker(double: Any, bob: Any) -> None:
     p = torch.tensor([1.0, 2.0]).send(bob)
 
     result = double(p)
@@ -68,7 +68,7 @@ def test_results_inherit_the_restriction_of_their_operands(double: Any, bob: Any
         double(private).get()
 
 
-def test_a_callable_never_comes_from_another(bob: Any, me: Any) -> None:
+def test_a_callable_cannot_be_sent_by_a_peer(bob: Any, me: Any) -> None:
     with pytest.raises((ValueRefusedError, ValueError)):
         me.location_of(bob).ask(Store(5, ObjectWrapper(print)))
     with pytest.raises(ValueError, match="cannot serialize"):
@@ -76,7 +76,7 @@ def test_a_callable_never_comes_from_another(bob: Any, me: Any) -> None:
     assert bob.objects_count == 0
 
 
-def test_what_is_no_callable_cannot_be_called(bob: Any, me: Any) -> None:
+def test_an_object_that_is_not_a_callable_cannot_be_called(bob: Any, me: Any) -> None:
     p = torch.ones(3).send(bob)
 
     with pytest.raises(ValueRefusedError, match="calling object"):

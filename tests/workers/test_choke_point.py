@@ -1,4 +1,4 @@
-"""No operation on a pointer brings a value here, whatever the framework offers: all of the op tables are tried."""
+"""No operation on a pointer reveals a value: every operation of the op tables is tried."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ SHOWS_ITSELF = {"torch.Tensor.__repr__", "torch.Tensor.__format__"}
 
 
 @pytest.mark.parametrize("kind", ["pointer", "private"])
-def test_what_an_operation_tells_does_not_depend_on_values(surface: Any, kind: str, serialize: bool) -> None:
-    """Of a private tensor, neither shapes of results nor texts of errors depend on them either."""
+def test_the_answer_of_an_operation_does_not_depend_on_values(surface: Any, kind: str, serialize: bool) -> None:
+    """For a private tensor, shapes of results and texts of errors do not depend on values either."""
     remote = RemoteSurface(surface, kind=kind, serialize=serialize)
     telling, came, ran, tried = {}, set(), 0, 0
     for op in surface.ops:
@@ -58,8 +58,8 @@ NEVER_ENDS = {"torch.binomial"}
 """What torch does not finish for some of these values."""
 
 
-def test_whether_an_operation_fails_is_not_told(surface: Any) -> None:
-    """All tensors of a call are private, or one of them is; what it holds makes no difference."""
+def test_whether_an_operation_fails_is_not_disclosed(surface: Any) -> None:
+    """All tensors of a call are private, or one of them; the answer is the same for all values."""
     remote = RemoteSurface(surface, kind="private", serialize=False)
     telling: dict[Any, Any] = {}
     failed = 0
@@ -79,7 +79,7 @@ def test_whether_an_operation_fails_is_not_told(surface: Any) -> None:
     assert failed > (20 if surface.name == "torch" else 5)
 
 
-def test_what_is_changed_with_a_private_tensor_tells_nothing_of_it(surface: Any) -> None:
+def test_targets_changed_with_a_private_tensor_disclose_nothing(surface: Any) -> None:
     """Each tensor of a call is private once, and the others are free: what the call changes is private afterwards."""
     remote = RemoteSurface(surface, kind="private", serialize=False)
     telling, tried = [], 0
@@ -107,7 +107,7 @@ def test_every_function_that_torch_lets_others_override_is_in_the_table_or_refus
     assert left_out < 40
 
 
-def test_what_reveals_values_is_refused_at_both_ends(surface: Any, serialize: bool) -> None:
+def test_operations_that_reveal_values_are_refused_at_both_ends(surface: Any, serialize: bool) -> None:
     remote = RemoteSurface(surface, kind="pointer", serialize=serialize)
     revealing = [op for op in surface.ops if op.reveals or op.local]
     first, second = (remote.head(surface.copy(np.ones(2) if surface.name == "numpy" else torch.ones(2))) for _ in "ab")
@@ -120,7 +120,7 @@ def test_what_reveals_values_is_refused_at_both_ends(surface: Any, serialize: bo
     assert remote.count() == 2
 
 
-def test_with_consent_every_value_read_is_a_line_in_the_ledger(surface: Any) -> None:
+def test_with_consent_every_value_read_is_recorded_in_the_ledger(surface: Any) -> None:
     remote = RemoteSurface(surface, kind="pointer", serialize=False)
     ledger, answered = remote.worker.ledger, set()
     for op in surface.ops:
@@ -140,7 +140,7 @@ def test_with_consent_every_value_read_is_a_line_in_the_ledger(surface: Any) -> 
     assert {"__bool__", "__float__", "__int__", "__contains__", "item", "tolist", "allclose"} <= answered
 
 
-def test_consent_does_not_open_what_is_private(surface: Any) -> None:
+def test_consent_does_not_reveal_private_data(surface: Any) -> None:
     remote = RemoteSurface(surface, kind="private", serialize=False)
     tried = 0
     with revealing("curiosity"):
@@ -155,9 +155,9 @@ def test_consent_does_not_open_what_is_private(surface: Any) -> None:
     assert len(remote.worker.ledger) == 0
 
 
-def test_consent_is_nothing_that_a_worker_knows_of(surface: Any, serialize: bool) -> None:
+def test_consent_is_not_visible_to_a_worker(surface: Any, serialize: bool) -> None:
     with revealing("a message of its own making"):
-        test_what_reveals_values_is_refused_at_both_ends(surface, serialize)
+        test_operations_that_reveal_values_are_refused_at_both_ends(surface, serialize)
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def worker_for_one_test(hook: Any, id: str, serialize: bool) -> Iterator[Any]:
         lambda p: __import__("pickle").dumps(p),
     ],
 )
-def test_what_users_try_is_refused(bob: Any, ask: Any) -> None:
+def test_implicit_reads_are_refused(bob: Any, ask: Any) -> None:
     p = torch.tensor(7.0).send(bob)
 
     with pytest.raises((ValueRefusedError, RuntimeError)) as caught:
@@ -245,7 +245,7 @@ def test_a_new_operation_that_answers_with_a_number_is_refused_by_the_worker(hoo
         lambda plain, p: plain.masked_fill_(p > 0, 1.0),
     ],
 )
-def test_a_tensor_here_is_not_changed_with_one_elsewhere(bob: Any, shape: tuple[int, ...], change: Any) -> None:
+def test_a_local_tensor_is_not_changed_with_a_remote_one(bob: Any, shape: tuple[int, ...], change: Any) -> None:
     plain, p = torch.zeros(shape), torch.ones(shape).send(bob)
 
     with pytest.raises(NotCollocatedError, match="it would change a tensor of this process with one on 'bob'"):
@@ -253,7 +253,7 @@ def test_a_tensor_here_is_not_changed_with_one_elsewhere(bob: Any, shape: tuple[
     assert plain.eq(0).all()
 
 
-def test_an_operator_in_place_makes_a_new_pointer_of_a_number_and_leaves_the_number_alone(bob: Any) -> None:
+def test_an_in_place_operator_on_a_number_returns_a_new_pointer(bob: Any) -> None:
     plain, p = torch.tensor(1.0), torch.tensor(2.0).send(bob)
 
     result = plain
@@ -272,7 +272,7 @@ def test_an_operator_in_place_makes_a_new_pointer_of_a_number_and_leaves_the_num
         lambda plain, p: np.put(plain, 0, p),
     ],
 )
-def test_an_array_here_is_not_changed_with_one_elsewhere(
+def test_a_local_array_is_not_changed_with_a_remote_one(
     numpy_hook: Any, carol: Any, shape: tuple[int, ...], change: Any
 ) -> None:
     plain, p = np.zeros(shape), numpy_hook.ones(shape).send(carol)

@@ -48,7 +48,7 @@ def refusal(reply: Reply) -> str:
         Run("torch", "torch.add", (torch.ones(3),), {"other": [range(10**12)]}, 1),
     ],
 )
-def test_a_worker_does_not_walk_a_long_range(bob: Any, command: Any) -> None:
+def test_a_worker_does_not_iterate_over_a_long_range(bob: Any, command: Any) -> None:
     refusal(say(bob, command))
 
     assert bob.objects_count == 0
@@ -85,7 +85,7 @@ def test_the_part_that_becomes_python_objects_is_shorter_still(bob: Any) -> None
     assert "bytes of structure: the limit is 8388608" in refusal(say(bob, Search(("x" * 2**23,))))
 
 
-def test_a_worker_is_told_other_limits(hook: Any) -> None:
+def test_the_limits_of_a_worker_can_be_set(hook: Any) -> None:
     carol = VirtualWorker(hook, id="carol", limits=Limits(max_bytes=1000, max_structure=1000))
 
     assert "bytes: the limit is 1000" in refusal(say(carol, Store(1, torch.ones(1000))))
@@ -93,7 +93,7 @@ def test_a_worker_is_told_other_limits(hook: Any) -> None:
     assert say(carol, Store(1, torch.ones(1000))).failure is None
 
 
-def test_what_a_worker_sends_is_not_limited(hook: Any) -> None:
+def test_messages_of_the_worker_itself_are_not_limited(hook: Any) -> None:
     carol = VirtualWorker(hook, id="carol", limits=Limits(max_nodes=10))
     for number in range(20):
         carol.register_obj(torch.ones(1), number)

@@ -70,7 +70,7 @@ from syft_core.exceptions import (
 )
 from syft_core.messages import Fetch, Run
 from syft_core.serde import Context, deserialize, serialize
-from syft_core.workers.transfer import with_leases
+from syft_core.workers.transfer import attach_leases
 
 F = torch.nn.functional
 
@@ -289,18 +289,18 @@ def test_d19_there_is_no_gradient_before_backward(bob: Any) -> None:
     assert w.grad is not None
 
 
-def test_d20_an_unknown_worker_is_said_to_be_unknown(x: Any, p: Any) -> None:
+def test_d20_an_unknown_worker_raises_an_error(x: Any, p: Any) -> None:
     for call in (lambda: x.send("nobody"), lambda: p.move("nobody"), lambda: p.remote_send("nobody")):
         with pytest.raises(WorkerNotFoundError, match="cannot find worker 'nobody'"):
             call()
 
 
-def test_d21_sending_to_nobody_is_an_error(x: Any) -> None:
-    with pytest.raises(TypeError, match="cannot send to nobody"):
+def test_d21_sending_without_a_worker_is_an_error(x: Any) -> None:
+    with pytest.raises(TypeError, match="cannot send without a worker"):
         x.send()
 
 
-def test_d22_a_pointer_says_the_truth_about_where_the_object_is(x: Any, p: Any, bob: Any, alice: Any) -> None:
+def test_d22_a_pointer_reports_where_the_object_is(x: Any, p: Any, bob: Any, alice: Any) -> None:
     moved = p.move(alice)
 
     assert (moved.location, moved.id_at_location in alice._objects, bob.objects_count) == (alice, True, 0)
@@ -314,7 +314,7 @@ def test_d22_a_pointer_says_the_truth_about_where_the_object_is(x: Any, p: Any, 
 def test_d23_nothing_is_lost_when_pointers_are_combined(x: Any, p: Any, q: Any, alice: Any) -> None:
     with pytest.raises(ValueError, match="two pointers to worker 'bob'"):
         sy.combine_pointers(p, q)
-    with pytest.raises(ValueError, match="what stands for all has one shape"):
+    with pytest.raises(ValueError, match="the shapes must be equal"):
         sy.combine_pointers(p, x[:1].send(alice))
 
 
@@ -331,7 +331,7 @@ class Elsewhere(sy.VirtualWorker):
             torch.set_default_dtype(before)
 
 
-def test_d24_modes_travel(hook: Any) -> None:
+def test_d24_modes_are_sent(hook: Any) -> None:
     zoe = Elsewhere(hook, id="zoe", serialize=True)
     w, whole = torch.ones(2, requires_grad=True).send(zoe), torch.tensor([1, 2]).send(zoe)
 
@@ -426,7 +426,7 @@ def test_d85_an_optimizer_goes_on_when_the_model_moves(x: Any, bob: Any, alice: 
 
 def test_d28_a_pointer_that_was_serialized_with_its_lease_holds_the_object(x: Any, bob: Any, alice: Any) -> None:
     p = x.send(bob)
-    sent = serialize(with_leases(p, alice.id))
+    sent = serialize(attach_leases(p, alice.id))
     del p
     assert bob.objects_count == 1
 
@@ -437,7 +437,7 @@ def test_d28_a_pointer_that_was_serialized_with_its_lease_holds_the_object(x: An
     assert bob.objects_count == 0
 
 
-def test_d28_a_pointer_in_bytes_without_a_lease_says_that_the_object_is_gone(x: Any, bob: Any, alice: Any) -> None:
+def test_d28_a_serialized_pointer_without_a_lease_reports_that_the_object_is_gone(x: Any, bob: Any, alice: Any) -> None:
     p = x.send(bob)
     sent = serialize(p)
     del p
@@ -446,7 +446,7 @@ def test_d28_a_pointer_in_bytes_without_a_lease_says_that_the_object_is_gone(x: 
         deserialize(sent, Context(worker=alice)).get()
 
 
-def test_d29_a_deep_copy_is_a_copy_where_the_data_is(x: Any, p: Any) -> None:
+def test_d29_a_deep_copy_is_made_on_the_worker(x: Any, p: Any) -> None:
     twins = copy.deepcopy([p, p])
 
     assert twins[0] is twins[1]
@@ -461,7 +461,7 @@ def test_d29_a_deep_copy_of_an_array(array: Any) -> None:
     assert array.get().tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
-def test_d33_a_module_returns_itself_from_every_journey(bob: Any, alice: Any) -> None:
+def test_d33_send_move_and_get_return_the_same_module(bob: Any, alice: Any) -> None:
     model = torch.nn.Linear(3, 1)
 
     assert model.send(bob) is model
@@ -537,7 +537,7 @@ def test_d65_no_operation_touches_files(hook: Any, p: Any, bob: Any, me: Any, tm
     assert list(tmp_path.iterdir()) == []
 
 
-def test_d66_attributes_do_not_go_around_a_private_tensor(bob: Any) -> None:
+def test_d66_attributes_do_not_bypass_a_private_tensor(bob: Any) -> None:
     bob.load_data([torch.ones(2).private_tensor(["bob"]).tag("#x")])
     (secret,) = bob.search("#x")
 
@@ -624,7 +624,7 @@ def test_d82_a_failed_call_deletes_nothing(p: Any, bob: Any) -> None:
     assert bob.objects_count == 2
 
 
-def test_d84_a_name_is_no_identity(p: Any, bob: Any, alice: Any) -> None:
+def test_d84_a_claimed_name_is_not_authentication(p: Any, bob: Any, alice: Any) -> None:
     bob.load_data([torch.ones(2).private_tensor(["alice"]).tag("#x")])
     (secret,) = bob.search("#x")
 
@@ -634,7 +634,7 @@ def test_d84_a_name_is_no_identity(p: Any, bob: Any, alice: Any) -> None:
         p.get(user="somebody else")
 
 
-def test_d84_what_a_worker_owns_is_not_taken_from_it(bob: Any) -> None:
+def test_d84_objects_that_a_worker_owns_cannot_be_taken(bob: Any) -> None:
     bob.load_data([torch.ones(2).tag("#x")])
 
     for _ in range(2):
@@ -645,7 +645,7 @@ def test_d84_what_a_worker_owns_is_not_taken_from_it(bob: Any) -> None:
     assert bob.objects_count == 1
 
 
-def test_d87_nothing_is_remembered_for_ever(p: Any, bob: Any) -> None:
+def test_d87_nothing_is_remembered_forever(p: Any, bob: Any) -> None:
     for _ in range(3000):
         (p + 1).get()
 

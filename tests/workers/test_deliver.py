@@ -1,4 +1,4 @@
-"""``deliver``: whatever arrives, a reply goes back; and a worker that needs another party waits for nobody."""
+"""``deliver``: every message gets a reply, and workers that need each other do not deadlock."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def say(worker: Any, *commands: Any, number: int = 1, asks: bool = True, sender:
         frames(Placed(1)),
     ],
 )
-def test_whatever_arrives_a_reply_goes_back(bob: Any, received: Any) -> None:
+def test_every_message_gets_a_reply(bob: Any, received: Any) -> None:
     answer = bob.deliver(received, STRANGER)
 
     reply = from_frames(answer, Context(worker=bob))
@@ -62,14 +62,14 @@ def test_whatever_arrives_a_reply_goes_back(bob: Any, received: Any) -> None:
 
 
 @pytest.mark.parametrize("command", [5, None, "Fetch", Placed(1), Batch(1, (), True), [Fetch(1)]])
-def test_what_is_not_a_command_is_refused(bob: Any, command: Any) -> None:
+def test_messages_other_than_commands_are_refused(bob: Any, command: Any) -> None:
     reply = say(bob, command)
 
     assert isinstance(reply.failure.error, SerdeError)
     assert "it is not a command" in str(reply.failure.error)
 
 
-def test_mutilated_messages_are_answered(bob: Any) -> None:
+def test_corrupted_messages_are_answered(bob: Any) -> None:
     rng = random.Random(1)
     sent = bytes(frames(Batch(1, (Store(1, torch.ones(3)), Fetch(1)), True), Context(worker=bob))[0])
     for _ in range(500):
@@ -82,7 +82,7 @@ def test_mutilated_messages_are_answered(bob: Any) -> None:
         assert type(reply) is Reply
 
 
-def test_an_answer_that_cannot_be_written_is_a_failure(bob: Any) -> None:
+def test_an_answer_that_cannot_be_encoded_is_a_failure(bob: Any) -> None:
     bob.load_data([lambda: None])
     (id,) = bob.object_store
 
@@ -128,14 +128,14 @@ def test_a_reply_does_not_change_with_what_is_stored(bob: Any) -> None:
 
 
 class Somewhere(WireLocation):
-    """An address that a driver answers for."""
+    """A location whose messages the test answers."""
 
     def send_frames(self, sent: Any) -> None: ...
 
     def receive_frames(self, wait: bool) -> Any: ...
 
 
-def test_two_workers_that_forward_to_each_other_on_one_thread_both_go_on(hook: Any) -> None:
+def test_two_workers_that_forward_to_each_other_do_not_deadlock(hook: Any) -> None:
     workers = {name: VirtualWorker(hook, id=name, auto_add=False) for name in ("bob", "alice")}
     for one, other in (("bob", "alice"), ("alice", "bob")):
         workers[one].add_worker(Somewhere(workers[one], other))
@@ -166,7 +166,7 @@ def test_two_workers_that_forward_to_each_other_on_one_thread_both_go_on(hook: A
     assert workers["bob"].get_obj(5).tolist() == [5.0, 5.0]
 
 
-def test_who_sent_a_message_is_not_in_the_message(hook: Any, bob: Any) -> None:
+def test_a_message_does_not_contain_its_sender(hook: Any, bob: Any) -> None:
     bob.load_data([torch.ones(2).private_tensor(["board"]).tag("#minutes")])
     (id,) = bob.object_store
 

@@ -1,4 +1,4 @@
-"""Who may not have private values does not learn either whether an operation on them failed; who may, does."""
+"""Failures on private values are disclosed only to users who may have the values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture
 def eve(me: Any) -> Any:
-    """The local worker, as somebody who may have nothing that is for alice."""
+    """The local worker, as a user who may not have alice's data."""
     me.user = "eve"
     return me
 
@@ -64,7 +64,7 @@ def restricted_only(worker: Any, value: Any) -> Any:
 
 
 def told(call: Callable[[], Any]) -> Any:
-    """Return everything that can be known here of what a call gives, without fetching it."""
+    """Return everything that the client can observe about a result without fetching it."""
     try:
         result = call()
     except Exception as error:  # noqa: BLE001  # an error is an answer too
@@ -133,7 +133,7 @@ ORACLES: dict[str, tuple[Call, Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", ORACLES)
-def test_a_failure_by_values_looks_like_a_success(bob: Any, eve: Any, name: str) -> None:
+def test_a_failure_caused_by_values_looks_like_a_success(bob: Any, eve: Any, name: str) -> None:
     call, works, fails = ORACLES[name]
     public = torch.arange(5.0).send(bob)
     one, other = private(bob, works), private(bob, fails)
@@ -170,7 +170,7 @@ def test_a_binary_search_finds_nothing(bob: Any, eve: Any) -> None:
     assert low > 0.99  # it was always told the same
 
 
-def test_what_depends_on_no_private_value_is_told_in_the_words_of_the_framework(bob: Any, eve: Any) -> None:
+def test_failures_independent_of_private_values_raise_the_error_of_the_framework(bob: Any, eve: Any) -> None:
     secret, public = private(bob, [0.5, 7.0]), torch.arange(5.0).send(bob)
 
     with pytest.raises(RuntimeError, match="broadcast"):
@@ -181,7 +181,7 @@ def test_what_depends_on_no_private_value_is_told_in_the_words_of_the_framework(
         torch.linalg.inv(secret.view(1, 2))
 
 
-def test_whoever_may_have_the_values_is_told_at_once(bob: Any, me: Any) -> None:
+def test_users_who_may_have_the_values_get_the_error_immediately(bob: Any, me: Any) -> None:
     me.user = "alice"
     secret, public = private(bob, [7.0]), torch.arange(5.0).send(bob)
 
@@ -197,7 +197,7 @@ def test_whoever_may_have_the_values_is_told_at_once(bob: Any, me: Any) -> None:
 # --- who may have the result
 
 
-def test_whoever_may_have_a_result_is_told_that_it_is_none_when_fetching_it(bob: Any, me: Any, alice: Any) -> None:
+def test_fetching_a_failed_result_raises_for_users_who_may_have_it(bob: Any, me: Any, alice: Any) -> None:
     me.user = "eve"
     secret = private(bob, [7.5, 8.25])
     sample = torch.bernoulli(secret)
@@ -231,7 +231,7 @@ DERIVED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("way", DERIVED)
-def test_what_is_computed_from_it_is_none_either(bob: Any, me: Any, way: str) -> None:
+def test_results_computed_from_a_failed_result_are_failed_too(bob: Any, me: Any, way: str) -> None:
     me.user = "eve"
     sample = torch.bernoulli(private(bob, [7.0, 8.0]))
     derived = DERIVED[way](sample, torch.ones(2).send(bob))
@@ -241,7 +241,7 @@ def test_what_is_computed_from_it_is_none_either(bob: Any, me: Any, way: str) ->
         derived.get()
 
 
-def test_what_an_operation_failed_to_change_is_marked_with_all_that_shares_its_memory(bob: Any, me: Any) -> None:
+def test_targets_of_a_failed_operation_and_their_aliases_are_marked_as_failed(bob: Any, me: Any) -> None:
     me.user = "eve"
     secret, index = private(bob, [1.0, 2.0]).copy(), private(bob, [0, 9])
     view = secret[:1]
@@ -293,7 +293,7 @@ def test_a_backward_pass_reaches_the_same_leaves(bob: Any, eve: Any, values: Any
 
 
 @pytest.mark.parametrize("values", [[0.5, 0.5], [0.5, 7.0]])
-def test_a_graph_learns_of_a_change_in_place_that_failed(bob: Any, eve: Any, values: Any) -> None:
+def test_autograd_tracks_a_failed_change_in_place(bob: Any, eve: Any, values: Any) -> None:
     secret = private(bob, values)
     w = torch.ones(2, requires_grad=True).send(bob)
     target = secret * 1
@@ -306,7 +306,7 @@ def test_a_graph_learns_of_a_change_in_place_that_failed(bob: Any, eve: Any, val
 
 
 @pytest.mark.parametrize("index", [[0, 1], [0, 9]])
-def test_weights_that_are_renormed_on_the_way_are_private_afterwards(bob: Any, eve: Any, index: list[int]) -> None:
+def test_weights_that_an_operation_renorms_become_private(bob: Any, eve: Any, index: list[int]) -> None:
     chosen, weights = private(bob, index), torch.full((2, 3), 9.0).private_tensor(["alice", "eve"]).send(bob)
 
     F.embedding(chosen, weights, max_norm=1.0)
@@ -316,7 +316,7 @@ def test_weights_that_are_renormed_on_the_way_are_private_afterwards(bob: Any, e
 
 
 @pytest.mark.parametrize("make", [lambda s: torch.linalg.svd(s + 0j), lambda s: torch.linalg.eigh(s + 0j)])
-def test_what_would_fail_by_values_in_a_backward_pass_is_refused_before(bob: Any, eve: Any, make: Any) -> None:
+def test_operations_whose_backward_pass_may_fail_because_of_values_are_refused(bob: Any, eve: Any, make: Any) -> None:
     secret, w = private(bob, DEFINITE), torch.ones(2, 2, requires_grad=True).send(bob)
 
     with pytest.raises(ValueRefusedError, match="depends on values"):
@@ -339,7 +339,7 @@ def test_nothing_is_left_behind(bob: Any, eve: Any) -> None:
 # --- other roads
 
 
-def test_a_worker_that_fetches_for_others_does_not_tell_either(bob: Any, alice: Any, me: Any) -> None:
+def test_a_worker_that_fetches_for_others_does_not_disclose_failures(bob: Any, alice: Any, me: Any) -> None:
     me.user = "eve"
     seen = []
     for values in ([0.5, 0.5], [0.5, 7.0]):
@@ -351,7 +351,7 @@ def test_a_worker_that_fetches_for_others_does_not_tell_either(bob: Any, alice: 
     assert seen[0] == seen[1]
 
 
-def test_a_gradient_that_goes_back_to_another_worker_does_not_tell_either(bob: Any, alice: Any, me: Any) -> None:
+def test_a_gradient_sent_back_to_another_worker_does_not_disclose_failures(bob: Any, alice: Any, me: Any) -> None:
     me.user = "eve"
     for values in (DEFINITE, SINGULAR):
         w = torch.ones(2, 2, requires_grad=True).send(alice)
@@ -364,7 +364,7 @@ def test_a_gradient_that_goes_back_to_another_worker_does_not_tell_either(bob: A
             w.grad.get()
 
 
-def test_a_call_that_the_owner_offers_does_not_answer_with_what_failed(bob: Any, me: Any) -> None:
+def test_a_stored_callable_does_not_return_failed_results(bob: Any, me: Any) -> None:
     bob.load_data([ObjectWrapper(lambda x: x.sum().item(), tags={"#sum"})])
     (total,) = bob.search("#sum")
     me.user = "eve"
@@ -376,7 +376,7 @@ def test_a_call_that_the_owner_offers_does_not_answer_with_what_failed(bob: Any,
 
 
 class PositiveTensor(AbstractTensor):
-    """A layer that knows logarithms of positive numbers only."""
+    """A layer that supports only positive numbers."""
 
     @staticmethod
     @overloaded.method
@@ -389,7 +389,7 @@ class PositiveTensor(AbstractTensor):
 default_register_tensor(PositiveTensor)
 
 
-def test_that_a_value_leaves_the_domain_of_a_layer_is_not_told(bob: Any, eve: Any) -> None:
+def test_domain_errors_of_a_layer_are_not_disclosed(bob: Any, eve: Any) -> None:
     seen = []
     for values in ([1.0, 2.0], [1.0, -2.0]):
         x = PositiveTensor().on(torch.tensor(values)).private_tensor(["alice"])
@@ -398,7 +398,7 @@ def test_that_a_value_leaves_the_domain_of_a_layer_is_not_told(bob: Any, eve: An
     assert seen[0] == seen[1]
 
 
-def test_a_private_object_that_is_elsewhere_is_not_worked_on_for_others(bob: Any, alice: Any, me: Any) -> None:
+def test_a_private_object_on_another_worker_is_not_used_for_others(bob: Any, alice: Any, me: Any) -> None:
     me.user = "alice"
     secret = private(bob, [0.5]).copy()
     secret.remote_send(alice)
@@ -408,7 +408,9 @@ def test_a_private_object_that_is_elsewhere_is_not_worked_on_for_others(bob: Any
         torch.bernoulli(secret)
 
 
-def test_without_shadows_nothing_runs_and_no_text_is_told(bob: Any, eve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_shadows_nothing_runs_and_no_error_text_is_disclosed(
+    bob: Any, eve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(type(bob.hook.attributes), "shadow", FrameworkAttributes.shadow)
     monkeypatch.setattr(disclosure, "_foreseen", {})
 
@@ -419,7 +421,7 @@ def test_without_shadows_nothing_runs_and_no_text_is_told(bob: Any, eve: Any, mo
     assert caught.value.__context__ is None
 
 
-def test_a_picture_of_a_worker_says_what_failed(bob: Any, eve: Any) -> None:
+def test_the_html_of_a_worker_shows_failures(bob: Any, eve: Any) -> None:
     kept = torch.bernoulli(private(bob, [7.0]))
 
     assert "(torch.bernoulli that failed with RuntimeError)" in bob._repr_html_()
@@ -429,7 +431,7 @@ def test_a_picture_of_a_worker_says_what_failed(bob: Any, eve: Any) -> None:
 # --- policies
 
 
-def test_a_worker_that_lets_nothing_leave_tells_no_failures(bob: Any, me: Any) -> None:
+def test_a_worker_that_lets_nothing_leave_discloses_no_failures(bob: Any, me: Any) -> None:
     bob.policy = permissions.nothing
     one, other = torch.tensor([0.5]).send(bob), torch.tensor([7.0]).send(bob)
 
@@ -451,7 +453,7 @@ def test_no_policy_lets_private_data_leave(bob: Any, alice: Any, me: Any) -> Non
     assert torch.ones(1).send(bob).get().tolist() == [1.0]
 
 
-def test_a_policy_may_keep_what_is_private_from_its_users_too(bob: Any, me: Any) -> None:
+def test_a_policy_may_restrict_allowed_users_too(bob: Any, me: Any) -> None:
     bob.policy = lambda verb, stored, peer, value: "not today" if verb == "read" else None
     me.user = "alice"
 
@@ -464,7 +466,7 @@ def test_a_policy_may_keep_what_is_private_from_its_users_too(bob: Any, me: Any)
 
 @pytest.fixture
 def frank(numpy_hook: Any) -> Any:
-    """The local worker of numpy, as somebody who may have nothing that is for dave."""
+    """The local worker of numpy, as a user who may not have dave's data."""
     numpy_hook.local_worker.user = "frank"
     return numpy_hook.local_worker
 
@@ -511,7 +513,7 @@ ARRAYS: dict[str, tuple[Call, Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_arrays_fail_as_quietly(carol: Any, frank: Any, name: str) -> None:
+def test_failures_of_arrays_are_hidden_too(carol: Any, frank: Any, name: str) -> None:
     call, works, fails = ARRAYS[name]
     public = carol.hook.array(np.arange(5.0)).send(carol)
     one, other = private_array(carol, works), private_array(carol, fails)
@@ -519,7 +521,7 @@ def test_arrays_fail_as_quietly(carol: Any, frank: Any, name: str) -> None:
     assert told_of_arrays(lambda: call(one, public)) == told_of_arrays(lambda: call(other, public))
 
 
-def test_whoever_may_have_an_array_is_told_that_it_is_none(carol: Any, frank: Any) -> None:
+def test_fetching_a_failed_array_raises_for_users_who_may_have_it(carol: Any, frank: Any) -> None:
     inverse = np.linalg.inv(private_array(carol, SINGULAR.tolist()))
     frank.user = "dave"
 

@@ -1,4 +1,4 @@
-"""Forms: what pointers know without asking is true, and they ask for nothing that they can know."""
+"""Forms: inferred forms are correct, and only forms that cannot be inferred are requested."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def surface() -> Iterator[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")  # the samples use what torch deprecates
-def test_what_is_known_of_a_result_is_true_for_every_operation(surface: Any) -> None:
+def test_the_inferred_form_is_correct_for_every_operation(surface: Any) -> None:
     remote = RemoteSurface(surface, kind="pointer", serialize=False)
     lies, known, unknown = {}, set(), set()
     for op in surface.ops:
@@ -68,7 +68,7 @@ def test_what_is_known_of_a_result_is_true_for_every_operation(surface: Any) -> 
         lambda x: torch.multinomial(x, 1),
     ],
 )
-def test_working_out_a_form_draws_no_random_numbers(hook: Any, call: Any) -> None:
+def test_inferring_a_form_draws_no_random_numbers(hook: Any, call: Any) -> None:
     from syft_core.workers.virtual import VirtualWorker  # noqa: PLC0415
 
     data = torch.rand(4, 4)
@@ -144,7 +144,7 @@ def test_a_form_that_is_changed_in_place_is_known_as_it_is(bob: Any, change: Any
     assert facts(other) == facts(stored(other))
 
 
-def test_what_decides_a_form_besides_the_arguments_counts(bob: Any) -> None:
+def test_modes_that_affect_a_form_are_part_of_the_signature(bob: Any) -> None:
     x, count = torch.rand(3, requires_grad=True).send(bob), torch.tensor([1, 2]).send(bob)
     for grad in (True, False, True):
         with torch.set_grad_enabled(grad):
@@ -159,7 +159,7 @@ def test_what_decides_a_form_besides_the_arguments_counts(bob: Any) -> None:
             torch.set_default_dtype(torch.float32)
 
 
-def test_autocast_is_no_trap(hook: Any) -> None:
+def test_autocast_is_part_of_the_signature(hook: Any) -> None:
     from syft_core.workers.virtual import VirtualWorker  # noqa: PLC0415
 
     x = torch.rand(3, 3).send(VirtualWorker(hook, id="bob"))
@@ -170,7 +170,7 @@ def test_autocast_is_no_trap(hook: Any) -> None:
     assert (x @ x).dtype == torch.float32
 
 
-def test_numbers_that_are_sizes_are_told_apart(bob: Any) -> None:
+def test_numbers_that_are_sizes_are_distinguished(bob: Any) -> None:
     x = torch.rand(4, 4).send(bob)
 
     assert [x[:n].shape[0] for n in (1, 2, 3)] == [1, 2, 3]
@@ -191,7 +191,7 @@ def test_numbers_that_are_sizes_are_told_apart(bob: Any) -> None:
         (lambda x, probability: torch.dropout(x, probability, True), (0.0, 0.5)),
     ],
 )
-def test_numbers_with_a_fraction_that_decide_a_form_are_told_apart(bob: Any, call: Any, numbers: Any) -> None:
+def test_floats_that_determine_a_form_are_distinguished(bob: Any, call: Any, numbers: Any) -> None:
     x = torch.rand(1, 1, 4, 4, requires_grad=True).send(bob)
     results = [call(x, number) for number in numbers]
 
@@ -237,7 +237,7 @@ def test_a_second_pointer_sees_the_gradient_come_and_go(bob: Any) -> None:
     assert w.grad is None
 
 
-def test_a_gradient_that_was_sent_along_is_known(bob: Any) -> None:
+def test_the_gradient_of_a_sent_tensor_is_known(bob: Any) -> None:
     w = torch.ones(3, requires_grad=True)
     (w * 2).sum().backward()
     bob.log_msgs = True
@@ -248,7 +248,7 @@ def test_a_gradient_that_was_sent_along_is_known(bob: Any) -> None:
     assert len(bob.msg_history) == 1
 
 
-def test_a_step_of_training_asks_for_nothing(bob: Any) -> None:
+def test_a_training_step_requests_no_forms(bob: Any) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1)).send(bob)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     x = torch.rand(5, 3).send(bob)

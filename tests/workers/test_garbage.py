@@ -1,4 +1,4 @@
-"""Reference counts: objects live as long as a pointer to them, and no longer."""
+"""Garbage collection: objects live exactly as long as there are pointers to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A peer that says whatever the closed set of messages lets it say: no value comes out, and the worker works on."""
+"""A hostile peer that sends arbitrary messages: no value is revealed, and the worker keeps working."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ DIGITS = ("86753", "8.6753", "8.675e")
 
 
 class Peer:
-    """Sends messages of its own making to workers, under its own name."""
+    """Sends handwritten messages to workers, under its own id."""
 
     def __init__(self, hook: Any, target: Any, serialize: bool) -> None:
         self.worker = VirtualWorker(hook, id="mallory", serialize=serialize)
@@ -100,7 +100,7 @@ class Peer:
         return self._next
 
     def is_refused(self, pointer: PointerTensor, at: Any = None) -> bool:
-        """Say whether no message brings the object, or its gradient, out."""
+        """Return whether no message brings the object, or its gradient, out."""
         id = pointer.id_at_location
         for message in (
             Fetch(id),
@@ -128,7 +128,7 @@ def secret(bob: Any, mallory: Peer) -> PointerTensor:
 
 
 def pools_by_tensor() -> bool:
-    """Say whether this torch takes a tensor for the size of a pool."""
+    """Return whether this torch takes a tensor for the size of a pool."""
     try:
         torch.nn.functional.avg_pool1d(torch.ones(1, 6), kernel_size=torch.tensor(2))
     except (RuntimeError, TypeError):
@@ -320,7 +320,7 @@ def test_a_tensor_of_the_peer_itself_is_not_changed(mallory: Peer, secret: Any, 
     ],
 )
 @pytest.mark.parametrize("policy", [permissions.unless_private, permissions.only_published, permissions.nothing])
-def test_a_secret_is_no_size(bob: Any, mallory: Peer, ask: Callable[..., Any], policy: Any) -> None:
+def test_a_secret_cannot_be_used_as_a_size(bob: Any, mallory: Peer, ask: Callable[..., Any], policy: Any) -> None:
     if policy is permissions.unless_private:
         number = mallory.pointer(private(bob, "owner", torch.tensor(2)))
     else:
@@ -332,7 +332,7 @@ def test_a_secret_is_no_size(bob: Any, mallory: Peer, ask: Callable[..., Any], p
         ask(mallory, number, own)
 
 
-def test_a_stored_number_is_no_size_beside_private_data(mallory: Peer, secret: Any) -> None:
+def test_a_stored_number_cannot_be_a_size_next_to_private_data(mallory: Peer, secret: Any) -> None:
     two = mallory.give(torch.tensor(2))
 
     with pytest.raises(ValueRefusedError, match="nobody can say what it gives"):
@@ -359,7 +359,7 @@ def test_a_stored_number_is_no_size_beside_private_data(mallory: Peer, secret: A
         lambda peer, n, x: peer.run("ndarray.__getitem__", x, slice(None, n)),
     ],
 )
-def test_a_secret_whole_number_in_an_array_is_no_size(
+def test_a_secret_integer_in_an_array_cannot_be_used_as_a_size(
     numpy_hook: Any, carol: Any, serialize: bool, ask: Callable[..., Any]
 ) -> None:
     mallory = Peer(numpy_hook, carol, serialize)
@@ -388,7 +388,7 @@ def test_a_peer_does_not_publish_what_it_may_not_have(bob: Any, mallory: Peer) -
 
 
 @pytest.mark.parametrize("way", ["copy_", "out", "by position", "gradient", "own"])
-def test_what_was_published_does_not_carry_other_things_out(bob: Any, mallory: Peer, way: str) -> None:
+def test_a_published_object_does_not_leak_other_data(bob: Any, mallory: Peer, way: str) -> None:
     published = torch.zeros(3, requires_grad=way == "gradient").publish(bob)
     own = mallory.give(torch.zeros(3), publish=True) if way == "own" else mallory.pointer(published.id_at_location)
     bob.policy = permissions.only_published
@@ -464,7 +464,7 @@ def test_what_was_published_does_not_carry_other_things_out(bob: Any, mallory: P
         lambda peer, p: Tag(-1, ("#a",)),
     ],
 )
-def test_no_odd_message_brings_a_value_out_or_harms_the_worker(
+def test_no_malformed_message_reveals_a_value_or_harms_the_worker(
     bob: Any, mallory: Peer, secret: Any, place: Callable[..., Message]
 ) -> None:
     default = torch.get_default_dtype()
@@ -498,10 +498,10 @@ def test_no_odd_message_brings_a_value_out_or_harms_the_worker(
         lambda odd: GetBack(odd),
     ],
 )
-def test_ids_that_are_none_are_refused_before_anything_happens(hook: Any, id: Any, message: Any) -> None:
+def test_malformed_ids_are_refused_before_anything_happens(hook: Any, id: Any, message: Any) -> None:
     bob = VirtualWorker(hook, id="bob", serialize=True)
 
-    with pytest.raises(SerdeError, match=r"cannot read a \w+: its \w+ has a wrong type"):
+    with pytest.raises(SerdeError, match=r"cannot read a \w+: its field '\w+' has a wrong type"):
         bob.ask(message(id))
     assert (bob.objects_count, bob.stats.messages) == (0, 0)
 
@@ -551,7 +551,7 @@ def test_a_worker_keeps_no_pointer_to_itself(bob: Any, mallory: Peer, hook: Any)
     assert bob.objects_count == 0
 
 
-def test_pointers_that_go_in_a_circle_end_in_an_error(bob: Any, alice: Any, mallory: Peer, hook: Any) -> None:
+def test_cyclic_pointers_raise_an_error(bob: Any, alice: Any, mallory: Peer, hook: Any) -> None:
     mallory.ask(Store(5, hook.attributes.wrapper(mallory.pointer(6, alice))))
     mallory.ask(Store(6, hook.attributes.wrapper(mallory.pointer(5))), alice)
 
@@ -564,7 +564,7 @@ def test_pointers_that_go_in_a_circle_end_in_an_error(bob: Any, alice: Any, mall
     assert bob._repr_html_()
 
 
-def test_sending_on_in_circles_ends(bob: Any, alice: Any, mallory: Peer) -> None:
+def test_forwarding_in_a_cycle_ends(bob: Any, alice: Any, mallory: Peer) -> None:
     p = mallory.give(torch.ones(2))
     for _ in range(5):
         mallory.ask(SendOn(p.id_at_location, alice.id))
@@ -580,8 +580,8 @@ def test_sending_on_in_circles_ends(bob: Any, alice: Any, mallory: Peer) -> None
     assert (bob.objects_count, alice.objects_count) == (0, 0)
 
 
-def test_a_worker_that_may_have_it_is_no_way_to_it(bob: Any, alice: Any, mallory: Peer, hook: Any) -> None:
-    """Alice may have the secret; a peer asks her to fetch it, and bob refuses because of that peer."""
+def test_a_worker_does_not_fetch_a_secret_for_a_peer(bob: Any, alice: Any, mallory: Peer, hook: Any) -> None:
+    """Alice may have the secret; a peer asks alice to fetch it, and bob refuses because of that peer."""
     id = private(bob, "alice", torch.tensor(SECRETS))
     mallory.ask(Store(5, hook.attributes.wrapper(mallory.pointer(id))), alice)
 
@@ -599,8 +599,8 @@ def test_forwarding_to_itself_keeps_the_restriction(mallory: Peer, secret: Any, 
 # --- names
 
 
-def test_what_is_somebody_elses_is_not_tagged(bob: Any, mallory: Peer, secret: Any) -> None:
-    """Tags are how others find an object, and what they take it for."""
+def test_objects_of_others_cannot_be_tagged(bob: Any, mallory: Peer, secret: Any) -> None:
+    """Others find and identify objects by their tags."""
     bob.load_data([torch.ones(1).tag("#mnist")])
     ((published, *_),) = mallory.ask(Search(("#mnist",)))  # with a lease
     given = torch.ones(1).publish(bob)
@@ -609,13 +609,13 @@ def test_what_is_somebody_elses_is_not_tagged(bob: Any, mallory: Peer, secret: A
 
     for id in (published, given.id_at_location, sent.id_at_location, secret.id_at_location):
         for message in (Tag(id, ("#poisoned",)), Tag(id, description="poisoned"), Tag(id, ("#p",), None, True)):
-            with pytest.raises(TagNotPermittedError, match="it is somebody else's; tag a copy"):
+            with pytest.raises(TagNotPermittedError, match="it belongs to someone else; tag a copy"):
                 mallory.ask(message)
     assert bob.search("#poisoned") == []
     assert not bob.object_store.entry(sent.id_at_location).published
 
 
-def test_what_is_ones_own_is_tagged(bob: Any, mallory: Peer) -> None:
+def test_own_objects_can_be_tagged(bob: Any, mallory: Peer) -> None:
     given, published = mallory.give(torch.ones(1)), mallory.give(torch.ones(1), publish=True)
     computed = mallory.compute("Tensor.add", given, 1)
     lent = torch.ones(1).send(bob)
@@ -630,7 +630,7 @@ def test_what_is_ones_own_is_tagged(bob: Any, mallory: Peer) -> None:
     assert len(bob.search("#result")) == 1
 
 
-def test_a_worker_tags_what_is_its_own(bob: Any) -> None:
+def test_a_worker_can_tag_its_own_objects(bob: Any) -> None:
     bob.load_data([torch.ones(1).tag("#x")])
 
     bob.request_search("#x", bob)[0].tag("#y")
@@ -641,7 +641,7 @@ def test_a_worker_tags_what_is_its_own(bob: Any) -> None:
 # --- everything that shows something
 
 
-def test_nothing_that_shows_something_shows_a_secret(bob: Any, mallory: Peer, secret: Any, caplog: Any) -> None:
+def test_no_representation_shows_a_secret(bob: Any, mallory: Peer, secret: Any, caplog: Any) -> None:
     caplog.set_level(0)
     bob.log_msgs = True
     bob.load_data([ObjectWrapper(lambda x: x.sum(), id="sum"), ObjectWrapper(lambda x: [x.tolist()], id="tell")])
@@ -717,7 +717,7 @@ def test_windows_of_an_array_share_its_memory(numpy_hook: Any) -> None:
 
 
 @pytest.mark.parametrize("network", ["rnn_tanh", "rnn_relu", "gru", "lstm"])
-def test_the_lengths_of_packed_sequences_do_not_decide_on_a_form(mallory: Peer, bob: Any, network: str) -> None:
+def test_private_lengths_of_packed_sequences_do_not_determine_a_form(mallory: Peer, bob: Any, network: str) -> None:
     lengths = mallory.pointer(private(bob, "owner", torch.tensor([2, 1])))
     cell = getattr(torch.nn, "RNN" if "rnn" in network else network.upper())(1, 1)
     weights = [mallory.give(weight.detach()) for weight in cell._flat_weights]
@@ -739,7 +739,7 @@ def test_draws_on_private_data_cannot_be_related_to_other_draws(mallory: Peer, s
     assert len({tuple(values.tolist()) for values in (*drawn, public)}) == 3
 
 
-def test_how_often_a_tensor_was_changed_is_not_told(mallory: Peer) -> None:
+def test_the_version_of_a_tensor_is_not_disclosed(mallory: Peer) -> None:
     own = mallory.give(torch.ones(3))
 
     with pytest.raises(SyftError, match="cannot run"):

@@ -1,4 +1,4 @@
-"""What the caller's thread has set up does not see what a worker in the same process computes."""
+"""Torch modes of the caller do not see the tensors of a worker in the same process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leases are counted for each holder: what somebody holds, nobody else can take away."""
+"""Leases are counted per holder: nobody can release the leases of another."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_pointer_that_is_sent_gets_a_lease_of_its_own(bob: Any, alice: Any) ->
     assert bob.objects_count == 0
 
 
-def test_what_was_moved_belongs_to_the_mover(bob: Any, alice: Any) -> None:
+def test_a_moved_object_belongs_to_the_peer_that_moved_it(bob: Any, alice: Any) -> None:
     p = torch.ones(2).send(bob).move(alice)
     assert (bob.objects_count, alice.objects_count) == (0, 1)
     alice.location_of(bob).ask(Release((p.id_at_location,)))
@@ -85,14 +85,14 @@ def test_what_was_moved_belongs_to_the_mover(bob: Any, alice: Any) -> None:
     assert alice.objects_count == 0
 
 
-def test_nobody_stores_an_object_in_the_name_of_another(bob: Any, alice: Any) -> None:
-    with pytest.raises(GetNotPermittedError, match="the sender does not ask on behalf of 'somebody'"):
+def test_a_peer_cannot_store_an_object_for_another_holder(bob: Any, alice: Any) -> None:
+    with pytest.raises(GetNotPermittedError, match="the sender does not act on behalf of 'somebody'"):
         alice.location_of(bob).ask(Store(1, torch.ones(2), holder="somebody"))
 
     assert bob.objects_count == 0
 
 
-def test_what_goes_back_and_forth_with_its_gradient_is_dropped_at_the_end(bob: Any, alice: Any, me: Any) -> None:
+def test_an_object_moved_back_and_forth_with_gradients_is_dropped(bob: Any, alice: Any, me: Any) -> None:
     x = torch.ones(2, requires_grad=True).send(bob)
     y = (x * 2).move(alice, requires_grad=True)
     (y * 3).sum().backward()

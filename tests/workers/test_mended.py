@@ -1,4 +1,4 @@
-"""What programs written for the ancestor ran into, mended."""
+"""Regression tests for programs written for PySyft 0.2."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def test_the_frameworks_of_a_worker_can_be_listed_and_tried(bob: Any) -> None:
     assert "torch" in dir(bob.remote)
     assert hasattr(bob.remote, "torch")
     assert not hasattr(bob.remote, "x")
-    with pytest.raises(AttributeError, match="cannot make tensors of 'jax' on worker 'bob'"):
+    with pytest.raises(AttributeError, match="cannot create tensors of 'jax' on worker 'bob'"):
         bob.remote.jax  # noqa: B018
 
 
-def test_what_is_sent_without_a_pointer_has_an_id(bob: Any, alice: Any) -> None:
+def test_an_object_sent_without_a_pointer_has_an_id(bob: Any, alice: Any) -> None:
     id = bob.send(torch.ones(1), alice, create_pointer=False)
 
     assert alice.get_obj(id).tolist() == [1.0]
@@ -104,7 +104,7 @@ def test_frameworks_are_known_without_a_worker(hook: Any) -> None:
     assert not sy.VirtualWorker.is_framework_supported("jax")
 
 
-def test_a_worker_and_a_user_of_one_name_are_two(bob: Any, me: Any) -> None:
+def test_a_worker_and_a_user_of_the_same_name_are_different(bob: Any, me: Any) -> None:
     bob.load_data([torch.ones(2).private_tensor(["board"]).tag("#minutes")])
     (minutes,) = bob.search("#minutes")
     me.user = None

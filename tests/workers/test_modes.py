@@ -34,7 +34,7 @@ print(*[worker.serialize for worker in workers])
     ("variable", "said"),
     [(None, "False False"), ("0", "False False"), ("", "False False"), ("1", "True True")],
 )
-def test_the_environment_says_what_is_not_said_otherwise(variable: str | None, said: str) -> None:
+def test_the_environment_sets_the_default(variable: str | None, said: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "SYFT_SERIALIZE"}
     if variable is not None:
         environment["SYFT_SERIALIZE"] = variable
@@ -144,7 +144,7 @@ def test_a_trace_names_the_results_of_a_call(bob: Any) -> None:
     assert trace[-1].form == "Tensor[2]"
 
 
-def test_what_stays_has_a_placeholder_in_the_reply_in_both_modes(bob: Any, me: Any) -> None:
+def test_results_have_placeholders_in_replies_in_both_modes(bob: Any, me: Any) -> None:
     p = torch.tensor([3.0, 1.0]).send(bob)
     run = Run("torch", "torch.max", (p.child, 0), {}, 10)
 

@@ -74,7 +74,7 @@ def test_two_shapes_cannot_be_combined(x: Any, bob: Any, alice: Any) -> None:
         combine_pointers(x.send(bob), x[:, 0].send(alice))
 
 
-def test_what_is_no_pointer_cannot_be_combined(x: Any, bob: Any) -> None:
+def test_only_pointers_can_be_combined(x: Any, bob: Any) -> None:
     with pytest.raises(ValueError, match="each must be a pointer to a tensor"):
         combine_pointers(x.send(bob), x)
 

@@ -10,7 +10,7 @@ from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 
 
-def test_a_worker_made_again_is_the_same_worker() -> None:
+def test_a_worker_created_again_is_the_same_worker() -> None:
     with TorchHook(torch) as hook:
         zoe = VirtualWorker(hook, id="zoe")
         x = torch.ones(2).send(zoe)

@@ -1,4 +1,4 @@
-"""Arrays travel as tensors do: every name of a tensor's travels, as far as it makes sense without gradients."""
+"""Arrays are sent, fetched and moved like tensors, except for gradients."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_values_and_mixtures_are_refused(x: Any, carol: Any, dave: Any) -> None:
 # --- the names of the journeys, one by one
 
 
-def test_send_takes_its_words(x: Any, carol: Any) -> None:
+def test_send_accepts_its_options(x: Any, carol: Any) -> None:
     assert type(x.send(carol, no_wrap=True)) is PointerTensor
     kept = x.send(carol, garbage_collect_data=False)
     del kept
@@ -99,25 +99,25 @@ def test_send_takes_its_words(x: Any, carol: Any) -> None:
     assert x.send("carol").location is carol
 
 
-def test_what_arrays_cannot_do_is_said(x: Any, carol: Any, dave: Any) -> None:
+def test_options_that_need_gradients_are_refused(x: Any, carol: Any, dave: Any) -> None:
     for ask in (
         lambda: x.send(carol, requires_grad=True),
         lambda: x.send(carol, preinitialize_grad=True),
         lambda: x.send(carol).move(dave, requires_grad=True),
     ):
-        with pytest.raises(TypeError, match="cannot bring gradients back: numpy computes none"):
+        with pytest.raises(TypeError, match="cannot return gradients: numpy does not compute any"):
             ask()
     with pytest.raises(AttributeError, match="cannot read 'grad'"):
         x.send(carol).grad  # noqa: B018  # asking is the act
 
 
-def test_bad_journeys_are_refused_and_harm_nothing(x: Any, carol: Any, dave: Any) -> None:
+def test_invalid_transfers_are_refused_and_change_nothing(x: Any, carol: Any, dave: Any) -> None:
     p = x.send(carol)
 
     for call in (lambda: x.send("nobody"), lambda: p.move("nobody"), lambda: p.remote_send("nobody")):
         with pytest.raises(WorkerNotFoundError, match="cannot find worker 'nobody'"):
             call()
-    with pytest.raises(TypeError, match="cannot send to nobody"):
+    with pytest.raises(TypeError, match="cannot send without a worker"):
         x.send()
     with pytest.raises(ValueError, match="could not be broadcast"):
         p + x[:2].send(carol)
@@ -129,14 +129,14 @@ def test_bad_journeys_are_refused_and_harm_nothing(x: Any, carol: Any, dave: Any
     assert (carol.objects_count, dave.objects_count) == (0, 0)
 
 
-def test_get_takes_its_words(x: Any, carol: Any) -> None:
+def test_get_accepts_its_options(x: Any, carol: Any) -> None:
     p = x.send(carol)
 
     assert values(p.get(deregister_ptr=False, reason="a look")) == values(p.get(user="me")) == [1.0, 2.0, 3.0]
     assert [line.reason for line in carol.ledger] == ["a look", ""]
 
 
-def test_a_dead_pointer_says_what_became_of_the_array(x: Any, carol: Any) -> None:
+def test_a_dead_pointer_reports_why_the_array_is_gone(x: Any, carol: Any) -> None:
     p = x.send(carol)
     second = p.child.clone()
     p.get()
@@ -145,7 +145,7 @@ def test_a_dead_pointer_says_what_became_of_the_array(x: Any, carol: Any) -> Non
         second.shape  # noqa: B018  # asking is the act
 
 
-def test_moves_here_and_nowhere(x: Any, carol: Any, numpy_hook: Any) -> None:
+def test_moves_to_the_local_worker_and_to_the_same_worker(x: Any, carol: Any, numpy_hook: Any) -> None:
     p = x.send(carol)
 
     assert p.move(carol) is p
@@ -208,7 +208,7 @@ def test_private_arrays(x: Any, carol: Any, dave: Any, numpy_hook: Any) -> None:
         lambda p, secret: np.linalg.svd(p, True, secret),
     ],
 )
-def test_a_private_fraction_does_not_decide_on_a_form(numpy_hook: Any, carol: Any, ask: Any) -> None:
+def test_a_private_float_does_not_determine_a_form(numpy_hook: Any, carol: Any, ask: Any) -> None:
     secret = numpy_hook.array(1.0).private_tensor(["me"]).send(carol)
     p = numpy_hook.ones((2, 3)).send(carol)
     numpy_hook.local_worker.user = "stranger"
@@ -217,7 +217,7 @@ def test_a_private_fraction_does_not_decide_on_a_form(numpy_hook: Any, carol: An
         ask(p, secret)
 
 
-def test_private_whole_numbers_are_data_to_operators(numpy_hook: Any, carol: Any) -> None:
+def test_private_integers_are_data_to_operators(numpy_hook: Any, carol: Any) -> None:
     secret = numpy_hook.array([1, 2, 3]).private_tensor(["me"]).send(carol)
     numpy_hook.local_worker.user = "stranger"
 

@@ -1,4 +1,4 @@
-"""Private tensors: who may have the data, on every road out of a worker."""
+"""Private tensors: every way in which data could leave a worker is checked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ F = torch.nn.functional
 
 @pytest.fixture
 def secret(bob: Any) -> Any:
-    """A pointer of ours to data at bob that is for alice only."""
+    """A pointer to data on bob that only alice may have."""
     return stored(bob, ["alice"], [1.0, 2.0, 3.0])
 
 
@@ -45,7 +45,7 @@ def stored(worker: Any, users: list[str], numbers: list[float], requires_grad: b
 
 
 def refused(p: Any) -> bool:
-    """Say whether no road brings the data here, not even over another worker."""
+    """Return whether no road brings the data here, not even over another worker."""
     elsewhere = p.location.id
     with pytest.raises(GetNotPermittedError):
         p.copy().get()
@@ -109,7 +109,7 @@ def test_a_plain_tensor_is_not_changed_with_a_private_one(hook: Any) -> None:
 
 
 def test_a_pointer_cannot_be_made_private(public: Any) -> None:
-    with pytest.raises(TypeError, match="its worker decides"):
+    with pytest.raises(TypeError, match="make the tensor private before sending it"):
         public.private_tensor(["me"])
 
 
@@ -186,7 +186,7 @@ DERIVED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("way", DERIVED)
-def test_what_is_computed_from_it_is_as_private(secret: Any, public: Any, alice: Any, way: str) -> None:
+def test_results_of_private_data_are_private(secret: Any, public: Any, alice: Any, way: str) -> None:
     assert refused(DERIVED[way](secret, public))
 
 
@@ -205,7 +205,7 @@ CHANGES: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("way", CHANGES)
-def test_what_is_changed_with_it_is_as_private_or_the_change_is_refused(
+def test_targets_changed_with_private_data_become_private_or_are_refused(
     secret: Any, public: Any, alice: Any, way: str
 ) -> None:
     try:
@@ -290,7 +290,7 @@ def test_running_statistics_of_private_data_are_private(secret: Any, bob: Any, a
     assert refused(variance)
 
 
-def test_weights_that_only_met_private_data_stay_free(secret: Any, bob: Any) -> None:
+def test_weights_used_with_private_data_stay_free(secret: Any, bob: Any) -> None:
     w = torch.ones(3, 3).send(bob)
 
     secret @ w
@@ -298,7 +298,7 @@ def test_weights_that_only_met_private_data_stay_free(secret: Any, bob: Any) -> 
     assert w.get().shape == (3, 3)
 
 
-def test_a_pointer_to_a_pointer_is_no_way_around(secret: Any, bob: Any, alice: Any, me: Any) -> None:
+def test_a_pointer_to_a_pointer_does_not_bypass_the_restriction(secret: Any, bob: Any, alice: Any, me: Any) -> None:
     over_alice = secret.send(alice)
 
     with pytest.raises(GetNotPermittedError):
@@ -318,7 +318,7 @@ def test_a_restriction_without_a_layer_travels_over_another_worker(secret: Any, 
         over_alice.remote_get()
 
 
-def test_no_message_brings_it_out(secret: Any, bob: Any, alice: Any, me: Any) -> None:
+def test_no_message_reveals_private_data(secret: Any, bob: Any, alice: Any, me: Any) -> None:
     id = secret.id_at_location
 
     for message in (
@@ -387,12 +387,12 @@ asks_sizes = pytest.mark.skipif(does_not_ask_sizes(), reason="this torch does no
         pytest.param(lambda s: torch.zeros_like(s).expand(s[1].long(), 3), marks=asks_sizes),
     ],
 )
-def test_shapes_that_would_tell_values_are_refused(secret: Any, public: Any, ask: Callable[[Any], Any]) -> None:
+def test_shapes_that_would_disclose_values_are_refused(secret: Any, public: Any, ask: Callable[[Any], Any]) -> None:
     with pytest.raises(ValueRefusedError, match="the shape of its result depends on values|it was not reviewed"):
         ask(secret)
 
 
-def test_a_worker_that_lets_nothing_leave_tells_no_shapes_either(public: Any, bob: Any) -> None:
+def test_a_worker_that_lets_nothing_leave_hides_shapes(public: Any, bob: Any) -> None:
     bob.policy = permissions.nothing
 
     with pytest.raises(ValueRefusedError):
@@ -412,7 +412,7 @@ def test_a_worker_may_let_only_published_things_leave(public: Any, bob: Any) -> 
 # --- what lies beside the data
 
 
-def test_memory_that_others_left_is_not_shown(bob: Any) -> None:
+def test_uninitialized_memory_is_not_shown(bob: Any) -> None:
     secret = stored(bob, ["alice"], [7.0] * 3000)
     public = torch.zeros(3000).send(bob)
 
@@ -436,7 +436,7 @@ def test_memory_that_others_left_is_not_shown(bob: Any) -> None:
         lambda v: v.detach().as_strided((5,), (1,), 10),
     ],
 )
-def test_the_rest_of_a_tensor_of_which_a_part_was_given_is_not_shown(bob: Any, look: Callable[[Any], Any]) -> None:
+def test_memory_outside_a_view_is_not_shown(bob: Any, look: Callable[[Any], Any]) -> None:
     whole = torch.arange(1000.0)
     bob.load_data([whole[:3].tag("#part")])
     (part,) = bob.search("#part")

@@ -69,7 +69,7 @@ steps = st.one_of(
 
 
 class Program:
-    """Runs steps on pointers, and beside them on plain tensors."""
+    """Runs steps on pointers and on plain tensors in parallel."""
 
     def __init__(self, workers: dict[str, Any]) -> None:
         self.workers = workers
@@ -136,7 +136,7 @@ class Program:
 
 
 def _meets(run: Callable[[Any, Any], Any]) -> bool:
-    """Say whether a call uses its second operand."""
+    """Return whether a call uses its second operand."""
     return "_y" not in getattr(run, "__code__", _meets.__code__).co_varnames
 
 

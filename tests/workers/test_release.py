@@ -1,4 +1,4 @@
-"""Release: who may not have an object asks for it, and the owner of the worker decides."""
+"""Release: peers request objects they may not have, and the owner of the worker decides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 from syft_core.exceptions import GetNotPermittedError, ReleaseError
 from syft_core.messages import AskRelease
-from syft_core.workers.release import MOST_OPEN
+from syft_core.workers.release import MAX_OPEN
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_what_is_approved_leaves_once_and_the_ledger_names_the_approver(bob: Any
         kept.get()
 
 
-def test_an_approval_is_good_for_one_departure(bob: Any, mean: Any) -> None:
+def test_an_approval_is_valid_for_one_departure(bob: Any, mean: Any) -> None:
     bob.approve(mean.request("table 1"))
 
     assert mean.get(deregister_ptr=False).item() == 15.0
@@ -70,7 +70,7 @@ def test_a_denial_says_why(bob: Any, mean: Any) -> None:
         mean.get()
 
 
-def test_what_is_released_is_what_was_asked_for_whatever_is_written_meanwhile(bob: Any, me: Any, mean: Any) -> None:
+def test_the_released_value_is_the_requested_one_despite_later_writes(bob: Any, me: Any, mean: Any) -> None:
     number = mean.request("table 1")
     mean.fill_(99.0)
     mean.view(1)[0] = 98.0
@@ -79,7 +79,7 @@ def test_what_is_released_is_what_was_asked_for_whatever_is_written_meanwhile(bo
     assert mean.get().item() == 15.0
 
 
-def test_an_approval_is_for_the_one_who_asked(bob: Any, me: Any, mean: Any) -> None:
+def test_an_approval_is_valid_only_for_the_requester(bob: Any, me: Any, mean: Any) -> None:
     bob.approve(mean.request("table 1"))
     me.user = "mallory"
 
@@ -128,17 +128,17 @@ def test_an_owner_decides_once(bob: Any, mean: Any) -> None:
         bob.approve(7)
 
 
-def test_nobody_fills_the_table(bob: Any, mean: Any) -> None:
-    for _ in range(MOST_OPEN):
+def test_the_number_of_open_requests_is_limited(bob: Any, mean: Any) -> None:
+    for _ in range(MAX_OPEN):
         mean.request("please")
 
     with pytest.raises(ReleaseError, match="64 requests are waiting"):
         mean.request("please")
 
 
-def test_what_others_hold_cannot_be_asked_for(bob: Any, alice: Any, me: Any, mean: Any) -> None:
+def test_objects_of_others_cannot_be_requested(bob: Any, alice: Any, me: Any, mean: Any) -> None:
     pointer = mean.child
     stranger = alice.location_of(bob)
 
-    with pytest.raises(GetNotPermittedError, match="somebody else's"):
+    with pytest.raises(GetNotPermittedError, match="belongs to someone else"):
         stranger.ask(AskRelease((pointer.id_at_location,), None, "please"))

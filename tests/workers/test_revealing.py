@@ -1,4 +1,4 @@
-"""The consent to reading remote values in passing: whose it is, how long it holds, and what it does not open."""
+"""Consent to implicit reads of remote values: its scope, its duration and its limits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def reasons(worker: Any) -> list[str]:
 
 
 def consented(p: Any) -> bool:
-    """Say whether a value of ``p`` is answered."""
+    """Return whether a value of ``p`` is answered."""
     try:
         return bool(p.sum() == 3)
     except ValueRefusedError:
@@ -53,7 +53,7 @@ def consented(p: Any) -> bool:
         (lambda p: min(p.sum(), 5.0).get().item(), 3.0),
     ],
 )
-def test_values_are_read_and_each_is_a_line_in_the_ledger(p: Any, bob: Any, ask: Any, answer: Any) -> None:
+def test_every_value_read_is_recorded_in_the_ledger(p: Any, bob: Any, ask: Any, answer: Any) -> None:
     with sy.revealing("a look"):
         assert ask(p) == answer
     assert bob.ledger[0].reason == "a look"
@@ -62,7 +62,7 @@ def test_values_are_read_and_each_is_a_line_in_the_ledger(p: Any, bob: Any, ask:
 
 
 @pytest.mark.parametrize("compare", [torch.equal, torch.allclose, lambda p, q: p.allclose(other=q)])
-def test_every_operand_is_a_line_of_its_own(p: Any, bob: Any, compare: Any) -> None:
+def test_every_operand_is_recorded_separately(p: Any, bob: Any, compare: Any) -> None:
     q = p + 0
 
     with sy.revealing("a comparison"):
@@ -72,7 +72,7 @@ def test_every_operand_is_a_line_of_its_own(p: Any, bob: Any, compare: Any) -> N
     assert bob.objects_count == 2
 
 
-def test_outside_of_the_block_everything_is_refused_as_ever(p: Any, bob: Any) -> None:
+def test_outside_the_block_everything_is_refused(p: Any, bob: Any) -> None:
     with sy.revealing("a look"):
         pass
 
@@ -90,7 +90,7 @@ def test_a_reason_is_required(hook: Any, reason: Any) -> None:
 @pytest.mark.parametrize(
     "ask", [lambda p: p.numpy(), lambda p: p.data_ptr(), lambda p: p.is_set_to(p), lambda p: p.register_hook(print)]
 )
-def test_what_makes_sense_only_beside_the_data_stays_refused(p: Any, bob: Any, ask: Any) -> None:
+def test_operations_that_need_the_data_itself_stay_refused(p: Any, bob: Any, ask: Any) -> None:
     with sy.revealing("a look"), pytest.raises(ValueRefusedError, match="fetch the tensor with `.get\\(\\)` first"):
         ask(p)
     assert reasons(bob) == []
@@ -147,7 +147,7 @@ def test_the_consent_is_not_that_of_a_worker_which_computes_for_us(bob: Any, ali
 # --- how long it holds
 
 
-def test_the_innermost_reason_holds(p: Any, bob: Any) -> None:
+def test_the_innermost_reason_applies(p: Any, bob: Any) -> None:
     with sy.revealing("outer"):
         with sy.revealing("inner"):
             assert consented(p)
@@ -225,7 +225,7 @@ def test_layers_over_a_pointer_change_nothing(p: Any, bob: Any, layer: Any, caps
     assert reasons(bob) == ["a look"]
 
 
-def test_layers_at_the_worker_come_along(bob: Any) -> None:
+def test_layers_on_the_worker_are_fetched_too(bob: Any) -> None:
     p = PlusIsMinusTensor().on(torch.tensor([1.0, 2.0])).send(bob)
 
     with sy.revealing("a look"):
@@ -238,7 +238,7 @@ def test_tensors_on_several_workers_answer_when_they_agree(bob: Any, alice: Any)
 
     with sy.revealing("a look"):
         assert same.tolist() == [1.0, 2.0]
-        with pytest.raises(ValueError, match="they differ; run the operation on one at a time"):
+        with pytest.raises(ValueError, match="they differ; run it on one at a time"):
             others.item()
     assert reasons(bob) == reasons(alice) == ["a look"] * 2
     with pytest.raises(ValueRefusedError):

@@ -48,7 +48,7 @@ def train(model: Any, data: Any, target: Any, steps: int = 30) -> list[Any]:
     return [parameter.tolist() for parameter in (model.get() if model.location else model).parameters()]
 
 
-def test_threads_that_train_on_one_worker_get_the_bits_of_home(bob: Any) -> None:
+def test_threads_that_train_on_one_worker_get_bit_equal_results(bob: Any) -> None:
     data, target = torch.rand(16, 4), torch.rand(16, 1)
     models = [torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)) for _ in range(4)]
     expected = [train(model.copy(), data, target) for model in models]
@@ -73,7 +73,7 @@ def test_threads_that_use_one_object_lose_nothing(bob: Any) -> None:
     assert bob.objects_count == 0
 
 
-def test_workers_that_send_to_each_other_at_once_do_not_wait_for_ever(bob: Any, alice: Any) -> None:
+def test_workers_that_send_to_each_other_do_not_deadlock(bob: Any, alice: Any) -> None:
     def to_and_fro(here: Any, there: Any) -> Any:
         x = torch.ones(4).send(here)
         for _ in range(100):
@@ -85,7 +85,7 @@ def test_workers_that_send_to_each_other_at_once_do_not_wait_for_ever(bob: Any, 
     assert found == [[1.0] * 4] * 4
 
 
-def test_operations_on_pointers_to_pointers_do_not_wait_for_ever(bob: Any, alice: Any) -> None:
+def test_operations_on_pointers_to_pointers_do_not_deadlock(bob: Any, alice: Any) -> None:
     def compute(here: Any, there: Any) -> Any:
         x = torch.ones(2).send(there).send(here)
         for _ in range(100):

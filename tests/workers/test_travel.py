@@ -1,4 +1,4 @@
-"""Sending, fetching and moving: who has the object afterwards, and what the pointer says of it."""
+"""Sending, fetching and moving: who owns the object afterwards, and the state of the pointer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_worker_may_be_named_by_its_id(x: Any, bob: Any) -> None:
     assert x.send("bob").location is bob
 
 
-def test_each_send_is_an_object_of_its_own(x: Any, bob: Any) -> None:
+def test_each_send_creates_a_new_object(x: Any, bob: Any) -> None:
     one, other = x.send(bob), x.send(bob)
 
     one.add_(1)
@@ -51,8 +51,8 @@ def test_each_send_is_an_object_of_its_own(x: Any, bob: Any) -> None:
     assert other.get().tolist() == [1.0, 2.0, 3.0]
 
 
-def test_sending_to_nobody_is_refused(x: Any) -> None:
-    with pytest.raises(TypeError, match="cannot send to nobody: name a worker"):
+def test_sending_without_a_worker_is_refused(x: Any) -> None:
+    with pytest.raises(TypeError, match="cannot send without a worker: pass one"):
         x.send()
 
 
@@ -73,7 +73,7 @@ def test_a_tensor_can_be_sent_in_place(x: Any, bob: Any) -> None:
     assert type(x) is torch.Tensor
 
 
-def test_send_takes_the_word_inplace(x: Any, bob: Any) -> None:
+def test_send_accepts_inplace(x: Any, bob: Any) -> None:
     assert x.send(bob, inplace=True) is x
     assert x.location is bob
 
@@ -134,8 +134,8 @@ def test_a_gradient_that_is_there_is_not_replaced_and_none_is_made_where_none_is
     assert x.send(bob, preinitialize_grad=True).grad is None
 
 
-def test_a_graph_is_not_kept_here(x: Any, bob: Any) -> None:
-    with pytest.raises(NotImplementedError, match="the graph of operations is kept where the data is"):
+def test_local_autograd_is_refused(x: Any, bob: Any) -> None:
+    with pytest.raises(NotImplementedError, match="the graph is kept on the worker of the data"):
         x.send(bob, local_autograd=True)
 
 
@@ -153,7 +153,7 @@ def test_a_tensor_can_be_resized_where_it_arrived_and_its_views_follow(x: Any, b
 # --- get
 
 
-def test_get_takes_the_object_away(x: Any, bob: Any) -> None:
+def test_get_removes_the_object_from_its_worker(x: Any, bob: Any) -> None:
     p = x.send(bob)
 
     back = p.get()
@@ -208,7 +208,7 @@ def test_a_pointer_whose_object_was_fetched_says_so_and_can_be_printed(x: Any, b
 
 
 def test_a_tensor_that_is_here_cannot_be_fetched(x: Any) -> None:
-    with pytest.raises(TypeError, match="cannot get what a tensor points to: it points to nothing"):
+    with pytest.raises(TypeError, match="cannot call 'get': the tensor is not a pointer"):
         x.get()
 
 
@@ -409,7 +409,7 @@ def test_the_clone_of_a_pointer_is_a_second_pointer_to_the_same_object(x: Any, b
     assert second.get().tolist() == [1.0, 2.0, 3.0]
 
 
-def test_a_shallow_copy_of_a_head_shares_its_pointer(x: Any, bob: Any) -> None:
+def test_a_shallow_copy_of_a_wrapper_shares_its_pointer(x: Any, bob: Any) -> None:
     p = x.send(bob)
 
     q = copy.copy(p)
@@ -439,7 +439,7 @@ def test_the_flag_can_be_read_and_set_under_all_its_names(x: Any, bob: Any) -> N
     assert bob.objects_count == 1
 
 
-def test_an_object_can_be_sent_for_good(x: Any, bob: Any) -> None:
+def test_an_object_can_outlive_its_pointers(x: Any, bob: Any) -> None:
     x.send(bob, garbage_collect_data=False)
 
     assert bob.objects_count == 1
@@ -459,7 +459,7 @@ def test_a_gradient_is_a_pointer_that_can_be_read_as_often_as_wanted(x: Any, bob
     assert p.get().grad.tolist() == [2.0, 4.0, 6.0]
 
 
-def test_a_pointer_says_the_form_of_an_attribute_and_whether_there_is_one(x: Any, bob: Any) -> None:
+def test_a_pointer_to_an_attribute_has_its_form_or_is_none(x: Any, bob: Any) -> None:
     p = x.requires_grad_().send(bob)
     grad = p.attr("grad").child
     assert grad.is_none()
@@ -480,7 +480,7 @@ def test_the_pointer_to_an_attribute_holds_the_object(x: Any, bob: Any) -> None:
     assert (data + 1).get().tolist() == [2.0, 3.0, 4.0]
 
 
-def test_the_pointer_to_an_attribute_of_what_is_gone_says_so(x: Any, bob: Any) -> None:
+def test_a_pointer_to_an_attribute_of_a_fetched_object_raises(x: Any, bob: Any) -> None:
     p = x.send(bob)
     data = p.data
     p.get()

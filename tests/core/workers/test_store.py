@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from syft_core.workers.store import MORE, MOST_SOURCES, Stored, lineage_of
+from syft_core.workers.store import MAX_SOURCES, MORE, Stored, lineage_of
 
 
 def stored(*sources: object) -> Stored:
@@ -11,12 +11,12 @@ def stored(*sources: object) -> Stored:
 
 def test_the_lineage_of_a_long_loop_keeps_the_data_that_recurs_in_it() -> None:
     state = stored("data", "labels")
-    for number in range(10 * MOST_SOURCES):
+    for number in range(10 * MAX_SOURCES):
         gradient = stored("data", "labels", number)
         _, state.sources = lineage_of([state, gradient])
 
     assert {"data", "labels", MORE} <= state.sources
-    assert len(state.sources) == MOST_SOURCES
+    assert len(state.sources) == MAX_SOURCES
 
 
 def test_a_short_lineage_is_complete() -> None:
