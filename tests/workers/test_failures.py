@@ -412,7 +412,7 @@ def test_without_shadows_nothing_runs_and_no_error_text_is_disclosed(
     bob: Any, eve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(bob.hook.attributes), "shadow", FrameworkAttributes.shadow)
-    monkeypatch.setattr(disclosure, "_foreseen", {})
+    monkeypatch.setattr(disclosure, "_inferred", {})
 
     with pytest.raises(ValueRefusedError, match="nobody can say what it gives") as caught:
         torch.ones(2).send(bob)[private(bob, [77])]
