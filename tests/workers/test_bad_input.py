@@ -118,7 +118,7 @@ MISTAKES: dict[str, tuple[Callable[[World], Any], tuple[type[Exception] | tuple[
     ),
     "a wrong index": (lambda the: the.p[7], (IndexError, "out of bounds")),
     "a wrong keyword": (lambda the: the.p.sum(dimension=1), (TypeError, "sum")),
-    "a module that is here": (lambda the: nn.Linear(3, 1).get(), (WorkerError, "cannot get a Linear: it is here")),
+    "a module that is here": (lambda the: nn.Linear(3, 1).get(), (WorkerError, "cannot get a Linear: it is local")),
 }
 
 
