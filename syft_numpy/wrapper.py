@@ -79,7 +79,7 @@ class Wrapper(NumpyTensor):
         return Wrapper(copy.deepcopy(self.child, memo))
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")
+        raise WrapperLeakError.at("pickle", "save the array under its layers instead")
 
 
 def _get(op: Op, wrapper: Wrapper) -> Any:

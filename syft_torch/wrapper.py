@@ -137,8 +137,8 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
         """Refuse: a wrapper must never reach a kernel, because there is nothing to compute with."""
         raise WrapperLeakError.at(
             f"torch's kernel {func}",
-            "torch took a road around `__torch_function__` (torch.tensor(w), torch.func, torch.jit and "
-            "Tensor.set_ do); call the operation on the tensor itself, or take the data out of the chain first",
+            "torch.tensor, torch.func, torch.jit and Tensor.set_ need it; call a method of the tensor instead, e.g. "
+            "`p.clone()`, or fetch it first: `p = p.get()`",
         )
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
@@ -147,7 +147,13 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
+        return format(self.item(), spec) if spec else str(self)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.item(), digits)
+
+    def __dir__(self) -> list[str]:
+        return object.__dir__(self)  # type: ignore[return-value]  # torch's own passes the protocol
 
     def __copy__(self) -> Wrapper:
         return Wrapper(self.child)
@@ -164,7 +170,9 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
     __hash__ = torch.Tensor.__hash__
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise WrapperLeakError.at("pickle", "take the data out of the chain first and save that")
+        if self.location is not None:
+            raise WrapperLeakError.saving(self.location.id)
+        raise WrapperLeakError.at("pickle", "save the tensor under its layers instead, e.g. `x.child.child`")
 
 
 def take_gradient(pointers: PointerTensor | list[PointerTensor]) -> None:

@@ -58,6 +58,7 @@ def _meeting_point_of(pointer_type: type[PointerTensor], op: Op, args: Args, kwa
     found: Tensor = None
     plain = large = False
     local: Tensor = None
+    foreign: object = None
     for arg in leaves((args, kwargs)):
         if type(arg) is pointer_type:
             if found is None:
@@ -70,9 +71,13 @@ def _meeting_point_of(pointer_type: type[PointerTensor], op: Op, args: Args, kwa
             plain = True
             large = len(arg.shape) > 0 and not any(arg is index for index in op.facts.indexes(args, kwargs))
             local = arg if large else None
+        elif getattr(arg, "shape", ()) and hasattr(arg, "__array__"):
+            foreign = arg
     if large and found is not None:
         _require_pointer_target(op, found._location, args, kwargs)
         raise NotCollocatedError.local(op.name, found._location.id, framework_of(local).is_part_of_model(local))
+    if foreign is not None and found is not None:
+        raise NotCollocatedError.foreign(op.name, found._location.id, type(foreign).__name__, found.framework.ALIAS)
     return found, plain
 
 

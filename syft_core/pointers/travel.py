@@ -326,7 +326,7 @@ def _share_words(head: Tensor, pointer: Tensor) -> None:
 def _pointer_under(head: Tensor, verb: str) -> Tensor:
     end = end_of(head)
     if not isinstance(end, ObjectPointer | MultiPointerTensor):
-        raise TypeError(f"cannot {verb} what a tensor points to: it points to nothing, the data is here; send it first")
+        raise TypeError(f"cannot {verb} a tensor: it is not a pointer, its data is in this process; use it as it is")
     return end
 
 

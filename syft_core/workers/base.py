@@ -320,6 +320,8 @@ class BaseWorker(Place, Worker):
 
     def load_data(self, data: Sequence[Any]) -> None:
         """Keep objects that belong to this worker, for good."""
+        if is_tensor(data):
+            raise TypeError(f"cannot load a {type(data).__name__}: expected a list; write `{self.id}.load_data([y])`")
         for obj in data:
             id = self._register(obj, None)
             tags, description = getattr(obj, "_syft_tags", None), getattr(obj, "_syft_description", None)

@@ -199,7 +199,7 @@ def test_the_device_is_that_of_the_data_and_not_of_the_head() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_the_constructor_refuses_a_wrapper_and_says_what_to_do() -> None:
-    with pytest.raises(WrapperLeakError, match="take the data out of the chain first"):
+    with pytest.raises(WrapperLeakError, match="call a method of the tensor instead"):
         torch.tensor(chain(2))
 
 

@@ -79,7 +79,7 @@ def test_a_callable_never_comes_from_another(bob: Any, me: Any) -> None:
 def test_what_is_no_callable_cannot_be_called(bob: Any, me: Any) -> None:
     p = torch.ones(3).send(bob)
 
-    with pytest.raises(ValueRefusedError, match="calling object"):
+    with pytest.raises(ValueRefusedError, match="is not a function"):
         me.location_of(bob).ask(Call(p.id_at_location, (), {}, 5))
 
 

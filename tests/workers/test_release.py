@@ -124,7 +124,7 @@ def test_an_owner_decides_once(bob: Any, mean: Any) -> None:
 
     with pytest.raises(ReleaseError, match="it was denied already"):
         bob.approve(number)
-    with pytest.raises(ReleaseError, match="has none such"):
+    with pytest.raises(ReleaseError, match="has no such request"):
         bob.approve(7)
 
 

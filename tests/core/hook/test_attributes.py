@@ -94,9 +94,8 @@ def test_a_function_that_is_not_listed_is_refused_with_what_is_near(attributes: 
         attributes.ops.of(relu)
 
     assert str(caught.value) == (
-        f"cannot run '{__name__}.{relu.__qualname__}' on a chain: it is not in the toy op table, which lists what may "
-        "run; use toy.nn.relu, "
-        "or add it with `hook.attributes.allow(function)`, for public data only unless you describe what it does"
+        f"cannot run '{__name__}.{relu.__qualname__}' on a pointer or another layer: it is "
+        "not in the toy op table; use toy.nn.relu, or allow it for public data with `hook.attributes.allow(function)`"
     )
 
 
@@ -105,8 +104,8 @@ def test_a_name_that_is_not_listed_is_refused(attributes: ToyAttributes) -> None
         attributes.ops.named("os.system")
 
     assert str(caught.value) == (
-        "cannot run 'os.system' on a chain: it is not in the toy op table, which lists what may run; "
-        "add it with `hook.attributes.allow(function)`, for public data only unless you describe what it does"
+        "cannot run 'os.system' on a pointer or another layer: it is not in the toy op table; "
+        "allow it for public data with `hook.attributes.allow(function)`"
     )
 
 
@@ -116,7 +115,7 @@ def test_a_misspelt_name_is_refused_with_the_right_one(attributes: ToyAttributes
 
 
 def test_an_excluded_function_is_refused_on_a_chain(hook: ToyHook, tmp_path: Any) -> None:
-    with pytest.raises(OperationNotAllowedError, match=r"cannot run 'toy\.save' on a chain"):
+    with pytest.raises(OperationNotAllowedError, match=r"cannot run 'toy\.save' on a pointer or another layer"):
         toy.save(Watcher().on(toy.Vector([1.0])), str(tmp_path / "leak"))
 
     assert list(tmp_path.iterdir()) == []
@@ -214,5 +213,5 @@ def test_the_guard_passes_listed_commands_and_refuses_others(attributes: ToyAttr
     assert attributes._command_guard("toy.add", get_native=True) == "toy.native_add"
     assert attributes._is_command_valid_guard("toy.add")
     assert not attributes._is_command_valid_guard("toy.save")
-    with pytest.raises(RuntimeError, match=r"cannot run 'toy\.save' on a chain"):
+    with pytest.raises(RuntimeError, match=r"cannot run 'toy\.save' on a pointer or another layer"):
         attributes._command_guard("toy.save")

@@ -78,8 +78,8 @@ def test_an_object_that_is_not_there_is_named_with_its_worker(bob: BaseWorker) -
         bob.get_obj(9)
 
     assert str(caught.value) == (
-        "cannot find object 9 on worker 'bob': it was never stored there or is gone; "
-        "keep a pointer to what you still need"
+        "cannot find object 9 on worker 'bob': it was never stored there, or was deleted; "
+        "keep a pointer to every object that you still need"
     )
 
 
