@@ -27,6 +27,7 @@ _META = torch.device("meta")
 _NO_DATA = torch.empty((), device=_META)
 """What every wrapper around a pointer is made of: that takes half the time of making one from nothing."""
 _SET_GRAD = torch.Tensor.grad.__set__
+_NUMBER_FORMATS = frozenset("bcdeEfFgGnoxX%")
 
 
 class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types are Any here
@@ -147,7 +148,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec else str(self)
+        return format(self.item() if spec[-1:] in _NUMBER_FORMATS else str(self), spec)
 
     def __round__(self, digits: int | None = None) -> Any:
         return round(self.item(), digits)

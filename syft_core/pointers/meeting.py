@@ -75,7 +75,10 @@ def _meeting_point_of(pointer_type: type[PointerTensor], op: Op, args: Args, kwa
             foreign = arg
     if large and found is not None:
         _require_pointer_target(op, found._location, args, kwargs)
-        raise NotCollocatedError.local(op.name, found._location.id, framework_of(local).is_part_of_model(local))
+        home = framework_of(local)
+        if home.ALIAS == found.framework.ALIAS:
+            raise NotCollocatedError.local(op.name, found._location.id, home.is_part_of_model(local))
+        foreign = local
     if foreign is not None and found is not None:
         raise NotCollocatedError.foreign(op.name, found._location.id, type(foreign).__name__, found.framework.ALIAS)
     return found, plain

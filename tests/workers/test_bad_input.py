@@ -89,7 +89,7 @@ MISTAKES: dict[str, tuple[Callable[[World], Any], tuple[type[Exception] | tuple[
     "here and there: a function": (lambda the: torch.cat([the.p, the.x]), HERE),
     "here and there: a module here": (
         lambda the: nn.Linear(3, 1)(the.p),
-        (NotCollocatedError, r"send the model, `model.send\(bob\)`"),
+        (NotCollocatedError, r"send the model: `model.send\('bob'\)`"),
     ),
     "here and there: a module there": (lambda the: the.model(the.x), HERE),
     "a second get": (lambda the: the.fetched.get(), FETCHED),

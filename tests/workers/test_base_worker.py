@@ -298,7 +298,7 @@ def test_a_tensor_becomes_an_array_that_can_head_a_chain(x: Any, bob: Any, numpy
 
     assert repr(array) == "(Wrapper)>array([1., 2., 3.], dtype=float32)"
     assert repr(sy.LoggingTensor().on(array) + 1).startswith("(Wrapper)>LoggingTensor>array([2.")
-    with pytest.raises(TypeError, match="fetch the tensor first"):
+    with pytest.raises(TypeError, match="fetch it first"):
         x.send(bob).numpy_tensor()
 
 

@@ -130,7 +130,7 @@ def test_with_consent_every_value_read_is_a_line_in_the_ledger(surface: Any) -> 
                 result = remote.call(case)
 
             reasons = [line.reason for line in list(ledger)[before:]]
-            if op.local:
+            if op.local and op.attr != "__format__":  # which reads with `item`
                 assert reasons == []
                 continue
             assert reasons == [f"to read {op.name}"] * len(list(tensors(surface, (case.args, case.kwargs))))

@@ -58,7 +58,7 @@ def test_the_table_shows_form_sources_user_and_reason_and_no_value(bob: Any, mea
 def test_before_a_decision_nothing_leaves(bob: Any, mean: Any) -> None:
     mean.request("table 1")
 
-    with pytest.raises(GetNotPermittedError, match="request 1 is waiting for its owner to decide"):
+    with pytest.raises(GetNotPermittedError, match="request 1 is waiting for its owner"):
         mean.get()
     assert len(bob.ledger) == 0
 

@@ -110,7 +110,7 @@ def test_a_name_that_is_not_listed_is_refused(attributes: ToyAttributes) -> None
 
 
 def test_a_misspelt_name_is_refused_with_the_right_one(attributes: ToyAttributes) -> None:
-    with pytest.raises(OperationNotAllowedError, match=r"use toy\.Vector\.sigmoid, or add it"):
+    with pytest.raises(OperationNotAllowedError, match=r"use toy\.Vector\.sigmoid, or allow it"):
         attributes.ops.named("toy.Vector.sigmoidd")
 
 
