@@ -58,7 +58,6 @@ def _meeting_point_of(pointer_type: type[PointerTensor], op: Op, args: Args, kwa
     found: Tensor = None
     plain = large = False
     local: Tensor = None
-    foreign: object = None
     for arg in leaves((args, kwargs)):
         if type(arg) is pointer_type:
             if found is None:
@@ -71,17 +70,20 @@ def _meeting_point_of(pointer_type: type[PointerTensor], op: Op, args: Args, kwa
             plain = True
             large = len(arg.shape) > 0 and not any(arg is index for index in op.facts.indexes(args, kwargs))
             local = arg if large else None
-        elif getattr(arg, "shape", ()) and hasattr(arg, "__array__"):
-            foreign = arg
+        elif not large and getattr(arg, "shape", False) and hasattr(arg, "__array__"):
+            large, local = True, arg
     if large and found is not None:
         _require_pointer_target(op, found._location, args, kwargs)
-        home = framework_of(local)
-        if home.ALIAS == found.framework.ALIAS:
-            raise NotCollocatedError.local(op.name, found._location.id, home.is_part_of_model(local))
-        foreign = local
-    if foreign is not None and found is not None:
-        raise NotCollocatedError.foreign(op.name, found._location.id, type(foreign).__name__, found.framework.ALIAS)
+        raise _refuse_local(op, found, local)
     return found, plain
+
+
+def _refuse_local(op: Op, pointer: PointerTensor, local: Tensor) -> NotCollocatedError:
+    """Return the error that tells how to send a local tensor, or an array of another framework."""
+    framework, there = pointer.framework, pointer._location.id
+    if is_framework_tensor(type(local)) and framework_of(local).ALIAS == framework.ALIAS:
+        return NotCollocatedError.local(op.name, there, framework.is_part_of_model(local))
+    return NotCollocatedError.foreign(op.name, there, type(local).__name__, framework.ALIAS)
 
 
 def _require_pointer_target(op: Op, location: Location, args: Nested, kwargs: Nested) -> None:
