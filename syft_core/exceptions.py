@@ -5,41 +5,41 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
 ::
 
     SyftError
-    ├── RegistryError                     a write-once table was asked for what it cannot do
+    ├── RegistryError                     a write-once table refused a key
     │   ├── AlreadyRegisteredError
     │   └── NotRegisteredError            (also a LookupError)
     ├── BackendError                      a backend or another plugin cannot be used
     │   ├── DependencyError               (also an ImportError) its framework is not installed
     │   ├── PluginError                   it is broken
     │   └── NotTheFrameworkError          (also a TypeError) something else was given to hook
-    ├── HookError                         the road of one operation ends early
+    ├── HookError                         an operation cannot be dispatched
     │   ├── OperationNotAllowedError      (also a TypeError, RuntimeError) not in the op table
-    │   ├── MixedLayersError              (also a TypeError) layers that do not belong together met
-    │   ├── WrapperLeakError              (also a RuntimeError) a wrapper reached a kernel of its framework
-    │   ├── PlanMismatchError             (also an AssertionError) a plan met arguments of another shape
-    │   ├── PureFrameworkTensorFoundError no layer is left: the framework itself must answer
+    │   ├── MixedLayersError              (also a TypeError) a call mixes incompatible layers
+    │   ├── WrapperLeakError              (also a RuntimeError) a wrapper was used where data is needed
+    │   ├── PlanMismatchError             (also an AssertionError) a signature plan does not match its arguments
+    │   ├── PureFrameworkTensorFoundError no layer is left: the framework answers
     │   ├── RemoteObjectFoundError        a pointer was asked for its child
-    │   └── ResponseSignatureError        a result has more tensors than ids were given
+    │   └── ResponseSignatureError        a result has more tensors than ids
     ├── DomainError                       (also a ValueError) a value outside an approximation's domain
-    ├── IdNotUniqueError                  (also a ValueError) an id was given out twice
+    ├── IdNotUniqueError                  (also a ValueError) an id is in use already
     ├── WorkerError                       workers and the objects they hold
     │   ├── ObjectNotFoundError           (also a LookupError) a worker does not hold an object
-    │   ├── AlreadyRetrievedError         a pointer was used after its object was taken away
-    │   ├── WorkerNotFoundError           (also a LookupError) nobody is known under this id
-    │   ├── WorkerIdTakenError            (also a ValueError) two workers want one id
-    │   ├── LocalWorkerConflictError      (also a ValueError) a hook asks for another local worker than the one in use
-    │   ├── NotCollocatedError            (also a TypeError) one call met two workers, or a worker and local data
+    │   ├── AlreadyRetrievedError         a pointer was used after its object was fetched or moved
+    │   ├── WorkerNotFoundError           (also a LookupError) no worker with this id is known
+    │   ├── WorkerIdTakenError            (also a ValueError) another worker has this id
+    │   ├── LocalWorkerConflictError      (also a ValueError) hooks need one local worker, and another is in use
+    │   ├── NotCollocatedError            (also a TypeError) the arguments of a call are in different places
     │   ├── GetNotPermittedError          (also a PermissionError) an object may not leave its worker
-    │   ├── ReleaseError                  (also a ValueError) a release cannot be asked for, or decided on
+    │   ├── ReleaseError                  (also a ValueError) a release request is not valid
     │   ├── TagNotPermittedError          (also a PermissionError) an object may not be tagged or described
     │   ├── WriteNotPermittedError        (also a PermissionError) an object may not be changed
     │   ├── SendNotPermittedError         (also a PermissionError) an object may not be sent
-    │   ├── PolicyError                   (also a TypeError) something that is not a policy was given as one
-    │   ├── TooManyHopsError              a request went through too many workers, or in a circle
-    │   ├── OperationFailedError          (also a RuntimeError) an operation failed on the way to an object
-    │   ├── InvalidTensorForRemoteGetError (also a TypeError) a worker was asked to fetch what it has itself
-    │   └── ValueRefusedError             (also a TypeError, RuntimeError) it would reveal a remote value implicitly
-    └── SerdeError                        (also a ValueError) bytes that cannot be read, values that cannot be written
+    │   ├── PolicyError                   (also a TypeError) not a policy
+    │   ├── TooManyHopsError              a request was forwarded too often, or in a circle
+    │   ├── OperationFailedError          (also a RuntimeError) an object is the result of a failed operation
+    │   ├── InvalidTensorForRemoteGetError (also a TypeError) a worker was asked to fetch its own data
+    │   └── ValueRefusedError             (also a TypeError, RuntimeError) it would implicitly reveal a remote value
+    └── SerdeError                        (also a ValueError) a value cannot be serialized or deserialized
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from typing import Any
 
 
 class SyftError(Exception):
-    """The root of all errors raised on purpose."""
+    """The base class of all errors raised on purpose."""
 
 
 class RegistryError(SyftError):
-    """A write-once table was asked for what it cannot do."""
+    """A write-once table refused a key."""
 
 
 class AlreadyRegisteredError(RegistryError):
@@ -61,10 +61,9 @@ class AlreadyRegisteredError(RegistryError):
 
     @classmethod
     def of(cls, table: str, key: str) -> AlreadyRegisteredError:
-        """Name the table, the key and the way out."""
+        """Name the table and the key."""
         return cls(
-            f"cannot register {key} in {table!r}: it is registered already and entries are written once; "
-            f"register it in one place only, or use another type"
+            f"cannot register {key} in {table!r}: it is registered already; register it once, or use another type"
         )
 
 
@@ -73,7 +72,7 @@ class NotRegisteredError(RegistryError, LookupError):
 
     @classmethod
     def of(cls, table: str, key: str, near: Iterable[str], advice: str) -> NotRegisteredError:
-        """Name what is lacking, the nearest entries and the way to add one."""
+        """Name the missing key and the nearest entries, and explain how to add one."""
         near = list(near)
         hint = f"did you mean {' or '.join(near)}? otherwise " if near else ""
         return cls(f"cannot find {key} in {table!r}: it is not registered; {hint}{advice}")
@@ -97,10 +96,8 @@ class PluginError(BackendError):
 
     @classmethod
     def broken(cls, name: str, reason: str) -> PluginError:
-        """Name the plugin and what it did."""
-        return cls(
-            f"cannot use the plugin {name!r}: {reason}; `syft-core plugins` lists all of them, the others keep working"
-        )
+        """Name the plugin and what is wrong with it."""
+        return cls(f"cannot use the plugin {name!r}: {reason}; run `syft-core plugins` to list all plugins")
 
 
 class NotTheFrameworkError(BackendError, TypeError):
@@ -108,7 +105,7 @@ class NotTheFrameworkError(BackendError, TypeError):
 
     @classmethod
     def received(cls, hook: str, framework: str, thing: object) -> NotTheFrameworkError:
-        """Say what was expected and what came."""
+        """Name what was expected and what was received."""
         name = getattr(thing, "__name__", None) or type(thing).__name__
         return cls(
             f"cannot hook {name!r}: {hook} takes the {framework} module itself; "
@@ -117,7 +114,7 @@ class NotTheFrameworkError(BackendError, TypeError):
 
 
 class HookError(SyftError):
-    """The road of one operation ends early."""
+    """An operation cannot be dispatched."""
 
 
 class OperationNotAllowedError(HookError, TypeError, RuntimeError):
@@ -125,65 +122,62 @@ class OperationNotAllowedError(HookError, TypeError, RuntimeError):
 
     @classmethod
     def not_in_table(cls, framework: str, name: str, near: Iterable[str]) -> OperationNotAllowedError:
-        """Name the nearest operations and the way to allow this one."""
+        """Name the nearest operations, and explain how to allow this one."""
         near = list(near)
         hint = f"use {' or '.join(near)}, or " if near else ""
         return cls(
-            f"cannot run {name!r} on a chain: it is not in the {framework} op table, which lists what may run; "
-            f"{hint}add it with `hook.attributes.allow(function)`, for public data only unless you describe what it "
-            "does"
+            f"cannot run {name!r} on a pointer or another layer: it is not in the {framework} op table; "
+            f"{hint}allow it for public data with `hook.attributes.allow(function)`"
         )
 
     @classmethod
     def reviewed_without_facts(cls, name: str) -> OperationNotAllowedError:
-        """Say what must be known about an operation before it may run on private data."""
+        """List the facts that are needed before an operation may run on private data."""
         return cls(
-            f"cannot allow {name!r} on private data: nobody said that it discloses nothing, which arguments it changes "
-            'and that it reads nothing else; pass `discloses="nothing"`, `writes=frozenset()` (or the arguments) and '
-            "`reads_beyond=False` if that is so, or leave out `tier`"
+            f"cannot allow {name!r} on private data: what it discloses, writes and reads is not declared; "
+            'if it has no side effects, pass `discloses="nothing", writes=frozenset(), reads_beyond=False`, '
+            "otherwise leave out `tier`"
         )
 
     @classmethod
     def off(cls, name: str) -> OperationNotAllowedError:
-        """Say why an operation runs on no worker, and what to do."""
+        """Explain why an operation never runs on a worker."""
         return cls(
-            f"cannot run {name!r} on a worker: with some arguments it crashes the process, or reads memory that is not "
-            f"its own; use another operation (for a fused optimizer, its list form: `foreach=True`)"
+            f"cannot run {name!r} on a worker: it is not memory-safe for all arguments; use another operation (for an "
+            f"optimizer, `foreach=True` instead of `fused=True`)"
         )
 
     @classmethod
     def refused_by(cls, layer: str, name: str, why: str) -> OperationNotAllowedError:
-        """Say which layer refuses and why."""
+        """Name the layer that refuses, and its reason."""
         return cls(f"cannot run {name!r} on a {layer}: {why}")
 
     @classmethod
     def without_rule(cls, layer: str, name: str, operation: str, reveals: bool) -> OperationNotAllowedError:
-        """Say why a layer that encodes values does not run an operation on the encoding."""
-        why = (
-            "it would reveal a value" if reveals else "the layer has no rule for it and its encoding is not the values"
-        )
+        """Explain why a layer that encodes values does not run an operation on the encoding."""
+        why = "it would reveal a value" if reveals else "the layer encodes its values and has no rule for it"
         return cls.refused_by(
             layer, name, f"{why}; decode the tensor first, or give {layer} a rule called {operation!r}"
         )
 
     @classmethod
     def no_numeric_wrapper(cls, framework: str) -> OperationNotAllowedError:
-        """Say that a backend cannot hold layers that encode values."""
+        """Refuse a layer that encodes values on a backend without a numeric wrapper."""
         return cls(
-            f"cannot wrap this chain: a layer in it encodes values, and the {framework} backend has no numeric "
-            f"wrapper; use the layer without a wrapper, `layer.on(x, wrap=False)`, or another backend"
+            f"cannot wrap this layer: it encodes values, and the {framework} backend has no numeric wrapper; "
+            f"use it without a wrapper: `layer.on(x, wrap=False)`"
         )
 
 
 class MixedLayersError(HookError, TypeError):
-    """Layers that do not belong together met in one call."""
+    """A call mixes incompatible layers."""
 
     @classmethod
     def between(cls, op: str, one: str, other: str) -> MixedLayersError:
-        """Name both layers and the way out."""
+        """Name both layers."""
         return cls(
-            f"cannot run {op!r}: it mixes a {one} with a {other}, and neither may look into the other; "
-            f"put both operands under the same layers first, e.g. `{one}().on(x)` for the other operand"
+            f"cannot run {op!r}: it mixes a {one} with a {other}; "
+            f"put both operands under the same layers first, e.g. `{one}().on(x)`"
         )
 
     @classmethod
@@ -197,7 +191,7 @@ class MixedLayersError(HookError, TypeError):
 
     @classmethod
     def plain(cls, layer: str) -> MixedLayersError:
-        """Say that a plain tensor has to be encoded first."""
+        """Refuse a plain tensor next to an encoded one."""
         return cls(
             f"cannot mix a {layer} with a plain tensor: {layer} does not encode operands by itself; "
             f"put the plain tensor under the same layers first"
@@ -205,7 +199,7 @@ class MixedLayersError(HookError, TypeError):
 
     @classmethod
     def wrappers(cls, op: str) -> MixedLayersError:
-        """Say that one operand is encoded and the other is not."""
+        """Refuse a call with encoded and other operands."""
         return cls(
             f"cannot run {op!r}: one operand is encoded by a numeric layer and another one is not; "
             f"put both under the same layers first"
@@ -213,43 +207,52 @@ class MixedLayersError(HookError, TypeError):
 
     @classmethod
     def frameworks(cls, op: str, one: str, other: str) -> MixedLayersError:
-        """Name the two frameworks whose wrappers met."""
+        """Name both frameworks."""
         return cls(
-            f"cannot run {op!r}: it mixes a {one} wrapper with a {other} wrapper, and no framework computes with both; "
+            f"cannot run {op!r}: it mixes a {one} wrapper with a {other} wrapper; "
             f"convert one of them to the other framework first"
         )
 
 
 class WrapperLeakError(HookError, RuntimeError):
-    """A wrapper, which holds no data of its own, reached a place that wants data."""
+    """A wrapper was used where data is needed."""
 
     @classmethod
     def at(cls, place: str, advice: str) -> WrapperLeakError:
-        """Name the place and the way around it."""
+        """Name the function that needs data, and what to do instead."""
         return cls(f"cannot run {place} on a wrapper: a wrapper holds no data of its own; {advice}")
+
+    @classmethod
+    def saving(cls, location: object) -> WrapperLeakError:
+        """Refuse to pickle a pointer, or a model with pointers as parameters."""
+        return cls(
+            f"cannot save or pickle a pointer: its data is on {location!r}; "
+            f"fetch it first: `p = p.get()`, or `model.get()` for a model"
+        )
 
 
 class PlanMismatchError(HookError, AssertionError):
-    """A plan met arguments of another shape than it was built for."""
+    """A signature plan does not match its arguments."""
 
     @classmethod
     def arity(cls, expected: int, received: int) -> PlanMismatchError:
-        """Say how many were expected and how many came."""
+        """Name the number of arguments expected and received."""
         return cls(
             f"cannot apply a plan for {expected} argument(s) to {received}: "
-            f"plans are exact; build one for this signature"
+            f"a plan is for one signature only; build one for this signature"
         )
 
     @classmethod
     def slot(cls, expected: str, received: str) -> PlanMismatchError:
-        """Say which types differ."""
+        """Name the types expected and received."""
         return cls(
-            f"cannot apply a plan for a {expected} to a {received}: plans are exact; build one for this signature"
+            f"cannot apply a plan for a {expected} to a {received}: "
+            f"a plan is for one signature only; build one for this signature"
         )
 
 
 class PureFrameworkTensorFoundError(HookError):
-    """No layer is left in a call: the framework itself must answer it."""
+    """No layer is left in a call: the framework answers it."""
 
     @classmethod
     def in_call(cls, name: str) -> PureFrameworkTensorFoundError:
@@ -268,7 +271,7 @@ class RemoteObjectFoundError(HookError):
 
 
 class ResponseSignatureError(HookError):
-    """A result has more tensors than the caller gave ids for; nothing of it was stored."""
+    """A result has more tensors than the caller gave ids for; none of them was stored."""
 
     def __init__(self, ids_generated: Iterable[int] = ()) -> None:
         super().__init__(
@@ -282,7 +285,7 @@ class DomainError(SyftError, ValueError):
 
     @classmethod
     def outside(cls, name: str, low: float, high: float) -> DomainError:
-        """Name the domain; never the value."""
+        """Name the domain, but never the value."""
         return cls(
             f"cannot approximate {name!r}: a value lies outside [{low:g}, {high:g}]; "
             f"scale the input into that interval or add a piece for it"
@@ -290,68 +293,76 @@ class DomainError(SyftError, ValueError):
 
 
 class IdNotUniqueError(SyftError, ValueError):
-    """An id was given out twice."""
+    """An id is in use already."""
 
     @classmethod
     def of(cls, id: object) -> IdNotUniqueError:
         """Name the id."""
-        return cls(f"cannot use the id {id!r}: it is taken; leave it out to get a fresh one")
+        return cls(f"cannot use the id {id!r}: it is in use; leave it out to get a new one")
 
 
 class WorkerError(SyftError):
-    """Something about workers and the objects they hold."""
+    """Base class of errors about workers and their objects."""
 
 
 class ObjectNotFoundError(WorkerError, LookupError):
-    """A worker does not hold the object asked for."""
+    """A worker does not hold an object."""
 
     @classmethod
     def on(
-        cls, id: object, worker: object, history: str = "it was never stored there or is gone"
+        cls, id: object, worker: object, history: str = "it was never stored there, or was deleted"
     ) -> ObjectNotFoundError:
-        """Name the object, the worker and what became of it."""
-        return cls(f"cannot find object {id!r} on worker {worker!r}: {history}; keep a pointer to what you still need")
+        """Name the object and the worker, and what happened to the object."""
+        return cls(
+            f"cannot find object {id!r} on worker {worker!r}: {history}; "
+            f"keep a pointer to every object that you still need"
+        )
 
 
 class AlreadyRetrievedError(WorkerError):
-    """A pointer was used after its object was taken away."""
+    """A pointer was used after its object was fetched or moved."""
 
     @classmethod
     def because(cls, pointer: str, why: str) -> AlreadyRetrievedError:
-        """Say who took it."""
-        return cls(f"cannot use {pointer}: {why}; use what it returned, or fetch a copy with `.copy().get()` next time")
+        """Name the pointer, and what happened to its object."""
+        return cls(
+            f"cannot use {pointer}: {why}; use the result of that call, or next time fetch a copy: `p.copy().get()`"
+        )
 
 
 class WorkerNotFoundError(WorkerError, LookupError):
-    """Nobody is known under this id."""
+    """No worker with this id is known."""
 
     @classmethod
     def named(cls, id: object, near: Iterable[str]) -> WorkerNotFoundError:
         """Name the nearest ids."""
         near = list(near)
         hint = f"did you mean {' or '.join(map(repr, near))}? otherwise " if near else ""
-        return cls(f"cannot find worker {id!r}: nobody here knows it; {hint}create it first, or pass the worker itself")
+        return cls(
+            f"cannot find worker {id!r}: no worker here has this id; "
+            f"{hint}create it first, e.g. `sy.VirtualWorker(hook, id={id!r})`"
+        )
 
 
 class WorkerIdTakenError(WorkerError, ValueError):
-    """Two workers want one id."""
+    """Another worker has this id."""
 
     @classmethod
     def by(cls, id: object, kind: str) -> WorkerIdTakenError:
-        """Say who has it."""
+        """Name the kind of worker that has the id."""
         return cls(f"cannot create worker {id!r}: a {kind} has this id; choose another id")
 
     @classmethod
     def differs(cls, id: object, option: str) -> WorkerIdTakenError:
         """Name the option in which the worker that has the id differs."""
         return cls(
-            f"cannot create worker {id!r}: there is one with this id and another {option!r}; leave the option out to "
-            f"use that worker, or choose another id"
+            f"cannot create worker {id!r}: a worker with this id exists, with another {option!r}; leave the option out "
+            f"to use that worker, or choose another id"
         )
 
 
 class LocalWorkerConflictError(WorkerError, ValueError):
-    """A hook asks for another local worker than the one that the hooks of this process share."""
+    """A hook asks for another local worker than the one that all hooks of this process share."""
 
     @classmethod
     def differs(cls, framework: str, given: object, shared: object, hooked: Iterable[str]) -> LocalWorkerConflictError:
@@ -372,30 +383,36 @@ class LocalWorkerConflictError(WorkerError, ValueError):
 
 
 class NotCollocatedError(WorkerError, TypeError):
-    """One call met objects of two workers, or of a worker and of this process."""
+    """The arguments of a call are on different workers, or on a worker and in this process."""
 
     @classmethod
     def between(cls, op: str, here: object, there: object) -> NotCollocatedError:
-        """Name both workers and the way out."""
+        """Name both workers."""
         return cls(
             f"cannot run {op!r}: its arguments live on {here!r} and {there!r}; "
-            f"bring them together first, e.g. `x.move({here})`"
+            f"move the first one, e.g. `p = p.move({there!r})`"
         )
 
     @classmethod
     def local(cls, op: str, there: object, of_model: bool = False) -> NotCollocatedError:
-        """Say that plain data, or a parameter of a model that is here, met a pointer."""
-        advice = f"send the model, `model.send({there})`" if of_model else f"send the local one, e.g. `y.send({there})`"
+        """Refuse local data, or a local model, next to a pointer."""
+        advice = f"model: `model.send({there!r})`" if of_model else f"local one: `y = y.send({there!r})`"
+        return cls(f"cannot run {op!r}: its arguments live on {there!r} and in this process; send the {advice}")
+
+    @classmethod
+    def foreign(cls, op: str, there: object, kind: str, framework: str) -> NotCollocatedError:
+        """Refuse an array of another framework next to a pointer."""
         return cls(
-            f"cannot run {op!r}: its arguments live on {there!r} and in this process; {advice}, or fetch the other"
+            f"cannot run {op!r}: it mixes a {framework} tensor on {there!r} with a local {kind}; "
+            f"convert and send it: `y = {framework}.asarray(y).send({there!r})`"
         )
 
     @classmethod
     def change(cls, op: str, there: object) -> NotCollocatedError:
-        """Say that a local tensor cannot be changed with what is elsewhere."""
+        """Refuse to write remote values into a local tensor."""
         return cls(
-            f"cannot run {op!r}: it would change a tensor of this process with one on {there!r}, which would bring "
-            f"values here unnoticed; fetch that one with `.get()` first, or send the local one"
+            f"cannot run {op!r}: it would implicitly reveal a value from {there!r} by writing it into a local tensor; "
+            f"fetch it first: `p = p.get()`"
         )
 
 
@@ -404,7 +421,7 @@ class GetNotPermittedError(WorkerError, PermissionError):
 
     @classmethod
     def to(cls, user: object, id: object, worker: object, why: str, verb: str = "get") -> GetNotPermittedError:
-        """Say who was refused what, and why."""
+        """Name the user, the object and the reason."""
         place = "from" if verb == "get" else "on"
         return cls(
             f"cannot {verb} object {id!r} {place} worker {worker!r} as {user!r}: {why}; "
@@ -415,27 +432,30 @@ class GetNotPermittedError(WorkerError, PermissionError):
     def by_request(
         cls, user: object, id: object, worker: object, number: int, state: str, answer: str
     ) -> GetNotPermittedError:
-        """Say that the owner has not decided yet, or has denied it."""
+        """Refuse a request that is open or denied."""
         start = f"cannot get object {id!r} from worker {worker!r} as {user!r}: "
         if state == "open":
-            return cls(f"{start}request {number} is waiting for its owner to decide; try again later")
+            return cls(f"{start}request {number} is waiting for its owner; try again later")
         reason = f" ({answer})" if answer else ""
         return cls(f"{start}its owner denied request {number}{reason}; ask again with another reason, or for less")
 
 
 class ReleaseError(WorkerError, ValueError):
-    """A release cannot be asked for, or decided on."""
+    """A release request is not valid."""
 
     @classmethod
     def unknown(cls, request: object, worker: object) -> ReleaseError:
         """Name the request."""
-        return cls(f"cannot decide on request {request!r}: worker {worker!r} has none such; see `worker.requests`")
+        return cls(
+            f"cannot decide on request {request!r}: worker {worker!r} has no such request; "
+            f"list them with `worker.requests`"
+        )
 
     @classmethod
     def decided(cls, number: int, worker: object, state: str) -> ReleaseError:
-        """Say what was decided."""
+        """Name the earlier decision."""
         return cls(
-            f"cannot decide on request {number} of worker {worker!r}: it was {state} already; wait for another one"
+            f"cannot decide on request {number} of worker {worker!r}: it was {state} already; wait for a new request"
         )
 
     @classmethod
@@ -448,15 +468,17 @@ class ReleaseError(WorkerError, ValueError):
 
     @classmethod
     def on_behalf(cls, user: object, worker: object) -> ReleaseError:
-        """Say that a worker cannot ask for others."""
-        return cls(f"cannot ask worker {worker!r} for a release as {user!r}: only the one who will get it may; ask it")
+        """Refuse a request that a worker makes for another peer."""
+        return cls(
+            f"cannot ask worker {worker!r} for a release as {user!r}: "
+            f"a release is for the peer who asks; let that peer ask"
+        )
 
     @classmethod
     def elsewhere(cls, id: object, worker: object) -> ReleaseError:
-        """Say that the object is not there."""
+        """Refuse a request for an object whose data is on another worker."""
         return cls(
-            f"cannot ask worker {worker!r} to release object {id!r}: it holds no data, or only a pointer; "
-            f"ask the worker that has the data"
+            f"cannot ask worker {worker!r} to release object {id!r}: its data is on another worker; ask that worker"
         )
 
 
@@ -465,18 +487,18 @@ class TagNotPermittedError(WorkerError, PermissionError):
 
     @classmethod
     def to(cls, user: object, id: object, worker: object, why: str) -> TagNotPermittedError:
-        """Say who was refused what, and the way around it."""
+        """Name the user, the object and the reason."""
         return cls(
             f"cannot tag or describe object {id!r} on worker {worker!r} as {user!r}: {why}; "
-            f"tag a copy, e.g. `p.copy().tag(...)`, or ask its owner"
+            f'tag a copy instead, e.g. `p = p.copy().tag("#mine")`'
         )
 
     @classmethod
     def reserved(cls, user: object, id: object, worker: object, tag: str) -> TagNotPermittedError:
-        """Name the tag that the worker keeps for itself."""
+        """Name the tag that is reserved for published data."""
         return cls(
-            f"cannot tag object {id!r} on worker {worker!r} as {user!r}: its owner has published data under {tag!r}, "
-            f"and others would take this for it; choose another tag"
+            f"cannot tag object {id!r} on worker {worker!r} as {user!r}: {tag!r} is reserved for data that its owner "
+            f"published; choose another tag"
         )
 
 
@@ -485,7 +507,7 @@ class WriteNotPermittedError(WorkerError, PermissionError):
 
     @classmethod
     def to(cls, user: object, id: object, worker: object, why: str) -> WriteNotPermittedError:
-        """Say who was refused what, and the way around it."""
+        """Name the user, the object and the reason."""
         return cls(
             f"cannot change object {id!r} on worker {worker!r} as {user!r}: {why}; "
             f"change a copy instead, e.g. `p = p.copy()`"
@@ -493,16 +515,18 @@ class WriteNotPermittedError(WorkerError, PermissionError):
 
 
 class PolicyError(WorkerError, TypeError):
-    """Something that is not a policy was given as one."""
+    """Something that is not a policy was passed as one."""
 
     @classmethod
     def unknown(cls, name: str, known: Iterable[str]) -> PolicyError:
-        """Name the policies that there are."""
-        return cls(f"cannot use the policy {name!r}: it is not known; use one of {', '.join(known)}, or a function")
+        """List the known policies."""
+        return cls(
+            f"cannot use the policy {name!r}: there is no such policy; use one of {', '.join(known)}, or a function"
+        )
 
     @classmethod
     def signature(cls, policy: object) -> PolicyError:
-        """Say what a policy takes and returns."""
+        """Explain what a policy takes and returns."""
         return cls(
             f"cannot use {policy!r} as a policy: it must take (verb, stored, peer, value); "
             f"return None to allow, or the reason for a refusal"
@@ -510,20 +534,22 @@ class PolicyError(WorkerError, TypeError):
 
 
 class TooManyHopsError(WorkerError):
-    """A request went through too many workers, or in a circle."""
+    """A request was forwarded too often, or in a circle."""
 
     @classmethod
     def at(cls, worker: object) -> TooManyHopsError:
-        """Name the worker that refused to pass it on."""
+        """Name the worker that refused to forward it."""
         return cls(
-            f"cannot answer on worker {worker!r}: the request was passed on from worker to worker too often, or in a "
-            f"circle; point to the data itself"
+            f"cannot answer on worker {worker!r}: the request was forwarded too often; "
+            f"use a pointer to the worker that holds the data"
         )
 
     @classmethod
     def itself(cls, worker: object) -> TooManyHopsError:
-        """Refuse a pointer from a worker to itself."""
-        return cls(f"cannot keep a pointer to {worker!r} on {worker!r} itself: the data is there; use `p.copy()`")
+        """Refuse to send a pointer to the worker that holds its data."""
+        return cls(
+            f"cannot send a pointer to {worker!r}: its data is there already; use the pointer, or copy it: `p.copy()`"
+        )
 
 
 class SendNotPermittedError(WorkerError, PermissionError):
@@ -531,13 +557,13 @@ class SendNotPermittedError(WorkerError, PermissionError):
 
     @classmethod
     def by(cls, user: object, allowed: Iterable[str]) -> SendNotPermittedError:
-        """Say who may."""
+        """Name the users who may send it."""
         listed = ", ".join(sorted(allowed)) or "nobody"
         return cls(f"cannot send a private tensor as {user!r}: its owner allows {listed}; send it as one of them")
 
     @classmethod
     def claimed(cls, user: object, sender: object) -> SendNotPermittedError:
-        """Name the user that was claimed, and the sender."""
+        """Name the claimed user and the sender."""
         return cls(
             f"cannot send as {user!r}: the sender is {sender!r}, and a claimed user name is not authentication; "
             f"leave `user` out, or set the `user` of the local worker"
@@ -545,98 +571,96 @@ class SendNotPermittedError(WorkerError, PermissionError):
 
 
 class ValueRefusedError(WorkerError, TypeError, RuntimeError):
-    """A remote value was asked for in passing."""
+    """The operation would implicitly reveal a remote value."""
 
     @classmethod
-    def of(cls, op: str, location: str) -> ValueRefusedError:
-        """Say what to do instead."""
+    def of(cls, op: str, location: str, may_consent: bool = True) -> ValueRefusedError:
+        """Name the ways to read a value explicitly; not every operation can run in a ``revealing`` block."""
+        consent = ', or allow it: `with sy.revealing("why"):`' if may_consent else ""
         return cls(
-            f"cannot run {op!r} on a pointer: it would bring a value from {location!r} here unnoticed; "
-            f'fetch it with `.get()`, or a copy with `.copy().get()`, or consent with `with sy.revealing("why"):`; '
-            f"the worker decides and records it"
+            f"cannot run {op!r} on a pointer: it would implicitly reveal a value from {location!r}; "
+            f"fetch it first: `p.get()`, or a copy: `p.copy().get()`{consent}"
         )
 
     @classmethod
     def without_reason(cls) -> ValueRefusedError:
-        """Say that a consent must be explained."""
+        """Refuse an empty reason."""
         return cls(
-            "cannot reveal values: no reason was given, and the ledger of each worker keeps one for every value; "
-            'say what you read them for, e.g. `with sy.revealing("line search"):`'
+            "cannot reveal values: the ledger of each worker records a reason, and none was given; "
+            'name one, e.g. `with sy.revealing("line search"):`'
         )
 
     @classmethod
-    def only_local(cls, op: str, location: str) -> ValueRefusedError:
-        """Say that an operation makes sense only beside the data."""
-        return cls(
-            f"cannot run {op!r} on a pointer: it takes code, shares memory or hands out objects of the process at "
-            f"{location!r}; fetch the tensor with `.get()` first"
-        )
+    def only_local(
+        cls, op: str, location: str, why: str = "it only works in the process that holds the data"
+    ) -> ValueRefusedError:
+        """Refuse an operation that makes sense only where the data is."""
+        return cls(f"cannot run {op!r} on a pointer to {location!r}: {why}; fetch the tensor first: `p = p.get()`")
 
     @classmethod
     def form(cls, op: str, location: str) -> ValueRefusedError:
-        """Say that the shape of a result would tell values."""
+        """Refuse an operation whose result shape reveals values."""
         return cls(
-            f"cannot run {op!r} on a pointer: the shape of its result depends on values at {location!r} that you may "
-            f"not have; use an operation with a fixed shape, e.g. `torch.where(mask, x, 0)` instead of `x[mask]`"
+            f"cannot run {op!r} on a pointer: the shape of its result would reveal private values on {location!r}; "
+            f"use an operation with a fixed shape, e.g. `torch.where(mask, p, 0)` instead of `p[mask]`"
         )
 
     @classmethod
     def beyond(cls, op: str, location: str) -> ValueRefusedError:
-        """Say that an operation would look into memory that it was not given."""
+        """Refuse an operation that could read memory outside of its tensor."""
         return cls(
-            f"cannot run {op!r} on a pointer: the tensor at {location!r} is a part of a larger one, into which the "
-            f"operation could look; run it on a copy, e.g. `p.clone()`"
+            f"cannot run {op!r} on a pointer: the tensor on {location!r} is part of a larger one, which the operation "
+            f"could read; run it on a copy: `p = p.clone()`"
         )
 
     @classmethod
     def undecided(cls, op: str, location: str) -> ValueRefusedError:
-        """Say that what an operation gives cannot be known without values."""
+        """Refuse an operation whose kind of result depends on values."""
         return cls(
-            f"cannot run {op!r} on a pointer: without values at {location!r} that you may not have, nobody can say "
-            f"what it gives; use another operation, or ask the owner to run it"
+            f"cannot run {op!r} on a pointer: its kind of result depends on private values on {location!r}; "
+            f"use another operation, or ask the owner to run it"
         )
 
     @classmethod
     def unreviewed(cls, op: str, location: str) -> ValueRefusedError:
-        """Say that an operation was not reviewed, and what to do."""
+        """Refuse an operation that has not been reviewed for use with private data."""
         return cls(
-            f"cannot run {op!r} on {location!r}: it was not reviewed for use next to data that you may not have, and "
-            f"there is some; use a reviewed operation (docs/security.md), or ask the owner of the data"
+            f"cannot run {op!r} on {location!r}: it has not been reviewed for use on a worker with private data; "
+            f"use a reviewed operation (docs/security.md), or ask the owner to run it"
         )
 
     @classmethod
     def failed(cls, op: str, location: str, kind: str) -> ValueRefusedError:
-        """Say that an operation failed, without the text, which may quote values."""
+        """Report a failure without its text, which may quote values."""
         return cls(
-            f"cannot run {op!r} on a pointer: it raised a {kind} at {location!r}, whose text may quote values that you "
-            f"may not have; check shapes, dtypes and ranges, or ask the owner"
+            f"cannot run {op!r} on a pointer: it raised {kind} on {location!r}, and the text is withheld because it "
+            f"may quote private values; check shapes, dtypes and ranges"
         )
 
 
 class OperationFailedError(WorkerError, RuntimeError):
-    """An object does not hold what it was meant to: an operation failed on the way to it."""
+    """An object is the result of a failed operation."""
 
     @classmethod
     def on_the_way_to(cls, id: object, worker: object, failures: Iterable[str]) -> OperationFailedError:
-        """Name the operations, whose failure was not told to the one who ran them; never a value."""
+        """Name the operations that failed, but never a value."""
         return cls(
-            f"cannot get object {id!r} from worker {worker!r}: it was computed with {', '.join(sorted(failures))}, "
-            f"which whoever ran it was not told, because that tells of private values; compute it anew from values for "
-            f"which the operation works"
+            f"cannot get object {id!r} from worker {worker!r}: it was computed with {', '.join(sorted(failures))}; "
+            f"compute it again from input for which the operation works"
         )
 
 
 class InvalidTensorForRemoteGetError(WorkerError, TypeError):
-    """A worker was asked to fetch what an object points to, and the object is no pointer."""
+    """A worker was asked to fetch what an object points to, but the object is not a pointer."""
 
     @classmethod
     def on(cls, id: object, worker: object) -> InvalidTensorForRemoteGetError:
         """Name the object and its worker."""
         return cls(
-            f"cannot get what object {id!r} on worker {worker!r} points to: it is no pointer, the data is there; "
-            f"fetch it with `.get()`"
+            f"cannot get what object {id!r} on worker {worker!r} points to: it is not a pointer, the data is there; "
+            f"fetch it with `p.get()`"
         )
 
 
 class SerdeError(SyftError, ValueError):
-    """Bytes that cannot be read, or a value that cannot be written."""
+    """A value cannot be serialized or deserialized."""

@@ -43,8 +43,8 @@ def send(module: nn.Module, *workers: object, force_send: bool = False, preiniti
     """
     if len(workers) != 1:
         raise WorkerError(
-            f"cannot send a {_name(module)} to {len(workers)} workers: its parameters can only be on one worker; "
-            f"send a copy to each, e.g. `model.copy().send(bob)`"
+            f"cannot send a {_name(module)} to {len(workers)} workers: its parameters can be in one place only; "
+            f"send a copy to each: `models = [model.copy().send(worker) for worker in workers]`"
         )
     layers, tensors = _find_parts(module)
     destination = _owner_of(tensors).location_of(workers[0])
@@ -52,7 +52,7 @@ def send(module: nn.Module, *workers: object, force_send: bool = False, preiniti
         if is_remote(tensor):
             raise WorkerError(
                 f"cannot send a {_name(module)} to {destination.id!r}: it is on {location_of(tensor).id!r}; "
-                f"write `model.move({destination.id})`, or `model.get()` first"
+                f"move it: `model.move({destination.id!r})`"
             )
     if preinitialize_grad:
         create_grad_objects(module)
@@ -202,7 +202,7 @@ def _find_remote_parts(module: nn.Module, verb: str) -> tuple[list[nn.Module], l
     layers, tensors = _find_parts(module)
     away = list(filter(is_remote, tensors))
     if tensors and not away:
-        raise WorkerError(f"cannot {verb} a {_name(module)}: it is local; send it first, e.g. `model.send(bob)`")
+        raise WorkerError(f"cannot {verb} a {_name(module)}: it is in this process; use it as it is")
     return layers, away
 
 
@@ -256,6 +256,12 @@ class _Helper:
             if isinstance(value, torch.Tensor) and where is not None and location_of(value) is None:
                 state_dict[prefix + name] = value.detach().send(where)
 
+    def describe(self) -> str:
+        """Return what ``print`` shows of the layer, and the worker that holds it."""
+        layer: Any = self.layer()
+        own = type(layer).extra_repr(layer)
+        return f"{own}, on {self.place.id}" if own else f"on {self.place.id}"
+
     def __deepcopy__(self, memo: dict[int, Any]) -> _Helper:
         return _Helper(memo[id(self.layer())], self.place, self.compiled)
 
@@ -268,6 +274,8 @@ def _set_helpers(layers: list[nn.Module], place: Location | None) -> None:
         if place is not None:
             helper = _Helper(layer, place, layer._compiled_call_impl)
             layer._register_load_state_dict_pre_hook(helper, with_module=True)
+            if layer is layers[0]:
+                layer.__dict__["extra_repr"] = helper.describe
 
 
 def _remove_helper(layer: nn.Module) -> None:
@@ -275,6 +283,7 @@ def _remove_helper(layer: nn.Module) -> None:
     for key, loader in list(loaders.items()):
         if isinstance(helper := getattr(loader, "hook", None), _Helper):
             del loaders[key]
+            layer.__dict__.pop("extra_repr", None)
             layer._compiled_call_impl = helper.compiled
             if helper.compiled is None:
                 del layer._compiled_call_impl

@@ -27,6 +27,7 @@ _META = torch.device("meta")
 _NO_DATA = torch.empty((), device=_META)
 """The base of every wrapper around a pointer; reusing it takes half the time of creating one."""
 _SET_GRAD = torch.Tensor.grad.__set__
+_NUMBER_FORMATS = frozenset("bcdeEfFgGnoxX%")
 
 
 class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types are Any here
@@ -137,8 +138,8 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
         """Refuse: a kernel cannot compute on a wrapper, which has no data."""
         raise WrapperLeakError.at(
             f"torch's kernel {func}",
-            "the call bypassed `__torch_function__` (torch.tensor(w), torch.func, torch.jit and Tensor.set_ do); "
-            "call the operation on the tensor itself, or fetch it with `.get()` first",
+            "torch.tensor, torch.func, torch.jit and Tensor.set_ need it; call a method of the tensor instead, e.g. "
+            "`p.clone()`, or fetch it first: `p = p.get()`",
         )
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
@@ -147,7 +148,13 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
+        return format(self.item() if spec[-1:] in _NUMBER_FORMATS else str(self), spec)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.item(), digits)
+
+    def __dir__(self) -> list[str]:
+        return object.__dir__(self)  # type: ignore[return-value]  # torch's own passes the protocol
 
     def __copy__(self) -> Wrapper:
         return Wrapper(self.child)
@@ -164,7 +171,9 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
     __hash__ = torch.Tensor.__hash__
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise WrapperLeakError.at("pickle", "fetch it with `.get()` first and save the result")
+        if self.location is not None:
+            raise WrapperLeakError.saving(self.location.id)
+        raise WrapperLeakError.at("pickle", "save the tensor under its layers instead, e.g. `x.child.child`")
 
 
 def clear_gradient(pointers: PointerTensor | list[PointerTensor]) -> None:

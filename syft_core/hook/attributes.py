@@ -240,7 +240,7 @@ class OpTable:
         op = self.by_func.get(func)
         if op is None:
             name = getattr(func, "__qualname__", None) or getattr(func, "__name__", repr(type(func)))
-            raise self.refuse(f"{getattr(func, '__module__', None) or self.framework}.{name}")
+            raise self.refuse(_public_name(f"{getattr(func, '__module__', None) or self.framework}.{name}"))
         return op
 
     def look_up(self, name: str) -> Op:
@@ -265,6 +265,12 @@ class OpTable:
 
     def __len__(self) -> int:
         return len(self.by_name)
+
+
+def _public_name(path: str) -> str:
+    """Return the name that users know: ``torch.zeros`` for ``torch._VariableFunctionsClass.zeros``."""
+    *places, last = path.split(".")
+    return ".".join([*[place for place in places if not place.startswith("_")], last])
 
 
 def _creates(op: Op) -> Facts:

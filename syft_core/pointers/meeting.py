@@ -70,10 +70,20 @@ def _find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, 
             plain = True
             large = len(arg.shape) > 0 and not any(arg is index for index in op.facts.indexes(args, kwargs))
             local = arg if large else None
+        elif not large and getattr(arg, "shape", False) and hasattr(arg, "__array__"):
+            large, local = True, arg
     if large and found is not None:
         _require_pointer_target(op, found._location, args, kwargs)
-        raise NotCollocatedError.local(op.name, found._location.id, framework_of(local).is_part_of_model(local))
+        raise _refuse_local(op, found, local)
     return found, plain
+
+
+def _refuse_local(op: Op, pointer: PointerTensor, local: Tensor) -> NotCollocatedError:
+    """Return the error that tells how to send a local tensor, or an array of another framework."""
+    framework, there = pointer.framework, pointer._location.id
+    if is_framework_tensor(type(local)) and framework_of(local).ALIAS == framework.ALIAS:
+        return NotCollocatedError.local(op.name, there, framework.is_part_of_model(local))
+    return NotCollocatedError.foreign(op.name, there, type(local).__name__, framework.ALIAS)
 
 
 def _require_pointer_target(op: Op, location: Location, args: Nested, kwargs: Nested) -> None:

@@ -143,7 +143,9 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     def _require_whole(self, verb: str) -> None:
         self.require_alive()
         if self.point_to_attr is not None:
-            raise ValueRefusedError.only_local(f"{verb} of {self.point_to_attr!r}", str(self._location.id))
+            raise ValueRefusedError.only_local(
+                verb, str(self._location.id), f"{self.point_to_attr!r} belongs to a tensor and cannot leave without it"
+            )
 
     def _forward(self, destination: Location, keep: bool, requires_grad: bool = False) -> PointerTensor:
         self.require_alive()
@@ -307,7 +309,7 @@ def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> 
     if op.reveals:
         return reveal(op, pointer, args, kwargs)
     if op.local:
-        return _answer_local_op(op, pointer)
+        return _answer_local_op(op, pointer, args)
     if op.tier == "off":
         raise OperationNotAllowedError.off(op.name)
     if op.spelling == "getter" and op.attr in pointer.framework.tensor_attributes:
@@ -357,14 +359,20 @@ def _attribute(pointer: PointerTensor, name: str) -> Tensor:
     return pointer.attr(name)
 
 
-def _answer_local_op(op: Op, pointer: PointerTensor) -> Nested:
+def _answer_local_op(op: Op, pointer: PointerTensor, args: Args) -> Nested:
     """Answer ``__deepcopy__`` and the history of a leaf; refuse the other operations that need the data itself."""
     if op.attr == "__deepcopy__":
         return pointer.copy()
     autograd = pointer.framework.autograd
     if autograd is not None and op.attr == autograd.history and pointer._form("is_leaf"):
         return None
-    raise ValueRefusedError.only_local(op.name, str(pointer._location.id))
+    if op.spelling in ("getter", "setter"):
+        why = "it is an object of the process that holds the data"
+    elif any(map(callable, args[1:])):
+        why = "it takes a function, and a worker does not run functions of others"
+    else:
+        why = "it works on memory of the process that holds the data"
+    raise ValueRefusedError.only_local(op.name, str(pointer._location.id), why)
 
 
 def _point_to(

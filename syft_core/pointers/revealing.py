@@ -55,7 +55,7 @@ def revealing(reason: str) -> Iterator[None]:
 def reveal(op: Op, pointer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
     """Run an operation that reads values locally, on copies of the objects, if the user consents."""
     if op.local:
-        raise ValueRefusedError.only_local(op.name, pointer.location.id)
+        raise ValueRefusedError.of(op.name, pointer.location.id, may_consent=False)
     reason = _find_reason(pointer.owner)
     if reason is None:
         raise _refusal(op, pointer, *find_line_of_program())  # A variable would keep the pointer alive.

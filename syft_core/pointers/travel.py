@@ -320,7 +320,7 @@ def _copy_metadata(wrapper: Tensor, pointer: Tensor) -> None:
 def _require_pointer(chain: Tensor, verb: str) -> Tensor:
     end = end_of(chain)
     if not isinstance(end, ObjectPointer | MultiPointerTensor):
-        raise TypeError(f"cannot call {verb!r}: the tensor is not a pointer, its data is here; send it first")
+        raise TypeError(f"cannot {verb} a tensor: it is not a pointer, its data is in this process; use it as it is")
     return end
 
 

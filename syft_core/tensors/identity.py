@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from syft_core.exceptions import SyftError
+from syft_core.hook.chain import end_of
 from syft_core.hook.hook import current_worker
 from syft_core.ids import IdProvider
 from syft_core.pictures import chain_html
@@ -114,10 +116,21 @@ class Identified:
 
 
 def format_chain(wrapper: Tensor) -> str:
-    """Return the ``repr`` of a wrapper: its chain, its tags and the first line of its description."""
-    lines = [f"(Wrapper)>{wrapper.child!r}"]
+    """Return the ``repr`` of a wrapper: its chain, the form of a remote object, tags and the start of a description."""
+    lines = [f"(Wrapper)>{wrapper.child!r}{_format_form(end_of(wrapper))}"]
     if wrapper._syft_tags:
         lines.append("\tTags: " + " ".join(sorted(wrapper._syft_tags)))
     if wrapper._syft_description:
         lines.append("\tDescription: " + wrapper._syft_description.split("\n")[0])
     return "\n".join(lines)
+
+
+def _format_form(end: Tensor) -> str:
+    """Return the shape, dtype and worker of what a pointer points to, or nothing if they are not known."""
+    if getattr(end, "gone", "") is not None:
+        return ""
+    try:
+        form = end.look()
+    except (SyftError, OSError):  # Printing never fails.
+        return ""
+    return "" if form is None else f" shape {tuple(form.shape)}, {form.dtype}, on {end.location_id}"

@@ -323,6 +323,8 @@ class BaseWorker(Place, Worker):
 
     def load_data(self, data: Sequence[Any]) -> None:
         """Store objects permanently; they belong to this worker."""
+        if is_tensor(data):
+            raise TypeError(f"cannot load a {type(data).__name__}: expected a list; write `{self.id}.load_data([y])`")
         for obj in data:
             id = self._register(obj, None)
             tags, description = getattr(obj, "_syft_tags", None), getattr(obj, "_syft_description", None)

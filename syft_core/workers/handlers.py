@@ -71,7 +71,7 @@ def store(worker: Worker, message: Store, sender: Peer) -> None:
     """Store an object."""
     value = message.value
     if isinstance(value, ObjectWrapper):
-        raise ValueRefusedError.only_local("storing a callable", str(worker.id))
+        raise ValueRefusedError.only_local("store", str(worker.id), "a worker does not run functions of others")
     adopt(value, sender.id)
     require_elsewhere(worker, value)
     framework = framework_of(value)  # Raises unless the object is a tensor.
@@ -264,7 +264,7 @@ def call(worker: Worker, message: Call, sender: Peer) -> Any:
     """
     entry = worker.object_store.entry(message.id)
     if not isinstance(entry.value, ObjectWrapper):
-        raise ValueRefusedError.only_local(f"calling object {message.id!r}", str(worker.id))
+        raise ValueRefusedError.only_local("call", str(worker.id), f"object {message.id!r} is not a function")
     require_permission(worker, "call", entry, sender, entry.value)
     parents = [entry]
     args = resolve(worker, message.args, parents, [])

@@ -79,6 +79,11 @@ class VirtualWorker(BaseWorker):
 
     def __new__(cls, hook: Any = None, id: Id = 0, *args: Any, **options: Any) -> VirtualWorker:
         """Return the existing worker with this id, if its options match, or a new one."""
+        if isinstance(hook, str):
+            raise TypeError(
+                f"cannot create a worker: its first argument is the hook, not {hook!r}; "
+                f"write `{cls.__name__}(hook, id={hook!r})`"
+            )
         local = getattr(hook, "local_worker", None)
         known = local._known_workers.get(id) if local is not None else None
         if type(known) is not cls:

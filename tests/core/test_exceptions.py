@@ -18,8 +18,7 @@ CLASSES = {
 TEXTS = {
     ("AlreadyRegisteredError", "of"): (
         ("table", "'key'"),
-        "cannot register 'key' in 'table': it is registered already and entries are written once; "
-        "register it in one place only, or use another type",
+        "cannot register 'key' in 'table': it is registered already; register it once, or use another type",
     ),
     ("NotRegisteredError", "of"): (
         ("table", "'key'", ["'kay'", "'keys'"], "add it"),
@@ -31,8 +30,7 @@ TEXTS = {
     ),
     ("PluginError", "broken"): (
         ("acme", "it has no wheels"),
-        "cannot use the plugin 'acme': it has no wheels; `syft-core plugins` lists all of them, "
-        "the others keep working",
+        "cannot use the plugin 'acme': it has no wheels; run `syft-core plugins` to list all plugins",
     ),
     ("NotTheFrameworkError", "received"): (
         ("ToyHook", "toy", exceptions),
@@ -41,14 +39,14 @@ TEXTS = {
     ),
     ("OperationNotAllowedError", "not_in_table"): (
         ("toy", "toy.savee", ["toy.save"]),
-        "cannot run 'toy.savee' on a chain: it is not in the toy op table, which lists what may run; use toy.save, "
-        "or add it with `hook.attributes.allow(function)`, for public data only unless you describe what it does",
+        "cannot run 'toy.savee' on a pointer or another layer: it is not in the toy op table; use toy.save, or "
+        "allow it for public data with `hook.attributes.allow(function)`",
     ),
     ("OperationNotAllowedError", "reviewed_without_facts"): (
         ("toy.double",),
-        "cannot allow 'toy.double' on private data: nobody said that it discloses nothing, which arguments it changes "
-        'and that it reads nothing else; pass `discloses="nothing"`, `writes=frozenset()` (or the arguments) and '
-        "`reads_beyond=False` if that is so, or leave out `tier`",
+        "cannot allow 'toy.double' on private data: what it discloses, writes and reads is not declared; if it "
+        'has no side effects, pass `discloses="nothing", writes=frozenset(), reads_beyond=False`, otherwise leave'
+        " out `tier`",
     ),
     ("OperationNotAllowedError", "refused_by"): (
         ("PrivateTensor", "toy.item", "its values may not leave; ask its owner"),
@@ -56,13 +54,13 @@ TEXTS = {
     ),
     ("OperationNotAllowedError", "without_rule"): (
         ("FixedTensor", "toy.exp", "exp", False),
-        "cannot run 'toy.exp' on a FixedTensor: the layer has no rule for it and its encoding is not the values; "
-        "decode the tensor first, or give FixedTensor a rule called 'exp'",
+        "cannot run 'toy.exp' on a FixedTensor: the layer encodes its values and has no rule for it; decode the "
+        "tensor first, or give FixedTensor a rule called 'exp'",
     ),
     ("OperationNotAllowedError", "no_numeric_wrapper"): (
         ("toy",),
-        "cannot wrap this chain: a layer in it encodes values, and the toy backend has no numeric wrapper; "
-        "use the layer without a wrapper, `layer.on(x, wrap=False)`, or another backend",
+        "cannot wrap this layer: it encodes values, and the toy backend has no numeric wrapper; use it without a "
+        "wrapper: `layer.on(x, wrap=False)`",
     ),
     ("MixedLayersError", "plain"): (
         ("FixedTensor",),
@@ -76,13 +74,13 @@ TEXTS = {
     ),
     ("MixedLayersError", "frameworks"): (
         ("toy.add", "toy", "blocks"),
-        "cannot run 'toy.add': it mixes a toy wrapper with a blocks wrapper, and no framework computes with both; "
-        "convert one of them to the other framework first",
+        "cannot run 'toy.add': it mixes a toy wrapper with a blocks wrapper; convert one of them to the other "
+        "framework first",
     ),
     ("MixedLayersError", "between"): (
         ("toy.add", "ThisTensor", "ThatTensor"),
-        "cannot run 'toy.add': it mixes a ThisTensor with a ThatTensor, and neither may look into the other; "
-        "put both operands under the same layers first, e.g. `ThisTensor().on(x)` for the other operand",
+        "cannot run 'toy.add': it mixes a ThisTensor with a ThatTensor; put both operands under the same layers "
+        "first, e.g. `ThisTensor().on(x)`",
     ),
     ("MixedLayersError", "attributes"): (
         ("toy.add", "ScaledTensor", {"scale", "base"}),
@@ -95,11 +93,11 @@ TEXTS = {
     ),
     ("PlanMismatchError", "arity"): (
         (2, 3),
-        "cannot apply a plan for 2 argument(s) to 3: plans are exact; build one for this signature",
+        "cannot apply a plan for 2 argument(s) to 3: a plan is for one signature only; build one for this signature",
     ),
     ("PlanMismatchError", "slot"): (
         ("int", "str"),
-        "cannot apply a plan for a int to a str: plans are exact; build one for this signature",
+        "cannot apply a plan for a int to a str: a plan is for one signature only; build one for this signature",
     ),
     ("PureFrameworkTensorFoundError", "in_call"): (
         ("toy.add",),
@@ -112,17 +110,17 @@ TEXTS = {
     ),
     ("IdNotUniqueError", "of"): (
         ("bob",),
-        "cannot use the id 'bob': it is taken; leave it out to get a fresh one",
+        "cannot use the id 'bob': it is in use; leave it out to get a new one",
     ),
     ("AlreadyRetrievedError", "because"): (
         ("[a pointer]", "it was fetched by 'me'"),
-        "cannot use [a pointer]: it was fetched by 'me'; use what it returned, or fetch a copy with `.copy().get()` "
-        "next time",
+        "cannot use [a pointer]: it was fetched by 'me'; use the result of that call, or next time fetch a copy: "
+        "`p.copy().get()`",
     ),
     ("WorkerNotFoundError", "named"): (
         ("bub", ["bob"]),
-        "cannot find worker 'bub': nobody here knows it; did you mean 'bob'? otherwise create it first, or pass the "
-        "worker itself",
+        "cannot find worker 'bub': no worker here has this id; did you mean 'bob'? otherwise create it first, "
+        "e.g. `sy.VirtualWorker(hook, id='bub')`",
     ),
     ("WorkerIdTakenError", "by"): (
         ("bob", "VirtualWorker"),
@@ -130,8 +128,8 @@ TEXTS = {
     ),
     ("WorkerIdTakenError", "differs"): (
         ("bob", "serialize"),
-        "cannot create worker 'bob': there is one with this id and another 'serialize'; leave the option out to use "
-        "that worker, or choose another id",
+        "cannot create worker 'bob': a worker with this id exists, with another 'serialize'; leave the option out"
+        " to use that worker, or choose another id",
     ),
     ("LocalWorkerConflictError", "differs"): (
         ("toy", "bob", "me", ["torch", "numpy"]),
@@ -145,12 +143,12 @@ TEXTS = {
     ),
     ("NotCollocatedError", "between"): (
         ("toy.add", "bob", "alice"),
-        "cannot run 'toy.add': its arguments live on 'bob' and 'alice'; bring them together first, e.g. `x.move(bob)`",
+        "cannot run 'toy.add': its arguments live on 'bob' and 'alice'; move the first one, e.g. `p = p.move('alice')`",
     ),
     ("NotCollocatedError", "local"): (
         ("toy.add", "bob"),
-        "cannot run 'toy.add': its arguments live on 'bob' and in this process; send the local one, e.g. "
-        "`y.send(bob)`, or fetch the other",
+        "cannot run 'toy.add': its arguments live on 'bob' and in this process; send the local one: `y = "
+        "y.send('bob')`",
     ),
     ("GetNotPermittedError", "to"): (
         ("eve", 7, "bob", "it is private"),
@@ -163,11 +161,11 @@ TEXTS = {
     ),
     ("ReleaseError", "unknown"): (
         (9, "bob"),
-        "cannot decide on request 9: worker 'bob' has none such; see `worker.requests`",
+        "cannot decide on request 9: worker 'bob' has no such request; list them with `worker.requests`",
     ),
     ("ReleaseError", "decided"): (
         (3, "bob", "denied"),
-        "cannot decide on request 3 of worker 'bob': it was denied already; wait for another one",
+        "cannot decide on request 3 of worker 'bob': it was denied already; wait for a new request",
     ),
     ("ReleaseError", "too_many"): (
         ("eve", "bob", 64),
@@ -176,12 +174,11 @@ TEXTS = {
     ),
     ("ReleaseError", "on_behalf"): (
         ("alice", "bob"),
-        "cannot ask worker 'bob' for a release as 'alice': only the one who will get it may; ask it",
+        "cannot ask worker 'bob' for a release as 'alice': a release is for the peer who asks; let that peer ask",
     ),
     ("ReleaseError", "elsewhere"): (
         (7, "bob"),
-        "cannot ask worker 'bob' to release object 7: it holds no data, or only a pointer; ask the worker that has "
-        "the data",
+        "cannot ask worker 'bob' to release object 7: its data is on another worker; ask that worker",
     ),
     ("SendNotPermittedError", "by"): (
         ("eve", ["ann", "al"]),
@@ -189,13 +186,13 @@ TEXTS = {
     ),
     ("TagNotPermittedError", "to"): (
         ("eve", 7, "bob", "it is somebody else's"),
-        "cannot tag or describe object 7 on worker 'bob' as 'eve': it is somebody else's; tag a copy, e.g. "
-        "`p.copy().tag(...)`, or ask its owner",
+        "cannot tag or describe object 7 on worker 'bob' as 'eve': it is somebody else's; tag a copy instead, "
+        'e.g. `p = p.copy().tag("#mine")`',
     ),
     ("TagNotPermittedError", "reserved"): (
         ("eve", 7, "bob", "#mnist"),
-        "cannot tag object 7 on worker 'bob' as 'eve': its owner has published data under '#mnist', and others would "
-        "take this for it; choose another tag",
+        "cannot tag object 7 on worker 'bob' as 'eve': '#mnist' is reserved for data that its owner published; "
+        "choose another tag",
     ),
     ("WriteNotPermittedError", "to"): (
         ("eve", 7, "bob", "it is published"),
@@ -203,7 +200,7 @@ TEXTS = {
     ),
     ("PolicyError", "unknown"): (
         ("all", ["nothing", "only_published"]),
-        "cannot use the policy 'all': it is not known; use one of nothing, only_published, or a function",
+        "cannot use the policy 'all': there is no such policy; use one of nothing, only_published, or a function",
     ),
     ("PolicyError", "signature"): (
         (5,),
@@ -212,69 +209,67 @@ TEXTS = {
     ),
     ("TooManyHopsError", "at"): (
         ("bob",),
-        "cannot answer on worker 'bob': the request was passed on from worker to worker too often, or in a circle; "
-        "point to the data itself",
+        "cannot answer on worker 'bob': the request was forwarded too often; use a pointer to the worker that "
+        "holds the data",
     ),
     ("TooManyHopsError", "itself"): (
         ("bob",),
-        "cannot keep a pointer to 'bob' on 'bob' itself: the data is there; use `p.copy()`",
+        "cannot send a pointer to 'bob': its data is there already; use the pointer, or copy it: `p.copy()`",
     ),
     ("OperationFailedError", "on_the_way_to"): (
         (7, "bob", ["toy.log that failed with ValueError", "toy.index that failed with IndexError"]),
-        "cannot get object 7 from worker 'bob': it was computed with toy.index that failed with IndexError, toy.log "
-        "that failed with ValueError, which whoever ran it was not told, because that tells of private values; compute "
-        "it anew from values for which the operation works",
+        "cannot get object 7 from worker 'bob': it was computed with toy.index that failed with IndexError, "
+        "toy.log that failed with ValueError; compute it again from input for which the operation works",
     ),
     ("OperationNotAllowedError", "off"): (
         ("toy.crash",),
-        "cannot run 'toy.crash' on a worker: with some arguments it crashes the process, or reads memory that is not "
-        "its own; use another operation (for a fused optimizer, its list form: `foreach=True`)",
+        "cannot run 'toy.crash' on a worker: it is not memory-safe for all arguments; use another operation (for "
+        "an optimizer, `foreach=True` instead of `fused=True`)",
     ),
     ("ValueRefusedError", "unreviewed"): (
         ("toy.nonzero", "bob"),
-        "cannot run 'toy.nonzero' on 'bob': it was not reviewed for use next to data that you may not have, and there "
-        "is some; use a reviewed operation (docs/security.md), or ask the owner of the data",
+        "cannot run 'toy.nonzero' on 'bob': it has not been reviewed for use on a worker with private data; use a"
+        " reviewed operation (docs/security.md), or ask the owner to run it",
     ),
     ("ValueRefusedError", "undecided"): (
         ("toy.index", "bob"),
-        "cannot run 'toy.index' on a pointer: without values at 'bob' that you may not have, nobody can say what it "
-        "gives; use another operation, or ask the owner to run it",
+        "cannot run 'toy.index' on a pointer: its kind of result depends on private values on 'bob'; use another "
+        "operation, or ask the owner to run it",
     ),
     ("ValueRefusedError", "of"): (
         ("toy.item", "bob"),
-        "cannot run 'toy.item' on a pointer: it would bring a value from 'bob' here unnoticed; fetch it with `.get()`, "
-        'or a copy with `.copy().get()`, or consent with `with sy.revealing("why"):`; the worker decides and records '
-        "it",
+        "cannot run 'toy.item' on a pointer: it would implicitly reveal a value from 'bob'; fetch it first: "
+        '`p.get()`, or a copy: `p.copy().get()`, or allow it: `with sy.revealing("why"):`',
     ),
     ("ValueRefusedError", "without_reason"): (
         (),
-        "cannot reveal values: no reason was given, and the ledger of each worker keeps one for every value; say what "
-        'you read them for, e.g. `with sy.revealing("line search"):`',
+        "cannot reveal values: the ledger of each worker records a reason, and none was given; name one, e.g. "
+        '`with sy.revealing("line search"):`',
     ),
     ("ValueRefusedError", "only_local"): (
         ("toy.apply", "bob"),
-        "cannot run 'toy.apply' on a pointer: it takes code, shares memory or hands out objects of the process at "
-        "'bob'; fetch the tensor with `.get()` first",
+        "cannot run 'toy.apply' on a pointer to 'bob': it only works in the process that holds the data; fetch "
+        "the tensor first: `p = p.get()`",
     ),
     ("ValueRefusedError", "form"): (
         ("toy.nonzero", "bob"),
-        "cannot run 'toy.nonzero' on a pointer: the shape of its result depends on values at 'bob' that you may not "
-        "have; use an operation with a fixed shape, e.g. `torch.where(mask, x, 0)` instead of `x[mask]`",
+        "cannot run 'toy.nonzero' on a pointer: the shape of its result would reveal private values on 'bob'; use"
+        " an operation with a fixed shape, e.g. `torch.where(mask, p, 0)` instead of `p[mask]`",
     ),
     ("ValueRefusedError", "beyond"): (
         ("toy.as_strided", "bob"),
-        "cannot run 'toy.as_strided' on a pointer: the tensor at 'bob' is a part of a larger one, into which the "
-        "operation could look; run it on a copy, e.g. `p.clone()`",
+        "cannot run 'toy.as_strided' on a pointer: the tensor on 'bob' is part of a larger one, which the "
+        "operation could read; run it on a copy: `p = p.clone()`",
     ),
     ("ValueRefusedError", "failed"): (
         ("toy.index", "bob", "IndexError"),
-        "cannot run 'toy.index' on a pointer: it raised a IndexError at 'bob', whose text may quote values that you "
-        "may not have; check shapes, dtypes and ranges, or ask the owner",
+        "cannot run 'toy.index' on a pointer: it raised IndexError on 'bob', and the text is withheld because it "
+        "may quote private values; check shapes, dtypes and ranges",
     ),
     ("NotCollocatedError", "change"): (
         ("toy.add_", "bob"),
-        "cannot run 'toy.add_': it would change a tensor of this process with one on 'bob', which would bring values "
-        "here unnoticed; fetch that one with `.get()` first, or send the local one",
+        "cannot run 'toy.add_': it would implicitly reveal a value from 'bob' by writing it into a local tensor; "
+        "fetch it first: `p = p.get()`",
     ),
     ("SendNotPermittedError", "claimed"): (
         ("ann", "me"),
@@ -284,13 +279,23 @@ TEXTS = {
     ),
     ("InvalidTensorForRemoteGetError", "on"): (
         (7, "bob"),
-        "cannot get what object 7 on worker 'bob' points to: it is no pointer, the data is there; "
-        "fetch it with `.get()`",
+        "cannot get what object 7 on worker 'bob' points to: it is not a pointer, the data is there; fetch it "
+        "with `p.get()`",
+    ),
+    ("NotCollocatedError", "foreign"): (
+        ("toy.add", "bob", "ndarray", "toy"),
+        "cannot run 'toy.add': it mixes a toy tensor on 'bob' with a local ndarray; convert and send it: `y = "
+        "toy.asarray(y).send('bob')`",
+    ),
+    ("WrapperLeakError", "saving"): (
+        ("bob",),
+        "cannot save or pickle a pointer: its data is on 'bob'; fetch it first: `p = p.get()`, or `model.get()` "
+        "for a model",
     ),
     ("ObjectNotFoundError", "on"): (
         (7, "bob"),
-        "cannot find object 7 on worker 'bob': it was never stored there or is gone; "
-        "keep a pointer to what you still need",
+        "cannot find object 7 on worker 'bob': it was never stored there, or was deleted; keep a pointer to every"
+        " object that you still need",
     ),
 }
 CONSTRUCTED = {
@@ -384,7 +389,7 @@ def test_hints_are_left_out_when_nothing_is_near() -> None:
     refused = exceptions.OperationNotAllowedError.not_in_table("toy", "toy.x", [])
 
     assert str(lacking) == "cannot find 'key' in 'table': it is not registered; add it"
-    assert "which lists what may run; add it with" in str(refused)
+    assert "it is not in the toy op table; allow it" in str(refused)
 
 
 def test_something_without_a_name_is_called_by_its_type() -> None:

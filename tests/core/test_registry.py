@@ -42,8 +42,7 @@ def test_a_second_value_for_a_key_is_refused(colours: Registry[str, object]) -> 
         colours.register("red", 3)
 
     assert str(caught.value) == (
-        "cannot register 'red' in 'colours': it is registered already and entries are written once; "
-        "register it in one place only, or use another type"
+        "cannot register 'red' in 'colours': it is registered already; register it once, or use another type"
     )
     assert colours["red"] == 1
 

@@ -285,7 +285,7 @@ class TestAttributes:
         assert attributes._command_guard("torch.add") == "torch.add"
         assert attributes._command_guard("torch.add", get_native=True) == "torch.native_add"
         assert attributes._is_command_valid_guard("torch.add")
-        with pytest.raises(RuntimeError, match="cannot run 'torch.launch' on a chain"):
+        with pytest.raises(RuntimeError, match="cannot run 'torch.launch' on a pointer or another layer"):
             attributes._command_guard("torch.launch")
 
     def test_the_published_names_exist(self) -> None:

@@ -539,7 +539,7 @@ def test_tags_of_the_owner_are_reserved(bob: Any) -> None:
     ask(bob, Store(1, torch.zeros(1)))
 
     for message in (Tag(1, ("#mine", "#mnist")), Store(2, torch.zeros(1), tags=("#mnist",))):
-        with pytest.raises(TagNotPermittedError, match="its owner has published data under '#mnist'"):
+        with pytest.raises(TagNotPermittedError, match="'#mnist' is reserved for data that its owner published"):
             ask(bob, message)
     assert len(bob.search("#mnist")) == 1
     assert bob.search("#mine") == []

@@ -22,17 +22,17 @@ from syft_core.exceptions import (
 from syft_core.workers.virtual import VirtualWorker
 
 F = nn.functional
-UNKNOWN = (WorkerNotFoundError, "cannot find worker 'bop': nobody here knows it; did you mean 'bob'")
+UNKNOWN = (WorkerNotFoundError, "cannot find worker 'bop': no worker here has this id; did you mean 'bob'")
 APART = (
     NotCollocatedError,
-    r"its arguments live on 'bob' and 'alice'; bring them together first, e.g. `x.move\(bob\)`",
+    r"its arguments live on 'bob' and 'alice'; move the first one, e.g. `p = p.move\('alice'\)`",
 )
-APART_TOO = (NotCollocatedError, r"its arguments live on 'alice' and 'bob'; .*`x.move\(alice\)`")
+APART_TOO = (NotCollocatedError, r"its arguments live on 'alice' and 'bob'; .*`p = p.move\('bob'\)`")
 HERE = (
     NotCollocatedError,
-    r"its arguments live on 'bob' and in this process; send the local one, e.g. `y.send\(bob\)`",
+    r"its arguments live on 'bob' and in this process; send the local one: `y = y.send\('bob'\)`",
 )
-FETCHED = (AlreadyRetrievedError, r"it was fetched by 'me'; use what it returned, or fetch a copy")
+FETCHED = (AlreadyRetrievedError, r"it was fetched by 'me'; use the result of that call, or next time fetch a copy")
 GONE = (ObjectNotFoundError, r"cannot find object \d+ on worker 'bob': it was fetched by 'me' at \d\d:\d\d:\d\d")
 
 
@@ -89,7 +89,7 @@ MISTAKES: dict[str, tuple[Callable[[World], Any], tuple[type[Exception] | tuple[
     "here and there: a function": (lambda the: torch.cat([the.p, the.x]), HERE),
     "here and there: a module here": (
         lambda the: nn.Linear(3, 1)(the.p),
-        (NotCollocatedError, r"send the model, `model.send\(bob\)`"),
+        (NotCollocatedError, r"send the model: `model.send\('bob'\)`"),
     ),
     "here and there: a module there": (lambda the: the.model(the.x), HERE),
     "a second get": (lambda the: the.fetched.get(), FETCHED),
@@ -118,7 +118,10 @@ MISTAKES: dict[str, tuple[Callable[[World], Any], tuple[type[Exception] | tuple[
     ),
     "a wrong index": (lambda the: the.p[7], (IndexError, "out of bounds")),
     "a wrong keyword": (lambda the: the.p.sum(dimension=1), (TypeError, "sum")),
-    "a module that is here": (lambda the: nn.Linear(3, 1).get(), (WorkerError, "cannot get a Linear: it is local")),
+    "a module that is here": (
+        lambda the: nn.Linear(3, 1).get(),
+        (WorkerError, "cannot get a Linear: it is in this process"),
+    ),
 }
 
 

@@ -79,7 +79,7 @@ def test_a_callable_cannot_be_sent_by_a_peer(bob: Any, me: Any) -> None:
 def test_an_object_that_is_not_a_callable_cannot_be_called(bob: Any, me: Any) -> None:
     p = torch.ones(3).send(bob)
 
-    with pytest.raises(ValueRefusedError, match="calling object"):
+    with pytest.raises(ValueRefusedError, match="is not a function"):
         me.location_of(bob).ask(Call(p.id_at_location, (), {}, 5))
 
 

@@ -130,7 +130,7 @@ def test_with_consent_every_value_read_is_recorded_in_the_ledger(surface: Any) -
                 result = remote.call(case)
 
             reasons = [line.reason for line in list(ledger)[before:]]
-            if op.local:
+            if op.local and op.attr != "__format__":  # which reads with `item`
                 assert reasons == []
                 continue
             assert reasons == [f"to read {op.name}"] * len(list(tensors(surface, (case.args, case.kwargs))))
@@ -248,7 +248,7 @@ def test_a_new_operation_that_answers_with_a_number_is_refused_by_the_worker(hoo
 def test_a_local_tensor_is_not_changed_with_a_remote_one(bob: Any, shape: tuple[int, ...], change: Any) -> None:
     plain, p = torch.zeros(shape), torch.ones(shape).send(bob)
 
-    with pytest.raises(NotCollocatedError, match="it would change a tensor of this process with one on 'bob'"):
+    with pytest.raises(NotCollocatedError, match="it would implicitly reveal a value from 'bob' by writing it"):
         change(plain, p)
     assert plain.eq(0).all()
 

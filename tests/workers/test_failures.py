@@ -288,7 +288,7 @@ def test_a_backward_pass_reaches_the_same_leaves(bob: Any, eve: Any, values: Any
     assert unused.grad is None
     with pytest.raises(GetNotPermittedError):
         w.grad.get()
-    with pytest.raises(ValueRefusedError, match="raised a RuntimeError"):
+    with pytest.raises(ValueRefusedError, match="raised RuntimeError"):
         loss.backward()  # the graph is gone, whatever it holds
 
 
@@ -301,7 +301,7 @@ def test_autograd_tracks_a_failed_change_in_place(bob: Any, eve: Any, values: An
 
     target.bernoulli_(secret)
 
-    with pytest.raises(ValueRefusedError, match="raised a RuntimeError"):  # needs the target as it was
+    with pytest.raises(ValueRefusedError, match="raised RuntimeError"):  # needs the target as it was
         loss.backward()
 
 
@@ -319,7 +319,7 @@ def test_weights_that_an_operation_renorms_become_private(bob: Any, eve: Any, in
 def test_operations_whose_backward_pass_may_fail_because_of_values_are_refused(bob: Any, eve: Any, make: Any) -> None:
     secret, w = private(bob, DEFINITE), torch.ones(2, 2, requires_grad=True).send(bob)
 
-    with pytest.raises(ValueRefusedError, match="depends on values"):
+    with pytest.raises(ValueRefusedError, match="the shape of its result would reveal private values"):
         make(secret * w)
     make(secret)
 
@@ -404,7 +404,7 @@ def test_a_private_object_on_another_worker_is_not_used_for_others(bob: Any, ali
     secret.remote_send(alice)
     me.user = "eve"
 
-    with pytest.raises(ValueRefusedError, match="nobody can say what it gives"):
+    with pytest.raises(ValueRefusedError, match="its kind of result depends on private values"):
         torch.bernoulli(secret)
 
 
@@ -414,7 +414,7 @@ def test_without_shadows_nothing_runs_and_no_error_text_is_disclosed(
     monkeypatch.setattr(type(bob.hook.attributes), "shadow", FrameworkAttributes.shadow)
     monkeypatch.setattr(disclosure, "_inferred", {})
 
-    with pytest.raises(ValueRefusedError, match="nobody can say what it gives") as caught:
+    with pytest.raises(ValueRefusedError, match="its kind of result depends on private values") as caught:
         torch.ones(2).send(bob)[private(bob, [77])]
 
     assert "77" not in str(caught.value)

@@ -388,7 +388,9 @@ asks_sizes = pytest.mark.skipif(does_not_ask_sizes(), reason="this torch does no
     ],
 )
 def test_shapes_that_would_disclose_values_are_refused(secret: Any, public: Any, ask: Callable[[Any], Any]) -> None:
-    with pytest.raises(ValueRefusedError, match="the shape of its result depends on values|it was not reviewed"):
+    with pytest.raises(
+        ValueRefusedError, match="the shape of its result would reveal private values|it has not been reviewed"
+    ):
         ask(secret)
 
 
@@ -421,7 +423,7 @@ def test_uninitialized_memory_is_not_shown(bob: Any) -> None:
         for unset in (torch.empty_like(public), public.new_empty(3000)):
             assert unset.get().eq(0).all()
     for unreviewed in (lambda: public.new_empty_strided((3000,), (1,)), lambda: public.clone().resize_(6000)):
-        with pytest.raises(ValueRefusedError, match="it was not reviewed"):
+        with pytest.raises(ValueRefusedError, match="it has not been reviewed"):
             unreviewed()
 
 
@@ -441,7 +443,7 @@ def test_memory_outside_a_view_is_not_shown(bob: Any, look: Callable[[Any], Any]
     bob.load_data([whole[:3].tag("#part")])
     (part,) = bob.search("#part")
 
-    with pytest.raises((ValueRefusedError, WriteNotPermittedError), match="is a part of a larger one|it is published"):
+    with pytest.raises((ValueRefusedError, WriteNotPermittedError), match="is part of a larger one|it is published"):
         look(part)
     assert part.clone().as_strided((2,), (2,)).get().tolist() == [0.0, 2.0]
 

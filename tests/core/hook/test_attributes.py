@@ -92,9 +92,8 @@ def test_an_unlisted_function_is_refused_with_similar_names(attributes: ToyAttri
         attributes.ops.of(relu)
 
     assert str(caught.value) == (
-        f"cannot run '{__name__}.{relu.__qualname__}' on a chain: it is not in the toy op table, which lists what may "
-        "run; use toy.nn.relu, "
-        "or add it with `hook.attributes.allow(function)`, for public data only unless you describe what it does"
+        f"cannot run '{__name__}.{relu.__qualname__}' on a pointer or another layer: it is "
+        "not in the toy op table; use toy.nn.relu, or allow it for public data with `hook.attributes.allow(function)`"
     )
 
 
@@ -103,18 +102,18 @@ def test_an_unlisted_name_is_refused(attributes: ToyAttributes) -> None:
         attributes.ops.look_up("os.system")
 
     assert str(caught.value) == (
-        "cannot run 'os.system' on a chain: it is not in the toy op table, which lists what may run; "
-        "add it with `hook.attributes.allow(function)`, for public data only unless you describe what it does"
+        "cannot run 'os.system' on a pointer or another layer: it is not in the toy op table; "
+        "allow it for public data with `hook.attributes.allow(function)`"
     )
 
 
 def test_a_misspelt_name_is_refused_with_the_correct_one(attributes: ToyAttributes) -> None:
-    with pytest.raises(OperationNotAllowedError, match=r"use toy\.Vector\.sigmoid, or add it"):
+    with pytest.raises(OperationNotAllowedError, match=r"use toy\.Vector\.sigmoid, or allow it"):
         attributes.ops.look_up("toy.Vector.sigmoidd")
 
 
 def test_an_excluded_function_is_refused_on_a_chain(hook: ToyHook, tmp_path: Any) -> None:
-    with pytest.raises(OperationNotAllowedError, match=r"cannot run 'toy\.save' on a chain"):
+    with pytest.raises(OperationNotAllowedError, match=r"cannot run 'toy\.save' on a pointer or another layer"):
         toy.save(Watcher().on(toy.Vector([1.0])), str(tmp_path / "leak"))
 
     assert list(tmp_path.iterdir()) == []
@@ -212,5 +211,5 @@ def test_the_guard_accepts_listed_commands_and_refuses_others(attributes: ToyAtt
     assert attributes._command_guard("toy.add", get_native=True) == "toy.native_add"
     assert attributes._is_command_valid_guard("toy.add")
     assert not attributes._is_command_valid_guard("toy.save")
-    with pytest.raises(RuntimeError, match=r"cannot run 'toy\.save' on a chain"):
+    with pytest.raises(RuntimeError, match=r"cannot run 'toy\.save' on a pointer or another layer"):
         attributes._command_guard("toy.save")

@@ -150,8 +150,8 @@ def test_two_types_of_opaque_layers_in_one_call_are_refused_with_advice() -> Non
         Scaled().on(toy.Vector([1.0])) * Negating().on(toy.Vector([1.0]))
 
     assert str(caught.value) == (
-        "cannot run 'toy.Vector.__mul__': it mixes a Scaled with a Negating, and neither may look into the other; "
-        "put both operands under the same layers first, e.g. `Scaled().on(x)` for the other operand"
+        "cannot run 'toy.Vector.__mul__': it mixes a Scaled with a Negating; "
+        "put both operands under the same layers first, e.g. `Scaled().on(x)`"
     )
 
 

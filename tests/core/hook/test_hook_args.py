@@ -135,8 +135,8 @@ def test_registering_a_type_twice_is_refused_with_advice() -> None:
         hook_args.default_register_tensor(Watcher)
 
     assert str(caught.value) == (
-        "cannot register toy_layers.Watcher in 'backward_func': it is registered already and entries are written "
-        "once; register it in one place only, or use another type"
+        "cannot register toy_layers.Watcher in 'backward_func': it is registered already; "
+        "register it once, or use another type"
     )
 
 
@@ -368,7 +368,7 @@ def test_a_plan_works_for_other_arguments_of_its_signature(layer: Watcher) -> No
 def test_a_plan_refuses_arguments_of_another_signature(layer: Watcher, other: Any) -> None:
     unwrap, _ = hook_args.build_unwrap_args_from_function(([layer], 1))
 
-    with pytest.raises(PlanMismatchError, match="plans are exact; build one for this signature"):
+    with pytest.raises(PlanMismatchError, match="a plan is for one signature only; build one for this signature"):
         unwrap(other(layer))
 
 

@@ -181,7 +181,7 @@ def test_a_plugin_may_add_operations_to_the_framework_of_another(found: dict[str
 )
 def test_a_broken_plugin_is_reported_with_the_reason(found: dict[str, Any], name: str, reason: str) -> None:
     assert found["failures"][name] == (
-        f"cannot use the plugin {name!r}: {reason}; `syft-core plugins` lists all of them, the others keep working"
+        f"cannot use the plugin {name!r}: {reason}; run `syft-core plugins` to list all plugins"
     )
 
 

@@ -78,8 +78,8 @@ def test_the_error_for_a_missing_object_names_the_worker(bob: BaseWorker) -> Non
         bob.get_obj(9)
 
     assert str(caught.value) == (
-        "cannot find object 9 on worker 'bob': it was never stored there or is gone; "
-        "keep a pointer to what you still need"
+        "cannot find object 9 on worker 'bob': it was never stored there, or was deleted; "
+        "keep a pointer to every object that you still need"
     )
 
 

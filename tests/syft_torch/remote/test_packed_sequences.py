@@ -62,7 +62,7 @@ def test_a_projected_lstm_accepts_a_state(bob: Any) -> None:
 
 def test_local_lengths_are_refused_with_advice(bob: Any) -> None:
     for lengths in (LENGTHS, LENGTHS.tolist()):
-        with pytest.raises(NotCollocatedError, match=r"send the local one, e.g. `y.send\(bob\)`"):
+        with pytest.raises(NotCollocatedError, match=r"send the local one: `y = y.send\('bob'\)`"):
             pack_padded_sequence(sequences().send(bob), lengths, batch_first=True)
 
 
@@ -94,5 +94,5 @@ def test_the_form_of_private_sequences_is_not_disclosed(bob: Any) -> None:
     bob.load_data([x.tag("#x")])
     (p,) = bob.search("#x")
 
-    with sy.revealing("a look"), pytest.raises(ValueRefusedError, match="it was not reviewed"):
+    with sy.revealing("a look"), pytest.raises(ValueRefusedError, match="it has not been reviewed"):
         pack_padded_sequence(p, LENGTHS.send(bob), batch_first=True)

@@ -87,7 +87,7 @@ def test_without_consent_they_are_refused_with_advice(make: Any, bob: Any) -> No
     model.send(bob)
     x, y = (part.send(bob) for part in data())
 
-    with pytest.raises(ValueRefusedError, match=r'fetch it with .* or consent with `with sy.revealing\("why"\):`'):
+    with pytest.raises(ValueRefusedError, match=r'fetch it first: .* or allow it: `with sy.revealing\("why"\):`'):
         train(model, x, y, optimizer)
     assert len(bob.ledger) == 0
 

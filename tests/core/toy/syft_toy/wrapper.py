@@ -28,4 +28,4 @@ class Wrapper(Travelling, Identified, Forwarding):
         return format_chain(self)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise WrapperLeakError.at("pickle", "fetch it with `.get()` first and save the result")
+        raise WrapperLeakError.at("pickle", "save the tensor under its layers instead")

@@ -1,0 +1,270 @@
+"""What beginners get wrong: the error names the cause, and every line that it advises works when it is pasted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from syft_core.exceptions import (
+    AlreadyRetrievedError,
+    NotCollocatedError,
+    NotTheFrameworkError,
+    ObjectNotFoundError,
+    PolicyError,
+    TooManyHopsError,
+    ValueRefusedError,
+    WorkerError,
+    WorkerIdTakenError,
+    WorkerNotFoundError,
+    WrapperLeakError,
+    WriteNotPermittedError,
+)
+from tests.mistakes.conftest import notebook
+
+pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("UserWarning", "DeprecationWarning")]
+
+REVEALS = "it would implicitly reveal a value from 'bob'; fetch it first: `p.get()`"
+HERE_AND_THERE = "its arguments live on 'bob' and in this process; send the local one: `y = y.send('bob')`"
+APART = "its arguments live on 'bob' and 'alice'; move the first one, e.g. `p = p.move('alice')`"
+UNKNOWN = "cannot find worker 'bobb': no worker here has this id; did you mean 'bob'?"
+SPENT = "it was fetched by 'me'; use the result of that call, or next time fetch a copy: `p.copy().get()`"
+UNSAVED = "cannot save or pickle a pointer: its data is on 'bob'; fetch it first: `p = p.get()`, or `model.get()`"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One line of a beginner's, the error that it raises, and a part of its text."""
+
+    line: str
+    error: type[Exception]
+    says: str
+    setup: str = ""
+    fixed_by_advice: bool = True
+    """Whether the line works after each line that the error advises; otherwise the advice alone must work."""
+    advice: bool = True
+    """Whether the text advises a line at all."""
+
+
+VALUES = [
+    Mistake('f"{p:.3f}"', ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake('"{:.2e}".format(p)', ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake('"%.3f" % p', ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("round(p, 3)", ValueRefusedError, REVEALS, "p = p.sum()", fixed_by_advice=False),
+    Mistake("float(p)", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("int(p)", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("bool(p)", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("complex(p)", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("p.item()", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("p.tolist()", ValueRefusedError, REVEALS),
+    Mistake("p.numpy()", ValueRefusedError, REVEALS),
+    Mistake("p.detach().cpu().numpy()", ValueRefusedError, REVEALS),
+    Mistake("np.asarray(p)", ValueRefusedError, REVEALS),
+    Mistake("np.exp(p)", ValueRefusedError, REVEALS),
+    Mistake("np.array([p, p])", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("math.sqrt(p)", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("range(p)", ValueRefusedError, REVEALS, "p = p.sum().long()"),
+    Mistake("[1, 2, 3, 4, 5, 6, 7][p]", ValueRefusedError, REVEALS, "p = p.sum().long()"),
+    Mistake("1 if p < 10 else 2", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("p < 10 and p > 1", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("not p", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("p in [1, 2]", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("max(p)", ValueRefusedError, REVEALS),
+    Mistake("min(p)", ValueRefusedError, REVEALS),
+    Mistake("sorted(p)", ValueRefusedError, REVEALS),
+    Mistake("any(p)", ValueRefusedError, REVEALS),
+    Mistake("torch.tensor([p, p])", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("torch.equal(p, p)", ValueRefusedError, REVEALS),
+    Mistake("torch.allclose(p, p)", ValueRefusedError, REVEALS),
+    Mistake("(p.round() == p).sum().item()", ValueRefusedError, REVEALS),
+    Mistake("p.data_ptr()", ValueRefusedError, REVEALS),
+    Mistake("p.storage()", ValueRefusedError, REVEALS),
+]
+PLACES = [
+    Mistake("p + y", NotCollocatedError, HERE_AND_THERE),
+    Mistake("y + p", NotCollocatedError, HERE_AND_THERE),
+    Mistake("(p == y).float().mean()", NotCollocatedError, HERE_AND_THERE),
+    Mistake("p.add_(y)", NotCollocatedError, HERE_AND_THERE),
+    Mistake("torch.stack([p, y])", NotCollocatedError, HERE_AND_THERE),
+    Mistake("nn.functional.mse_loss(p, y)", NotCollocatedError, HERE_AND_THERE),
+    Mistake("model(y)", NotCollocatedError, HERE_AND_THERE, "model.send(bob)"),
+    Mistake("model(p)", NotCollocatedError, "send the model: `model.send('bob')`"),
+    Mistake("p + q", NotCollocatedError, APART),
+    Mistake("p == q", NotCollocatedError, APART),
+    Mistake("torch.cat([p, q])", NotCollocatedError, APART),
+    Mistake("sum([p, q])", NotCollocatedError, APART),
+    Mistake("model(p)", NotCollocatedError, APART, "model.send(alice)"),
+    Mistake("y.copy_(p)", NotCollocatedError, "by writing it into a local tensor; fetch it first: `p = p.get()`"),
+    Mistake("y[0] = p[0]", NotCollocatedError, "by writing it into a local tensor; fetch it first: `p = p.get()`"),
+    Mistake("p + y", NotCollocatedError, "`y = torch.asarray(y).send('bob')`", "y = np.ones(3)"),
+    Mistake("y * p", NotCollocatedError, "`y = torch.asarray(y).send('bob')`", "y = np.ones(3)"),
+]
+TRAVEL = [
+    Mistake("y.send('bobb')", WorkerNotFoundError, UNKNOWN, fixed_by_advice=False),
+    Mistake("p.move('bobb')", WorkerNotFoundError, UNKNOWN, fixed_by_advice=False),
+    Mistake("model.send('bobb')", WorkerNotFoundError, UNKNOWN, fixed_by_advice=False),
+    Mistake("y.send()", TypeError, "cannot send to nobody: name a worker", fixed_by_advice=False, advice=False),
+    Mistake("p.send(bob)", TooManyHopsError, "its data is there already; use the pointer", fixed_by_advice=False),
+    Mistake("y.get()", TypeError, "it is not a pointer, its data is in this process; use it as it is", advice=False),
+    Mistake(
+        "y.move(bob)", TypeError, "it is not a pointer, its data is in this process; use it as it is", advice=False
+    ),
+    Mistake("p.get().get()", TypeError, "it is not a pointer, its data is in this process", advice=False),
+    Mistake("p.get()", AlreadyRetrievedError, SPENT, "x = p.get()", fixed_by_advice=False, advice=False),
+    Mistake("p + 1", AlreadyRetrievedError, SPENT, "x = p.get()", fixed_by_advice=False, advice=False),
+    Mistake("p.shape", AlreadyRetrievedError, SPENT, "x = p.get()", fixed_by_advice=False, advice=False),
+    Mistake("model.get()", WorkerError, "cannot get a Linear: it is in this process; use it as it is", advice=False),
+    Mistake(
+        "model.send(alice)", WorkerError, "it is on 'bob'; move it: `model.move('alice')`", "model.send(bob)", False
+    ),
+    Mistake("model.send(bob, alice)", WorkerError, "`models = [model.copy().send(worker)", fixed_by_advice=False),
+    Mistake(
+        "model(p)", AlreadyRetrievedError, "it was fetched by 'me'", "model.send(bob); model.weight.get()", False, False
+    ),
+    Mistake("bob.get_obj(7)", ObjectNotFoundError, "it was never stored there, or was deleted", advice=False),
+    Mistake("bob.load_data(y)", TypeError, "expected a list; write `bob.load_data([y])`", fixed_by_advice=False),
+    Mistake(
+        "p.add_(1)",
+        WriteNotPermittedError,
+        "change a copy instead, e.g. `p = p.copy()`",
+        "bob.load_data([y.tag('#mine')]); p = bob.search('#mine')[0]",
+    ),
+]
+SAVING = [
+    Mistake("torch.save(p, io.BytesIO())", WrapperLeakError, UNSAVED, "model.send(bob)", fixed_by_advice=False),
+    Mistake("pickle.dumps(p)", WrapperLeakError, UNSAVED, "model.send(bob)", fixed_by_advice=False),
+    Mistake("torch.save(model, io.BytesIO())", WrapperLeakError, UNSAVED, "model.send(bob)", fixed_by_advice=False),
+    Mistake(
+        "torch.save(model.state_dict(), io.BytesIO())",
+        WrapperLeakError,
+        UNSAVED,
+        "model.send(bob)",
+        fixed_by_advice=False,
+    ),
+    Mistake("torch.tensor(p)", WrapperLeakError, "call a method of the tensor instead, e.g. `p.clone()`", "", False),
+]
+OPERATIONS = [
+    Mistake(
+        "p.apply_(math.sqrt)", ValueRefusedError, "it takes a function, and a worker does not run functions of others"
+    ),
+    Mistake("p.register_hook(print)", ValueRefusedError, "it takes a function", "p = (p.requires_grad_() * 1)", False),
+    Mistake("p.share_memory_()", ValueRefusedError, "it works on memory of the process that holds the data"),
+    Mistake(
+        "(p.requires_grad_() * 2).grad_fn", ValueRefusedError, "it is an object of the process that holds the data"
+    ),
+    Mistake("torch.from_file(p)", TypeError, "from_file", "", False, False),
+]
+SETUP = [
+    Mistake("sy.TorchHook('torch')", NotTheFrameworkError, "takes the torch module itself", "", False, False),
+    Mistake("sy.VirtualWorker('carl')", TypeError, "its first argument is the hook, not 'carl'", "", False),
+    Mistake(
+        "sy.VirtualWorker(hook, id='carl', policy='only_publishd')",
+        PolicyError,
+        "there is no such policy; use one of unless_private, only_published, nothing",
+        "",
+        False,
+        False,
+    ),
+    Mistake(
+        "sy.VirtualWorker(hook, id='bob', policy='nothing')",
+        WorkerIdTakenError,
+        "with another 'policy'",
+        "",
+        False,
+        False,
+    ),
+]
+MISTAKES = [*VALUES, *PLACES, *TRAVEL, *SAVING, *OPERATIONS, *SETUP]
+
+
+def run(line: str, names: dict[str, Any]) -> Any:
+    """Run a line as a notebook does: return the value of an expression."""
+    try:
+        code = compile(line, "<notebook>", "eval")
+    except SyntaxError:
+        exec(line, names)
+        return None
+    return eval(code, names)
+
+
+def fail(mistake: Mistake, names: dict[str, Any]) -> str:
+    """Make a mistake, and return what the error says."""
+    exec(mistake.setup, names)
+    with pytest.raises(mistake.error) as caught:
+        run(mistake.line, names)
+    return str(caught.value)
+
+
+def advised_by(text: str) -> list[str]:
+    """Return the lines of code in a text."""
+    return re.findall(r"`([^`]*)`", text)
+
+
+def describe(mistake: Mistake) -> str:
+    return f"{mistake.setup}; {mistake.line}".removeprefix("; ")
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=describe)
+def test_a_mistake_is_explained_and_the_advice_works_when_pasted(mistake: Mistake, hook: Any) -> None:
+    with notebook(hook) as names:
+        text = fail(mistake, names)
+    advised = advised_by(text)
+
+    assert mistake.says in text
+    assert "torch._" not in text
+    assert advised or not mistake.advice
+    for line in advised if mistake.advice else ():
+        with notebook(hook) as names:
+            fail(mistake, names)
+            follow(line, mistake, names)
+
+
+def follow(line: str, mistake: Mistake, names: dict[str, Any]) -> None:
+    """Paste an advised line, and make the same call again if the advice is meant to fix it."""
+    again = mistake.line if mistake.fixed_by_advice else "pass"
+    if line.startswith("with "):
+        run(f"{line} {again}", names)
+        return
+    run(f"p = {line}" if line.startswith("p.") else line, names)
+    run(again, names)
+
+
+WORKS = {
+    "len(p)": 3,
+    "[float(x.get()) for x in p]": [1.0, 2.0, 3.0],
+    "sum([p, p]).get().tolist()": [2.0, 4.0, 6.0],
+    "copy.deepcopy(p).get().tolist()": [1.0, 2.0, 3.0],
+    "p[y > 0].get().tolist()": [1.0, 2.0, 3.0],
+    "p[[0, 1]].get().tolist()": [1.0, 2.0],
+    "p.cpu().get().tolist()": [1.0, 2.0, 3.0],
+    "p.data.get().tolist()": [1.0, 2.0, 3.0],
+    "torch.where(p > 1, p, 0).get().tolist()": [0.0, 2.0, 3.0],
+    "[x.get().tolist() for x, in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(p), 2)]": [
+        [1.0, 2.0],
+        [3.0],
+    ],
+    "bob.search('#nothing')": [],
+    "f'{p.sum().get():.1f}'": "6.0",
+}
+
+
+@pytest.mark.parametrize("line", WORKS)
+def test_a_line_that_looks_like_a_mistake_works(line: str, world: dict[str, Any]) -> None:
+    assert run(line, world) == WORKS[line]
+
+
+def test_an_optimizer_created_before_the_model_is_sent_trains_it(world: dict[str, Any]) -> None:
+    model, before = world["model"], world["model"].weight.detach().clone()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    model.send("bob")
+    model(world["p"]).sum().backward()
+    optimizer.step()
+
+    assert not torch.equal(model.get().weight, before)
