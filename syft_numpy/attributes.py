@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -29,6 +29,7 @@ from syft_core.hook.attributes import (
 from syft_core.hook.forms import Form, form
 from syft_core.hook.guards import limit_integers
 from syft_core.hook.rules import leaves
+from syft_core.values import Args, Function, Nested, Tensor
 from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, describe
 from syft_numpy.wrapper import wrap
 
@@ -88,30 +89,30 @@ class NumpyAttributes(FrameworkAttributes):
         self.hook = hook
         super().__init__(numpy, wrap)
 
-    def copy(self, tensor: Any) -> Any:
+    def copy(self, tensor: Tensor) -> Any:
         """Return a plain array with a copy of the data."""
         return np.array(tensor)
 
-    def memory_of(self, tensor: Any) -> frozenset[int] | None:
+    def memory_of(self, tensor: Tensor) -> frozenset[int] | None:
         """Return the id of the object that owns the memory; views of one array have the same owner."""
         owner: Any = tensor
         while (base := getattr(owner, "base", getattr(owner, "obj", None))) is not None:
             owner = base
         return frozenset((id(owner),))
 
-    def is_partial_view(self, tensor: Any) -> bool:
+    def is_partial_view(self, tensor: Tensor) -> bool:
         """Return whether an array is a view of another."""
         return tensor.base is not None
 
-    def form_of(self, tensor: Any) -> Form | None:
+    def form_of(self, tensor: Tensor) -> Form | None:
         """Return the form of an array, or None if it contains Python objects."""
         return None if tensor.dtype.hasobject else form(tensor.shape, tensor.strides, tensor.dtype)
 
-    def form_of_copy(self, tensor: Any) -> Form | None:
+    def form_of_copy(self, tensor: Tensor) -> Form | None:
         """Return the form of a copy, or None if the array is not C-contiguous."""
         return self.form_of(tensor) if tensor.flags.c_contiguous else None
 
-    def answer_from_form(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
+    def answer_from_form(self, op: Op, form: Form, args: Args) -> Any:
         """Run ``op`` on an array of this form that takes no memory."""
         return op.run(np.broadcast_to(np.empty((), form.dtype), form.shape), *args)
 
@@ -123,11 +124,11 @@ class NumpyAttributes(FrameworkAttributes):
         """Prevent numpy 1 from choosing dtypes by value."""
         return _promoting_by_type() if PROMOTES_BY_VALUE else nullcontext()
 
-    def zeros(self, forms: Sequence[Form], operands: Sequence[Any]) -> list[Any]:
+    def zeros(self, forms: Sequence[Form], operands: Sequence[Tensor]) -> list[Any]:
         """Return zeros of these forms."""
         return [_filled(known, np.zeros((), known.dtype)) for known in forms]
 
-    def overwrite(self, target: Any, value: Any) -> None:
+    def overwrite(self, target: Tensor, value: Any) -> None:
         """Copy the values."""
         target[...] = value
 
@@ -158,7 +159,7 @@ class NumpyAttributes(FrameworkAttributes):
 _UFUNC_OF = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}
 
 
-def _runner(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
+def _runner(name: str, func: Function) -> Function:
     """Return a function that runs ``func`` with the checks that it needs."""
     *_, owner, last = ("", *name.split("."))
     run = partial(_count if last == "count_nonzero" else _run, func)
@@ -172,7 +173,7 @@ def _runner(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
     return limit_integers(run, LARGEST[operation]) if operation in LARGEST else run
 
 
-def _accumulate(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _accumulate(func: Function, *args: Any, **kwargs: Any) -> Any:
     """Run a function that accumulates; refuse a 0-dimensional ``out``, on which numpy crashes."""
     for target in (*args[3:4], *leaves(kwargs.get("out"))):
         if isinstance(target, np.ndarray) and target.ndim == 0:
@@ -180,7 +181,7 @@ def _accumulate(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return _run(func, *args, **kwargs)
 
 
-def _run_finite(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _run_finite(func: Function, *args: Any, **kwargs: Any) -> Any:
     """Run a function that decomposes a matrix; refuse values that are not finite, on which LAPACK may hang."""
     order = kwargs.get("ord", args[1] if len(args) > 1 else None)
     if "norm" in func.__name__ and (
@@ -193,12 +194,12 @@ def _run_finite(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return _run(func, *args, **kwargs)
 
 
-def _run(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _run(func: Function, *args: Any, **kwargs: Any) -> Any:
     """Run a function of numpy, and convert scalars to arrays, so that a chain always ends in an array."""
     return _as_arrays(func(*args, **kwargs))
 
 
-def _count(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _count(func: Function, *args: Any, **kwargs: Any) -> Any:
     """Run a function that counts values; numpy before 2.4 returns an int, which would count as a fact about form."""
     return np.asarray(func(*args, **kwargs))
 
@@ -236,7 +237,7 @@ def _promoting_by_type() -> Iterator[None]:
         module._set_promotion_state(before)
 
 
-def _as_arrays(result: Any) -> Any:
+def _as_arrays(result: Nested) -> Any:
     if type(result) is np.ndarray:
         return result
     if isinstance(result, np.generic):
@@ -268,7 +269,7 @@ def _has_method(ufunc: np.ufunc, method: str) -> bool:
     return ufunc.nout == 1 and (method == "at" or ufunc.nin == 2)
 
 
-def _numpy_functions() -> Iterator[tuple[str, Callable[..., Any], Spelling]]:
+def _numpy_functions() -> Iterator[tuple[str, Function, Spelling]]:
     """Yield all functions that support the protocols, and the members of ``ndarray``, with their full names."""
     for path, members in _MODULES.items():
         for name, function in sorted(members.items()):

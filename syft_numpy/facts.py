@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from syft_core.hook.attributes import INPLACE_OPERATORS, REFLECTED_OPERATORS, Op, words
+from syft_core.hook.attributes import INPLACE_OPERATORS, REFLECTED_OPERATORS, SYNONYMS, Op, words
 from syft_core.hook.facts import WRITES_FIRST, Discloses, Facts, Option, Places, Tier
 from syft_core.hook.rules import leaves
 from syft_core.pictures import end_of
+from syft_core.values import Tensor
 
 # --- what a result reveals
 
@@ -236,12 +237,13 @@ def _tier(op: Op) -> Tier:
 
 
 def is_reviewed(op: Op) -> bool:
-    """Return whether an operation is reviewed; methods of ufuncs are looked up by their own name."""
+    """Return whether an operation is reviewed; of a ufunc's methods, both the ufunc and the method must be."""
     if op.name.startswith(("numpy.char.", "numpy.lib.")):
         return op.name in TEXTS
-    of_ufunc = _ufunc_of(op) is not None and not isinstance(op.func, np.ufunc)
-    if of_ufunc and op.attr not in REVIEWED:
-        return False
+    ufunc = _ufunc_of(op)
+    if ufunc is not None and not isinstance(op.func, np.ufunc):
+        name = {**SYNONYMS, "equal": "eq"}.get(ufunc.__name__, ufunc.__name__)
+        return op.attr in REVIEWED and name in REVIEWED
     return op.operation in REVIEWED or op.attr in STATES_FACT
 
 
@@ -281,7 +283,7 @@ class _TakesNumberAt:
         return any(isinstance(end_of(leaf), np.ndarray) for leaf in leaves(given))
 
 
-def may_be_number(end: Any) -> bool:
+def may_be_number(end: Tensor) -> bool:
     """Return whether numpy would read an array as one or more numbers; this includes floats of size 1."""
     return isinstance(end, np.ndarray) and (end.dtype.kind in "iub" or end.size == 1)
 

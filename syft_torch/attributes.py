@@ -28,6 +28,7 @@ from syft_core.hook.autograd import Autograd
 from syft_core.hook.chain import end_of
 from syft_core.hook.forms import LIMIT, Form, Inferred, form
 from syft_core.hook.rules import leaves, map_leaves
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch import links
 from syft_torch.aten import ATEN
 from syft_torch.facts import describe
@@ -130,23 +131,23 @@ class TorchAttributes(FrameworkAttributes):
         super().__init__(torch, Wrapper, NumericWrapper)
         self.inplace_methods = frozenset(op.attr for op in self.ops if op.inplace and op.spelling == "method")
 
-    def _creator(self, name: str) -> Callable[..., Any]:
+    def _creator(self, name: str) -> Function:
         return _make_sparse if name == "sparse_coo_tensor" else super()._creator(name)
 
-    def copy(self, tensor: Any) -> Any:
+    def copy(self, tensor: Tensor) -> Any:
         """Return a clone, which is part of the same graph."""
         return tensor.clone()
 
-    def transfer(self, tensor: Any) -> Any:
+    def transfer(self, tensor: Tensor) -> Any:
         """Return a leaf with a copy of the data and the gradient, and the same id."""
         gradient = tensor.grad if tensor.is_leaf else None
         return _leaf(tensor, tensor.detach().clone(), None if gradient is None else gradient.detach().clone())
 
-    def replace_in_place(self, tensor: Any, other: Any) -> None:
+    def replace_in_place(self, tensor: Tensor, other: Any) -> None:
         """Swap the contents of two tensor objects."""
         exchange(tensor, other)
 
-    def memory_of(self, tensor: Any) -> frozenset[int] | None:
+    def memory_of(self, tensor: Tensor) -> frozenset[int] | None:
         """Return the storage of a tensor, which its views share; for a sparse tensor, the storages of its parts."""
         if tensor.layout is torch.strided and not (tensor.is_mkldnn or tensor.is_nested):
             return frozenset((tensor.untyped_storage()._cdata,))
@@ -155,7 +156,7 @@ class TorchAttributes(FrameworkAttributes):
             return None
         return frozenset().union(*[self.memory_of(getattr(tensor.detach(), part)()) or () for part in parts])
 
-    def make_resizable(self, tensors: Sequence[Any]) -> None:
+    def make_resizable(self, tensors: Sequence[Tensor]) -> None:
         """Copy the storage that tensors share unless torch can resize it; it cannot resize received memory."""
         strided = [tensor for tensor in tensors if tensor.layout is torch.strided and not tensor.is_mkldnn]
         if not strided or strided[0].untyped_storage().resizable():
@@ -165,17 +166,17 @@ class TorchAttributes(FrameworkAttributes):
             form = tensor.storage_offset(), tensor.shape, tensor.stride()
             tensor.data = torch.empty(0, dtype=tensor.dtype).set_(storage, *form)
 
-    def is_partial_view(self, tensor: Any) -> bool:
+    def is_partial_view(self, tensor: Tensor) -> bool:
         """Return whether the storage of a tensor is larger than the tensor."""
         if tensor.layout is not torch.strided or tensor.is_mkldnn:
             return False
         return bool(tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size())
 
-    def is_part_of_model(self, tensor: Any) -> bool:
+    def is_part_of_model(self, tensor: Tensor) -> bool:
         """Return whether a tensor is a Parameter."""
         return isinstance(tensor, torch.nn.Parameter)
 
-    def detach(self, tensor: Any) -> Any:
+    def detach(self, tensor: Tensor) -> Any:
         """Return a leaf unchanged; detach any other tensor, keeping its id, tags and description."""
         if tensor.is_leaf:
             return tensor
@@ -183,7 +184,7 @@ class TorchAttributes(FrameworkAttributes):
         outside.__dict__.update({name: value for name, value in tensor.__dict__.items() if name in _IDENTITY})
         return outside
 
-    def transfer_ownership(self, tensor: Any, references: int) -> Any:
+    def transfer_ownership(self, tensor: Tensor, references: int) -> Any:
         """Return a leaf itself if no other tensor uses its storage, or that of its gradient.
 
         If a graph refers to it only to accumulate its gradient, return a new leaf on the same storage.
@@ -203,7 +204,7 @@ class TorchAttributes(FrameworkAttributes):
         tensor.grad = None
         return _leaf(tensor, tensor.data, gradient)
 
-    def is_shared(self, tensor: Any) -> bool:
+    def is_shared(self, tensor: Tensor) -> bool:
         """Return whether another tensor uses the storage of this one."""
         if tensor.layout is not torch.strided:
             return False
@@ -240,13 +241,13 @@ class TorchAttributes(FrameworkAttributes):
         """Return a mode in which torch's functions create new tensors at ``location``."""
         return Placing(self, location)
 
-    def form_of(self, tensor: Any) -> Form | None:
+    def form_of(self, tensor: Tensor) -> Form | None:
         """Return the form of a plain strided tensor."""
         if not _is_common(tensor):
             return None
         return form(tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad, tensor.is_leaf)
 
-    def form_of_copy(self, tensor: Any) -> Form | None:
+    def form_of_copy(self, tensor: Tensor) -> Form | None:
         """Return the form of a copy, which is a leaf; its strides are certain only for contiguous tensors."""
         if not _is_common(tensor) or not tensor.is_contiguous():
             return None
@@ -297,13 +298,13 @@ class TorchAttributes(FrameworkAttributes):
             _forms_of_gradients[known] = form(known.shape, known.strides, known.dtype, known.device) if dense else None
         return _forms_of_gradients[known]
 
-    def parse_backward(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+    def parse_backward(self, op: Op, args: Args, kwargs: Kwargs) -> tuple[Any, Any, bool]:
         """Return the roots of a backward pass, its ``inputs``, and whether it creates no graph."""
         names = _BACKWARD if op.spelling == "function" else _BACKWARD_METHOD
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         return given.get("tensors"), given.get("inputs"), not given.get("create_graph")
 
-    def answer_from_form(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
+    def answer_from_form(self, op: Op, form: Form, args: Args) -> Any:
         """Run ``op`` on a meta tensor of this form, unless it is a field of the form."""
         if op.attr in _FIELDS:
             return getattr(form, op.attr)
@@ -317,7 +318,7 @@ class TorchAttributes(FrameworkAttributes):
         """Return whether a call failed because meta tensors have no data."""
         return isinstance(error, NotImplementedError) or "meta" in str(error).lower()
 
-    def zeros(self, forms: Sequence[Form], operands: Sequence[Any]) -> list[Any]:
+    def zeros(self, forms: Sequence[Form], operands: Sequence[Tensor]) -> list[Any]:
         """Return zeros; the gradients that they pass on to the operands are zeros."""
         device = operands[0].device if operands else None
         differentiable = [operand for operand in operands if operand.requires_grad]
@@ -325,11 +326,11 @@ class TorchAttributes(FrameworkAttributes):
             return [_zeros(known, device) for known in forms]
         return list(_Zeros.apply(forms, device, *differentiable))
 
-    def clear(self, tensor: Any) -> None:
+    def clear(self, tensor: Tensor) -> None:
         """Set a tensor to zeros."""
         tensor.detach().zero_()
 
-    def overwrite(self, target: Any, value: Any) -> None:
+    def overwrite(self, target: Tensor, value: Any) -> None:
         """Resize and copy, as operations do with ``out``."""
         if target.shape != value.shape:
             target.resize_(value.shape)
@@ -340,7 +341,7 @@ class TorchAttributes(FrameworkAttributes):
         return _own_generator() if op.random else contextlib.nullcontext()
 
     def _collect(self) -> Iterator[Op]:
-        seen: set[Callable[..., Any]] = set()
+        seen: set[Function] = set()
         for name, func in _torch_functions():
             if func not in seen and _last(name) not in EXCLUDE:
                 seen.add(func)
@@ -362,7 +363,7 @@ class TorchAttributes(FrameworkAttributes):
     def apply_fix16922(torch: Any) -> None:
         """Do nothing: the names of the max-pool functions are correct since torch 1.0.2."""
 
-    def eval_torch_modules(self) -> dict[str, Callable[..., Any]]:
+    def eval_torch_modules(self) -> dict[str, Function]:
         """Map each function's command name to the native function."""
         return {op.name: op.func for op in self.ops if op.spelling == "function"}
 
@@ -375,7 +376,7 @@ def _make_sparse(*args: Any, **kwargs: Any) -> Any:
 # --- memory
 
 
-def _has_own_storage(tensor: Any) -> bool:
+def _has_own_storage(tensor: Tensor) -> bool:
     """Return whether torch allocated the storage of a tensor, and no other tensor or array uses it."""
     if tensor.layout is not torch.strided:
         return False
@@ -413,7 +414,7 @@ _USED_BY_NODE = 2
 """The use count of a tensor held by a variable and the node that accumulates its gradient."""
 
 
-def _leaf(tensor: Any, data: Any, gradient: Any) -> Any:
+def _leaf(tensor: Tensor, data: Any, gradient: Tensor) -> Any:
     """Return a leaf like ``tensor``, with its id, tags and description, but this data and gradient."""
     if type(tensor) is torch.nn.Parameter:
         data = torch.Tensor._make_subclass(torch.nn.Parameter, data, tensor.requires_grad)
@@ -438,7 +439,7 @@ _FIELDS = words("shape dtype device requires_grad is_leaf")
 _is_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
 
 
-def _is_common(tensor: Any) -> bool:
+def _is_common(tensor: Tensor) -> bool:
     """Return whether a form describes a tensor completely: strided, not quantized, not nested, not a subclass."""
     return (
         type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested)
@@ -455,7 +456,7 @@ def _require_independent_of_default(dtype: Any, args: Any, kwargs: Any) -> None:
         )
 
 
-def _has_dense_gradients(given: Any, shadows: Any, result: Any) -> bool:
+def _has_dense_gradients(given: Any, shadows: Any, result: Nested) -> bool:
     """Return whether the gradients of a call are dense; without an option set to True they are."""
     if not any(leaf is True for leaf in leaves(given)):
         return True
@@ -527,7 +528,7 @@ _BACKWARD_METHOD = ("tensors", "gradient", "retain_graph", "create_graph", "inpu
 """The arguments of ``torch.autograd.backward`` and ``Tensor.backward``, in order."""
 
 
-def _shadow(leaf: Any, device: Any = None) -> Any:
+def _shadow(leaf: Tensor, device: Any = None) -> Any:
     """Return a meta tensor for a form or a local tensor, and the meta device for ``device``."""
     if isinstance(leaf, torch.Tensor):
         return leaf.to("meta")
@@ -567,14 +568,14 @@ class _Zeros(torch.autograd.Function):  # type: ignore[misc]  # torch's values p
         return (None, None, *ctx.like)
 
 
-def _form_on(device: Any, result: Any) -> Form | None:
+def _form_on(device: Any, result: Nested) -> Form | None:
     """Return the form that a result on the meta device would have on ``device``."""
     if result.device.type != "meta" or not _is_common(result):
         return None
     return form(result.shape, result.stride(), result.dtype, device, result.requires_grad, result.is_leaf)
 
 
-def _torch_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+def _torch_functions() -> Iterator[tuple[str, Function]]:
     """Yield every function that reaches ``__torch_function__``, with its full name."""
     for functions in get_overridable_functions().values():
         for func in functions:
@@ -585,7 +586,7 @@ def _torch_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
             yield f"torch.Tensor.{name}.__set__", getattr(torch.Tensor, name).__set__
 
 
-def _unlisted_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+def _unlisted_functions() -> Iterator[tuple[str, Function]]:
     """Yield the functions that reach the protocol although torch does not list them."""
     for name in sorted(_UNLISTED_METHODS):
         if hasattr(torch.Tensor, name):
@@ -604,7 +605,7 @@ def _unlisted_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     yield from links.FUNCTIONS.items()
 
 
-def _set_gradient(target: Any, gradient: Any) -> None:
+def _set_gradient(target: Tensor, gradient: Tensor) -> None:
     """Set the gradient of a tensor, or clear the gradients of a list of tensors."""
     if type(target) is list and gradient is None:
         for tensor in target:
@@ -618,7 +619,7 @@ def _last(name: str) -> str:
     return parts[-2] if parts[-1] in ("__get__", "__set__") else parts[-1]
 
 
-def _op(name: str, func: Callable[..., Any]) -> Op:
+def _op(name: str, func: Function) -> Op:
     last = _last(name)
     spelling: Spelling = "function"
     if name.endswith(".__get__"):

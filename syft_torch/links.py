@@ -331,7 +331,7 @@ def _is_chain(value: Any) -> bool:
     return getattr(type(value), "is_followed", False)
 
 
-def _is_differentiable(result: Any, context: _Context) -> bool:
+def _is_differentiable(result: Nested, context: _Context) -> bool:
     if not isinstance(result, torch.Tensor) or any(result is other for other in context.non_differentiable):
         return False
     return bool(result.is_floating_point() or result.is_complex())

@@ -58,7 +58,7 @@ def _refuse_chains(transform: Function) -> Function:
     """Refuse ``torch.func`` transforms on chains: they work on kernels, and a wrapper has no data."""
 
     @functools.wraps(transform)
-    def substitute(tensor: Any, *args: Any) -> Nested:
+    def substitute(tensor: Tensor, *args: Any) -> Nested:
         if isinstance(tensor, Wrapper):
             raise WrapperLeakError.at(
                 "a transform of torch.func",
@@ -98,7 +98,7 @@ def _skip_remote_masks(is_left_aligned: Function) -> Function:
     """Skip the check of remote masks: the worker refuses to create a nested tensor from a mask with gaps."""
 
     @functools.wraps(is_left_aligned)
-    def substitute(tensor: Any, mask: Any) -> bool:
+    def substitute(tensor: Tensor, mask: Any) -> bool:
         return True if isinstance(mask, Wrapper) else is_left_aligned(tensor, mask)
 
     return substitute

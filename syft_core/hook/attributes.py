@@ -16,6 +16,7 @@ from syft_core.hook.facts import WRITES_ALL, WRITES_FIRST, Discloses, Facts, Opt
 from syft_core.hook.forms import Form, Inferred
 from syft_core.hook.ranks import is_numeric
 from syft_core.hook.rules import leaves
+from syft_core.values import Args, Function, Kwargs, Tensor
 
 T = TypeVar("T")
 Spelling = Literal["function", "method", "getter", "setter"]
@@ -112,11 +113,11 @@ class Op:
     """
 
     name: str
-    func: Callable[..., Any]
+    func: Function
     """The function that the framework passes to its protocol."""
     spelling: Spelling
     operation: str
-    run: Callable[..., Any]
+    run: Function
     """The function that computes it on plain tensors; usually ``func`` itself."""
     inplace: bool = False
     """Whether its name marks it as changing its first argument."""
@@ -185,12 +186,12 @@ class Op:
 
 def describe_op(
     name: str,
-    func: Callable[..., Any],
+    func: Function,
     spelling: Spelling,
     *,
     inplace: bool = False,
     synonyms: Mapping[str, str] = SYNONYMS,
-    run: Callable[..., Any] | None = None,
+    run: Function | None = None,
     each: str | None = None,
     describe: Callable[[Op], Facts] | None = None,
     **facts: Any,
@@ -222,7 +223,7 @@ class OpTable:
 
     def __init__(self, framework: str, ops: Iterable[Op] = ()) -> None:
         self.framework = framework
-        self.by_func: dict[Callable[..., Any], Op] = {}
+        self.by_func: dict[Function, Op] = {}
         self.by_name: dict[str, Op] = {}
         for op in ops:
             self.add(op)
@@ -235,7 +236,7 @@ class OpTable:
         self.by_name[op.name] = op
         self.by_func.setdefault(op.func, op)
 
-    def of(self, func: Callable[..., Any]) -> Op:
+    def of(self, func: Function) -> Op:
         """Return the entry for ``func``; raise if there is none."""
         op = self.by_func.get(func)
         if op is None:
@@ -332,9 +333,9 @@ class FrameworkAttributes:
         """Map attribute names of a tensor to operations."""
         raise NotImplementedError
 
-    def _creator(self, name: str) -> Callable[..., Any]:
+    def _creator(self, name: str) -> Function:
         """Return the function called ``name`` that creates tensors."""
-        function: Callable[..., Any] = getattr(self.framework, name)
+        function: Function = getattr(self.framework, name)
         return function
 
     def wrapper(self, child: Any) -> Any:
@@ -360,48 +361,48 @@ class FrameworkAttributes:
             raise self.ops.refuse(f"{self.ALIAS}.{name}")
         return op
 
-    def copy(self, tensor: Any) -> Any:
+    def copy(self, tensor: Tensor) -> Any:
         """Return a plain tensor with a copy of the data."""
         raise NotImplementedError
 
-    def transfer(self, tensor: Any) -> Any:
+    def transfer(self, tensor: Tensor) -> Any:
         """Return a copy of a plain tensor for another worker, without autograd history."""
         return self.copy(tensor)
 
-    def replace_in_place(self, tensor: Any, other: Any) -> None:
+    def replace_in_place(self, tensor: Tensor, other: Any) -> None:
         """Replace the contents of ``tensor`` with those of ``other``, keeping the Python object."""
         raise NotImplementedError
 
-    def memory_of(self, tensor: Any) -> frozenset[int] | None:
+    def memory_of(self, tensor: Tensor) -> frozenset[int] | None:
         """Identify the memory that a plain tensor uses; tensors that share memory have an element in common.
 
         Return None if that is unknown: a worker then refuses to compute on private tensors.
         """
         return None
 
-    def make_resizable(self, tensors: Sequence[Any]) -> None:
+    def make_resizable(self, tensors: Sequence[Tensor]) -> None:
         """Move plain tensors that share memory to memory that can be resized; received memory often cannot."""
 
-    def is_partial_view(self, tensor: Any) -> bool:
+    def is_partial_view(self, tensor: Tensor) -> bool:
         """Return whether a plain tensor is a view of part of a larger piece of memory."""
         return False
 
-    def transfer_ownership(self, tensor: Any, references: int) -> Any:
+    def transfer_ownership(self, tensor: Tensor, references: int) -> Any:
         """Return the tensor that an in-process receiver may keep without a copy, or None if a copy is needed.
 
         The sender gives up ``tensor``; ``references`` is the number of other references to it.
         """
         return None
 
-    def is_part_of_model(self, tensor: Any) -> bool:
+    def is_part_of_model(self, tensor: Tensor) -> bool:
         """Return whether a plain tensor is a parameter, which is sent with its model."""
         return False
 
-    def detach(self, tensor: Any) -> Any:
+    def detach(self, tensor: Tensor) -> Any:
         """Return a plain tensor outside of its autograd graph."""
         return tensor
 
-    def is_shared(self, tensor: Any) -> bool:
+    def is_shared(self, tensor: Tensor) -> bool:
         """Return whether another tensor may use the memory of a plain tensor."""
         return True
 
@@ -425,11 +426,11 @@ class FrameworkAttributes:
         """Return a context in which the framework creates new tensors at ``location``, if it supports that."""
         return nullcontext()
 
-    def form_of(self, tensor: Any) -> Form | None:
+    def form_of(self, tensor: Tensor) -> Form | None:
         """Return the form of a plain tensor, or None if a form does not describe it completely."""
         return None
 
-    def form_of_copy(self, tensor: Any) -> Form | None:
+    def form_of_copy(self, tensor: Tensor) -> Form | None:
         """Return the form of the copy that ``transfer`` returns, or None if it is not certain."""
         return None
 
@@ -451,14 +452,14 @@ class FrameworkAttributes:
         """Return the form of the gradient of a leaf of this form, or None if it is not certain."""
         return None
 
-    def parse_backward(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+    def parse_backward(self, op: Op, args: Args, kwargs: Kwargs) -> tuple[Any, Any, bool]:
         """Return the roots of a backward pass, the inputs it is restricted to, and whether it creates no graph.
 
         Only for operations that accumulate gradients. If the inputs are None, all leaves get gradients.
         """
         raise NotImplementedError
 
-    def answer_from_form(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
+    def answer_from_form(self, op: Op, form: Form, args: Args) -> Any:
         """Return the result of ``op``, one of ``facts_of_form``, for any tensor of this form."""
         raise NotImplementedError
 
@@ -475,15 +476,15 @@ class FrameworkAttributes:
         """Return whether a call failed only because shadows have no values."""
         return isinstance(error, NotImplementedError)
 
-    def zeros(self, forms: Sequence[Form], operands: Sequence[Any]) -> list[Any]:
+    def zeros(self, forms: Sequence[Form], operands: Sequence[Tensor]) -> list[Any]:
         """Return zeros of these forms on the device of ``operands``; for autograd, they depend on the operands."""
         raise NotImplementedError
 
-    def clear(self, tensor: Any) -> None:
+    def clear(self, tensor: Tensor) -> None:
         """Set a plain tensor to zeros, outside of autograd."""
         tensor[...] = 0
 
-    def overwrite(self, target: Any, value: Any) -> None:
+    def overwrite(self, target: Tensor, value: Any) -> None:
         """Copy the values and the shape of a plain tensor into another, like an in-place operation."""
         raise NotImplementedError
 
@@ -496,7 +497,7 @@ class FrameworkAttributes:
 
     def allow(
         self,
-        function: Callable[..., Any],
+        function: Function,
         name: str | None = None,
         *,
         tier: Tier = "public",

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from syft_core.hook.rules import leaves
+from syft_core.values import Function, Tensor
 
 
-def limit_integers(func: Callable[..., Any], largest: int) -> Callable[..., Any]:
+def limit_integers(func: Function, largest: int) -> Function:
     """Return ``func`` with a check that refuses integers of a magnitude above ``largest``."""
     return partial(_check_and_run, func, largest)
 
 
-def _check_and_run(func: Callable[..., Any], largest: int, *args: Any, **kwargs: Any) -> Any:
+def _check_and_run(func: Function, largest: int, *args: Any, **kwargs: Any) -> Any:
     for leaf in leaves((args, kwargs)):
         number = _number(leaf)
         if not -largest <= number <= largest:
@@ -24,7 +24,7 @@ def _check_and_run(func: Callable[..., Any], largest: int, *args: Any, **kwargs:
     return func(*args, **kwargs)
 
 
-def _number(leaf: Any) -> int:
+def _number(leaf: Tensor) -> int:
     """Return ``leaf`` as an integer, as a framework would read it, or 0 if it is not an integer."""
     if type(leaf) is not int and getattr(leaf, "ndim", None) != 0:
         return 0

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from syft_core.exceptions import LocalWorkerConflictError, NotTheFrameworkError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.dispatch import dispatch, forget_answers
+from syft_core.values import Function, Tensor
 
 _log = logging.getLogger(__name__)
 _MISSING = object()
@@ -27,7 +28,7 @@ class Patches:
         # (target, name, previous value), or (action, None, None); tuples, because there are thousands.
         self._undo: list[tuple[Any, str | None, Any]] = []
 
-    def set(self, target: Any, name: str, value: Any) -> None:
+    def set(self, target: Tensor, name: str, value: Any) -> None:
         """Set an attribute and remember its previous value."""
         before = vars(target).get(name, _MISSING)
         setattr(target, name, value)
@@ -224,7 +225,7 @@ class FrameworkHook(ABC):
 
     # --- hooked methods and functions
 
-    def get_hooked_method(self, method_name: str) -> Callable[..., Any]:
+    def get_hooked_method(self, method_name: str) -> Function:
         """Return the method as a function that runs plain tensors natively and dispatches chains to their layers."""
         op = self.attributes.method(method_name)
         return lambda _self, *args, **kwargs: dispatch(op, (_self, *args), kwargs)
@@ -235,7 +236,7 @@ class FrameworkHook(ABC):
     get_hooked_multi_pointer_method = get_hooked_method
     get_hooked_additive_shared_method = get_hooked_method
 
-    def get_hooked_func(self, attr: str) -> Callable[..., Any]:
+    def get_hooked_func(self, attr: str) -> Function:
         """Return the function ``attr``, which runs plain tensors natively and dispatches chains to their layers."""
         op = self.attributes.ops.look_up(attr)
         return lambda *args, **kwargs: dispatch(op, args, kwargs)

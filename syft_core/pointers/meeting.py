@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from syft_core.exceptions import NotCollocatedError
 from syft_core.hook.attributes import Op
-from syft_core.hook.dispatch import framework_of
+from syft_core.hook.dispatch import framework_of, frameworks
 from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.hook.rules import leaves, map_leaves
+from syft_core.hook.rules import leaves, map_leaves, resolve
 from syft_core.location import Location
 from syft_core.values import Args, Kwargs, Nested, Tensor
 
@@ -81,7 +81,8 @@ def _find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, 
 def _refuse_local(op: Op, pointer: PointerTensor, local: Tensor) -> NotCollocatedError:
     """Return the error that tells how to send a local tensor, or an array of another framework."""
     framework, there = pointer.framework, pointer._location.id
-    if is_framework_tensor(type(local)) and framework_of(local).ALIAS == framework.ALIAS:
+    known = resolve(frameworks, type(local))  # An array may belong to a framework that is not hooked.
+    if known is not None and known.ALIAS == framework.ALIAS:
         return NotCollocatedError.local(op.name, there, framework.is_part_of_model(local))
     return NotCollocatedError.foreign(op.name, there, type(local).__name__, framework.ALIAS)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -90,11 +89,11 @@ class FormSection(Section):
         return form
 
 
-def _shown(leaf: Any) -> object:
+def _shown(leaf: Tensor) -> object:
     if not isinstance(leaf, Form):
         return leaf
     return tuple(leaf.shape), str(leaf.dtype), (leaf.strides, leaf.requires_grad)
 
 
-def _real(hook: FrameworkHook, leaf: Any) -> object:
+def _real(hook: FrameworkHook, leaf: Tensor) -> object:
     return form_of(hook.attributes, leaf) if is_tensor(leaf) else leaf

@@ -16,7 +16,7 @@ from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.revealing import revealing
 from syft_core.testing.calls import Call, form_of, is_tensor, plain_parts
 from syft_core.testing.section import VALUES, Section, fix
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 from syft_core.workers.virtual import VirtualWorker
 
 _CODECS = "register_codecs"
@@ -66,7 +66,7 @@ class PointerSection(Section):
         """Compare the result of a call, or the tensor it changes, with that of the same call on pointers."""
         outcome = call.working[0]
 
-        def send(leaf: Any) -> Any:
+        def send(leaf: Tensor) -> Any:
             return self.tensor(hook, hook.attributes.copy(leaf)).send(bob) if is_tensor(leaf) else leaf
 
         sent = map_leaves(send, outcome.before)
@@ -79,7 +79,7 @@ class PointerSection(Section):
         else:
             self._compare(hook, call, result, outcome.result)
 
-    def _compare(self, hook: FrameworkHook, call: Call, result: Any, expected: Any) -> None:
+    def _compare(self, hook: FrameworkHook, call: Call, result: Nested, expected: Any) -> None:
         fetched = map_leaves(lambda leaf: end_of(leaf.get(deregister_ptr=False)) if _is_remote(leaf) else leaf, result)
         assert type(fetched) is type(expected), f"{call} returns a {type(fetched).__name__} on a pointer"
         pairs = list(zip(leaves(fetched), leaves(expected), strict=True))
@@ -165,9 +165,9 @@ class PointerSection(Section):
                     dispatch(op, (x,), {})
 
 
-def _is_remote(leaf: Any) -> bool:
+def _is_remote(leaf: Tensor) -> bool:
     return isinstance(getattr(leaf, "child", None), ObjectPointer)
 
 
-def _is_named(result: Any) -> bool:
+def _is_named(result: Nested) -> bool:
     return isinstance(result, tuple) and type(result) is not tuple and any(map(is_tensor, leaves(result)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -20,7 +20,7 @@ from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.revealing import revealing
 from syft_core.testing.calls import SETS, Call, is_tensor
 from syft_core.testing.section import VALUES, Section, fix
-from syft_core.values import Tensor
+from syft_core.values import Function, Tensor
 from syft_core.workers.virtual import VirtualWorker
 
 
@@ -163,7 +163,7 @@ def _return_argument(tensor: Tensor) -> Tensor:
 
 
 @contextmanager
-def _allow_temporarily(hook: FrameworkHook, function: Callable[..., Any], **facts: Any) -> Iterator[Op]:
+def _allow_temporarily(hook: FrameworkHook, function: Function, **facts: Any) -> Iterator[Op]:
     """Add a function to the op table for the duration of a block."""
     op = hook.attributes.allow(function, f"{hook.attributes.ALIAS}.{function.__name__}", **facts)
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from operator import add, mul, sub, truediv
-from typing import Any
 
 from syft_core.hook.attributes import SYNONYMS, Op
 from syft_core.hook.dispatch import dispatch
@@ -14,7 +13,7 @@ from syft_core.tensors.logging import LoggingTensor
 from syft_core.tensors.plus_is_minus import PlusIsMinusTensor
 from syft_core.testing.calls import Call, is_tensor
 from syft_core.testing.section import OTHERS, VALUES, Section, fix
-from syft_core.values import Function
+from syft_core.values import Function, Nested
 
 _ARITHMETIC: dict[str, Function] = {"add": add, "sub": sub, "mul": mul, "div": truediv}
 
@@ -43,7 +42,7 @@ class SpellingSection(Section):
                     yield call, name
                     break
 
-    def _gives(self, result: Any, compute: Function) -> bool:
+    def _gives(self, result: Nested, compute: Function) -> bool:
         try:
             expected = compute()
         except (ArithmeticError, TypeError, RuntimeError):

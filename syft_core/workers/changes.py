@@ -9,6 +9,7 @@ from typing import Any
 
 from syft_core.exceptions import SyftError
 from syft_core.hook.chain import plain_end
+from syft_core.values import Tensor
 from syft_core.workers.execution import Execution
 from syft_core.workers.memory import Compute, memory_of
 from syft_core.workers.store import Lineage, Stored, lineage_of
@@ -76,7 +77,7 @@ def _version(value: Any) -> int | None:
     return 0 if end is None else change_count(end)
 
 
-def change_count(end: Any) -> int | None:
+def change_count(end: Tensor) -> int | None:
     """Return how often a plain tensor was changed.
 
     None for tensors made in inference mode. 0 for numpy, whose operations change only their declared targets.

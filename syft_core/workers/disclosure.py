@@ -18,6 +18,7 @@ from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.forms import LIMIT, Form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves, signature
+from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_core.workers.execution import Execution
 from syft_core.workers.transfer import rebuild
 
@@ -25,9 +26,9 @@ from syft_core.workers.transfer import rebuild
 class DryRun(NamedTuple):
     """A call that ran without data: its arguments afterwards, and its result."""
 
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    result: Any
+    args: Args
+    kwargs: Kwargs
+    result: Nested
 
 
 def require_undisclosed(execution: Execution) -> None:
@@ -55,7 +56,7 @@ def compute_undisclosed(execution: Execution, expected: list[Form | None] | None
     return result if expected is None else _require_forms(execution, result, expected)
 
 
-def _require_forms(execution: Execution, result: Any, expected: list[Form | None]) -> Any:
+def _require_forms(execution: Execution, result: Nested, expected: list[Form | None]) -> Any:
     """Return the result with the expected memory layout; raise if its shapes or dtypes differ."""
     found = _forms(result)
     if [_strides(known) for known in found] == [_strides(known) for known in expected]:
@@ -66,7 +67,7 @@ def _require_forms(execution: Execution, result: Any, expected: list[Form | None
     return map_leaves(lambda leaf: _lay_out(leaf, next(following)), result)
 
 
-def _lay_out(leaf: Any, known: Form | None) -> Any:
+def _lay_out(leaf: Tensor, known: Form | None) -> Any:
     if known is None or _strides(framework_of(leaf).form_of(plain_end(leaf))) == _strides(known):
         return leaf
     framework, end = framework_of(leaf), plain_end(leaf)
@@ -108,7 +109,7 @@ def infer_forms(execution: Execution) -> list[Form | None] | None:
 _inferred: dict[object, list[Form | None]] = {}
 
 
-def _part(execution: Execution, leaf: Any) -> Any:
+def _part(execution: Execution, leaf: Tensor) -> Any:
     """Return the part of an argument that determines the form of the result."""
     end = plain_end(leaf)
     if end is not None:
@@ -116,7 +117,7 @@ def _part(execution: Execution, leaf: Any) -> Any:
     return None if type(leaf) is float and not execution.op.shape_depends_on_floats else leaf
 
 
-def _forms(result: Any) -> list[Form | None]:
+def _forms(result: Nested) -> list[Form | None]:
     ends = [plain_end(leaf) for leaf in leaves(result)]
     return [None if end is None else framework_of(end).form_of(end) for end in ends]
 
@@ -140,7 +141,7 @@ def run_dry(execution: Execution) -> DryRun:
     raise ValueRefusedError.undecided(op.name, str(execution.worker.id))
 
 
-def _shadow(execution: Execution, device: Any, leaf: Any) -> Any:
+def _shadow(execution: Execution, device: Any, leaf: Tensor) -> Any:
     """Return an argument without its data."""
     end = plain_end(leaf)
     if end is None:
@@ -149,7 +150,7 @@ def _shadow(execution: Execution, device: Any, leaf: Any) -> Any:
     return rebuild(leaf, lambda _end: shadow) if is_chain(leaf) and not is_framework_tensor(type(leaf)) else shadow
 
 
-def _form(execution: Execution, end: Any) -> Form:
+def _form(execution: Execution, end: Tensor) -> Form:
     known = framework_of(end).form_of(end)
     if known is None:
         raise ValueRefusedError.undecided(execution.op.name, str(execution.worker.id))

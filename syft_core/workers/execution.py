@@ -12,6 +12,7 @@ from syft_core.hook.dispatch import dispatch
 from syft_core.hook.ranks import framework_types
 from syft_core.messages import Run
 from syft_core.peer import Peer
+from syft_core.values import Args, Kwargs
 from syft_core.workers.permissions import may_leave
 from syft_core.workers.store import Lineage, Stored
 from syft_core.workers.worker import Worker
@@ -25,8 +26,8 @@ class Execution:
     op: Op
     message: Run
     peer: Peer
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    args: Args
+    kwargs: Kwargs
     parents: list[Stored]
     """The stored objects among the arguments, in order."""
     operands: list[Any]
@@ -61,7 +62,7 @@ class Execution:
         pairs = zip(self.parents, self.operands, strict=True)
         return [parent for parent, operand in pairs if any(operand is target for target in targets)]
 
-    def on(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Execution:
+    def on(self, args: Args, kwargs: Kwargs) -> Execution:
         """Return the same operation on other arguments."""
         return replace(self, args=args, kwargs=kwargs)
 

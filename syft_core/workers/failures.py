@@ -17,6 +17,7 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
+from syft_core.values import Tensor
 from syft_core.workers.changes import run_and_mark_failed
 from syft_core.workers.disclosure import DryRun, run_dry
 from syft_core.workers.execution import Execution
@@ -76,7 +77,7 @@ def _answer_zeros(execution: Execution, dry_run: DryRun) -> Any:
             framework.overwrite(target, *framework.zeros([after], operands))
     ends = iter(zeros)
 
-    def replace(leaf: Any) -> Any:
+    def replace(leaf: Tensor) -> Any:
         if id(leaf) in arguments:
             return arguments[id(leaf)]
         if plain_end(leaf) is None:

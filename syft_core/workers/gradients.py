@@ -11,6 +11,7 @@ from syft_core.messages import Run
 from syft_core.peer import Peer
 from syft_core.pointers.object_pointer import new_id
 from syft_core.tensors.private import restrict
+from syft_core.values import Nested, Tensor
 from syft_core.workers.changes import change, change_count
 from syft_core.workers.execution import Execution
 from syft_core.workers.ledger import record
@@ -24,7 +25,7 @@ from syft_core.workers.transfer import hand_over
 class _GradCandidate:
     """An object before a backward pass, with its gradient if it has one."""
 
-    def __init__(self, entry: Stored, end: Any, may_change: bool) -> None:
+    def __init__(self, entry: Stored, end: Tensor, may_change: bool) -> None:
         self.entry, self.end, self.version, self.may_change = entry, end, change_count(end), may_change
         self.grad = grad = end.grad if keeps_gradient(end) else None
         self.grad_version = None if grad is None else change_count(grad)
@@ -87,7 +88,7 @@ def _initiators(execution: Execution) -> list[Peer]:
     return [sent._replace(behalf=(peer.original,)) for sent in lent] or [peer]
 
 
-def _give_back(execution: Execution, copies: list[_GradCandidate], result: Any) -> Process:
+def _give_back(execution: Execution, copies: list[_GradCandidate], result: Nested) -> Process:
     """Send the new gradients of copies to their origins, where the backward pass continues."""
     worker = execution.worker
     for old in copies:

@@ -44,6 +44,7 @@ from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import get_allowed_users, restrict
+from syft_core.values import Tensor
 from syft_core.workers.failures import require_success
 from syft_core.workers.fetching import ask_release, fetch, fetch_all
 from syft_core.workers.ledger import record
@@ -288,7 +289,7 @@ def call(worker: Worker, message: Call, sender: Peer) -> Any:
     worker.object_store.require_free(range(message.result, message.result + kept))
     lineage, ids = lineage_of(parents), itertools.count(message.result)
 
-    def keep_tensor(leaf: Any) -> Any:
+    def keep_tensor(leaf: Tensor) -> Any:
         if not build_rule(leaf):
             return leaf
         return replace(keep(worker, leaf, next(ids), sender, lineage), framework=framework_of(leaf).ALIAS)

@@ -11,6 +11,7 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.rules import leaves
 from syft_core.messages import Placed
 from syft_core.peer import Peer
+from syft_core.values import Nested, Tensor
 from syft_core.workers.execution import Execution
 from syft_core.workers.permissions import may_change
 from syft_core.workers.store import Stored, is_leaf
@@ -30,7 +31,7 @@ def memory_of(value: Any) -> Iterator[Any]:
         yield from framework.memory_of(end.grad) or ()
 
 
-def guard_results(worker: Worker, sender: Peer, parents: Sequence[Stored], result: Any) -> None:
+def guard_results(worker: Worker, sender: Peer, parents: Sequence[Stored], result: Nested) -> None:
     """Guard the results that share memory with an object that the sender may not change."""
     protected = [parent for parent in parents if not may_change(worker, parent, sender)]
     if protected:
@@ -47,12 +48,12 @@ def guard(entry: Stored, protected: Sequence[Stored]) -> None:
             entry.guard = parent.guard or parent
 
 
-def keeps_gradient(end: Any) -> bool:
+def keeps_gradient(end: Tensor) -> bool:
     """Return whether a backward pass may give a plain tensor a gradient."""
     return getattr(end, "requires_grad", False) is True and (is_leaf(end) or end.retains_grad)
 
 
-def clear(result: Any) -> Any:
+def clear(result: Nested) -> Any:
     """Set a newly allocated tensor to zero, so that it shows no old memory."""
     end = plain_end(result)
     framework_of(end).clear(end)
@@ -79,7 +80,7 @@ def confine(execution: Execution, compute: Compute) -> Compute:
     return compute_and_clear
 
 
-def _find_sharing(worker: Worker, end: Any) -> list[Any]:
+def _find_sharing(worker: Worker, end: Tensor) -> list[Any]:
     """Return the tensors on a worker that share memory with ``end``, including itself."""
     ends = [found for entry in worker.object_store.entries() if (found := plain_end(entry.value)) is not None]
     memory = framework_of(end).memory_of(end) or frozenset()

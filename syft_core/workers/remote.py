@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
@@ -14,6 +13,7 @@ from syft_core.location import Party, WorkerLike
 from syft_core.messages import Run
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import pointer_at
+from syft_core.values import Args, Function, Kwargs
 
 P = TypeVar("P", bound="Place")
 
@@ -46,7 +46,7 @@ class RemoteFramework:
         self._owner = owner
         self._attributes = attributes
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Function:
         creators = self._attributes.creators
         if name not in creators:
             where = self._owner.location_of(self._worker).id
@@ -59,7 +59,7 @@ class RemoteFramework:
     def __dir__(self) -> list[str]:
         return sorted(self._attributes.creators)
 
-    def create(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], known: Form | None = None) -> Any:
+    def create(self, op: Op, args: Args, kwargs: Kwargs, known: Form | None = None) -> Any:
         """Create a tensor on the worker, without waiting if its form is known."""
         attributes = self._attributes
         location = self._owner.location_of(self._worker)

@@ -8,12 +8,13 @@ from syft_core.exceptions import SerdeError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.location import Party
 from syft_core.messages import Named
+from syft_core.values import Nested
 
 _NOT_IMPLEMENTED = "NotImplemented"
 """The result of an operator that does not support the operand, as in ``p == None``."""
 
 
-def to_named(result: Any, framework: FrameworkAttributes | None) -> Any:
+def to_named(result: Nested, framework: FrameworkAttributes | None) -> Any:
     """Replace the named tuples in ``result`` by their names and items."""
     kind = type(result)
     if kind is list or kind is tuple:
@@ -25,7 +26,7 @@ def to_named(result: Any, framework: FrameworkAttributes | None) -> Any:
     return result
 
 
-def from_named(result: Any, party: Party) -> Any:
+def from_named(result: Nested, party: Party) -> Any:
     """Invert ``to_named``."""
     kind = type(result)
     if kind is list or kind is tuple:

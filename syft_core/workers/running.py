@@ -22,6 +22,7 @@ from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import Here, id_here
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import get_allowed_users, remove_restriction
+from syft_core.values import Nested, Tensor
 from syft_core.workers.changes import change, note_changes, run_and_track
 from syft_core.workers.disclosure import compute_undisclosed, infer_forms, require_undisclosed
 from syft_core.workers.execution import Execution, snapshot_forms
@@ -79,7 +80,7 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
 
 
 def _keep_plain(
-    worker: Worker, message: Run, sender: Peer, parents: Sequence[Stored], result: Any, lineage: Lineage
+    worker: Worker, message: Run, sender: Peer, parents: Sequence[Stored], result: Nested, lineage: Lineage
 ) -> Any:
     """Store the results of an operation; guard those that share memory with one of ``parents``."""
     if framework_types.get(type(result)):
@@ -191,7 +192,7 @@ def _try_compute(execution: Execution) -> Any:
         return error
 
 
-def _keep(execution: Execution, result: Any, lineage: Lineage) -> Any:
+def _keep(execution: Execution, result: Nested, lineage: Lineage) -> Any:
     """Store the results of an operation, and return the reply to the sender."""
     op, kwargs, message = execution.op, execution.kwargs, execution.message
     worker, peer, parents = execution.worker, execution.peer, execution.parents
@@ -208,7 +209,7 @@ def _keep(execution: Execution, result: Any, lineage: Lineage) -> Any:
     return reply
 
 
-def _is_plain_value(leaf: Any) -> bool:
+def _is_plain_value(leaf: Tensor) -> bool:
     """Return whether a part of a result is a value other than a tensor or None."""
     return leaf is not None and leaf is not NotImplemented and not build_rule(leaf)
 
@@ -279,7 +280,7 @@ def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored], operands
 _NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
-def _resolve_leaf(worker: Worker, parents: list[Stored], operands: list[Any], leaf: Any) -> Any:
+def _resolve_leaf(worker: Worker, parents: list[Stored], operands: list[Any], leaf: Tensor) -> Any:
     if (id := id_here(leaf, worker.id)) is not None:
         entry = worker.object_store.entry(id)
         parents.append(entry)
@@ -305,7 +306,7 @@ def attribute(value: Any, name: str | None) -> Any:
 # --- results
 
 
-def keep_results(worker: Worker, op: str, result: Any, first: int, holder: Peer, lineage: Lineage) -> Any:
+def keep_results(worker: Worker, op: str, result: Nested, first: int, holder: Peer, lineage: Lineage) -> Any:
     """Store the tensors of ``result`` under the ids from ``first`` on; return it with placeholders for them.
 
     Anything else must be a fact about form. No result of an operation leaves the worker except through here.
@@ -363,7 +364,7 @@ def form_of(value: Any) -> Form | None:
     return form(shape, None, dtype, device, *place)
 
 
-def describe_placed(worker: Worker, result: Any) -> Any:
+def describe_placed(worker: Worker, result: Nested) -> Any:
     """Add forms to the placeholders in a result, for clients in other processes."""
     if type(result) is Placed:
         return replace(result, form=form_of(worker.object_store.entry(result.id).value))

@@ -42,7 +42,7 @@ def test_a_duplicate_id_is_refused() -> None:
     with pytest.raises(IdNotUniqueError) as caught:
         IdProvider([1, 2, 2])
 
-    assert str(caught.value) == "cannot use the id 2: it is taken; leave it out to get a fresh one"
+    assert str(caught.value) == "cannot use the id 2: it is in use; leave it out to get a new one"
 
 
 def test_the_callers_list_is_not_changed() -> None:

@@ -109,7 +109,7 @@ TRAVEL = [
     Mistake("y.send('bobb')", WorkerNotFoundError, UNKNOWN, fixed_by_advice=False),
     Mistake("p.move('bobb')", WorkerNotFoundError, UNKNOWN, fixed_by_advice=False),
     Mistake("model.send('bobb')", WorkerNotFoundError, UNKNOWN, fixed_by_advice=False),
-    Mistake("y.send()", TypeError, "cannot send to nobody: name a worker", fixed_by_advice=False, advice=False),
+    Mistake("y.send()", TypeError, "cannot send without a worker", fixed_by_advice=False, advice=False),
     Mistake("p.send(bob)", TooManyHopsError, "its data is there already; use the pointer", fixed_by_advice=False),
     Mistake("y.get()", TypeError, "it is not a pointer, its data is in this process; use it as it is", advice=False),
     Mistake(

@@ -29,7 +29,10 @@ def builtin() -> dict[str, Any]:
         "ranges": [range(1, 10, 3), slice(None, 2, (1,)), slice(1, None)],
         "long": [LONG, bytearray(LONG)],
         "many": list(range(5000)),
-        "failure": ObjectNotFoundError.on(5, "bob"),
+        "failure": ObjectNotFoundError(
+            "cannot find object 5 on worker 'bob': it was never stored there or is gone; "
+            "keep a pointer to what you still need"
+        ),
         "types": [int, float, bool],
     }
 

@@ -102,7 +102,7 @@ def test_a_value_is_not_compared_before_its_type_is_known(payload):
 
 @pytest.mark.parametrize("shape", [(True, 2), (1.0, 2), [1, 2]])
 def test_a_form_from_the_wire_does_not_replace_an_equal_one(shape):
-    with pytest.raises(SerdeError, match="wrong parts"):
+    with pytest.raises(SerdeError, match="a field has a wrong type"):
         _detail_form([shape, None, torch.float64, torch.device("cpu"), False, True], Context())
     assert list(map(type, form((1, 2), None, torch.float64, torch.device("cpu")).shape)) == [int, int]
 

@@ -337,7 +337,7 @@ def test_encoded_values_are_sent_and_layers_encode_remote_values(hook: Any) -> N
 
 def test_an_operation_without_a_rule_is_refused_before_anything_changes() -> None:
     x = fixed(torch.ones(2))
-    message = "cannot run 'aten.exp_.default' on a FixedPoint: the layer has no rule for it.*a rule called 'exp'"
+    message = "cannot run 'aten.exp_.default' on a FixedPoint: .*has no rule for it.*a rule called 'exp'"
     with pytest.raises(OperationNotAllowedError, match=message):
         x.exp_()
     with pytest.raises(OperationNotAllowedError, match=r"aten\.unsqueeze_\.default"):
