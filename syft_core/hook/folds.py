@@ -38,8 +38,8 @@ def typed_identity(a: object) -> Slot:
     >>> typed_identity(None)(2)
     Traceback (most recent call last):
     ...
-    syft_core.exceptions.PlanMismatchError: cannot apply a plan for a NoneType to a int: plans are exact; \
-build one for this signature
+    syft_core.exceptions.PlanMismatchError: cannot apply a plan for a NoneType to a int: a plan is for one signature \
+only; build one for this signature
     """
     expected = type(a)
 
