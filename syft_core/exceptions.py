@@ -459,6 +459,11 @@ class ReleaseError(WorkerError, ValueError):
         )
 
     @classmethod
+    def nothing(cls, worker: object) -> ReleaseError:
+        """Say that the request names no object."""
+        return cls(f"cannot ask worker {worker!r} for a release: the request names no object; name at least one")
+
+    @classmethod
     def too_many(cls, user: object, worker: object, most: int) -> ReleaseError:
         """Give the limit."""
         return cls(

@@ -124,8 +124,10 @@ def ask_release(worker: Worker, message: AskRelease, sender: Peer) -> int:
         raise ReleaseError.too_many(str(sender), str(worker.id), MAX_OPEN)
     if sender.behalf:
         raise ReleaseError.on_behalf(str(sender), str(worker.id))
+    if not message.ids:
+        raise ReleaseError.nothing(str(worker.id))
     objects = []
-    for id in message.ids:
+    for id in dict.fromkeys(message.ids):
         entry = worker.object_store.entry(id)
         require_right_to_lease(worker, entry, sender)
         value = attribute(entry.value, message.attr)

@@ -167,6 +167,10 @@ TEXTS = {
         (3, "bob", "denied"),
         "cannot decide on request 3 of worker 'bob': it was denied already; wait for a new request",
     ),
+    ("ReleaseError", "nothing"): (
+        ("bob",),
+        "cannot ask worker 'bob' for a release: the request names no object; name at least one",
+    ),
     ("ReleaseError", "too_many"): (
         ("eve", "bob", 64),
         "cannot ask worker 'bob' for another release as 'eve': 64 requests are waiting for its owner; wait until some "

@@ -142,3 +142,13 @@ def test_objects_of_others_cannot_be_requested(bob: Any, alice: Any, me: Any, me
 
     with pytest.raises(GetNotPermittedError, match="belongs to someone else"):
         stranger.ask(AskRelease((pointer.id_at_location,), None, "please"))
+
+
+def test_a_request_names_objects_and_copies_each_once(bob: Any, me: Any, mean: Any) -> None:
+    location, id = mean.child._location, mean.child.id_at_location
+
+    with pytest.raises(ReleaseError, match="names no object"):
+        location.ask(AskRelease((), None, "please"))
+    location.ask(AskRelease((id,) * 1000, None, "please"))
+
+    assert len(bob.requests[0].values) == 1
