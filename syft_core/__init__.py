@@ -31,6 +31,7 @@ _NAMES = {
     "create_callable_pointer": "syft_core.pointers.callable_pointer:create_callable_pointer",
     "revealing": "syft_core.pointers.revealing:revealing",
     "trace": "syft_core.workers.trace:trace",
+    "tracebacks": "syft_core.notebooks:tracebacks",
     "unless_private": "syft_core.workers.permissions:unless_private",
     "only_published": "syft_core.workers.permissions:only_published",
     "nothing": "syft_core.workers.permissions:nothing",

@@ -47,9 +47,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from syft_core.notebooks import render_in_notebook
+
 
 class SyftError(Exception):
     """The base class of all errors raised on purpose."""
+
+    def _render_traceback_(self) -> list[str]:
+        return render_in_notebook(self)
 
 
 class RegistryError(SyftError):

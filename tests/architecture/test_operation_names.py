@@ -33,6 +33,7 @@ OTHER_WORDS = {
     "data": "the label of a box in a picture, an option of a worker",
     "fold": "a function of the core",
     "int": "a type in an annotation",
+    "short": "a kind of traceback",
     "replace": "how Python writes characters that a terminal lacks",
     "to": "a column of the ledger",
     "trace": "a function of the core",
