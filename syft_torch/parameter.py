@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # it is there
+from torch.nn.parameter import is_lazy
 from torch.utils import swap_tensors
 
 from syft_core.exceptions import WorkerError
@@ -140,7 +140,7 @@ def _require_all_movable(tensors: Sequence[torch.Tensor]) -> None:
 
 def _require_movable(tensor: torch.Tensor) -> None:
     """Refuse, before anything is changed, what torch would refuse in the middle of a module."""
-    if isinstance(tensor, UninitializedTensorMixin):
+    if is_lazy(tensor):
         raise WorkerError(
             "cannot move a parameter that has no shape yet: its lazy module has not been run; run it first"
         )
