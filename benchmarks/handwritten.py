@@ -34,7 +34,7 @@ class FlatTensor(torch.Tensor):
 
 
 class NestedTensor(FlatTensor):
-    """For lists among the arguments, and for results that are no tensors."""
+    """For lists among the arguments, and for results that are not tensors."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -1,7 +1,7 @@
 """Measure the hook: ``python benchmarks/hook.py [--rounds N] [--ancestor PYTHON] [--update]``.
 
 Three questions, each with its targets: does plain torch pay for being hooked, how long does it take to start, and what
-does one operation through a chain cost beside hand-written code that does the least. The ancestor answers the same
+does one operation through a chain cost compared with minimal hand-written code. The ancestor answers the same
 questions where its environment exists (``benchmarks/make_ancestor.sh``).
 """
 
@@ -99,20 +99,20 @@ def compare_toggled(clock: Clock, rounds: int) -> Comparison:
     """Compare torch hooked with torch unhooked, in this process."""
     hooks: list[TorchHook] = []
 
-    def unhooked() -> float:
+    def run_unhooked() -> float:
         if hooks:
             hooks.pop().unhook()
             clock.settle()
         return clock()
 
-    def hooked() -> float:
+    def run_hooked() -> float:
         if not hooks:
             hooks.append(TorchHook(torch))
             clock.settle()
         return clock()
 
-    found = compare(unhooked, hooked, rounds)
-    unhooked()
+    found = compare(run_unhooked, run_hooked, rounds)
+    run_unhooked()
     return found
 
 
@@ -219,10 +219,10 @@ def compare_by_hand(rounds: int) -> dict[str, Comparison]:
     flat, nested = chain_clocks(FlatTensor), chain_clocks(NestedTensor)
     by_hand = {"add": flat, "relu": flat, "shape": nested, "cat": nested}
     with TorchHook(torch):
-        ours = chain_clocks(logged)
+        ours = chain_clocks(log)
         found = {name: compare(by_hand[name][f"chain {name}"], ours[f"chain {name}"], rounds) for name in CHAIN}
     with NumpyHook(np):
-        found["numpy add"] = compare(numpy_clock(FlatArray), numpy_clock(logged), rounds)
+        found["numpy add"] = compare(numpy_clock(FlatArray), numpy_clock(log), rounds)
     return found
 
 
@@ -232,7 +232,7 @@ def compare_with_ancestor(ancestor: Path, rounds: int) -> dict[str, Comparison]:
         return {name: compare(old.clock(f"chain {name}"), own.clock(f"chain {name}"), rounds) for name in CHAIN}
 
 
-def logged(value: Any) -> Any:
+def log(value: Any) -> Any:
     return LoggingTensor().on(value)
 
 

@@ -4,7 +4,7 @@ How a ratio is computed. Absolute times drift with whatever else the machine doe
 after the other but in many short rounds, each in the order A B B A, which cancels a steady drift. Each of the four is
 the fastest of five blocks of 0.4 ms. A round gives one ratio ``(B + B) / (A + A)``; the result is the median over all
 rounds, with the interval in which the true median lies with 95 % confidence (from the order of the rounds' ratios, so a
-few disturbed rounds do not move it). Times that stand beside a ratio are medians of the same rounds, for orientation
+few disturbed rounds do not move it). Times next to a ratio are medians of the same rounds, for orientation
 only: their quotient need not be the ratio.
 
 Python 3.7 can run this file: the ancestor's script imports it.
@@ -128,7 +128,7 @@ def serve(facts: Any, clocks: dict[str, Clock]) -> None:
 
 
 def verdict(value: float, limit: float) -> str:
-    """Say whether a value that should be small is small enough."""
+    """Return whether a value that should be small is small enough."""
     return "met" if value <= limit else "**not met**"
 
 

@@ -1,4 +1,4 @@
-"""Serde beside its peers, in one run: medians of the quietest block, and ratios to one memcpy of the same bytes.
+"""Serde compared with other libraries: medians of the quietest block, and ratios to one memcpy of the same bytes.
 
 python benchmarks/serde.py                       # torch, pickle, memcpy, and safetensors where it is installed
 ANCESTOR_PYTHON=/path/to/python python benchmarks/serde.py   # PySyft 0.2.9 in another interpreter than .venvs/ancestor
@@ -109,7 +109,7 @@ def unpickle_apart(data: tuple[bytes, list[pickle.PickleBuffer]]) -> Any:
     return [torch.from_numpy(array) for array in pickle.loads(data[0], buffers=data[1])]
 
 
-def named(value: Any) -> dict[str, torch.Tensor]:
+def to_named(value: Any) -> dict[str, torch.Tensor]:
     return value if isinstance(value, dict) else {str(i): tensor for i, tensor in enumerate(tensors_of(value))}
 
 
@@ -123,7 +123,7 @@ def one_fresh_copy(value: Any) -> Callable[[Any], Any]:
     return lambda _: bytes(whole)
 
 
-def received(value: Any) -> list[Any]:
+def receive(value: Any) -> list[Any]:
     """Return the frames as a transport delivers them: each in memory of its own that may be written."""
     return [bytearray(frame) for frame in frames(value)]
 
@@ -138,13 +138,17 @@ def rivals(value: Any) -> dict[str, Rival]:
         "serialize / deserialize": (serialize, joined, deserialize),
         "the same, read as views": (serialize, joined, lambda data: deserialize(data, writable=False)),
         "frames / from_frames, copied": (frames, apart, from_frames),
-        "frames / from_frames, taken over": (frames, received(value), from_frames),
+        "frames / from_frames, taken over": (frames, receive(value), from_frames),
         "torch.save / load(weights_only)": (save, save(value), load),
         "pickle 5": (lambda x: pickle.dumps(x, 5), pickle.dumps(value, 5), pickle.loads),
         "pickle 5 of numpy, out of band": (pickle_apart, pickle_apart(value), unpickle_apart),
     }
     if safetensors is not None:
-        found["safetensors"] = (lambda x: safetensors.save(named(x)), safetensors.save(named(value)), safetensors.load)
+        found["safetensors"] = (
+            lambda x: safetensors.save(to_named(x)),
+            safetensors.save(to_named(value)),
+            safetensors.load,
+        )
     return found
 
 
@@ -247,8 +251,8 @@ def compare(rounds: int) -> str:
 
 
 def threshold(rounds: int) -> str:
-    """Send 100 tensors of each size, inside the structure and beside it."""
-    lines = ["| bytes | inside, write/read µs | beside, write/read µs |", "|---|---|---|"]
+    """Send 100 tensors of each size, inside the structure and as separate frames."""
+    lines = ["| bytes | inside, write/read µs | separate, write/read µs |", "|---|---|---|"]
     for size in (128, 256, 512, 1024, 2048, 4096, 8192):
         value = [torch.randn(size // 4) for _ in range(100)]
         cells = []

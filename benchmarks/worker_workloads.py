@@ -74,15 +74,60 @@ class Epoch:
         location = data.location if hasattr(data, "child") else None
         if location is not None:
             self.model.send(location)
+        loss = self.train(data, target)
+        if location is not None:
+            self.model.get()
+            loss = loss.get()
+        return loss
+
+    def train(self, data: Any, target: Any) -> Any:
         self.optimizer.zero_grad()
         scores = torch.nn.functional.log_softmax(self.model(data), dim=1)
         loss = torch.nn.functional.nll_loss(scores, target)
         loss.backward()
         self.optimizer.step()
-        if location is not None:
-            self.model.get()
-            loss = loss.get()
         return loss
+
+
+class FetchOnceEpoch(Epoch):
+    """The same batches, but each worker gets the model once, and the results are fetched when it has trained."""
+
+    def __call__(self) -> float:
+        start = perf_counter()
+        for batches in self.by_worker():
+            self.model.send(batches[0][0].location)
+            losses = [self.train(data, target) for data, target in batches]
+            self.model.get()
+            torch.stack(losses).get()
+        return perf_counter() - start
+
+    def by_worker(self) -> list[list[Any]]:
+        """Return the batches of each worker."""
+        workers: dict[Any, list[Any]] = {}
+        for batch in self.batches:
+            workers.setdefault(batch[0].location.id, []).append(batch)
+        return list(workers.values())
+
+
+class PlannedEpoch(Epoch):
+    """The same epoch with a plan per step: each worker has a copy of the model, and its last loss is fetched."""
+
+    def __init__(self, *workers: Any) -> None:
+        from syft_core.plans.plan import Plan  # noqa: PLC0415  # the ancestor's Python has none
+
+        super().__init__(*workers)
+        shapes, dtypes = [(-1, 784), (-1,)], [torch.float32, torch.int64]
+        plan = Plan("step", self.train, args_shape=shapes, args_dtypes=dtypes)
+        self.plan = plan.build().send(*workers)
+        for data, target in self.batches:
+            self.plan(data, target)  # The first calls learn the forms of the results.
+
+    def __call__(self) -> float:
+        start = perf_counter()
+        losses = {data.location.id: self.plan(data, target) for data, target in self.batches}
+        for loss in losses.values():
+            loss.get()
+        return perf_counter() - start
 
 
 def main() -> None:
@@ -90,7 +135,11 @@ def main() -> None:
     from syft_torch.hook import TorchHook  # noqa: PLC0415
 
     hook = TorchHook(torch)
-    serve({}, clocks(VirtualWorker(hook, id="bob"), VirtualWorker(hook, id="alice")))
+    hook.attributes.warm_up()
+    bob, alice = (VirtualWorker(hook, id=name, serialize=False) for name in ("bob", "alice"))
+    by_wire = [VirtualWorker(hook, id=f"{name} by wire", serialize=True) for name in ("bob", "alice")]
+    planned = {"planned epoch": PlannedEpoch(bob, alice), "planned epoch by wire": PlannedEpoch(*by_wire)}
+    serve({}, {**clocks(bob, alice), **planned})
 
 
 if __name__ == "__main__":

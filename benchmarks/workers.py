@@ -1,6 +1,6 @@
 """Measure workers and pointers: ``python benchmarks/workers.py [--rounds N] [--ancestor PYTHON] [--update]``.
 
-Three questions, each with its target: what does one operation on a pointer cost, in process, beside the same operation
+Three questions, each with its target: what does one operation on a pointer cost, in process, compared with one
 on plain tensors; what do sending and fetching cost; and how much slower is remote training than local training. The
 ancestor answers the same questions where its environment exists (``benchmarks/make_ancestor.sh``).
 """
@@ -18,7 +18,7 @@ from measure import Comparison, Process, compare, machine, table, update_readme,
 
 HERE = Path(__file__).resolve().parent
 ANCESTOR = HERE / ".venvs" / "ancestor" / "bin" / "python"
-ADD_LIMIT, EPOCH_LIMIT = 12.0, 2.0
+ADD_LIMIT, EPOCH_LIMIT, PLAN_LIMIT, WIRE_PLAN_LIMIT = 12.0, 2.0, 1.3, 2.0
 FASTER = {"pointer add": 8.0, "send": 6.0, "get": 6.0}
 """How many times faster than the ancestor each should be."""
 EPOCH_ROUNDS, ANCESTOR_EPOCH_ROUNDS = 15, 2
@@ -46,22 +46,30 @@ def parse() -> argparse.Namespace:
 
 
 def report(own: Process, old: Process | None, rounds: int) -> str:
-    parts = [*beside_plain(own, old, rounds), *(beside_ancestor(own, old, rounds) if old else []), footer(old)]
+    parts = [
+        *compare_with_plain(own, old, rounds),
+        *(compare_with_ancestor(own, old, rounds) if old else []),
+        footer(old),
+    ]
     return "\n\n".join(parts)
 
 
-def beside_plain(own: Process, old: Process | None, rounds: int) -> Iterator[str]:
+def compare_with_plain(own: Process, old: Process | None, rounds: int) -> Iterator[str]:
     """Yield the parts that compare remote with plain, each library in its own process."""
     adds = compare(own.clock("plain add"), own.clock("pointer add"), rounds)
     epochs = compare(own.clock("local epoch"), own.clock("remote epoch"), EPOCH_ROUNDS)
+    planned = compare(own.clock("local epoch"), own.clock("planned epoch"), EPOCH_ROUNDS)
+    by_wire = compare(own.clock("local epoch"), own.clock("planned epoch by wire"), EPOCH_ROUNDS)
     old_adds = compare(old.clock("plain add"), old.clock("pointer add"), rounds) if old else None
     old_epochs = compare(old.clock("local epoch"), old.clock("remote epoch"), ANCESTOR_EPOCH_ROUNDS) if old else None
-    yield "**Remote beside plain**, in process"
+    yield "**Remote compared with plain**, in process"
     yield table(
         ["", "plain ms", "remote ms", "ratio", "95 %", "target", "", "ancestor's ratio"],
         [
             plain_row("`x + y`, 10 elements", adds, ADD_LIMIT, old_adds),
             plain_row("one epoch of training, two workers", epochs, EPOCH_LIMIT, old_epochs),
+            plain_row("the same with a plan per step", planned, PLAN_LIMIT, None),
+            plain_row("the same through the wire format", by_wire, WIRE_PLAN_LIMIT, None),
         ],
     )
 
@@ -79,7 +87,7 @@ def plain_row(name: str, found: Comparison, limit: float, old: Comparison | None
     ]
 
 
-def beside_ancestor(own: Process, old: Process, rounds: int) -> Iterator[str]:
+def compare_with_ancestor(own: Process, old: Process, rounds: int) -> Iterator[str]:
     """Yield the parts that compare us with the ancestor, in turns."""
     rows = []
     for name, least in FASTER.items():

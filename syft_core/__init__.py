@@ -16,15 +16,20 @@ _NAMES = {
     "FrameworkHook": "syft_core.hook.hook:FrameworkHook",
     "ID_PROVIDER": "syft_core.tensors.identity:ID_PROVIDER",
     "LoggingTensor": "syft_core.tensors.logging:LoggingTensor",
+    "Plan": "syft_core.plans.plan:Plan",
     "PlusIsMinusTensor": "syft_core.tensors.plus_is_minus:PlusIsMinusTensor",
     "PolynomialTensor": "syft_core.tensors.polynomial:PolynomialTensor",
+    "aio": "syft_core.network.aio",
     "current_hook": "syft_core.hook.hook:current_hook",
     "hook_args": "syft_core.hook.hook_args",
     "VirtualWorker": "syft_core.workers.virtual:VirtualWorker",
+    "WebsocketClientWorker": "syft_core.network.client:WebsocketClientWorker",
+    "WebsocketServerWorker": "syft_core.network.server:WebsocketServerWorker",
     "CallablePointer": "syft_core.pointers.callable_pointer:CallablePointer",
     "MultiPointerTensor": "syft_core.pointers.multi_pointer:MultiPointerTensor",
     "ObjectPointer": "syft_core.pointers.object_pointer:ObjectPointer",
     "ObjectWrapper": "syft_core.pointers.callable_pointer:ObjectWrapper",
+    "PointerPlan": "syft_core.plans.pointer:PointerPlan",
     "PointerTensor": "syft_core.pointers.pointer_tensor:PointerTensor",
     "PrivateTensor": "syft_core.tensors.private:PrivateTensor",
     "combine_pointers": "syft_core.pointers.multi_pointer:combine_pointers",
@@ -35,6 +40,7 @@ _NAMES = {
     "unless_private": "syft_core.workers.permissions:unless_private",
     "only_published": "syft_core.workers.permissions:only_published",
     "nothing": "syft_core.workers.permissions:nothing",
+    "func2plan": "syft_core.plans.plan:func2plan",
     "load_backend": "syft_core.plugins.manager:load_backend",
     "overloaded": "syft_core.hook.overload:overloaded",
 }
@@ -62,10 +68,11 @@ def __getattr__(name: str) -> Any:
     exported = manager.export(name)
     if exported is not None:
         return globals().setdefault(name, exported)
+    near = _resolve_name("difflib:get_close_matches")(name, __dir__(), n=1)
     broken = "".join(f"\n  {error}" for error in manager.failures.values())
     raise AttributeError(
         f"cannot find {name!r} in syft_core: neither the core nor an installed backend has it; "
-        f"`syft-core plugins` lists the backends{broken}"
+        f"{f'did you mean `sy.{near[0]}`? ' if near else ''}`syft-core plugins` lists the backends{broken}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``syft-core demo`` and ``syft-core plugins``."""
+"""The command line: ``syft-core demo``, ``syft-core plugins`` and the commands of a worker's operator."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from syft_core.demo import PAUSE, find_installed, finish_demo, make_screen, run_demo
+from syft_core.demo import PAUSE, Screen, finish_demo, run_demo
 from syft_core.exceptions import SyftError
+from syft_core.network import certificates, command, ledger, tokens
 from syft_core.pictures import text_table
-from syft_core.plugins.backend import Backend
+from syft_core.plugins.backend import Backend, find_installed
 from syft_core.plugins.manager import plugin_manager
 
 
@@ -20,10 +21,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
     options = _build_parser().parse_args(argv)
     try:
-        return int(options.run(options))
+        answer = options.run(options)
     except SyftError as error:
         print(f"syft-core: {error}", file=sys.stderr)
         return 1
+    if isinstance(answer, str):
+        print(answer)
+        return 0
+    return int(answer)
 
 
 def _build_parser() -> argparse.ArgumentParser:
@@ -37,6 +42,8 @@ def _build_parser() -> argparse.ArgumentParser:
     demo.add_argument("--fast", action="store_true", help="do not pause between steps")
     demo.add_argument("--page", type=Path, help="the HTML file for the pictures (default: in a temporary folder)")
     demo.set_defaults(run=_run_demo)
+    for module in (command, ledger, tokens, certificates):
+        module.add_parser(commands)
     return parser
 
 
@@ -74,7 +81,7 @@ def _run_demo(options: argparse.Namespace) -> int:
         return 1
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # The terminal may not support all characters.
-    screen = make_screen(pause=0 if options.fast else PAUSE)
+    screen = Screen(0 if options.fast else PAUSE)
     for backend in chosen:
         run_demo(screen, backend)
     finish_demo(screen, [backend.name for backend in installed if backend not in chosen], options.page)

@@ -21,33 +21,65 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── RemoteObjectFoundError        a pointer was asked for its child
     │   └── ResponseSignatureError        a result has more tensors than ids
     ├── DomainError                       (also a ValueError) a value outside an approximation's domain
+    ├── PlanError                         (also a TypeError, RuntimeError) a plan cannot be recorded, sent or called
     ├── IdNotUniqueError                  (also a ValueError) an id is in use already
     ├── WorkerError                       workers and the objects they hold
     │   ├── ObjectNotFoundError           (also a LookupError) a worker does not hold an object
     │   ├── AlreadyRetrievedError         a pointer was used after its object was fetched or moved
     │   ├── WorkerNotFoundError           (also a LookupError) no worker with this id is known
     │   ├── WorkerIdTakenError            (also a ValueError) another worker has this id
+    │   ├── WorkerNotPicklableError       (also a TypeError) a worker belongs to its process
     │   ├── LocalWorkerConflictError      (also a ValueError) hooks need one local worker, and another is in use
     │   ├── NotCollocatedError            (also a TypeError) the arguments of a call are in different places
     │   ├── GetNotPermittedError          (also a PermissionError) an object may not leave its worker
     │   ├── ReleaseError                  (also a ValueError) a release request is not valid
+    │   ├── LedgerError                   a ledger on disk cannot be written, or was changed
+    │   ├── StorageError                  an object cannot be kept on disk
     │   ├── TagNotPermittedError          (also a PermissionError) an object may not be tagged or described
     │   ├── WriteNotPermittedError        (also a PermissionError) an object may not be changed
     │   ├── SendNotPermittedError         (also a PermissionError) an object may not be sent
     │   ├── PolicyError                   (also a TypeError) not a policy
     │   ├── TooManyHopsError              a request was forwarded too often, or in a circle
     │   ├── OperationFailedError          (also a RuntimeError) an object is the result of a failed operation
+    │   ├── ConnectionLostError           (also a ConnectionError) a worker on the network cannot be reached
+    │   ├── AuthenticationError           (also a PermissionError) a worker on the network refused the connection
+    │   ├── TicketError                   (also a PermissionError) a worker may not act for a peer on another one
+    │   ├── QuotaExceededError            a user would use more of a worker than its owner allows
     │   ├── InvalidTensorForRemoteGetError (also a TypeError) a worker was asked to fetch its own data
     │   └── ValueRefusedError             (also a TypeError, RuntimeError) it would implicitly reveal a remote value
+    ├── ConfigurationError                (also a ValueError) a file or an option of a worker's operator is not usable
     └── SerdeError                        (also a ValueError) a value cannot be serialized or deserialized
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from string import Formatter
+from typing import Any, TypeVar
 
 from syft_core.notebooks import render_in_notebook
+
+E = TypeVar("E", bound="SyftError")
+
+
+class Text:
+    """The text of an error: ``NotCollocatedError.between(op, here, there)`` fills in the fields and returns the error.
+
+    The arguments have the order in which the fields appear in the text, or ``order``; some have defaults.
+    """
+
+    def __init__(self, text: str, order: str = "", **defaults: str) -> None:
+        self.text = text
+        self.defaults = defaults
+        self.fields = order.split() or list(dict.fromkeys(name for _, name, _, _ in Formatter().parse(text) if name))
+
+    def __get__(self, error: E | None, cls: type[E]) -> Callable[..., E]:
+        return partial(self._write, cls)
+
+    def _write(self, cls: type[E], *args: object, **kwargs: object) -> E:
+        fields = dict(zip(self.fields[: len(args)], args, strict=True))
+        return cls(self.text.format_map({**self.defaults, **fields, **kwargs}))
 
 
 class SyftError(Exception):
@@ -64,12 +96,10 @@ class RegistryError(SyftError):
 class AlreadyRegisteredError(RegistryError):
     """A key was registered a second time."""
 
-    @classmethod
-    def of(cls, table: str, key: str) -> AlreadyRegisteredError:
-        """Name the table and the key."""
-        return cls(
-            f"cannot register {key} in {table!r}: it is registered already; register it once, or use another type"
-        )
+    of = Text(
+        "cannot register {key} in {table!r}: it is registered already; register it once, or use another type",
+        order="table key",
+    )
 
 
 class NotRegisteredError(RegistryError, LookupError):
@@ -78,9 +108,7 @@ class NotRegisteredError(RegistryError, LookupError):
     @classmethod
     def of(cls, table: str, key: str, near: Iterable[str], advice: str) -> NotRegisteredError:
         """Name the missing key and the nearest entries, and explain how to add one."""
-        near = list(near)
-        hint = f"did you mean {' or '.join(near)}? otherwise " if near else ""
-        return cls(f"cannot find {key} in {table!r}: it is not registered; {hint}{advice}")
+        return cls(f"cannot find {key} in {table!r}: it is not registered; {_suggest(near)}{advice}")
 
 
 class BackendError(SyftError):
@@ -90,19 +118,13 @@ class BackendError(SyftError):
 class DependencyError(BackendError, ImportError):
     """The framework that a backend serves is not installed."""
 
-    @classmethod
-    def missing(cls, backend: str, framework: str, command: str) -> DependencyError:
-        """Give the command that installs the framework."""
-        return cls(f"cannot load the {backend!r} backend: {framework!r} is not installed; run `{command}`")
+    missing = Text("cannot load the {backend!r} backend: {framework!r} is not installed; run `{command}`")
 
 
 class PluginError(BackendError):
     """A plugin is broken."""
 
-    @classmethod
-    def broken(cls, name: str, reason: str) -> PluginError:
-        """Name the plugin and what is wrong with it."""
-        return cls(f"cannot use the plugin {name!r}: {reason}; run `syft-core plugins` to list all plugins")
+    broken = Text("cannot use the plugin {name!r}: {reason}; run `syft-core plugins` to list all plugins")
 
 
 class NotTheFrameworkError(BackendError, TypeError):
@@ -135,27 +157,20 @@ class OperationNotAllowedError(HookError, TypeError, RuntimeError):
             f"{hint}allow it for public data with `hook.attributes.allow(function)`"
         )
 
-    @classmethod
-    def reviewed_without_facts(cls, name: str) -> OperationNotAllowedError:
-        """List the facts that are needed before an operation may run on private data."""
-        return cls(
-            f"cannot allow {name!r} on private data: what it discloses, writes and reads is not declared; "
-            'if it has no side effects, pass `discloses="nothing", writes=frozenset(), reads_beyond=False`, '
-            "otherwise leave out `tier`"
-        )
+    reviewed_without_facts = Text(
+        "cannot allow {name!r} on private data: what it discloses, writes and reads is not declared; if it has no side "
+        'effects, pass `discloses="nothing", writes=frozenset(), reads_beyond=False`, otherwise leave out `tier`'
+    )
 
     @classmethod
     def off(cls, name: str) -> OperationNotAllowedError:
         """Explain why an operation never runs on a worker."""
         return cls(
-            f"cannot run {name!r} on a worker: it is not memory-safe for all arguments; use another operation (for an "
-            f"optimizer, `foreach=True` instead of `fused=True`)"
+            f"cannot run {name!r} on a worker: it is not memory-safe for all arguments; "
+            + ("write `foreach=True` instead of `fused=True`" if "fused" in name else "use another operation")
         )
 
-    @classmethod
-    def refused_by(cls, layer: str, name: str, why: str) -> OperationNotAllowedError:
-        """Name the layer that refuses, and its reason."""
-        return cls(f"cannot run {name!r} on a {layer}: {why}")
+    refused_by = Text("cannot run {name!r} on a {layer}: {why}", order="layer name why")
 
     @classmethod
     def without_rule(cls, layer: str, name: str, operation: str, reveals: bool) -> OperationNotAllowedError:
@@ -165,25 +180,19 @@ class OperationNotAllowedError(HookError, TypeError, RuntimeError):
             layer, name, f"{why}; decode the tensor first, or give {layer} a rule called {operation!r}"
         )
 
-    @classmethod
-    def no_numeric_wrapper(cls, framework: str) -> OperationNotAllowedError:
-        """Refuse a layer that encodes values on a backend without a numeric wrapper."""
-        return cls(
-            f"cannot wrap this layer: it encodes values, and the {framework} backend has no numeric wrapper; "
-            f"use it without a wrapper: `layer.on(x, wrap=False)`"
-        )
+    no_numeric_wrapper = Text(
+        "cannot wrap this layer: it encodes values, and the {framework} backend has no numeric wrapper; use it without "
+        "a wrapper: `layer.on(x, wrap=False)`"
+    )
 
 
 class MixedLayersError(HookError, TypeError):
     """A call mixes incompatible layers."""
 
-    @classmethod
-    def between(cls, op: str, one: str, other: str) -> MixedLayersError:
-        """Name both layers."""
-        return cls(
-            f"cannot run {op!r}: it mixes a {one} with a {other}; "
-            f"put both operands under the same layers first, e.g. `{one}().on(x)`"
-        )
+    between = Text(
+        "cannot run {op!r}: it mixes a {one} with a {other}; put both operands under the same layers first, e.g. "
+        "`{one}().on(x)`"
+    )
 
     @classmethod
     def attributes(cls, op: str, layer: str, names: Iterable[str]) -> MixedLayersError:
@@ -194,77 +203,49 @@ class MixedLayersError(HookError, TypeError):
             f"create both operands with the same {listed}"
         )
 
-    @classmethod
-    def plain(cls, layer: str) -> MixedLayersError:
-        """Refuse a plain tensor next to an encoded one."""
-        return cls(
-            f"cannot mix a {layer} with a plain tensor: {layer} does not encode operands by itself; "
-            f"put the plain tensor under the same layers first"
-        )
-
-    @classmethod
-    def wrappers(cls, op: str) -> MixedLayersError:
-        """Refuse a call with encoded and other operands."""
-        return cls(
-            f"cannot run {op!r}: one operand is encoded by a numeric layer and another one is not; "
-            f"put both under the same layers first"
-        )
-
-    @classmethod
-    def frameworks(cls, op: str, one: str, other: str) -> MixedLayersError:
-        """Name both frameworks."""
-        return cls(
-            f"cannot run {op!r}: it mixes a {one} wrapper with a {other} wrapper; "
-            f"convert one of them to the other framework first"
-        )
+    plain = Text(
+        "cannot mix a {layer} with a plain tensor: {layer} does not encode operands by itself; put the plain tensor "
+        "under the same layers first"
+    )
+    wrappers = Text(
+        "cannot run {op!r}: one operand is encoded by a numeric layer and another one is not; put both under the same "
+        "layers first"
+    )
+    frameworks = Text(
+        "cannot run {op!r}: it mixes a {one} wrapper with a {other} wrapper; convert one of them to the other "
+        "framework first"
+    )
 
 
 class WrapperLeakError(HookError, RuntimeError):
     """A wrapper was used where data is needed."""
 
-    @classmethod
-    def at(cls, place: str, advice: str) -> WrapperLeakError:
-        """Name the function that needs data, and what to do instead."""
-        return cls(f"cannot run {place} on a wrapper: a wrapper holds no data of its own; {advice}")
-
-    @classmethod
-    def saving(cls, location: object) -> WrapperLeakError:
-        """Refuse to pickle a pointer, or a model with pointers as parameters."""
-        return cls(
-            f"cannot save or pickle a pointer: its data is on {location!r}; "
-            f"fetch it first: `p = p.get()`, or `model.get()` for a model"
-        )
+    at = Text("cannot run {place} on a wrapper: a wrapper holds no data of its own; {advice}")
+    saving = Text(
+        "cannot save or pickle a pointer: its data is on {location!r}; fetch it first: `p = p.get()`, or `model.get()` "
+        "for a model"
+    )
 
 
 class PlanMismatchError(HookError, AssertionError):
     """A signature plan does not match its arguments."""
 
-    @classmethod
-    def arity(cls, expected: int, received: int) -> PlanMismatchError:
-        """Name the number of arguments expected and received."""
-        return cls(
-            f"cannot apply a plan for {expected} argument(s) to {received}: "
-            f"a plan is for one signature only; build one for this signature"
-        )
-
-    @classmethod
-    def slot(cls, expected: str, received: str) -> PlanMismatchError:
-        """Name the types expected and received."""
-        return cls(
-            f"cannot apply a plan for a {expected} to a {received}: "
-            f"a plan is for one signature only; build one for this signature"
-        )
+    arity = Text(
+        "cannot apply a plan for {expected} argument(s) to {received}: a plan is for one signature only; build one for "
+        "this signature"
+    )
+    slot = Text(
+        "cannot apply a plan for a {expected} to a {received}: a plan is for one signature only; build one for this "
+        "signature"
+    )
 
 
 class PureFrameworkTensorFoundError(HookError):
     """No layer is left in a call: the framework answers it."""
 
-    @classmethod
-    def in_call(cls, name: str) -> PureFrameworkTensorFoundError:
-        """Name the call."""
-        return cls(
-            f"cannot unwrap the arguments of {name!r}: none of them has a child; call the framework's own function"
-        )
+    in_call = Text(
+        "cannot unwrap the arguments of {name!r}: none of them has a child; call the framework's own function"
+    )
 
 
 class RemoteObjectFoundError(HookError):
@@ -288,22 +269,29 @@ class ResponseSignatureError(HookError):
 class DomainError(SyftError, ValueError):
     """A value lies outside the domain of an approximation."""
 
-    @classmethod
-    def outside(cls, name: str, low: float, high: float) -> DomainError:
-        """Name the domain, but never the value."""
-        return cls(
-            f"cannot approximate {name!r}: a value lies outside [{low:g}, {high:g}]; "
-            f"scale the input into that interval or add a piece for it"
-        )
+    outside = Text(
+        "cannot approximate {name!r}: a value lies outside [{low:g}, {high:g}]; scale the input into that interval or "
+        "add a piece for it"
+    )
+
+
+class PlanError(SyftError, TypeError, RuntimeError):
+    """A plan cannot be recorded, sent or called."""
+
+    at = Text("cannot record the plan {plan!r}: {file}:{line} {problem}; {advice}")
+    arguments = Text(
+        "cannot run the plan {plan!r}: it was recorded for {expected}, but was called with {found}; record it for "
+        "these arguments, or for any length with -1 in `args_shape`"
+    )
+    not_built = Text(
+        "cannot send the plan {plan!r}: it is not recorded yet; call `plan.build(...)` with example tensors"
+    )
 
 
 class IdNotUniqueError(SyftError, ValueError):
     """An id is in use already."""
 
-    @classmethod
-    def of(cls, id: object) -> IdNotUniqueError:
-        """Name the id."""
-        return cls(f"cannot use the id {id!r}: it is in use; leave it out to get a new one")
+    of = Text("cannot use the id {id!r}: it is in use; leave it out to get a new one")
 
 
 class WorkerError(SyftError):
@@ -313,26 +301,87 @@ class WorkerError(SyftError):
 class ObjectNotFoundError(WorkerError, LookupError):
     """A worker does not hold an object."""
 
+    id: object
+
     @classmethod
     def on(
         cls, id: object, worker: object, history: str = "it was never stored there, or was deleted"
     ) -> ObjectNotFoundError:
         """Name the object and the worker, and what happened to the object."""
-        return cls(
+        error = cls(
             f"cannot find object {id!r} on worker {worker!r}: {history}; "
             f"keep a pointer to every object that you still need"
         )
+        error.id = id
+        return error
+
+
+class ConnectionLostError(WorkerError, ConnectionError):
+    """A worker on the network cannot be reached, or the connection broke."""
+
+    during = Text("cannot continue {doing}: the connection broke ({error!r}); connect again")
+    closed = Text("cannot continue receiving: the other end closed the connection; connect again")
+    malformed = Text("cannot read a message: {why}; use the same release of syft-core at both ends, and connect again")
+    unreachable = Text(
+        "cannot reach the worker at {url}: no connection for {seconds:g} seconds ({why}); check the address, that the "
+        "worker is running, and whether it uses TLS"
+    )
+    restarted = Text(
+        "cannot continue the session on worker {worker!r}: {why}; unpublished objects are gone: find the published "
+        "ones with `search`, and send the others again"
+    )
+
+
+class AuthenticationError(WorkerError, PermissionError):
+    """A worker on the network refused the connection."""
+
+    refused = Text("cannot connect to {url}: {why}; {advice}", advice="ask the owner for a token: `token=...`")
+    untrusted = Text(
+        "cannot connect to {url}: the certificate of the worker is not trusted ({why}); get `ca.pem` from the owner: "
+        '`ca="ca.pem"`, and use a name that the certificate has'
+    )
+
+
+class TicketError(WorkerError, PermissionError):
+    """A worker may not act for a peer on another worker."""
+
+    invalid = Text(
+        "cannot accept the ticket of worker {bearer!r}: it was used before, has expired, or was issued for another "
+        "worker; repeat the call to get a new one"
+    )
+    beyond = Text(
+        "cannot execute {command} for worker {bearer!r}: its ticket does not cover it; a ticket is valid only for the "
+        "objects that its client named",
+        order="bearer command",
+    )
+    too_many = Text("cannot issue a ticket for {peer!r}: it has {limit} unused tickets; try again in a minute")
+    missing = Text(
+        "cannot reach worker {worker!r} on behalf of {peer!r}: there is no ticket for it; send the pointer again, or "
+        "move the object"
+    )
+
+
+class QuotaExceededError(WorkerError):
+    """A user would use more of a worker than its owner allows."""
+
+    amount = Text(
+        "cannot {command}: user {user!r} would then have {needed:,} {what} on the worker, and the limit is {limit:,}; "
+        "delete pointers that you no longer need and call `flush()`, or ask the owner for more",
+        order="command user what needed limit",
+    )
+    rate = Text(
+        "cannot {command}: user {user!r} has used up the {limit:g} {what}; wait {seconds:.0f} seconds, or ask the "
+        "owner for more",
+        order="command user what limit seconds",
+    )
 
 
 class AlreadyRetrievedError(WorkerError):
     """A pointer was used after its object was fetched or moved."""
 
-    @classmethod
-    def because(cls, pointer: str, why: str) -> AlreadyRetrievedError:
-        """Name the pointer, and what happened to its object."""
-        return cls(
-            f"cannot use {pointer}: {why}; use the result of that call, or next time fetch a copy: `p.copy().get()`"
-        )
+    because = Text(
+        "cannot use {pointer}: {why}; use the result of that call, or next time fetch a copy: `p.copy().get()`"
+    )
 
 
 class WorkerNotFoundError(WorkerError, LookupError):
@@ -341,29 +390,29 @@ class WorkerNotFoundError(WorkerError, LookupError):
     @classmethod
     def named(cls, id: object, near: Iterable[str]) -> WorkerNotFoundError:
         """Name the nearest ids."""
-        near = list(near)
-        hint = f"did you mean {' or '.join(map(repr, near))}? otherwise " if near else ""
         return cls(
-            f"cannot find worker {id!r}: no worker here has this id; "
-            f"{hint}create it first, e.g. `sy.VirtualWorker(hook, id={id!r})`"
+            f"cannot find worker {id!r}: no worker here has this id; {_suggest(map(repr, near))}"
+            f"create it first, e.g. `sy.VirtualWorker(hook, id={id!r})`"
         )
 
 
 class WorkerIdTakenError(WorkerError, ValueError):
     """Another worker has this id."""
 
-    @classmethod
-    def by(cls, id: object, kind: str) -> WorkerIdTakenError:
-        """Name the kind of worker that has the id."""
-        return cls(f"cannot create worker {id!r}: a {kind} has this id; choose another id")
+    by = Text("cannot create worker {id!r}: a {kind} has this id; choose another id")
+    differs = Text(
+        "cannot create worker {id!r}: a worker with this id exists, with another {option!r}; leave the option out to "
+        "use that worker, or choose another id"
+    )
 
-    @classmethod
-    def differs(cls, id: object, option: str) -> WorkerIdTakenError:
-        """Name the option in which the worker that has the id differs."""
-        return cls(
-            f"cannot create worker {id!r}: a worker with this id exists, with another {option!r}; leave the option out "
-            f"to use that worker, or choose another id"
-        )
+
+class WorkerNotPicklableError(WorkerError, TypeError):
+    """A worker belongs to its process, so it is neither pickled nor copied."""
+
+    of = Text(
+        "cannot pickle or copy the worker {id!r}: it belongs to this process; use its id, or connect to it from the "
+        "other process (docs/networking.md)"
+    )
 
 
 class LocalWorkerConflictError(WorkerError, ValueError):
@@ -390,13 +439,10 @@ class LocalWorkerConflictError(WorkerError, ValueError):
 class NotCollocatedError(WorkerError, TypeError):
     """The arguments of a call are on different workers, or on a worker and in this process."""
 
-    @classmethod
-    def between(cls, op: str, here: object, there: object) -> NotCollocatedError:
-        """Name both workers."""
-        return cls(
-            f"cannot run {op!r}: its arguments live on {here!r} and {there!r}; "
-            f"move the first one, e.g. `p = p.move({there!r})`"
-        )
+    between = Text(
+        "cannot run {op!r}: its arguments live on {here!r} and {there!r}; move the first one, e.g. `p = "
+        "p.move({there!r})`"
+    )
 
     @classmethod
     def local(cls, op: str, there: object, of_model: bool = False) -> NotCollocatedError:
@@ -404,21 +450,15 @@ class NotCollocatedError(WorkerError, TypeError):
         advice = f"model: `model.send({there!r})`" if of_model else f"local one: `y = y.send({there!r})`"
         return cls(f"cannot run {op!r}: its arguments live on {there!r} and in this process; send the {advice}")
 
-    @classmethod
-    def foreign(cls, op: str, there: object, kind: str, framework: str) -> NotCollocatedError:
-        """Refuse an array of another framework next to a pointer."""
-        return cls(
-            f"cannot run {op!r}: it mixes a {framework} tensor on {there!r} with a local {kind}; "
-            f"convert and send it: `y = {framework}.asarray(y).send({there!r})`"
-        )
-
-    @classmethod
-    def change(cls, op: str, there: object) -> NotCollocatedError:
-        """Refuse to write remote values into a local tensor."""
-        return cls(
-            f"cannot run {op!r}: it would implicitly reveal a value from {there!r} by writing it into a local tensor; "
-            f"fetch it first: `p = p.get()`"
-        )
+    foreign = Text(
+        "cannot run {op!r}: it mixes a {framework} tensor on {there!r} with a local {kind}; convert and send it: `y = "
+        "{framework}.asarray(y).send({there!r})`",
+        order="op there kind framework",
+    )
+    change = Text(
+        "cannot run {op!r}: it would implicitly reveal a value from {there!r} by writing it into a local tensor; fetch "
+        "it first: `p = p.get()`"
+    )
 
 
 class GetNotPermittedError(WorkerError, PermissionError):
@@ -448,80 +488,85 @@ class GetNotPermittedError(WorkerError, PermissionError):
 class ReleaseError(WorkerError, ValueError):
     """A release request is not valid."""
 
-    @classmethod
-    def unknown(cls, request: object, worker: object) -> ReleaseError:
-        """Name the request."""
-        return cls(
-            f"cannot decide on request {request!r}: worker {worker!r} has no such request; "
-            f"list them with `worker.requests`"
-        )
+    unknown = Text(
+        "cannot decide on request {request!r}: worker {worker!r} has no such request; list them with `worker.requests`"
+    )
+    decided = Text(
+        "cannot decide on request {number} of worker {worker!r}: it was {state} already; wait for a new request"
+    )
+    nothing = Text("cannot ask worker {worker!r} for a release: the request names no object; name at least one")
+    too_many = Text(
+        "cannot ask worker {worker!r} for another release as {user!r}: {most} requests are waiting for its owner; "
+        "wait until some are decided",
+        order="user worker most",
+    )
+    on_behalf = Text(
+        "cannot ask worker {worker!r} for a release as {user!r}: a release is for the peer who asks; let that peer ask",
+        order="user worker",
+    )
+    elsewhere = Text(
+        "cannot ask worker {worker!r} to release object {id!r}: its data is on another worker; ask that worker",
+        order="id worker",
+    )
 
-    @classmethod
-    def decided(cls, number: int, worker: object, state: str) -> ReleaseError:
-        """Name the earlier decision."""
-        return cls(
-            f"cannot decide on request {number} of worker {worker!r}: it was {state} already; wait for a new request"
-        )
 
-    @classmethod
-    def nothing(cls, worker: object) -> ReleaseError:
-        """Say that the request names no object."""
-        return cls(f"cannot ask worker {worker!r} for a release: the request names no object; name at least one")
+class LedgerError(WorkerError):
+    """A ledger on disk cannot be written, or was changed."""
 
-    @classmethod
-    def too_many(cls, user: object, worker: object, most: int) -> ReleaseError:
-        """Give the limit."""
-        return cls(
-            f"cannot ask worker {worker!r} for another release as {user!r}: {most} requests are waiting for its owner; "
-            f"wait until some are decided"
-        )
+    unwritable = Text(
+        "cannot let anything leave worker {worker!r}: its ledger cannot be written ({why}); ask its owner to repair "
+        "it, then try again"
+    )
+    unusable = Text("cannot open the ledger {path}: {why}; check the path, its permissions and who else uses it")
+    broken = Text(
+        "cannot verify line {line} of {path}: its hash is wrong, so it was changed, or lines before it were inserted "
+        "or removed; keep the file as evidence, and start a new one",
+        order="path line",
+    )
+    cut = Text(
+        "cannot find the hash {head} in {path}: the file was truncated or replaced since the hash was noted; keep the "
+        "file as evidence, and look for a copy",
+        order="path head",
+    )
+    incomplete = Text(
+        "cannot verify line {line} of {path}: it is incomplete, because of a crash or a change; start the worker "
+        "again, which sets the line aside",
+        order="path line",
+    )
 
-    @classmethod
-    def on_behalf(cls, user: object, worker: object) -> ReleaseError:
-        """Refuse a request that a worker makes for another peer."""
-        return cls(
-            f"cannot ask worker {worker!r} for a release as {user!r}: "
-            f"a release is for the peer who asks; let that peer ask"
-        )
 
-    @classmethod
-    def elsewhere(cls, id: object, worker: object) -> ReleaseError:
-        """Refuse a request for an object whose data is on another worker."""
-        return cls(
-            f"cannot ask worker {worker!r} to release object {id!r}: its data is on another worker; ask that worker"
-        )
+class StorageError(WorkerError):
+    """An object cannot be kept on disk."""
+
+    unwritable = Text(
+        "cannot store object {id!r} on worker {worker!r}: it cannot be written to disk ({why}); ask its owner to "
+        "repair the disk, then try again"
+    )
 
 
 class TagNotPermittedError(WorkerError, PermissionError):
     """An object may not be tagged or described."""
 
-    @classmethod
-    def to(cls, user: object, id: object, worker: object, why: str) -> TagNotPermittedError:
-        """Name the user, the object and the reason."""
-        return cls(
-            f"cannot tag or describe object {id!r} on worker {worker!r} as {user!r}: {why}; "
-            f'tag a copy instead, e.g. `p = p.copy().tag("#mine")`'
-        )
-
-    @classmethod
-    def reserved(cls, user: object, id: object, worker: object, tag: str) -> TagNotPermittedError:
-        """Name the tag that is reserved for published data."""
-        return cls(
-            f"cannot tag object {id!r} on worker {worker!r} as {user!r}: {tag!r} is reserved for data that its owner "
-            f"published; choose another tag"
-        )
+    to = Text(
+        "cannot tag or describe object {id!r} on worker {worker!r} as {user!r}: {why}; tag a copy instead, e.g. `p = "
+        'p.copy().tag("#mine")`',
+        order="user id worker why",
+    )
+    reserved = Text(
+        "cannot tag object {id!r} on worker {worker!r} as {user!r}: {tag!r} is reserved for data that its owner "
+        "published; choose another tag",
+        order="user id worker tag",
+    )
 
 
 class WriteNotPermittedError(WorkerError, PermissionError):
     """An object may not be changed."""
 
-    @classmethod
-    def to(cls, user: object, id: object, worker: object, why: str) -> WriteNotPermittedError:
-        """Name the user, the object and the reason."""
-        return cls(
-            f"cannot change object {id!r} on worker {worker!r} as {user!r}: {why}; "
-            f"change a copy instead, e.g. `p = p.copy()`"
-        )
+    to = Text(
+        "cannot change object {id!r} on worker {worker!r} as {user!r}: {why}; change a copy instead, e.g. `p = "
+        "p.copy()`",
+        order="user id worker why",
+    )
 
 
 class PolicyError(WorkerError, TypeError):
@@ -534,32 +579,22 @@ class PolicyError(WorkerError, TypeError):
             f"cannot use the policy {name!r}: there is no such policy; use one of {', '.join(known)}, or a function"
         )
 
-    @classmethod
-    def signature(cls, policy: object) -> PolicyError:
-        """Explain what a policy takes and returns."""
-        return cls(
-            f"cannot use {policy!r} as a policy: it must take (verb, stored, peer, value); "
-            f"return None to allow, or the reason for a refusal"
-        )
+    signature = Text(
+        "cannot use {policy!r} as a policy: it must take (verb, stored, peer, value); return None to allow, or the "
+        "reason for a refusal"
+    )
 
 
 class TooManyHopsError(WorkerError):
     """A request was forwarded too often, or in a circle."""
 
-    @classmethod
-    def at(cls, worker: object) -> TooManyHopsError:
-        """Name the worker that refused to forward it."""
-        return cls(
-            f"cannot answer on worker {worker!r}: the request was forwarded too often; "
-            f"use a pointer to the worker that holds the data"
-        )
-
-    @classmethod
-    def itself(cls, worker: object) -> TooManyHopsError:
-        """Refuse to send a pointer to the worker that holds its data."""
-        return cls(
-            f"cannot send a pointer to {worker!r}: its data is there already; use the pointer, or copy it: `p.copy()`"
-        )
+    at = Text(
+        "cannot answer on worker {worker!r}: the request was forwarded too often; use a pointer to the worker that "
+        "holds the data"
+    )
+    itself = Text(
+        "cannot send a pointer to {worker!r}: its data is there already; use the pointer, or copy it: `p.copy()`"
+    )
 
 
 class SendNotPermittedError(WorkerError, PermissionError):
@@ -568,16 +603,20 @@ class SendNotPermittedError(WorkerError, PermissionError):
     @classmethod
     def by(cls, user: object, allowed: Iterable[str]) -> SendNotPermittedError:
         """Name the users who may send it."""
-        listed = ", ".join(sorted(allowed)) or "nobody"
-        return cls(f"cannot send a private tensor as {user!r}: its owner allows {listed}; send it as one of them")
-
-    @classmethod
-    def claimed(cls, user: object, sender: object) -> SendNotPermittedError:
-        """Name the claimed user and the sender."""
-        return cls(
-            f"cannot send as {user!r}: the sender is {sender!r}, and a claimed user name is not authentication; "
-            f"leave `user` out, or set the `user` of the local worker"
+        names = sorted(allowed)
+        advice = (
+            f"send it as one of them: `sy.local_worker.user = {names[0]!r}`"
+            if names
+            else "load it: `bob.load_data([y])`"
         )
+        return cls(
+            f"cannot send a private tensor as {user!r}: its owner allows {', '.join(names) or 'nobody'}; {advice}"
+        )
+
+    claimed = Text(
+        "cannot send as {user!r}: the sender is {sender!r}, and a claimed user name is not authentication; leave "
+        "`user` out, or set the `user` of the local worker"
+    )
 
 
 class ValueRefusedError(WorkerError, TypeError, RuntimeError):
@@ -592,60 +631,35 @@ class ValueRefusedError(WorkerError, TypeError, RuntimeError):
             f"fetch it first: `p.get()`, or a copy: `p.copy().get()`{consent}"
         )
 
-    @classmethod
-    def without_reason(cls) -> ValueRefusedError:
-        """Refuse an empty reason."""
-        return cls(
-            "cannot reveal values: the ledger of each worker records a reason, and none was given; "
-            'name one, e.g. `with sy.revealing("line search"):`'
-        )
-
-    @classmethod
-    def only_local(
-        cls, op: str, location: str, why: str = "it only works in the process that holds the data"
-    ) -> ValueRefusedError:
-        """Refuse an operation that makes sense only where the data is."""
-        return cls(f"cannot run {op!r} on a pointer to {location!r}: {why}; fetch the tensor first: `p = p.get()`")
-
-    @classmethod
-    def form(cls, op: str, location: str) -> ValueRefusedError:
-        """Refuse an operation whose result shape reveals values."""
-        return cls(
-            f"cannot run {op!r} on a pointer: the shape of its result would reveal private values on {location!r}; "
-            f"use an operation with a fixed shape, e.g. `torch.where(mask, p, 0)` instead of `p[mask]`"
-        )
-
-    @classmethod
-    def beyond(cls, op: str, location: str) -> ValueRefusedError:
-        """Refuse an operation that could read memory outside of its tensor."""
-        return cls(
-            f"cannot run {op!r} on a pointer: the tensor on {location!r} is part of a larger one, which the operation "
-            f"could read; run it on a copy: `p = p.clone()`"
-        )
-
-    @classmethod
-    def undecided(cls, op: str, location: str) -> ValueRefusedError:
-        """Refuse an operation whose kind of result depends on values."""
-        return cls(
-            f"cannot run {op!r} on a pointer: its kind of result depends on private values on {location!r}; "
-            f"use another operation, or ask the owner to run it"
-        )
-
-    @classmethod
-    def unreviewed(cls, op: str, location: str) -> ValueRefusedError:
-        """Refuse an operation that has not been reviewed for use with private data."""
-        return cls(
-            f"cannot run {op!r} on {location!r}: it has not been reviewed for use on a worker with private data; "
-            f"use a reviewed operation (docs/security.md), or ask the owner to run it"
-        )
-
-    @classmethod
-    def failed(cls, op: str, location: str, kind: str) -> ValueRefusedError:
-        """Report a failure without its text, which may quote values."""
-        return cls(
-            f"cannot run {op!r} on a pointer: it raised {kind} on {location!r}, and the text is withheld because it "
-            f"may quote private values; check shapes, dtypes and ranges"
-        )
+    without_reason = Text(
+        "cannot reveal values: the ledger of each worker records a reason, and none was given; name one, e.g. `with "
+        'sy.revealing("line search"):`'
+    )
+    only_local = Text(
+        "cannot run {op!r} on a pointer to {location!r}: {why}; fetch the tensor first: `p = p.get()`",
+        why="it only works in the process that holds the data",
+    )
+    form = Text(
+        "cannot run {op!r} on a pointer: the shape of its result would reveal private values on {location!r}; use an "
+        "operation with a fixed shape, e.g. `torch.where(mask, p, 0)` instead of `p[mask]`"
+    )
+    beyond = Text(
+        "cannot run {op!r} on a pointer: the tensor on {location!r} is part of a larger one, which the operation could "
+        "read; run it on a copy: `p = p.clone()`"
+    )
+    undecided = Text(
+        "cannot run {op!r} on a pointer: its kind of result depends on private values on {location!r}; use another "
+        "operation, or ask the owner to run it"
+    )
+    unreviewed = Text(
+        "cannot run {op!r} on {location!r}: it has not been reviewed for use on a worker with private data; use a "
+        "reviewed operation (docs/security.md), or ask the owner to run it"
+    )
+    failed = Text(
+        "cannot run {op!r} on a pointer: it raised {kind} on {location!r}, and the text is withheld because it may "
+        "quote private values; check shapes, dtypes and ranges",
+        order="op location kind",
+    )
 
 
 class OperationFailedError(WorkerError, RuntimeError):
@@ -663,14 +677,21 @@ class OperationFailedError(WorkerError, RuntimeError):
 class InvalidTensorForRemoteGetError(WorkerError, TypeError):
     """A worker was asked to fetch what an object points to, but the object is not a pointer."""
 
-    @classmethod
-    def on(cls, id: object, worker: object) -> InvalidTensorForRemoteGetError:
-        """Name the object and its worker."""
-        return cls(
-            f"cannot get what object {id!r} on worker {worker!r} points to: it is not a pointer, the data is there; "
-            f"fetch it with `p.get()`"
-        )
+    on = Text(
+        "cannot get what object {id!r} on worker {worker!r} points to: it is not a pointer, the data is there; fetch "
+        "it with `p.get()`"
+    )
+
+
+class ConfigurationError(SyftError, ValueError):
+    """A file or an option of a worker's operator is not usable."""
 
 
 class SerdeError(SyftError, ValueError):
     """A value cannot be serialized or deserialized."""
+
+
+def _suggest(near: Iterable[str]) -> str:
+    """Return the start of an advice that names the nearest entries, if there are any."""
+    names = " or ".join(near)
+    return f"did you mean {names}? otherwise " if names else ""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
+from syft_core.exceptions import WorkerNotPicklableError
 from syft_core.peer import Id, Peer
 
 if TYPE_CHECKING:
@@ -38,6 +39,12 @@ class Party(Protocol):
         """Invalidate everything known about gradients on other workers."""
 
 
+class Histories:
+    """The histories that a client has recorded for tensors in graphs; a change in place may make them incomplete."""
+
+    are_complete: bool = True
+
+
 class Location(ABC):
     """The address of the worker ``id``, as ``client`` sees it. Pointers access their worker only through it.
 
@@ -49,6 +56,8 @@ class Location(ABC):
     client: Party
     predicts: bool = False
     """Whether the client infers forms, because the worker is not in this process."""
+    records: bool = False
+    """Whether the commands are recorded for a plan, so that local tensors in them become constants."""
     form_epoch: int = 0
     """Incremented whenever pointers must no longer trust the forms they know."""
     gradient_epoch: int = 0
@@ -59,8 +68,14 @@ class Location(ABC):
     def __init__(self, client: Party, id: Id) -> None:
         self.client = client
         self.id = id
+        self.client_id = client.id
+        """The id under which the worker knows the client."""
         self.aliased: set[Id] = set()
         """Objects to which the client may have several pointers."""
+        self.histories = Histories()
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise WorkerNotPicklableError.of(self.id)
 
     @property
     def face(self) -> Any:
@@ -95,6 +110,15 @@ class Location(ABC):
         """Return whether an object has a gradient, in its attribute ``attr``."""
         return self.describe((id,), attr)[0] is not None
 
+    def introduce(self, other: Location, ids: Sequence[Id]) -> None:  # noqa: B027  # most need none
+        """Let this worker reach another one on behalf of the client, for some objects there.
+
+        Workers of one process reach each other anyway.
+        """
+
+    def accept_ticket(self, ticket: str, peer: Peer) -> None:  # noqa: B027  # most need none
+        """Use a ticket of this worker for requests on behalf of ``peer``; ignored where none is needed."""
+
     def note_alias(self, id: Id) -> None:
         """Record that the client may have several pointers to an object."""
         self.aliased.add(id)
@@ -102,6 +126,11 @@ class Location(ABC):
     def forget_forms(self) -> None:
         """Invalidate all known forms."""
         self.form_epoch += 1
+
+    def forget_histories(self) -> None:
+        """Mark all recorded histories as incomplete."""
+        self.histories.are_complete = False
+        self.histories = Histories()
 
     def forget_gradients(self) -> None:
         """Invalidate all known gradients."""

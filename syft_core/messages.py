@@ -191,12 +191,30 @@ class Call(Message):
 
 
 @dataclass(slots=True)
+class RunPlan(Message):
+    """Run a stored plan on stored objects and numbers, and store the tensors that it returns."""
+
+    code: ClassVar[int] = 330
+    id: int | str
+    args: tuple[Any, ...]
+    result: int
+    count: int = -1
+    """The predicted number of results; -1 if the caller needs their forms."""
+
+    @property
+    def expected(self) -> range:
+        """The ids of the results."""
+        return range(self.result, self.result + self.count) if 0 < self.count <= MAX_RESULTS else range(0)
+
+
+@dataclass(slots=True)
 class SendOn(Message):
     """Send an object to another worker, and store a pointer in its place."""
 
     code: ClassVar[int] = 312
     id: int | str
     destination: int | str
+    new_id: int
 
 
 @dataclass(slots=True)
@@ -205,6 +223,32 @@ class GetBack(Message):
 
     code: ClassVar[int] = 313
     id: int | str
+
+
+@dataclass(slots=True)
+class GetTicket(Message):
+    """Return a ticket, with which the worker ``bearer`` may act for the sender on objects, existing or not."""
+
+    code: ClassVar[int] = 321
+    bearer: int | str
+    ids: tuple[int | str, ...]
+
+
+@dataclass(slots=True)
+class Introduce(Message):
+    """Give the receiver a ticket of another worker, to reach it on behalf of the sender."""
+
+    code: ClassVar[int] = 322
+    worker: int | str
+    ticket: str
+
+
+@dataclass(slots=True)
+class Redeem(Message):
+    """Use another ticket on a connection that was opened with one."""
+
+    code: ClassVar[int] = 323
+    ticket: str
 
 
 @dataclass(slots=True)
@@ -275,6 +319,7 @@ MAX_RESULTS = 1 << 16
 
 COMMANDS: tuple[type[Message], ...] = (
     Store, Run, Fetch, FetchAll, AskRelease, Forward, Lease, Release, Describe, Tag, Search, Call, SendOn, GetBack,
+    RunPlan, GetTicket, Introduce, Redeem,
 )  # fmt: skip
 MESSAGES: tuple[type[Message], ...] = (*COMMANDS, Batch, Placed, Named, Failure, Reply)
 
@@ -319,7 +364,8 @@ def _has_names(part: Any) -> bool:
     return {str}.issuperset(map(type, part))
 
 
-def _codec(kind: type[Message]) -> Codec:
+def make_codec(kind: type[Any]) -> Codec:
+    """Return the codec of a dataclass with a wire code; it checks the types of all fields."""
     names = [field.name for field in fields(kind)]
     checks = [_takes(str(field.type)) for field in fields(kind)]
     values = attrgetter(*names) if len(names) > 1 else lambda message: (getattr(message, names[0]),)
@@ -327,7 +373,7 @@ def _codec(kind: type[Message]) -> Codec:
     def simplify(message: Any, _context: Context) -> tuple[Any, ...]:
         return values(message)
 
-    def detail(payload: list[Any], _context: Context) -> Message:
+    def detail(payload: list[Any], _context: Context) -> Any:
         if len(payload) != len(names):
             raise SerdeError(
                 f"cannot read a {kind.__name__}: its number of fields differs; install the same release at both ends"
@@ -368,7 +414,7 @@ _ID, _USER = (int, str), (str, type(None))
 
 for _kind in MESSAGES:
     if _kind is not Batch:
-        codecs.register(_codec(_kind))
+        codecs.register(make_codec(_kind))
 codecs.register(Codec(Batch, Batch.code, _simplify_batch, _detail_batch))
 
 

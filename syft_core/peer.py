@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple, TypeAlias
 
@@ -45,11 +43,14 @@ behalf: ContextVar[tuple[Peer, ...]] = ContextVar("behalf", default=())
 """For whom the requests are made that this thread or task sends; empty for those of the program itself."""
 
 
-@contextmanager
-def acting_for(peers: tuple[Peer, ...]) -> Iterator[None]:
+class acting_for:  # noqa: N801  # used like a function
     """Send requests on behalf of others in a ``with`` block."""
-    token = behalf.set(peers)
-    try:
-        yield
-    finally:
-        behalf.reset(token)
+
+    def __init__(self, peers: tuple[Peer, ...]) -> None:
+        self._peers = peers
+
+    def __enter__(self) -> None:
+        self._token = behalf.set(self._peers)
+
+    def __exit__(self, *_error: object) -> None:
+        behalf.reset(self._token)

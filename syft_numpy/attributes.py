@@ -100,6 +100,13 @@ class NumpyAttributes(FrameworkAttributes):
             owner = base
         return frozenset((id(owner),))
 
+    def bytes_of(self, tensor: Tensor) -> int:
+        """Return the size of the array that owns the memory."""
+        owner: Any = tensor
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        return int(owner.nbytes)
+
     def is_partial_view(self, tensor: Tensor) -> bool:
         """Return whether an array is a view of another."""
         return tensor.base is not None
@@ -122,15 +129,18 @@ class NumpyAttributes(FrameworkAttributes):
 
     def protect_rng(self, op: Op) -> AbstractContextManager[None]:
         """Prevent numpy 1 from choosing dtypes by value."""
-        return _promoting_by_type() if PROMOTES_BY_VALUE else nullcontext()
+        return _promote_by_type() if PROMOTES_BY_VALUE else nullcontext()
 
     def zeros(self, forms: Sequence[Form], operands: Sequence[Tensor]) -> list[Any]:
         """Return zeros of these forms."""
-        return [_filled(known, np.zeros((), known.dtype)) for known in forms]
+        return [_fill(known, np.zeros((), known.dtype)) for known in forms]
 
     def overwrite(self, target: Tensor, value: Any) -> None:
         """Copy the values."""
         target[...] = value
+
+    def _creator(self, name: str) -> Function:
+        return partial(_run, super()._creator(name))
 
     def _collect(self) -> Iterator[Op]:
         for name, func, spelling in _numpy_functions():
@@ -195,8 +205,29 @@ def _run_finite(func: Function, *args: Any, **kwargs: Any) -> Any:
 
 
 def _run(func: Function, *args: Any, **kwargs: Any) -> Any:
-    """Run a function of numpy, and convert scalars to arrays, so that a chain always ends in an array."""
-    return _as_arrays(func(*args, **kwargs))
+    """Run a function of numpy, and convert scalars to arrays, so that a chain always ends in an array.
+
+    Refuse arrays of Python objects: numpy would compute with ints and strings of any length.
+    """
+    data = (np.ndarray, str) if isinstance(func, np.ufunc) else (np.ndarray,)  # A ufunc takes dtypes by keyword.
+    if any(map(_is_object, leaves(([arg for arg in args if type(arg) not in data], kwargs)))):
+        raise TypeError(f"cannot run {func.__name__!r} with Python objects or ints of more than 64 bits")
+    result = _as_arrays(func(*args, **kwargs))
+    if type(result) is np.ndarray and result.dtype.kind == "O":
+        raise TypeError(f"cannot run {func.__name__!r}: its result is an array of Python objects")
+    return result
+
+
+def _is_object(leaf: Tensor) -> bool:
+    """Return whether a plain argument is an int that needs a Python object, or names the dtype of objects."""
+    if type(leaf) is int:
+        return leaf.bit_length() > 64
+    if type(leaf) is not str or not ("O" in leaf or "object" in leaf):
+        return False
+    try:
+        return np.dtype(leaf).hasobject
+    except TypeError:
+        return "->" in leaf  # the signature of a ufunc
 
 
 def _count(func: Function, *args: Any, **kwargs: Any) -> Any:
@@ -212,10 +243,10 @@ def _example(known: Form) -> Any:
         example = np.eye(known.shape[-1], dtype=known.dtype)
     else:
         example = np.ones((), known.dtype)
-    return _filled(known, example)
+    return _fill(known, example)
 
 
-def _filled(known: Form, value: Any) -> Any:
+def _fill(known: Form, value: Any) -> Any:
     """Return a new array of a form, filled with ``value``."""
     ends = [(size - 1) * stride for size, stride in zip(known.shape, known.strides, strict=True) if size]
     first = -sum(min(end, 0) for end in ends)
@@ -226,7 +257,7 @@ def _filled(known: Form, value: Any) -> Any:
 
 
 @contextmanager
-def _promoting_by_type() -> Iterator[None]:
+def _promote_by_type() -> Iterator[None]:
     """Make numpy 1 choose dtypes as numpy 2 does."""
     module: Any = np  # the names are not in numpy's stubs, and not in numpy 2.2
     before = module._get_promotion_state()

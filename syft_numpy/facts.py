@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from syft_core.hook.attributes import INPLACE_OPERATORS, REFLECTED_OPERATORS, SYNONYMS, Op, words
+from syft_core.hook.chain import end_of
 from syft_core.hook.facts import WRITES_FIRST, Discloses, Facts, Option, Places, Tier
 from syft_core.hook.rules import leaves
-from syft_core.pictures import end_of
 from syft_core.values import Tensor
 
 # --- what a result reveals

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
 from types import ModuleType
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_core.workers.virtual import VirtualWorker
 from syft_numpy import hook_args, serde  # noqa: F401  # hook_args registers numpy's types
 from syft_numpy.attributes import NumpyAttributes
+from syft_numpy.files import READERS
 from syft_numpy.native import SyftArray
 from syft_numpy.values import Array
 from syft_numpy.wrapper import Wrapper, array_ufunc
@@ -39,6 +41,7 @@ class NumpyHook(FrameworkHook):
 
     name = "numpy"
     worker_type = VirtualWorker
+    readers = READERS
     creators: ClassVar[frozenset[str]] = frozenset(
         {"array", "asarray", "arange", "empty", "eye", "full", "identity", "linspace", "ones", "zeros"}
     )
@@ -96,6 +99,15 @@ class NumpyHook(FrameworkHook):
     def create_zeros(cls, *shape: int, dtype: Any = None, **kwargs: Any) -> Array:
         """Return an array of zeros."""
         return np.zeros(shape, dtype=dtype, **kwargs)
+
+    def create_table(self, columns: Sequence[Any]) -> Array:
+        """Return an array with these columns."""
+        return np.stack(columns, axis=1)
+
+    def make_taggable(self, tensor: Any) -> SyftArray:
+        """Return an array as one that can be tagged; the memory is the same."""
+        taggable: SyftArray = tensor.view(SyftArray)
+        return taggable
 
 
 def _create(function: Function, *args: Any, owner: Any = None, id: Any = None, **kwargs: Any) -> SyftArray:

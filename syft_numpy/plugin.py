@@ -17,7 +17,6 @@ BACKEND = Backend(
     name="numpy",
     framework="numpy",
     hook="syft_numpy.hook:NumpyHook",
-    install='pip install "syft-core[numpy]"',
-    summary="chains on numpy",
+    install="pip install numpy",
     exports={"NumpyHook": "syft_numpy.hook:NumpyHook"},
 )

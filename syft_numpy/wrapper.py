@@ -11,7 +11,7 @@ import numpy as np
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
 from syft_core.hook.dispatch import WRAPPER, dispatch
-from syft_core.tensors.forwarding import Forwarding
+from syft_core.tensors.forwarding import Forwarding, forward
 from syft_core.tensors.identity import format_chain
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_numpy.native import NumpyTensor, SyftArray
@@ -59,15 +59,10 @@ class Wrapper(NumpyTensor, Forwarding):
         """Refuse to convert a chain to an array."""
         raise WrapperLeakError.at("numpy.asarray", "fetch it with `.get()` first")
 
-    def copy(self) -> Tensor:
-        """Return a chain with a copy of the data and a new id."""
-        return self._call("copy")
-
-    def __divmod__(self, other: Tensor) -> Tensor:
-        return self._call("__divmod__", other)
-
-    def __rdivmod__(self, other: Tensor) -> Tensor:
-        return self._call("__rdivmod__", other)
+    copy = forward("copy")
+    """Return a chain with a copy of the data and a new id."""
+    __divmod__ = forward("__divmod__")
+    __rdivmod__ = forward("__rdivmod__")
 
     def __repr__(self) -> str:
         return format_chain(self)

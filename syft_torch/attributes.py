@@ -35,8 +35,9 @@ from syft_torch.facts import describe
 from syft_torch.guards import add_guard
 from syft_torch.isolation import isolate
 from syft_torch.numeric import NumericWrapper
-from syft_torch.parameter import PLAIN_TYPES, exchange
+from syft_torch.parameter import PLAIN_TYPES, exchange_all
 from syft_torch.placing import Placing
+from syft_torch.recording import hold_state
 from syft_torch.wrapper import Wrapper
 
 # torch resets the warning filters in each of 1,400 look-ups; the wrapped function does not.
@@ -145,7 +146,7 @@ class TorchAttributes(FrameworkAttributes):
 
     def replace_in_place(self, tensor: Tensor, other: Any) -> None:
         """Swap the contents of two tensor objects."""
-        exchange(tensor, other)
+        exchange_all([tensor], [other])
 
     def memory_of(self, tensor: Tensor) -> frozenset[int] | None:
         """Return the storage of a tensor, which its views share; for a sparse tensor, the storages of its parts."""
@@ -241,6 +242,10 @@ class TorchAttributes(FrameworkAttributes):
         """Return a mode in which torch's functions create new tensors at ``location``."""
         return Placing(self, location)
 
+    def hold_state(self, objects: Sequence[Any], location: Any, send: Function) -> Any:
+        """Return a context in which modules, optimizers and tensors lead to ``location``."""
+        return hold_state(objects, location, send)
+
     def form_of(self, tensor: Tensor) -> Form | None:
         """Return the form of a plain strided tensor."""
         if not _is_common(tensor):
@@ -268,6 +273,10 @@ class TorchAttributes(FrameworkAttributes):
 
     def infer(self, op: Op, args: Any, kwargs: Any) -> Inferred | None:
         """Run ``op`` on the meta device, where tensors have no values."""
+        with isolate() or contextlib.nullcontext():
+            return self._infer(op, args, kwargs)
+
+    def _infer(self, op: Op, args: Any, kwargs: Any) -> Inferred | None:
         operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is Form]
         devices = {operand.device for operand in operands}
         if len(devices) != 1 or op.operation in DIFFERS_ON_META:
@@ -287,6 +296,30 @@ class TorchAttributes(FrameworkAttributes):
             return None
         given = map_leaves(lambda leaf: next(made) if isinstance(leaf, torch.Tensor) else leaf, result)
         return given, after, _has_dense_gradients((args, kwargs), (shadows, named), result)
+
+    def infer_size(self, op: Op, args: Any, kwargs: Any) -> tuple[int, int] | None:
+        """Run ``op`` on the meta device; views of operands need no new memory."""
+        if op.operation in DIFFERS_ON_META:
+            return None
+        try:
+            with warnings.catch_warnings(), self.protect_rng(op), _META:  # Functions without operands are placed there.
+                warnings.simplefilter("ignore")
+                shadows, named = map_leaves(_to_meta, (args, kwargs))
+                before = _storages((shadows, named))
+                result = op.run(*shadows, **named)
+                after = _storages((result, shadows, named))
+        except Exception:  # noqa: BLE001  # on the meta device torch may raise any error
+            return None
+        new = sum(max(size - before.get(storage, 0), 0) for storage, size in after.items())
+        return new, sum(1 for leaf in leaves(result) if isinstance(leaf, torch.Tensor))
+
+    def bytes_of(self, tensor: Tensor) -> int:
+        """Return the size of the storage, which views keep in use too, and of a gradient."""
+        if tensor.layout is not torch.strided or tensor.is_mkldnn or tensor.is_nested:
+            parts = [getattr(tensor.detach(), part)() for part in _PARTS.get(tensor.layout, ())]
+            return sum(map(self.bytes_of, parts))
+        gradient = tensor.grad if tensor.is_leaf else None
+        return int(tensor.untyped_storage().nbytes()) + (0 if gradient is None else self.bytes_of(gradient))
 
     def form_of_gradient(self, known: Form) -> Form | None:
         """Return the form of a dense gradient, which has the strides of its tensor if that is dense."""
@@ -336,6 +369,11 @@ class TorchAttributes(FrameworkAttributes):
             target.resize_(value.shape)
         target.copy_(value)
 
+    def note_write(self, tensor: Tensor) -> None:
+        """Increment the version counter; a tensor without one cannot be saved by a graph."""
+        if not tensor.is_inference():
+            torch.autograd.graph.increment_version(tensor)
+
     def protect_rng(self, op: Op) -> contextlib.AbstractContextManager[None]:
         """Return a context with a new seed for an operation that draws random numbers."""
         return _own_generator() if op.random else contextlib.nullcontext()
@@ -370,7 +408,7 @@ class TorchAttributes(FrameworkAttributes):
 
 def _make_sparse(*args: Any, **kwargs: Any) -> Any:
     """Create a sparse tensor and check it: with an index out of range torch would later access memory out of bounds."""
-    return torch.sparse_coo_tensor(*args, **{**kwargs, "check_invariants": True})
+    return torch.sparse_coo_tensor(*args, **{**kwargs, "check_invariants": True}).clone()  # Share no memory.
 
 
 # --- memory
@@ -546,6 +584,20 @@ def _shadow(leaf: Tensor, device: Any = None) -> Any:
         return shadow.view_as(shadow)
 
 
+def _to_meta(leaf: Tensor) -> Any:
+    """Return a meta tensor for a form or a tensor, and the meta device for any device."""
+    is_device = type(leaf) is torch.device or (type(leaf) is str and leaf.partition(":")[0] == "cpu")
+    return _META if is_device else _shadow(leaf)
+
+
+def _storages(values: Nested) -> dict[int, int]:
+    """Return the sizes of the storages of all tensors; raise if one is not on the meta device."""
+    storages = [leaf.untyped_storage() for leaf in leaves(values) if isinstance(leaf, torch.Tensor)]
+    if any(storage.device.type != "meta" for storage in storages):
+        raise NotImplementedError("a tensor is not on the meta device")
+    return {storage._cdata: storage.nbytes() for storage in storages}
+
+
 def _zeros(known: Form, device: Any) -> Any:
     zeros = torch.empty_strided(known.shape, known.strides, dtype=known.dtype, device=device or known.device)
     return zeros.zero_()
@@ -614,6 +666,20 @@ def _set_gradient(target: Tensor, gradient: Tensor) -> None:
         target.grad = gradient
 
 
+def _set_data(target: Tensor, value: Tensor) -> None:
+    """Replace the data of a tensor by a copy: tensors with the same memory must have the same version counter."""
+    target.data = value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+# A write to `x.data` bypasses the version counter of `x`, by which a graph notices that a tensor it saved has changed.
+# Values that are written into saved public tensors would reach public gradients.
+_RUNS: dict[str, Function] = {
+    "torch.Tensor.grad.__set__": _set_gradient,
+    "torch.Tensor.data.__get__": torch.Tensor.detach,
+    "torch.Tensor.data.__set__": _set_data,
+}
+
+
 def _last(name: str) -> str:
     parts = name.split(".")
     return parts[-2] if parts[-1] in ("__get__", "__set__") else parts[-1]
@@ -635,7 +701,7 @@ def _op(name: str, func: Function) -> Op:
         spelling,
         inplace=spelling in ("method", "function") and is_inplace_name(last),
         synonyms=_SYNONYMS if each is None else {each: f"_foreach_{each}"},
-        run=_set_gradient if name == "torch.Tensor.grad.__set__" else add_guard(last, func),
+        run=_RUNS.get(name) or add_guard(last, func),
         each=each,
         describe=describe,
     )

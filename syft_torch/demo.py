@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +10,9 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as loss_function
 
 from syft_core.demo.hospitals import create_hospital, show_departures, show_hospitals, show_refusals
+from syft_core.demo.line import get_source
 from syft_core.demo.screen import Screen
 from syft_core.hook.hook import FrameworkHook
-from syft_core.values import Function
 from syft_core.workers.trace import trace
 from syft_core.workers.virtual import VirtualWorker
 
@@ -65,9 +64,9 @@ def train_everywhere(model: Any, optimizer: Any, data: Any) -> None:
 def _show_training(screen: Screen, hospitals: Sequence[VirtualWorker], test: list[torch.Tensor]) -> nn.Module:
     screen.title("3. Train where the data is")
     screen.text("The model and the optimizer are torch's own, and the training loop is the usual one:")
-    screen.source(_get_source(train))
+    screen.source(get_source(train))
     screen.text("In each round, the model is sent to both hospitals:")
-    screen.source(_get_source(train_everywhere))
+    screen.source(get_source(train_everywhere))
     screen.text("You evaluate it on a small test set of your own:")
     model, optimizer = _make_model()
     data = [(hospital.search("#patients")[0], hospital.search("#ill")[0]) for hospital in hospitals]
@@ -78,11 +77,8 @@ def _show_training(screen: Screen, hospitals: Sequence[VirtualWorker], test: lis
         right = _compute_accuracy(model, test)
         screen.progress(f"round {number + 1:3}", right, f"{right:.1%}")
     screen.wait()
-    screen.page.add(
-        "Who computed what",
-        "The last round of training: eight batches at each hospital.",
-        seen.svg(rows=None),
-    )
+    caption = "The last round of training: eight batches at each hospital."
+    screen.page.add("Who computed what", caption, seen.svg(rows=None))
     return model
 
 
@@ -105,11 +101,6 @@ def _show_comparison(
     pairs = zip(model.parameters(), trained["both, all data in one place"].parameters(), strict=True)
     same = all(torch.equal(mine, other) for mine, other in pairs)
     screen.text(f"The same weights as with all data in one place, bit for bit: {'yes' if same else 'no'}.")
-
-
-def _get_source(function: Function) -> str:
-    """Return the source of a function without its docstring."""
-    return inspect.getsource(function).replace(f'    """{function.__doc__}"""\n', "")
 
 
 def _make_model() -> tuple[nn.Module, torch.optim.Optimizer]:

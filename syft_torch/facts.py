@@ -111,7 +111,10 @@ OFF = words(
 """Operations that crash, hang or read out of bounds for some arguments or values."""
 OFF_PREFIXES = ("_", "fbgemm_", "quantized_", "cudnn_", "miopen_", "mkldnn_", "batch_norm_")
 """Prefixes of operations that are off: internals of torch, and kernels that do not check packed weights."""
-LARGEST = dict.fromkeys(words("max_pool1d max_pool1d_with_indices lp_pool1d lp_pool2d lp_pool3d matrix_power"), 2**24)
+LARGEST = {
+    **dict.fromkeys(words("max_pool1d max_pool1d_with_indices lp_pool1d lp_pool2d lp_pool3d matrix_power"), 2**24),
+    **dict.fromkeys(words("tensor_split hsplit vsplit dsplit"), 2**16),
+}
 """The largest integer allowed for operations that crash or hang on larger ones."""
 NONEMPTY = words("_weight_norm")
 """Operations that crash on empty tensors."""
@@ -120,12 +123,14 @@ UNCHECKED = words(
     "_native_multi_head_attention"
 )
 """Operations that crash on weights of a wrong shape."""
+DIVIDES_BY = {"_native_multi_head_attention": slice(3, 5), "_transformer_encoder_layer_fwd": slice(1, 3)}
+"""Those of them that crash if one of these arguments, the numbers of features and heads, is zero."""
 NEEDED = words(
     "_weight_norm _has_compatible_shallow_copy_type _is_view _pack_padded_sequence _pad_packed_sequence _values "
     "_indices _nnz _transformer_encoder_layer_fwd _native_multi_head_attention _nested_tensor_from_mask "
-    "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_"
+    "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _is_all_true _is_any_true"
 )
-"""Operations with a leading underscore that torch's modules, optimizers and autograd use."""
+"""Operations with a leading underscore that torch's modules, optimizers, distributions and autograd use."""
 
 # --- the reviewed operations, in all spellings: functions, methods, operators, in place
 

@@ -10,13 +10,14 @@ import torch
 from syft_core.hook.guards import limit_integers
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.values import Function, Tensor
-from syft_torch.facts import LARGEST, NONEMPTY, PARTS, UNCHECKED, is_packed
+from syft_torch.facts import DIVIDES_BY, LARGEST, NONEMPTY, PARTS, UNCHECKED, is_packed
 
 
 def add_guard(name: str, func: Function) -> Function | None:
     """Return ``func`` with the guard that it needs, or None if it needs none."""
     if name in UNCHECKED:
-        return partial(_run_on_meta_first, func)
+        heads = DIVIDES_BY.get(name)
+        return partial(_run_on_meta_first, func) if heads is None else partial(_run_with_heads, func, heads)
     if name == "_nested_tensor_from_mask":
         return _nest_if_aligned
     if name == "cpu":
@@ -35,6 +36,14 @@ def _run_on_meta_first(func: Function, *args: Any, **kwargs: Any) -> Any:
             shadows, named = map_leaves(_shadow, (args, kwargs))
             func(*shadows, **named)
     return func(*args, **kwargs)
+
+
+def _run_with_heads(func: Function, places: slice, *args: Any, **kwargs: Any) -> Any:
+    """Run an attention kernel, which divides by its numbers of features and heads, unless one of them is zero."""
+    sizes = (*args[places], *[kwargs[name] for name in ("embed_dim", "num_head", "num_heads") if name in kwargs])
+    if any(isinstance(size, (int, torch.Tensor)) and size == 0 for size in sizes):
+        raise ValueError(f"cannot run {func.__name__!r} without features or heads")
+    return _run_on_meta_first(func, *args, **kwargs)
 
 
 def _nest_if_aligned(tensor: Tensor, mask: Any, mask_check: bool = True) -> Any:

@@ -7,6 +7,7 @@ import functools
 import inspect
 import sys
 import types
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +26,7 @@ from syft_core.values import Args, Function, Kwargs, Nested
 from syft_core.workers.virtual import VirtualWorker
 from syft_torch import hook_args, serde  # noqa: F401  # hook_args registers torch's types
 from syft_torch.attributes import TorchAttributes
+from syft_torch.files import READERS
 from syft_torch.module import ADDED_TO_MODULES
 from syft_torch.native import TorchTensor
 from syft_torch.optim import ADDED_TO_OPTIMIZERS, OptimizerState
@@ -52,6 +54,7 @@ class TorchHook(FrameworkHook):
 
     name = "torch"
     worker_type = VirtualWorker
+    readers = READERS
     attributes: TorchAttributes
 
     def __init__(
@@ -105,7 +108,14 @@ class TorchHook(FrameworkHook):
     @classmethod
     def create_zeros(cls, *shape: int, dtype: object = None, **kwargs: Any) -> _torch.Tensor:
         """Return a tensor of zeros."""
-        return _torch.zeros(*shape, dtype=dtype, **kwargs)
+        return _torch.zeros(*(shape or ((),)), dtype=dtype, **kwargs)
+
+    def create_table(self, columns: Sequence[Any]) -> _torch.Tensor:
+        """Return a tensor with these columns: of integers, or of the default float type."""
+        import numpy as np  # noqa: PLC0415  # torch alone does not need it
+
+        table = _torch.from_numpy(np.stack(columns, axis=1))
+        return table.to(_torch.get_default_dtype()) if table.is_floating_point() else table
 
     # --- the tensor
 

@@ -15,8 +15,9 @@ _count_function_modes = torch._C._len_torch_function_stack
 _count_dispatch_modes = torch._C._len_torch_dispatch_stack
 
 
-_saved_tensors_hooks = torch._C._autograd._top_saved_tensors_default_hooks
-"""Returns the innermost pair of saved-tensor hooks, or None."""
+_saved_tensors_hooks = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda _ignore: None)
+"""Returns the innermost pair of saved-tensor hooks, or None. Older versions of torch do not tell: there the hooks of a
+caller in the same process stay active."""
 _KEPT = (DeviceContext,)
 """Modes that stay active: the default device, which does not see tensors."""
 

@@ -271,6 +271,70 @@ def _draws(op: Op, args: Args, kwargs: Kwargs) -> bool:
     return bool(given.get("training", True)) and given.get("p", given.get("dropout_p")) != 0
 
 
+class _Repeat(torch.autograd.Function):  # type: ignore[misc]  # torch's types are Any here
+    """The identity; its backward repeats the forward of a checkpoint, which changes tensors a second time."""
+
+    @staticmethod
+    def forward(ctx: Any, result: Any, forward: Function) -> Any:
+        ctx.repeat = forward
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        with torch.no_grad():
+            ctx.repeat()
+        return gradient, None
+
+
+class _Checkpoint(TorchFunctionMode):  # type: ignore[misc]  # torch's types are Any here
+    """Repeats ``forward`` in the backward pass, as torch does locally, if it changes tensors in place.
+
+    The gradients do not need that, because the worker keeps what it needs for them.
+    """
+
+    def __init__(self, forward: Function) -> None:
+        super().__init__()
+        self._forward = forward
+        self._writes = self._is_linked = False
+
+    def __torch_function__(self, func: Function, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Nested:
+        named = kwargs or {}
+        result = func(*args, **named)
+        if not self._writes and (chain := next(filter(_is_chain, leaves((args, named))), None)) is not None:
+            op = chain.framework.ops.by_func.get(func)
+            self._writes = op is not None and bool(op.targets(args, named))
+        if self._writes and not self._is_linked and _is_chain(result) and result.requires_grad:
+            self._is_linked = True
+            return _Repeat.apply(result, self._forward)
+        return result
+
+
+def make_checkpoint(native: Function, chain: type) -> Function:
+    """Return the generator of non-reentrant checkpoints, which runs around their forward, for chains and others."""
+    signature = inspect.signature(native)
+
+    @functools.wraps(native)
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        run, values, named = (given.arguments[name] for name in ("fn", "args", "kwargs"))
+        if not any(isinstance(leaf, chain) for leaf in leaves((values, named))):
+            yield from native(*args, **kwargs)
+            return
+        state = torch.get_rng_state() if given.arguments["preserve_rng_state"] else None
+
+        def forward() -> None:
+            with torch.random.fork_rng(devices=[], enabled=state is not None):
+                if state is not None:
+                    torch.set_rng_state(state)
+                run(*values, **named)
+
+        with _Checkpoint(forward):
+            yield from native(*args, **kwargs)
+
+    return substitute
+
+
 def dispatch_linked(op: Op, args: Args, kwargs: Kwargs) -> Nested:
     """Dispatch a call on chains while there are links: results remember them, and backward passes use them."""
     if not op.differentiates:

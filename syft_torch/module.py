@@ -23,14 +23,16 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils.weight_norm import WeightNorm
 
 from syft_core.exceptions import InvalidTensorForRemoteGetError, WorkerError
 from syft_core.hook.chain import end_of
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location
 from syft_core.messages import AskRelease
+from syft_core.tensors.identity import require_text
 from syft_core.values import Function, Nested
-from syft_torch.parameter import is_remote, location_of, make_fetch, make_move, relocate, send_in_place
+from syft_torch.parameter import find_remote, location_of, make_fetch, make_move, relocate, send_in_place
 from syft_torch.placing import Placing, is_placing_at
 from syft_torch.wrapper import Wrapper
 
@@ -46,32 +48,33 @@ def send(module: nn.Module, *workers: object, force_send: bool = False, preiniti
             f"cannot send a {_name(module)} to {len(workers)} workers: its parameters can be in one place only; "
             f"send a copy to each: `models = [model.copy().send(worker) for worker in workers]`"
         )
-    layers, tensors = _find_parts(module)
+    layers, tensors = find_parts(module)
     destination = _owner_of(tensors).location_of(workers[0])
-    for tensor in tensors:
-        if is_remote(tensor):
-            raise WorkerError(
-                f"cannot send a {_name(module)} to {destination.id!r}: it is on {location_of(tensor).id!r}; "
-                f"move it: `model.move({destination.id!r})`"
-            )
+    if (away := find_remote(tensors)) != []:
+        raise WorkerError(
+            f"cannot send a {_name(module)} to {destination.id!r}: it is on {location_of(away[0]).id!r}; "
+            f"move it: `model.move({destination.id!r})`"
+        )
+    _refuse_weight_norm(layers)
     if preinitialize_grad:
         create_grad_objects(module)
-    _move_weights(layers, partial(send_in_place, tensors, destination))
-    _set_helpers(layers, destination)
+    move_weights(layers, partial(send_in_place, tensors, destination))
+    set_helpers(layers, destination)
     return module
 
 
 def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Module:
     """Fetch parameters and buffers from their worker, in place, and return the module itself."""
     layers, away = _find_remote_parts(module, "get")
-    _move_weights(layers, partial(relocate, away, make_fetch(user, reason)))
-    _set_helpers(layers, None)
+    move_weights(layers, partial(relocate, away, make_fetch(user, reason)))
+    set_helpers(layers, None)
     return module
 
 
 def request(module: nn.Module, reason: str) -> int:
     """Ask the owner of the worker to release the model; ``get`` works after they approve."""
     pointers = [end_of(tensor) for tensor in _find_remote_parts(module, "request")[1]]
+    require_text("reason", reason)
     message = AskRelease(tuple([pointer._id_at_location for pointer in pointers]), None, reason)
     number: int = pointers[0]._location.ask(message)
     return number
@@ -85,8 +88,8 @@ def move(module: nn.Module, destination: Any) -> nn.Module:
     if destination.id == here.id:
         return get(module)
     going = [tensor for tensor in away if location_of(tensor).id != destination.id]
-    _move_weights(layers, partial(relocate, going, make_move(destination)))
-    _set_helpers(layers, destination)
+    move_weights(layers, partial(relocate, going, make_move(destination)))
+    set_helpers(layers, destination)
     return module
 
 
@@ -169,12 +172,13 @@ for _word, _added in ADDED_TO_MODULES.items():
 # --- moving a module
 
 
-def _find_parts(module: nn.Module) -> tuple[list[nn.Module], list[torch.Tensor]]:
+def find_parts(module: nn.Module) -> tuple[list[nn.Module], list[torch.Tensor]]:
     """Return the module and its submodules, and their parameters and buffers, each once.
 
     TorchScript is refused, because the tensors that it returns are copies of references.
     """
-    layers, tensors = {id(module): module}, {}
+    layers: dict[int, nn.Module] = {id(module): module}
+    tensors: dict[int, Any] = {}
     waiting = [module]
     while waiting:
         layer = waiting.pop()
@@ -183,14 +187,26 @@ def _find_parts(module: nn.Module) -> tuple[list[nn.Module], list[torch.Tensor]]
                 f"cannot send a {_name(module)}: it is, or contains, TorchScript, whose tensors cannot be replaced; "
                 f"send the module that it was made from"
             )
-        for tensor in (*layer._parameters.values(), *layer._buffers.values()):
-            tensors[id(tensor)] = tensor
-        for part in reversed(layer._modules.values()):
+        for held in (layer._parameters, layer._buffers):
+            if held:
+                tensors.update([(id(tensor), tensor) for tensor in held.values()])
+        for part in reversed(layer._modules.values()) if layer._modules else ():
             if id(part) not in layers and part is not None:
                 layers[id(part)] = part
                 waiting.append(part)
     tensors.pop(id(None), None)
     return list(layers.values()), list(tensors.values())
+
+
+def _refuse_weight_norm(layers: list[nn.Module]) -> None:
+    """Refuse the old form of weight norm before torch fails: its weight is part of a graph from the start."""
+    for layer in layers:
+        if any(isinstance(hook, WeightNorm) for hook in layer._forward_pre_hooks.values()):
+            raise WorkerError(
+                f"cannot send a {_name(layer)} with torch.nn.utils.weight_norm: its weight is the result of an "
+                f"autograd graph; use the parametrization: "
+                f"`torch.nn.utils.parametrizations.weight_norm(torch.nn.utils.remove_weight_norm(layer))`"
+            )
 
 
 def _owner_of(tensors: list[torch.Tensor]) -> Any:
@@ -199,14 +215,14 @@ def _owner_of(tensors: list[torch.Tensor]) -> Any:
 
 def _find_remote_parts(module: nn.Module, verb: str) -> tuple[list[nn.Module], list[torch.Tensor]]:
     """Return the module and its submodules, and their remote tensors; raise if all tensors are local."""
-    layers, tensors = _find_parts(module)
-    away = list(filter(is_remote, tensors))
+    layers, tensors = find_parts(module)
+    away = find_remote(tensors)
     if tensors and not away:
         raise WorkerError(f"cannot {verb} a {_name(module)}: it is in this process; use it as it is")
     return layers, away
 
 
-def _move_weights(layers: list[nn.Module], move_all: Callable[[], None]) -> None:
+def move_weights(layers: list[nn.Module], move_all: Callable[[], None]) -> None:
     """Call ``move_all`` while recurrent layers have no weak references to weights, which prevent swapping."""
     recurrent = [layer for layer in layers if isinstance(layer, nn.RNNBase)]
     for layer in recurrent:
@@ -232,9 +248,10 @@ class _Helper:
     function that torch calls instead of ``forward`` and its hooks, which torch does not copy.
     """
 
-    def __init__(self, layer: nn.Module, place: Location, compiled: Function | None = None) -> None:
+    def __init__(self, layer: nn.Module, placing: Placing, compiled: Function | None = None) -> None:
         self.layer = weakref.ref(layer)
-        self.place = place
+        self.placing = placing
+        self.has_fast_path = isinstance(layer, _WITH_FAST_PATH)
         self.compiled = compiled
         """The compiled function that it replaces, if the layer was compiled."""
         layer.__dict__["_compiled_call_impl"] = self.run
@@ -242,14 +259,15 @@ class _Helper:
     def run(self, *args: Any, **kwargs: Any) -> Nested:
         """Call the layer, and create new tensors where its parameters are."""
         layer: Any = self.layer()
-        call = partial(_call_on_fast_path, layer) if isinstance(layer, _WITH_FAST_PATH) else layer._call_impl
-        if is_placing_at(self.place):
+        call = partial(_call_on_fast_path, layer) if self.has_fast_path else layer._call_impl
+        if is_placing_at(self.placing.location):
             return call(*args, **kwargs)
-        with Placing(Wrapper.framework, self.place):
+        with self.placing:
             return call(*args, **kwargs)
 
-    def __call__(self, layer: nn.Module, state_dict: dict[str, object], prefix: str, *_rest: object) -> None:
+    def __call__(self, state_dict: dict[str, object], prefix: str, *_rest: object) -> None:
         """Send the local values of a state dict to the worker before they are loaded."""
+        layer: Any = self.layer()
         for name, tensor in itertools.chain(layer._parameters.items(), layer._buffers.items()):
             value = state_dict.get(prefix + name)
             where = location_of(tensor)
@@ -259,34 +277,31 @@ class _Helper:
     def describe(self) -> str:
         """Return what ``print`` shows of the layer, and the worker that holds it."""
         layer: Any = self.layer()
-        own = type(layer).extra_repr(layer)
-        return f"{own}, on {self.place.id}" if own else f"on {self.place.id}"
+        own, place = type(layer).extra_repr(layer), f"on {self.placing.location.id}"
+        return f"{own}, {place}" if own else place
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Helper:
-        return _Helper(memo[id(self.layer())], self.place, self.compiled)
+        return _Helper(memo[id(self.layer())], self.placing, self.compiled)
 
 
-def _set_helpers(layers: list[nn.Module], place: Location | None) -> None:
+_HELPER: Any = "syft"
+"""The key of a helper among the hooks of ``load_state_dict``; torch's own keys are numbers."""
+
+
+def set_helpers(layers: list[nn.Module], place: Location | None) -> None:
     """Add helpers to the layers of a module at ``place``, and remove them if ``place`` is None."""
+    placing = None if place is None else Placing(Wrapper.framework, place)
     for layer in layers:
-        if layer._load_state_dict_pre_hooks:
-            _remove_helper(layer)
-        if place is not None:
-            helper = _Helper(layer, place, layer._compiled_call_impl)
-            layer._register_load_state_dict_pre_hook(helper, with_module=True)
+        if (old := layer._load_state_dict_pre_hooks.pop(_HELPER, None)) is not None:
+            layer.__dict__.pop("extra_repr", None)
+            layer.__dict__.pop("_compiled_call_impl", None)
+            if old.compiled is not None:
+                layer.__dict__["_compiled_call_impl"] = old.compiled
+        if placing is not None:
+            helper = _Helper(layer, placing, layer._compiled_call_impl)
+            layer._load_state_dict_pre_hooks[_HELPER] = helper
             if layer is layers[0]:
                 layer.__dict__["extra_repr"] = helper.describe
-
-
-def _remove_helper(layer: nn.Module) -> None:
-    loaders = layer._load_state_dict_pre_hooks
-    for key, loader in list(loaders.items()):
-        if isinstance(helper := getattr(loader, "hook", None), _Helper):
-            del loaders[key]
-            layer.__dict__.pop("extra_repr", None)
-            layer._compiled_call_impl = helper.compiled
-            if helper.compiled is None:
-                del layer._compiled_call_impl
 
 
 _WITH_FAST_PATH = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)

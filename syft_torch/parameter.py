@@ -19,6 +19,7 @@ from syft_core.location import Location
 from syft_core.messages import FetchAll, Forward, Store
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
+from syft_core.tensors.identity import require_text
 from syft_torch.wrapper import Wrapper
 
 PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
@@ -29,9 +30,8 @@ Transfer = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 
 def relocate(tensors: Sequence[torch.Tensor], transfer: Transfer) -> None:
     """Replace the content of every tensor with the result of ``transfer``; if one fails, change none."""
-    _require_all_movable(tensors)
-    for tensor, content in zip(tensors, transfer(tensors), strict=True):
-        exchange(tensor, content)
+    require_all_movable(tensors)
+    exchange_all(tensors, transfer(tensors))
 
 
 def location_of(tensor: torch.Tensor) -> Any:
@@ -39,48 +39,62 @@ def location_of(tensor: torch.Tensor) -> Any:
     return getattr(getattr(tensor, "child", None), "location", None)
 
 
-def is_remote(tensor: torch.Tensor) -> bool:
-    """Return whether the data of ``tensor`` is on a worker."""
-    child = getattr(tensor, "child", None)
-    return type(child) is PointerTensor or getattr(child, "location", None) is not None
+def find_remote(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return those of ``tensors`` whose data is on a worker."""
+    if PLAIN_TYPES.issuperset(map(type, tensors)):
+        return []
+    children = [getattr(tensor, "child", None) for tensor in tensors]
+    if all(type(child) is PointerTensor for child in children):
+        return list(tensors)
+    return [tensor for tensor in tensors if location_of(tensor) is not None]
 
 
 def send_in_place(tensors: Sequence[torch.Tensor], location: Location) -> None:
     """Send the data of every tensor to ``location``, keeping the tensor objects; if one fails, send none."""
-    _require_all_movable(tensors)
+    require_all_movable(tensors)
+    plain = [tensor for tensor in tensors if _is_bare(tensor)]
+    others = [tensor for tensor in tensors if not _is_bare(tensor)] if len(plain) < len(tensors) else []
     sent: list[torch.Tensor] = []
     try:
-        for tensor in tensors:
-            _send_in_place(tensor, location)
+        for tensor in others:
+            exchange_all([tensor], [tensor.send(location)])
             sent.append(tensor)
+        _give_away(plain, location, sent)
     except BaseException:
         relocate(sent, make_fetch(None, "not all of its module could be sent"))
         raise
-    pointers = [tensor.child for tensor in tensors if type(tensor.child) is PointerTensor]
-    together = [weakref.ref(pointer) for pointer in pointers]
-    for pointer in pointers:
-        pointer._sent_with = together
-
-
-def _send_in_place(tensor: torch.Tensor, location: Location) -> None:
-    """Send the data and give up ownership, so that an in-process receiver need not copy it."""
-    if type(tensor) not in PLAIN_TYPES or tensor._syft_tags or tensor._syft_description:
-        exchange(tensor, tensor.send(location))
-        return
-    id = new_id()
-    pointer = pointer_at(location, id, Wrapper.framework, location.client)
     if location.predicts:
-        pointer.remember_forms_of(tensor)
-    data: torch.Tensor = Wrapper(pointer)
-    exchange(tensor, data)
-    message = Store(id, data, given=True)
-    del data
-    try:
-        location.tell(message)
-    except BaseException:
-        pointer.gone = "it could not be sent"
-        exchange(tensor, message.value)
-        raise
+        pointers = [tensor.child for tensor in tensors if type(tensor.child) is PointerTensor]
+        together = [weakref.ref(pointer) for pointer in pointers]
+        for pointer in pointers:
+            pointer._sent_with = together
+
+
+def _is_bare(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is plain, without words that must be sent with it."""
+    return type(tensor) in PLAIN_TYPES and not (tensor._syft_tags or tensor._syft_description)
+
+
+def _give_away(tensors: Sequence[torch.Tensor], location: Location, sent: list[torch.Tensor]) -> None:
+    """Send the data and give up ownership, so that an in-process receiver need not copy it; append it to ``sent``."""
+    pointers = [pointer_at(location, new_id(), Wrapper.framework, location.client) for _ in tensors]
+    if location.predicts:
+        for tensor, pointer in zip(tensors, pointers, strict=True):
+            pointer.remember_forms_of(tensor)
+    contents: list[torch.Tensor] = [Wrapper(pointer) for pointer in pointers]
+    exchange_all(tensors, contents)
+    contents.reverse()
+    for tensor, pointer in zip(tensors, pointers, strict=True):
+        message = Store(pointer._id_at_location, contents.pop(), given=True)
+        try:
+            location.tell(message)
+        except BaseException:
+            left = [message.value, *reversed(contents)]
+            for missing in pointers[-len(left) :]:
+                missing.gone = "it could not be sent"
+            exchange_all(tensors[-len(left) :], left)
+            raise
+        sent.append(tensor)
 
 
 def make_fetch(user: str | None, reason: str) -> Transfer:
@@ -88,6 +102,7 @@ def make_fetch(user: str | None, reason: str) -> Transfer:
 
     With several workers, or layers above the pointers, it fetches copies, because one worker may refuse.
     """
+    require_text("reason", reason)
 
     def fetch(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         if not tensors:
@@ -132,7 +147,8 @@ def _pointer_of(tensor: torch.Tensor) -> PointerTensor:
     return pointer
 
 
-def _require_all_movable(tensors: Sequence[torch.Tensor]) -> None:
+def require_all_movable(tensors: Sequence[torch.Tensor]) -> None:
+    """Raise unless the data of every tensor can be replaced in place."""
     with torch._C.DisableTorchFunctionSubclass():
         for tensor in tensors:
             _require_movable(tensor)
@@ -140,11 +156,11 @@ def _require_all_movable(tensors: Sequence[torch.Tensor]) -> None:
 
 def _require_movable(tensor: torch.Tensor) -> None:
     """Refuse, before anything is changed, what torch would refuse in the middle of a module."""
-    if is_lazy(tensor):
+    if type(tensor) not in _NEVER_LAZY and is_lazy(tensor):
         raise WorkerError(
             "cannot move a parameter that has no shape yet: its lazy module has not been run; run it first"
         )
-    if weakref.getweakrefs(tensor):
+    if weakref.getweakrefcount(tensor):
         raise WorkerError(
             "cannot move a tensor in place: there are weak references to it, for instance from torch.compile or a "
             "cache; send a copy of the module instead, e.g. `model.copy().send(bob)`"
@@ -157,23 +173,32 @@ def _require_movable(tensor: torch.Tensor) -> None:
         )
 
 
-def exchange(tensor: torch.Tensor, content: torch.Tensor) -> None:
-    """Swap the data of two tensors and notify optimizers.
+_NEVER_LAZY = PLAIN_TYPES | {Wrapper}
 
-    ``tensor`` keeps its id, tags and other attributes; ``content`` loses its own.
+
+def exchange_all(tensors: Sequence[torch.Tensor], contents: Sequence[torch.Tensor]) -> None:
+    """Swap the data of each tensor with its content, and notify optimizers.
+
+    A tensor keeps its id, tags and other attributes; its content loses its own.
     """
-    attributes, others = dict(tensor.__dict__), content.__dict__
-    for name in _CONTENT_ATTRIBUTES:
-        attributes.pop(name, None)
-        if name in others:
-            attributes[name] = others[name]
-    if not issubclass(type(content), torch.nn.Parameter) and isinstance(tensor, torch.nn.Parameter):
-        attributes["_is_param"] = True
     # swap_tensors must check the wrapper itself, not its chain.
     with torch._C.DisableTorchFunctionSubclass():
-        _swap(tensor, content)
-    tensor.__dict__, content.__dict__ = attributes, {}
+        for tensor, content in zip(tensors, contents, strict=True):
+            others = content.__dict__
+            attributes = {name: kept for name, kept in tensor.__dict__.items() if name not in CONTENT_ATTRIBUTES}
+            attributes.update([(name, others[name]) for name in others if name in CONTENT_ATTRIBUTES])
+            if not issubclass(type(content), torch.nn.Parameter) and isinstance(tensor, torch.nn.Parameter):
+                attributes["_is_param"] = True
+            if tensor._use_count() > 1 or content._use_count() > 1 or weakref.getweakrefcount(tensor):
+                swap_tensors(tensor, content)
+            else:  # torch's function is slow, and only needed for tensors in a graph
+                tensor.__class__, content.__class__ = content.__class__, tensor.__class__
+                _swap(tensor, content)
+            tensor.__dict__, content.__dict__ = attributes, {}
     Moves.count += 1
+
+
+_swap = torch._C._swap_tensor_impl
 
 
 class Moves:
@@ -182,13 +207,4 @@ class Moves:
     count = 0
 
 
-_CONTENT_ATTRIBUTES = frozenset({"child", "_is_param", "_syft_grad", "_syft_device"})
-
-
-def _swap(tensor: torch.Tensor, content: torch.Tensor) -> None:
-    """Swap two tensors; torch's function is slow and only needed for tensors in a graph."""
-    if tensor._use_count() > 1 or content._use_count() > 1 or weakref.getweakrefs(tensor):
-        swap_tensors(tensor, content)
-    else:
-        tensor.__class__, content.__class__ = content.__class__, tensor.__class__
-        torch._C._swap_tensor_impl(tensor, content)
+CONTENT_ATTRIBUTES = frozenset({"child", "_is_param", "_syft_grad", "_syft_device"})

@@ -6,19 +6,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-from syft_core.hook.attributes import FrameworkAttributes, words
+from syft_core.hook.attributes import FrameworkAttributes, Op, words
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves
 from syft_core.location import Location
+from syft_core.plans.recording import Recorder
 from syft_core.values import Args, Function, Nested
 from syft_core.workers.remote import RemoteFramework
+from syft_torch.parameter import PLAIN_TYPES
 from syft_torch.wrapper import Wrapper
 
 _get_mode = torch._C._get_function_stack_at
@@ -34,25 +37,33 @@ LOCAL_CREATORS = {
 """Functions that create a tensor from local data, or that workers do not offer; their result is sent."""
 
 
+_ONLY_WRAPPERS = (Wrapper,)
+
+
 class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch's types are Any here
     """Creates new tensors at ``location``.
 
-    A tensor without dimensions stays local: it can be sent with any call, and programs read it as a number.
+    A tensor without dimensions stays local: it can be sent with any call, and programs read it as a number. A plan is
+    an exception: there it may be the state of an optimizer.
     """
 
     def __init__(self, framework: FrameworkAttributes, location: Location) -> None:
         super().__init__()
         self.location = location
+        self._recorder = location if isinstance(location, Recorder) else None
         self._framework = framework
-        self._creators = {op.func: op for op in framework.creators.values()}
-        self._remote = RemoteFramework(location, location.client, framework)
+        self._creators = _creators_by_function(framework)
 
     def __torch_function__(
         self, func: Function, types: object, args: Args = (), kwargs: Mapping[str, Any] | None = None
     ) -> Nested:
         """Create new tensors at the location; run other functions unchanged."""
-        named = dict(kwargs) if kwargs else {}
+        if self._recorder is not None:
+            _require_recorded(self._recorder, func, args, dict(kwargs or {}))
         creator = self._creators.get(func)
+        if creator is None and types == _ONLY_WRAPPERS and func not in LOCAL_CREATORS and not _count_modes():
+            return Wrapper.__torch_function__(func, types, args, kwargs)  # the common case, without other modes
+        named = dict(kwargs) if kwargs else {}
         if (creator is None and func not in LOCAL_CREATORS) or "out" in named or str(named.get("device")) == "meta":
             return func(*args, **named)
         given = [leaf for leaf in leaves((args, named)) if isinstance(leaf, torch.Tensor)]
@@ -60,11 +71,26 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch's types are Any
             return func(*args, **named) if creator is None else dispatch(creator, args, named)
         if creator is None or given or named.get("generator") is not None:
             made = func(*args, **named)
-            return made.send(self.location) if made.dim() else made
+            return made.send(self.location) if made.dim() or self.location.records else made
         shadow = func(*args, **{**named, "device": "meta"})
-        if not shadow.dim():
+        if not (shadow.dim() or self.location.records):
             return func(*args, **named)
-        return self._remote.create(creator, args, named, _form_on(named.get("device"), self._framework.form_of(shadow)))
+        remote = RemoteFramework(self.location, self.location.client, self._framework)
+        return remote.create(creator, args, named, _form_on(named.get("device"), self._framework.form_of(shadow)))
+
+
+def _require_recorded(recorder: Recorder, func: Function, args: Args, kwargs: dict[str, Any]) -> None:
+    """Refuse to change a local tensor while a plan is recorded: the plan would not change it."""
+    op = Wrapper.ops.by_func.get(func)
+    if op is not None and any(type(target) in PLAIN_TYPES for target in op.targets(args, kwargs)):
+        recorder.refuse(
+            f"calls {op.attr!r} on a tensor that is not part of the plan", "pass it as an argument or in `state`"
+        )
+
+
+@functools.cache
+def _creators_by_function(framework: FrameworkAttributes) -> dict[Function, Op]:
+    return {op.func: op for op in framework.creators.values()}
 
 
 def _form_on(device: Any, shadow: Form | None) -> Form | None:

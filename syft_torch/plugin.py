@@ -17,8 +17,7 @@ BACKEND = Backend(
     name="torch",
     framework="torch",
     hook="syft_torch.hook:TorchHook",
-    install='pip install "syft-core[torch]"',
-    summary="chains on torch",
+    install="pip install torch",
     exports={"TorchHook": "syft_torch.hook:TorchHook"},
     demo="syft_torch.demo:run",
 )

@@ -16,15 +16,21 @@ from typing import Any
 import torch
 
 from syft_core.exceptions import WrapperLeakError
+from syft_core.hook.rules import leaves
+from syft_core.location import Location
+from syft_core.plans.recording import Recorder
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.values import Function, Nested, Tensor
-from syft_torch.links import make_apply
+from syft_core.workers.worker import Worker
+from syft_torch.links import make_apply, make_checkpoint
 from syft_torch.parameter import PLAIN_TYPES, location_of
 from syft_torch.wrapper import Wrapper, clear_gradient
 
 _GROUP = "_group_tensors_by_device_and_dtype"
 _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rmsprop", "rprop")
 """Optimizers whose list form gives the same bits: modules of ``torch.optim``, with a function of the same name."""
+_STEPS_WITH_NUMBERS = ("adam", "adagrad", "adamax", "asgd", "nadam", "radam")
+"""Optimizers that compute with the number of the step in Python."""
 _EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})
 """The dtypes for which it does; half precision is rounded differently, and complex numbers are split."""
 
@@ -33,6 +39,13 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
     """Yield the owner, the name and the substitute of each function; some exist only in some versions of torch."""
     function = torch.autograd.Function
     yield function, "apply", make_apply(vars(function)["apply"], Wrapper)
+    for compiled in (torch.jit.ScriptFunction, torch._C.ScriptMethod):
+        yield compiled, "__call__", _run_source(vars(compiled)["__call__"])
+    name = "_checkpoint_without_reentrant_generator"
+    yield torch.utils.checkpoint, name, make_checkpoint(getattr(torch.utils.checkpoint, name), Wrapper)
+    script = torch.jit._recursive
+    yield script, "create_script_module", _refuse_remote_modules(script.create_script_module)
+    yield torch.nn.Module, "to", _refuse_workers(torch.nn.Module.to)
     yield torch, "compile", _exclude_library(torch.compile)
     for path, name in (("vmap", "_add_batch_dim"), ("eager_transforms", "_wrap_for_grad")):
         module = import_module(f"torch._functorch.{path}")
@@ -48,6 +61,7 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
         ("torch.optim.swa_utils", _GROUP, _group_by_worker),
         ("torch.optim.adagrad", "_make_sparse", _make_sparse_remotely),
         *((f"torch.optim.{name}", name, _prefer_foreach) for name in _STEPS_IN_LISTS),
+        *((f"torch.optim.{name}", "_get_value", _trace_number) for name in _STEPS_WITH_NUMBERS),
     ):
         module = import_module(path)
         if hasattr(module, name):
@@ -66,6 +80,51 @@ def _refuse_chains(transform: Function) -> Function:
                 "operation, or fetch the tensor",
             )
         return transform(tensor, *args)
+
+    return substitute
+
+
+def _run_source(call: Any) -> Function:
+    """Run the Python function from which a TorchScript function was compiled, if it is called with chains."""
+
+    def substitute(compiled: Any, *args: Any, **kwargs: Any) -> Nested:
+        if not any(isinstance(leaf, Wrapper) for leaf in leaves((args, kwargs))):
+            return call.__get__(compiled)(*args, **kwargs)
+        source = getattr(compiled, "_torchdynamo_inline", None)
+        if source is None or torch.jit._state._try_get_jit_cached_function(source) is None:
+            raise WrapperLeakError.at(
+                "TorchScript", "its operations bypass Python; use the module or function from which it was compiled"
+            )
+        return source(*args, **kwargs)
+
+    return substitute
+
+
+def _refuse_remote_modules(create: Function) -> Function:
+    """Refuse to compile or trace a remote module: TorchScript would keep wrappers, which have no data."""
+
+    @functools.wraps(create)
+    def substitute(module: Any, *args: Any, **kwargs: Any) -> Nested:
+        if any(isinstance(tensor, Wrapper) for tensor in (*module.parameters(), *module.buffers())):
+            place = "torch.jit.trace" if kwargs.get("is_tracing") else "torch.jit.script"
+            raise WrapperLeakError.at(place, "fetch the model first: `model.get()`")
+        return create(module, *args, **kwargs)
+
+    return substitute
+
+
+def _refuse_workers(convert: Function) -> Function:
+    """Refuse ``model.to(bob)`` with the advice to send the model."""
+
+    @functools.wraps(convert)
+    def substitute(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Nested:
+        for target in (*args, *kwargs.values()):
+            if isinstance(target, Worker | Location):
+                raise TypeError(
+                    f"cannot move a model to worker {target.id!r} with Module.to: a worker is not a device; "
+                    f"send it: `model.send({target.id!r})`"
+                )
+        return convert(module, *args, **kwargs)
 
     return substitute
 
@@ -184,6 +243,18 @@ def _prefer_foreach(step: Function) -> Function:
         if _may_use_lists(options) and params and all(map(_is_exact_in_lists, (*params, *grads))):
             options["foreach"] = True
         return step(params, grads, *args, **options)
+
+    return substitute
+
+
+def _trace_number(get_value: Function) -> Function:
+    """Let a plan read a number from a tensor of its state anew in each call."""
+
+    @functools.wraps(get_value)
+    def substitute(value: Any) -> Any:
+        pointer: Any = value.child if type(value) is Wrapper else None
+        location = getattr(pointer, "_location", None)
+        return location.read_number(pointer) if isinstance(location, Recorder) else get_value(value)
 
     return substitute
 

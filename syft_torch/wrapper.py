@@ -9,13 +9,15 @@ from typing import Any, ClassVar, NoReturn
 import torch
 
 from syft_core.exceptions import WrapperLeakError
-from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
+from syft_core.hook.attributes import FrameworkAttributes, OpTable
+from syft_core.hook.chain import end_of
 from syft_core.hook.dispatch import WRAPPER, dispatch
 from syft_core.hook.plans import NO_PLAN
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.forwarding import OPERATOR_NAMES
 from syft_core.tensors.identity import format_chain
-from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+from syft_core.values import Args, Function, Nested, Tensor
+from syft_core.workers.shortcut import UNANSWERED, compute
 from syft_torch import links
 from syft_torch.isolation import make_tracing_error
 from syft_torch.native import TorchTensor
@@ -59,13 +61,10 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
 
         The form behind a pointer is not used, because asking for it would cost a message.
         """
-        end = child
-        while type(end) is not PointerTensor and (below := getattr(end, "child", None)) is not None:
-            end = below
-        if isinstance(end, torch.Tensor):
-            wrapper: Wrapper = _make(cls, end.shape, dtype=end.dtype, device=_META)
+        if type(child) is PointerTensor or not isinstance(end := end_of(child), torch.Tensor):
+            wrapper: Wrapper = _remake(cls, _NO_DATA)
         else:
-            wrapper = _remake(cls, _NO_DATA)
+            wrapper = _make(cls, end.shape, dtype=end.dtype, device=_META)
         wrapper.child = child
         return wrapper
 
@@ -129,7 +128,11 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
         op = cls.ops.by_func.get(func)
         if op is None:
             op = cls.ops.of(func)
-        return _dispatch(op, args, dict(kwargs) if kwargs else {})
+        named = dict(kwargs) if kwargs else {}
+        if links.live:
+            return links.dispatch_linked(op, args, named)
+        result = compute(cls, op, args, named)
+        return dispatch(op, args, named) if result is UNANSWERED else result
 
     @classmethod
     def __torch_dispatch__(
@@ -181,18 +184,16 @@ def clear_gradient(pointers: PointerTensor | list[PointerTensor]) -> None:
     PointerTensor.respond(Wrapper.ops.by_func[_SET_GRAD], NO_PLAN, (pointers, None), {})
 
 
-def _dispatch(op: Op, args: Args, kwargs: Kwargs) -> Nested:
-    """Dispatch a call to the chain, and track links while there are any."""
-    return links.dispatch_linked(op, args, kwargs) if links.live else dispatch(op, args, kwargs)
-
-
 def _operator(name: str) -> Function:
     """Return an operator that keeps the errors of layers; torch's own replace every TypeError."""
 
     def operator(self: Wrapper, *args: Any) -> Nested:
         framework = self.framework
         op = framework.methods.get(name) or framework.method(name)
-        return links.dispatch_linked(op, (self, *args), {}) if links.live else dispatch(op, (self, *args), {})
+        if links.live:
+            return links.dispatch_linked(op, (self, *args), {})
+        result = compute(Wrapper, op, (self, *args), {})
+        return dispatch(op, (self, *args), {}) if result is UNANSWERED else result
 
     operator.__name__ = name
     return operator

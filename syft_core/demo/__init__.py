@@ -8,16 +8,11 @@ from pathlib import Path
 
 from syft_core.demo import line
 from syft_core.demo.chains import show_chains
-from syft_core.demo.screen import PAUSE, RichScreen, Screen, make_screen
+from syft_core.demo.screen import PAUSE, Screen
 from syft_core.hook.hook import FrameworkHook
 from syft_core.plugins.backend import Backend
 
-__all__ = ["PAUSE", "RichScreen", "Screen", "find_installed", "finish_demo", "make_screen", "run_demo"]
-
-
-def find_installed(backends: Sequence[Backend]) -> list[Backend]:
-    """Return the installed backends, those with their own demo first."""
-    return sorted([backend for backend in backends if backend.is_installed()], key=lambda backend: backend.demo is None)
+__all__ = ["PAUSE", "Screen", "finish_demo", "run_demo"]
 
 
 def run_demo(screen: Screen, backend: Backend) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from syft_core.demo.screen import Screen
 from syft_core.exceptions import SyftError
@@ -65,19 +64,20 @@ def show_departures(screen: Screen, hospitals: Sequence[VirtualWorker]) -> None:
         "Every object that leaves a worker is recorded in its ledger: who received it, its form and what it was "
         "computed from. Similar entries are counted here; `print(worker.ledger)` shows them all."
     )
+    caption = "From its ledger, with what each object was computed from."
     for hospital in hospitals:
         screen.text(f"{hospital.id}:")
         screen.table(hospital.ledger.SUMMARY, hospital.ledger.kinds())
-        screen.page.add(
-            f"What left {hospital.id}",
-            "From its ledger, with what each object was computed from.",
-            hospital.ledger._repr_html_(),
-        )
+        screen.page.add(f"What left {hospital.id}", caption, hospital.ledger._repr_html_())
     raw = sum(1 for hospital in hospitals for line in hospital.ledger if line.sources == (line.id,))
     screen.text(f"Raw data: {raw} of {sum(len(hospital.ledger) for hospital in hospitals)} departures.")
     screen.table(
         ("worker", "messages", "operations", "bytes in", "bytes out"),
-        [(str(hospital.id), *_format_stats(hospital.stats)) for hospital in hospitals],
+        [
+            (str(hospital.id), *[f"{n:,}" for n in (stats.messages, stats.operations, stats.bytes_in, stats.bytes_out)])
+            for hospital in hospitals
+            if (stats := hospital.stats)
+        ],
     )
     screen.text(
         "Note the limits: this policy refuses raw data and private data but releases results. `(x * 1).get()` would be "
@@ -93,7 +93,3 @@ def get_refusal(attempt: Callable[[], object]) -> str:
     except SyftError as error:
         return f"{type(error).__name__}: {error}"
     raise AssertionError("the demo expected a refusal, but the call succeeded")
-
-
-def _format_stats(stats: Any) -> list[str]:
-    return [f"{number:,}" for number in (stats.messages, stats.operations, stats.bytes_in, stats.bytes_out)]

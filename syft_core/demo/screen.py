@@ -1,33 +1,74 @@
-"""Screens: show the demo on a terminal, plain or with colours."""
+"""Screen and Page: show the demo on a terminal, and its pictures in one self-contained HTML file."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import textwrap
 import time
 from collections.abc import Sequence
-from typing import Any
+from html import escape
+from pathlib import Path
 
-from syft_core.demo.page import Page
 from syft_core.pictures import text_table
 
 PAUSE = 0.4
 """Seconds between two steps, so that readers can follow."""
 MAX_WIDTH = 100
 """The maximum width of text, in columns."""
+_STYLE = """
+:root { color-scheme: light dark }
+body { font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; max-width: 1040px; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin: 2.2rem 0 .3rem }
+p { margin: .3rem 0 .8rem } figure { margin: 0; overflow-x: auto } table { font-size: 13px }
+"""  # noqa: E501  # one rule per line
+BOLD, CYAN, GREEN, MAGENTA, RED = "1", "1;36", "32", "35", "31"
+
+
+class Page:
+    """Pictures with a title and a caption each, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._sections: list[tuple[str, str, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._sections)
+
+    def add(self, title: str, caption: str, picture: str) -> None:
+        """Add a picture in HTML or SVG."""
+        self._sections.append((title, caption, picture))
+
+    def html(self) -> str:
+        """Return the page; it loads no other resources."""
+        sections = "".join(
+            f"<h2>{escape(title)}</h2><p>{escape(caption)}</p><figure>{picture}</figure>"
+            for title, caption, picture in self._sections
+        )
+        return (
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width"><title>syft-core demo</title>'
+            f"<style>{_STYLE}</style></head><body><h1>Trained on data that nobody saw</h1>{sections}</body></html>\n"
+        )
+
+    def save(self, path: Path) -> Path:
+        """Write the page to a file and return its full path."""
+        path.write_text(self.html(), encoding="utf-8")
+        return path.resolve()
 
 
 class Screen:
-    """Shows the demo on a plain terminal and collects pictures for the page."""
+    """Shows the demo on a terminal, in colour if it supports that, and collects pictures for the page."""
 
-    def __init__(self, pause: float) -> None:
+    def __init__(self, pause: float = PAUSE) -> None:
         self._pause = pause
         self._width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
+        self._colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self.page = Page()
 
     def title(self, text: str) -> None:
         """Show the title of a section."""
-        self.show(f"\n== {text} ==")
+        self.show(f"\n== {text} ==", CYAN)
 
     def text(self, text: str) -> None:
         """Show a paragraph of text."""
@@ -36,39 +77,43 @@ class Screen:
 
     def chain(self, links: Sequence[str]) -> None:
         """Draw a chain, outermost link first."""
-        self.show("   " + "  ->  ".join(f"[ {link} ]" for link in links))
+        self.show("   " + "  ->  ".join(f"[ {link} ]" for link in links), MAGENTA)
 
     def code(self, source: str, answer: str) -> None:
         """Show a line of code and its result."""
-        self.show(f"   >>> {source}\n{self._wrap(answer, '   ')}")
+        self.show(f"   >>> {source}", BOLD)
+        self.show(self._wrap(answer, "   "))
         self.wait()
 
     def source(self, text: str) -> None:
         """Show a block of code that is about to run."""
-        self.show(textwrap.indent(text.rstrip(), "   | "))
+        self.show(textwrap.indent(text.rstrip(), "   | "), BOLD)
         self.wait()
 
     def log_line(self, line: str) -> None:
         """Show a line that a layer has logged."""
-        self.show(f"       | {line}")
+        self.show(f"       | {line}", MAGENTA)
 
     def refusal(self, source: str, reason: str) -> None:
         """Show a line of code that is refused, and why."""
-        self.show(f"   >>> {source}\n   x  {self._wrap(reason, '      ').lstrip()}")
+        self.show(f"   >>> {source}", BOLD)
+        self.show(f"   x  {self._wrap(reason, '      ').lstrip()}", RED)
         self.wait()
 
     def progress(self, label: str, share: float, text: str) -> None:
-        """Show progress as one line with a bar."""
-        self.show(f"   {label}  {_bar(share)}  {text}")
+        """Show progress as one line with a bar of 20 characters."""
+        filled = round(max(0.0, min(1.0, share)) * 20)
+        self.show(f"   {label}  {'█' * filled}{'░' * (20 - filled)}  {text}", GREEN)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Show a table."""
         self.show(textwrap.indent(text_table(header, rows), "   "))
         self.wait()
 
-    def show(self, text: str) -> None:
+    def show(self, text: str, colour: str = "") -> None:
         """Print text."""
-        print(text, flush=True)  # noqa: T201  # the demo prints to the terminal
+        shown = f"\x1b[{colour}m{text}\x1b[0m" if colour and self._colours else text
+        print(shown, flush=True)  # noqa: T201  # the demo prints to the terminal
 
     def wait(self) -> None:
         """Pause, so that readers can follow."""
@@ -80,106 +125,3 @@ class Screen:
             for line in text.split("\n")
         ]
         return "\n".join(part for line in lines for part in line)
-
-
-class RichScreen(Screen):
-    """Shows the demo with colours and boxes."""
-
-    def __init__(self, pause: float, rich: Any) -> None:
-        super().__init__(pause)
-        self._rich = rich
-        self._console = rich.console.Console(highlight=False)
-        self._text_width = min(self._console.width, MAX_WIDTH)
-
-    def title(self, text: str) -> None:
-        """Show the title of a section."""
-        self._console.print()
-        self._console.rule(f"[bold cyan]{self._escape(text)}")
-
-    def text(self, text: str) -> None:
-        """Show a paragraph of text."""
-        self._console.print(f"\n{self._escape(text)}", width=self._text_width)
-        self.wait()
-
-    def chain(self, links: Sequence[str]) -> None:
-        """Draw a chain, outermost link first."""
-        colours = ("yellow", "magenta", "green")
-        boxes: list[object] = []
-        for number, link in enumerate(links):
-            last = number == len(links) - 1
-            boxes.append(
-                self._rich.panel.Panel.fit(
-                    self._escape(link), border_style=colours[-1] if last else colours[number % 2]
-                )
-            )
-            if not last:
-                boxes.append(self._rich.text.Text("\n ─▶ "))
-        self._console.print(self._rich.columns.Columns(boxes))
-
-    def code(self, source: str, answer: str) -> None:
-        """Show a line of code and its result."""
-        self._print_code(source)
-        self._print_indented(self._escape(answer), 2)
-        self.wait()
-
-    def source(self, text: str) -> None:
-        """Show a block of code that is about to run."""
-        for line in text.rstrip().split("\n"):
-            self._console.print(f"  [cyan]│[/cyan] [bold]{self._escape(line)}[/bold]", soft_wrap=True)
-        self.wait()
-
-    def log_line(self, line: str) -> None:
-        """Show a line that a layer has logged."""
-        self._console.print(f"      [magenta]▼ {self._escape(line)}[/magenta]")
-
-    def refusal(self, source: str, reason: str) -> None:
-        """Show a line of code that is refused, and why."""
-        self._print_code(source)
-        self._print_indented(f"[red]✗ {self._escape(reason)}[/red]", 2)
-        self.wait()
-
-    def progress(self, label: str, share: float, text: str) -> None:
-        """Show progress as one line with a bar."""
-        self._console.print(f"  {self._escape(label)}  [green]{_bar(share)}[/green]  {self._escape(text)}")
-
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Show a table."""
-        table = self._rich.table.Table(*map(self._escape, header), box=self._rich.box.SIMPLE_HEAD)
-        for row in rows:
-            table.add_row(*(self._escape(cell) for cell in row))
-        self._console.print(table)
-        self.wait()
-
-    def show(self, text: str) -> None:
-        """Print text."""
-        self._console.print(self._escape(text))
-
-    def _print_code(self, source: str) -> None:
-        self._console.print(f"  [dim]>>>[/dim] [bold]{self._escape(source)}[/bold]", soft_wrap=True)
-
-    def _print_indented(self, text: str, columns: int) -> None:
-        self._console.print(self._rich.padding.Padding(text, (0, 0, 0, columns), expand=False), width=self._text_width)
-
-    def _escape(self, text: str) -> str:
-        return str(self._rich.markup.escape(text))
-
-
-def make_screen(pause: float = PAUSE) -> Screen:
-    """Return a screen with colours if rich is installed, otherwise a plain one."""
-    try:
-        import rich.box  # noqa: PLC0415  # an optional dependency
-        import rich.columns  # noqa: PLC0415
-        import rich.console  # noqa: PLC0415
-        import rich.markup  # noqa: PLC0415
-        import rich.padding  # noqa: PLC0415
-        import rich.panel  # noqa: PLC0415
-        import rich.table  # noqa: PLC0415
-        import rich.text  # noqa: PLC0415
-    except ImportError:
-        return Screen(pause)
-    return RichScreen(pause, rich)
-
-
-def _bar(share: float, width: int = 20) -> str:
-    filled = round(max(0.0, min(1.0, share)) * width)
-    return "█" * filled + "░" * (width - filled)

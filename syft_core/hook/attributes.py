@@ -20,6 +20,7 @@ from syft_core.values import Args, Function, Kwargs, Tensor
 
 T = TypeVar("T")
 Spelling = Literal["function", "method", "getter", "setter"]
+_ACCESSORS = ("getter", "setter")
 
 # Python's operators, mapped to the operations they stand for.
 OPERATORS: Mapping[str, str] = {
@@ -164,6 +165,17 @@ class Op:
             or facts.retains
         )
 
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether it only computes results or writes to targets, and may run on any data."""
+        return self.only_computes and self.tier == "reviewed" and (self.inplace or not self.is_special)
+
+    @cached_property
+    def is_special(self) -> bool:
+        """Whether it may need more than a command whose results stay on the worker."""
+        facts = self.facts
+        return facts.tier == "off" or facts.reveals or facts.local or self.inplace or self.spelling in _ACCESSORS
+
     def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return the argument objects that a call may change, as a flat list."""
         return self.facts.targets(args, kwargs)
@@ -271,7 +283,8 @@ class OpTable:
 def _public_name(path: str) -> str:
     """Return the name that users know: ``torch.zeros`` for ``torch._VariableFunctionsClass.zeros``."""
     *places, last = path.split(".")
-    return ".".join([*[place for place in places if not place.startswith("_")], last])
+    public = [place for place in places if not place.startswith(("_", "pybind11_"))]
+    return ".".join([*public, last.rpartition("::")[2]])
 
 
 def _creates(op: Op) -> Facts:
@@ -426,6 +439,16 @@ class FrameworkAttributes:
         """Return a context in which the framework creates new tensors at ``location``, if it supports that."""
         return nullcontext()
 
+    def hold_state(
+        self, objects: Sequence[Any], location: Any, send: Callable[[Tensor], Tensor]
+    ) -> AbstractContextManager[tuple[list[Tensor], Callable[[], dict[Any, Callable[[Tensor], None]]]]]:
+        """Return a context in which the tensors of these objects lead to ``location``, where a plan is recorded.
+
+        ``send`` returns a wrapper of a pointer there for each tensor. The context yields the tensors, and a function
+        that finds the state which the objects have created meanwhile: a setter by the id of each pointer.
+        """
+        return nullcontext(([], dict))
+
     def form_of(self, tensor: Tensor) -> Form | None:
         """Return the form of a plain tensor, or None if a form does not describe it completely."""
         return None
@@ -447,6 +470,17 @@ class FrameworkAttributes:
         Return None if they depend on values.
         """
         return None
+
+    def infer_size(self, op: Op, args: Any, kwargs: Any) -> tuple[int, int] | None:
+        """Infer how many bytes of new memory a call needs for its results, and how many tensors it returns.
+
+        Arguments have forms in place of tensors, as for ``infer``. Return None if the size depends on values.
+        """
+        return None
+
+    def bytes_of(self, tensor: Tensor) -> int:
+        """Return how many bytes of memory a plain tensor keeps in use."""
+        return int(tensor.nbytes)
 
     def form_of_gradient(self, known: Form) -> Form | None:
         """Return the form of the gradient of a leaf of this form, or None if it is not certain."""
@@ -487,6 +521,9 @@ class FrameworkAttributes:
     def overwrite(self, target: Tensor, value: Any) -> None:
         """Copy the values and the shape of a plain tensor into another, like an in-place operation."""
         raise NotImplementedError
+
+    def note_write(self, tensor: Tensor) -> None:
+        """Make backward passes fail that need the current values of a plain tensor, which are about to change."""
 
     def protect_rng(self, op: Op) -> AbstractContextManager[Any]:
         """Return a context in which ``op`` draws random numbers from a separate generator, seeded by the system.

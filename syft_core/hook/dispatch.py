@@ -252,7 +252,7 @@ frameworks: Registry[type, FrameworkAttributes] = Registry(
 
 def framework_of(tensor: Tensor) -> FrameworkAttributes:
     """Return the framework of the tensor at the end of a chain."""
-    plain = _frameworks_of_types.get(type(tensor))
+    plain = frameworks_of_types.get(type(tensor))
     if plain is not None:
         return plain
     own = getattr(tensor, "framework", None)
@@ -263,9 +263,10 @@ def framework_of(tensor: Tensor) -> FrameworkAttributes:
     if found is None:
         raise frameworks.missing_error(type(tensor))
     if own is None and is_framework_tensor(type(tensor)):
-        _frameworks_of_types[type(tensor)] = found
+        frameworks_of_types[type(tensor)] = found
     return found
 
 
-_frameworks_of_types: dict[type, FrameworkAttributes] = {}
-on_registry_change(_frameworks_of_types.clear)
+frameworks_of_types: dict[type, FrameworkAttributes] = {}
+"""Caches the frameworks of types of plain tensors."""
+on_registry_change(frameworks_of_types.clear)

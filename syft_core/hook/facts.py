@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from syft_core.hook.rules import base_types, is_flat, leaves
@@ -84,6 +85,11 @@ class Facts:
     shape_depends_on_floats: bool = False
     """The form of the result depends on floats among the arguments: a scale, a probability."""
 
+    @cached_property
+    def _options(self) -> list[Option]:
+        """The options of ``writes_if``, each once."""
+        return list(dict.fromkeys(self.writes_if.values()))
+
     def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return the argument objects that a call may change, as a flat list."""
         unnamed = not kwargs or ("out" not in kwargs and self.writes.isdisjoint(kwargs))
@@ -93,8 +99,10 @@ class Facts:
             return _tensors((args, dict(kwargs)))
         out = kwargs.get("out") if kwargs else None
         written = [] if out is None else [out]
-        options = self.writes_if
-        if places := [place for place in self.writes if place not in options or options[place].is_on(args, kwargs)]:
+        on = [option for option in self._options if option.is_on(args, kwargs)]
+        if not on and out is None and self.writes <= self.writes_if.keys():
+            return []
+        if places := [place for place in self.writes if self.writes_if.get(place) in (None, *on)]:
             named = [value for name, value in kwargs.items() if name in places]
             placed = [args[place] for place in places if type(place) is int and place < len(args)]
             # Only unknown keywords: assume that any of them may be changed.

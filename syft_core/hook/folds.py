@@ -109,22 +109,15 @@ def many_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object)
     return tuple([f(args[i], **kwargs) for i, f in enumerate(lambdas)])
 
 
-_FOLDS: dict[int, Function] = {
-    0: zero_fold,
-    1: one_fold(return_tuple=True),
-    2: two_fold,
-    3: three_fold,
-    4: four_fold,
-    5: five_fold,
-    6: six_fold,
-    7: seven_fold,
-    8: eight_fold,
-}
+_FOLDS: tuple[Function, ...] = (
+    *(zero_fold, one_fold(return_tuple=True), two_fold, three_fold),
+    *(four_fold, five_fold, six_fold, seven_fold, eight_fold),
+)
 
 
 def get_fold(n: int) -> Function:
     """Return the fold that applies ``n`` functions and returns a tuple."""
-    return _FOLDS.get(n, many_fold)
+    return _FOLDS[n] if n < len(_FOLDS) else many_fold
 
 
 def check_type(expected: type, f: Slot) -> Slot:
@@ -169,16 +162,6 @@ def two_layers(idx1: int, idx2: int) -> Getter:
     return lambda x: x[idx1][idx2]
 
 
-def three_layers(idx1: int, *ids: int) -> Getter:
-    """Return a getter for three levels of nesting."""
-    return deep_layers(idx1, *ids)
-
-
-def four_layers(idx1: int, *ids: int) -> Getter:
-    """Return a getter for four levels of nesting."""
-    return deep_layers(idx1, *ids)
-
-
 def deep_layers(idx1: int, *ids: int) -> Getter:
     """Return a getter for as many levels of nesting as there are indices."""
     if not ids:
@@ -187,9 +170,5 @@ def deep_layers(idx1: int, *ids: int) -> Getter:
     return lambda x: inner(x[idx1])
 
 
-get_element_at: dict[int, Callable[..., Getter]] = {
-    1: one_layer,
-    2: two_layers,
-    3: three_layers,
-    4: four_layers,
-}
+three_layers = four_layers = deep_layers
+get_element_at: dict[int, Callable[..., Getter]] = {1: one_layer, 2: two_layers, 3: three_layers, 4: four_layers}

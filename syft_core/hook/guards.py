@@ -20,7 +20,7 @@ def _check_and_run(func: Function, largest: int, *args: Any, **kwargs: Any) -> A
         number = _number(leaf)
         if not -largest <= number <= largest:
             name = getattr(func, "__name__", "an operation")
-            raise OverflowError(f"cannot run {name!r} with the number {number}: at most {largest} is supported")
+            raise OverflowError(f"cannot run {name!r} with an integer above {largest}: use a smaller one")
     return func(*args, **kwargs)
 
 

@@ -8,9 +8,10 @@ import logging
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import CodeType, TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from syft_core.exceptions import LocalWorkerConflictError, NotTheFrameworkError
 from syft_core.hook.attributes import FrameworkAttributes
@@ -50,6 +51,15 @@ class Patches:
                 setattr(target, name, before)
 
 
+class Reader(NamedTuple):
+    """How a backend reads one kind of file."""
+
+    read: Callable[[Path], Any]
+    """Return a tensor, or tensors by name. Whatever the file contains, nothing of it may be executed."""
+    expects: str
+    """What the file must be, for the error if it is not."""
+
+
 class FrameworkHook(ABC):
     """Makes chains work on one framework; each backend has one subclass.
 
@@ -75,6 +85,8 @@ class FrameworkHook(ABC):
     """The framework's import name."""
     worker_type: ClassVar[type[Any]]
     """The type of the local worker that this hook creates when it is the first one."""
+    readers: ClassVar[Mapping[str, Reader]] = {}
+    """The files that the owner of a worker can load, by suffix."""
     attributes: FrameworkAttributes
     local_worker: Any
     _attached: ClassVar[dict[str, _Attachment]] = {}
@@ -123,6 +135,14 @@ class FrameworkHook(ABC):
     @abstractmethod
     def create_zeros(self, *shape: int, dtype: Any = None, **kwargs: Any) -> Any:
         """Return a tensor of zeros."""
+
+    def create_table(self, columns: Sequence[Any]) -> Any:
+        """Return a plain tensor with these columns of numbers, which support the buffer protocol."""
+        return self.create_tensor([list(row) for row in zip(*columns, strict=True)])
+
+    def make_taggable(self, tensor: Any) -> Any:
+        """Return a plain tensor with the methods ``tag`` and ``private_tensor``: itself, if the hook has added them."""
+        return tensor
 
     # --- attaching and detaching
 
@@ -252,12 +272,16 @@ def find_line_of_program() -> tuple[str, int]:
         code = frame.f_code
         library = _library_code.get(code)
         if library is None:
-            package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-            library = _library_code[code] = package in _library_packages()
+            library = _library_code[code] = is_library(str(frame.f_globals.get("__name__", "")))
         if not library:
             break
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
+
+
+def is_library(module: str) -> bool:
+    """Return whether a module belongs to this library or to a hooked framework."""
+    return module.partition(".")[0] in _library_packages()
 
 
 def _library_packages() -> set[str]:

@@ -72,7 +72,7 @@ def build_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
     unwrap_args = _unwrap_slots(args, build_rule(args), layer, check=skip_check)
     unwrap_kwargs: Callable[[Kwargs], Kwargs] | None = None
     if kwargs and _is_simple(layer, kwargs.values()):
-        unwrap_kwargs = _named_children_in(layer)
+        unwrap_kwargs = _named_children_in(layer) if layer in map(type, kwargs.values()) else None
     elif kwargs:
         named = {key: _unwrap_slot(value, build_rule(value), layer, check=skip_check) for key, value in kwargs.items()}
         unwrap_kwargs = partial(_apply_to_dict, named)
@@ -128,7 +128,7 @@ def build_get_tensor_type(rules: object, layer: list[int] | None = None) -> Gett
 
 
 def _is_simple(layer: type, args: Iterable[object]) -> bool:
-    """Say whether nothing is to be done with ``args`` but to take the child of each ``layer`` that stands there."""
+    """Return whether unwrapping ``args`` only replaces each ``layer`` in them by its child."""
     lifts = hasattr(layer, "lift")
     return resolve(forward_func, layer) is get_child and all(
         is_flat(type(arg)) and not (lifts and is_framework_tensor(type(arg))) for arg in args
@@ -136,7 +136,9 @@ def _is_simple(layer: type, args: Iterable[object]) -> bool:
 
 
 @functools.cache
-def _build_get_children(layer: LayerType) -> Callable[[Args], Args]:
+def _build_get_children(layer: LayerType, layers: tuple[bool, ...]) -> Callable[[Args], Args]:
+    if layers == (True, True):  # the most frequent signature
+        return lambda args: (args[0].child, args[1].child)
     return lambda args: tuple([arg.child if type(arg) is layer else arg for arg in args])
 
 
@@ -217,7 +219,7 @@ def _unwrap_slots(
     check: Callable[[type, Slot], Slot] = check_type,
 ) -> Callable[[Nested], Nested]:
     if check is skip_check and layer is not None and _is_simple(layer, args):
-        plan: Callable[[Nested], Nested] = _build_get_children(layer)
+        plan: Callable[[Nested], Nested] = _build_get_children(layer, tuple([type(arg) is layer for arg in args]))
     else:
         slots = [_unwrap_slot(a, rule, layer, check) for a, rule in zip(args, rules, strict=True)]
         fold = get_fold(len(slots))

@@ -3,17 +3,14 @@
 These are pure functions: they send no messages and do not depend on the rest of the library.
 """
 
-from syft_core.pictures.boxes import chain_html, worker_html
-from syft_core.pictures.forms import end_of, form_of
-from syft_core.pictures.repeats import fold
-from syft_core.pictures.sequence import Arrow, Step, sequence_svg
+from syft_core.pictures.boxes import chain_html, form_of, worker_html
+from syft_core.pictures.sequence import Arrow, Step, fold, sequence_svg
 from syft_core.pictures.tables import html_table, one_line, text_table
 
 __all__ = [
     "Arrow",
     "Step",
     "chain_html",
-    "end_of",
     "fold",
     "form_of",
     "html_table",

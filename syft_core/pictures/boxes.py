@@ -1,4 +1,4 @@
-"""Draw chains and workers as boxes, in self-contained HTML for light and dark pages.
+"""Draw chains and workers as boxes, in self-contained HTML for light and dark pages; describe forms as text.
 
 Note [What a picture shows]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~
@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any, NamedTuple
 
-from syft_core.pictures.forms import form_of, format_place, get_child, is_pointer, is_wrapper
 from syft_core.pictures.tables import html_table
 from syft_core.values import Tensor
 
@@ -39,7 +38,7 @@ class Link(NamedTuple):
 
 def chain_html(outermost: Tensor) -> str | None:
     """Draw a chain, a layer or a pointer; return None for a plain tensor, so that a notebook shows its ``repr``."""
-    if not (is_pointer(outermost) or hasattr(type(outermost), "rank")):
+    if not (_is_pointer(outermost) or hasattr(type(outermost), "rank")):
         return None
     rows = "".join(_draw_row(links) for links in _iter_rows(outermost))
     return f'<div class="syft-chain">{rows}{_draw_caption(outermost)}</div>'
@@ -62,78 +61,97 @@ def worker_html(worker: Any) -> str:
     return html_table(name, ("id", "form", "tags", "description", "kept by", "private to"), rows)
 
 
+# --- forms as text
+
+
+def form_of(value: object) -> str:
+    """Return the types in a chain and the shape of its end; for a pointer, its location.
+
+    >>> form_of(memoryview(b"abc"))
+    'memoryview[3]'
+    """
+    if getattr(type(value), "rank", None) is None:
+        return _describe_end(value, None)
+    names = []
+    while (child := _get_child(value)) is not None and not isinstance(child, dict):
+        if not _is_wrapper(value):
+            names.append(type(value).__name__)
+        value = child
+    return ">".join([*names, _describe_end(value, child)])
+
+
+def _get_child(link: Tensor) -> Tensor:
+    """Return the child of a link of a chain, or None; a pointer has none."""
+    has_child = getattr(type(link), "has_child", None)
+    return link.child if has_child is not None and has_child(link) else None
+
+
+def _is_wrapper(link: Tensor) -> bool:
+    """Return whether ``link`` is a wrapper."""
+    return getattr(type(link), "is_wrapper", False) is True
+
+
+def _is_pointer(link: Tensor) -> bool:
+    """Return whether ``link`` is a pointer."""
+    return hasattr(type(link), "point_to_attr")
+
+
+def _format_place(pointer: Tensor) -> str:
+    """Return ``worker:id`` of a pointer's object, with the attribute if it points to one."""
+    attr = f"::{pointer.point_to_attr}" if pointer.point_to_attr else ""
+    return f"{pointer.location.id}:{pointer.id_at_location}{attr}"
+
+
+def _describe_end(end: Tensor, child: object) -> str:
+    if _is_pointer(end):
+        return f"→ {_format_place(end)}"
+    name = type(end).__name__
+    if isinstance(child, dict):
+        return f"{name} of {len(child)}"
+    shape = getattr(end, "shape", None)
+    return name if shape is None else f"{name}{list(shape)}"
+
+
 # --- the links of a chain
 
 
-def _iter_rows(outermost: Tensor) -> Iterator[list[Link]]:
+def _iter_rows(link: Tensor) -> Iterator[list[Link]]:
     """Yield one row of links for the chain and, if it branches, one for each branch."""
     links: list[Link] = []
-    link = outermost
-    while True:
-        if is_pointer(link):
-            links += _pointer_links(link)
-            break
-        child = get_child(link)
-        if isinstance(child, dict):
-            links.append(Link("layer", type(link).__name__, (f"{len(child)} branches",)))
-            yield links
-            for name, branch in child.items():
-                yield [
-                    Link("layer", str(name)),
-                    *(_pointer_links(branch) if is_pointer(branch) else _branch_links(branch)),
-                ]
-            return
-        if child is None:
-            links.append(_end_link(link))
-            break
-        if is_wrapper(link):
+    while (child := _get_child(link)) is not None and not isinstance(child, dict):
+        if _is_wrapper(link):
             links.append(Link("wrapper", "Wrapper"))
-        else:
-            shown, inner = repr(link), repr(child)
-            if not shown.endswith(inner):  # See Note [What a picture shows].
-                links.append(Link("layer", shown))
-                break
-            links.append(Link("layer", shown[: -len(inner)].rstrip(">")))
+        elif (shown := repr(link)).endswith(inner := repr(child)):
+            links.append(Link("layer", shown.removesuffix(inner).rstrip(">")))
+        else:  # See Note [What a picture shows].
+            yield [*links, Link("layer", shown)]
+            return
         link = child
-    yield links
+    yield links + _end_links(link, child)
+    for name, branch in (child or {}).items():
+        ends = _end_links(branch, None) if _is_pointer(branch) else [Link("data", form_of(branch))]
+        yield [Link("layer", str(name)), *ends]
 
 
-def _end_link(link: Tensor) -> Link:
-    if hasattr(type(link), "rank"):
-        return Link("layer", repr(link))
-    return Link("data", repr(link), (form_of(link),))
-
-
-def _branch_links(branch: Tensor) -> list[Link]:
-    return [Link("data", form_of(branch))]
-
-
-def _pointer_links(pointer: Tensor) -> list[Link]:
-    owner = getattr(pointer.owner, "id", "?")
-    name = Link("pointer", type(pointer).__name__, (f"{owner}:{pointer.id}",))
-    if getattr(pointer, "gone", None) is not None:
-        return [name, Link("remote", format_place(pointer), (f"gone: {pointer.gone}",))]
-    return [name, Link("remote", format_place(pointer), _known_form(pointer))]
-
-
-def _known_form(pointer: Tensor) -> tuple[str, ...]:
-    """Return the form of a pointer's object if it is known here, without asking the worker."""
-    form = getattr(pointer, "known_form", None)
-    return () if form is None else (str(list(form.shape)),)
+def _end_links(link: Tensor, child: dict[str, Tensor] | None) -> list[Link]:
+    """Return the links at the end of a chain: data, a layer, or a pointer and what it points to."""
+    if _is_pointer(link):
+        name = Link("pointer", type(link).__name__, (f"{getattr(link.owner, 'id', '?')}:{link.id}",))
+        gone, form = getattr(link, "gone", None), getattr(link, "known_form", None)
+        known = () if form is None else (str(list(form.shape)),)
+        return [name, Link("remote", _format_place(link), known if gone is None else (f"gone: {gone}",))]
+    if child is not None:
+        return [Link("layer", type(link).__name__, (f"{len(child)} branches",))]
+    return [Link("layer", repr(link)) if hasattr(type(link), "rank") else Link("data", repr(link), (form_of(link),))]
 
 
 # --- HTML
 
 
 def _draw_row(links: list[Link]) -> str:
-    arrow = '<span style="opacity:.6">▸</span>'
-    far = '<span style="opacity:.8">⇢</span>'
-    parts = []
-    for number, link in enumerate(links):
-        if number:
-            parts.append(far if link.kind == "remote" else arrow)
-        parts.append(_draw_box(link))
-    return f'<div style="{_ROW}">{"".join(parts)}</div>'
+    arrow, far = '<span style="opacity:.6">▸</span>', '<span style="opacity:.8">⇢</span>'
+    parts = [(far if link.kind == "remote" else arrow) + _draw_box(link) for link in links[1:]]
+    return f'<div style="{_ROW}">{_draw_box(links[0])}{"".join(parts)}</div>'
 
 
 def _draw_box(link: Link) -> str:

@@ -5,14 +5,20 @@ The SVG is self-contained (no scripts, fonts or links) and has its own backgroun
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 TOP, ROW, MARGIN, MIN_GAP = 48, 42, 34, 150
 MAX_NAME, MAX_LABEL, MAX_DETAIL = 26, 64, 80
 """How many characters of a name, a label and a detail are drawn; hovering shows the full text."""
+MAX_BLOCK = 120
+"""The longest sequence that is recognised as repeated."""
+MAX_ITEMS = 2_000
+"""How many items are searched for repetitions; pictures only show the beginning."""
 CHARACTER = 6.7
 NOTE_CHARACTER = 6.2
 """The estimated width of a character in a label and in a note, in pixels."""
@@ -34,43 +40,29 @@ _DARK = {
     "ground": "#171a21", "ink": "#e6e9f0", "faint": "#98a0b3", "line": "#3d4454", "head": "#262b37",
     "compute": "#a9b6d3", "data": "#79a8ff", "departure": "#ff9b5e", "talk": "#6d7589", "failure": "#ff7aa2",
 }  # fmt: skip
-_FORM = {
-    "text": 'font-family:system-ui,"Segoe UI","DejaVu Sans",sans-serif;text-anchor:middle',
-    ".label": "font-size:12px;paint-order:stroke;stroke-width:4px",
-    ".detail": "font-size:10px;paint-order:stroke;stroke-width:3px",
+_RULES = {
+    ".ground": "fill:{ground}",
+    "text": 'fill:{ink};font-family:system-ui,"Segoe UI","DejaVu Sans",sans-serif;text-anchor:middle',
+    ".label": "stroke:{ground};font-size:12px;paint-order:stroke;stroke-width:4px",
+    ".detail": "fill:{faint};stroke:{ground};font-size:10px;paint-order:stroke;stroke-width:3px",
+    ".failed": "fill:{failure}",
     ".name": "font-size:13px;font-weight:600",
-    ".note": "font-size:11px;text-anchor:start",
-    ".times": "font-size:11px;text-anchor:start;font-weight:600",
-    ".life": "stroke-width:1.5;stroke-dasharray:2 4",
-    ".loop": "fill:none;stroke-dasharray:6 3",
+    ".note": "fill:{faint};font-size:11px;text-anchor:start",
+    ".times": "fill:{faint};font-size:11px;text-anchor:start;font-weight:600",
+    ".life": "stroke:{line};stroke-width:1.5;stroke-dasharray:2 4",
+    ".loop": "stroke:{line};fill:none;stroke-dasharray:6 3",
+    ".head": "stroke:{line};fill:{head}",
     ".line": "fill:none;stroke-width:1.4",
     ".strong": "stroke-width:2.2",
     ".broken": "stroke-dasharray:4 3",
+    **{f".line-{kind}": f"stroke:{{{kind}}}" for kind in KINDS},
+    **{f".tip-{kind}": f"fill:{{{kind}}}" for kind in KINDS},
 }
 
 
-def _colour_rules(palette: Mapping[str, str]) -> dict[str, str]:
-    """Return CSS rules with literal colours, because some SVG viewers do not support CSS variables."""
-    rules = {
-        ".ground": "fill:{ground}",
-        "text": "fill:{ink}",
-        ".label": "stroke:{ground}",
-        ".detail": "fill:{faint};stroke:{ground}",
-        ".failed": "fill:{failure}",
-        ".note": "fill:{faint}",
-        ".times": "fill:{faint}",
-        ".life": "stroke:{line}",
-        ".loop": "stroke:{line}",
-        ".head": "stroke:{line};fill:{head}",
-    }
-    for kind in KINDS:
-        rules[f".line-{kind}"], rules[f".tip-{kind}"] = f"stroke:{{{kind}}}", f"fill:{{{kind}}}"
-    return {selector: rule.format(**palette) for selector, rule in rules.items()}
-
-
-def _style_sheet(rules: Mapping[str, str]) -> str:
-    """Return a style sheet that applies only to our own drawings."""
-    return "".join(f".syft-trace {selector}{{{rule}}}" for selector, rule in rules.items())
+def _style_sheet(palette: Mapping[str, str]) -> str:
+    """Return a style sheet for our own drawings, with literal colours: some SVG viewers do not support variables."""
+    return "".join(f".syft-trace {selector}{{{rule.format(**palette)}}}" for selector, rule in _RULES.items())
 
 
 class Arrow(NamedTuple):
@@ -99,7 +91,9 @@ def sequence_svg(actors: Sequence[str], steps: Sequence[Step], note: str = "") -
     """Draw the messages between ``actors``."""
     places = _place_lifelines(actors, [arrow for step in steps for arrow in step.arrows])
     reached = [x + _half_width(name) for name, x in places.items()]
-    reached += [_right_end(arrow, places) for step in steps for arrow in step.arrows]
+    # The label of a message to oneself is right of the lifeline.
+    to_oneself = [arrow for step in steps for arrow in step.arrows if arrow.start == arrow.end]
+    reached += [places[arrow.start] + 34 + _text_width(arrow) for arrow in to_oneself]
     width = max(max(reached, default=0.0) + MARGIN, len(note) * NOTE_CHARACTER + 32)
     parts, y = [], float(TOP)
     for step in steps:
@@ -120,11 +114,46 @@ def sequence_svg(actors: Sequence[str], steps: Sequence[Step], note: str = "") -
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="syft-trace" viewBox="0 0 {width:g} {height:g}" '
         f'width="{width:g}" height="{height:g}" role="img" style="color-scheme:light dark">'
-        f"<style>{_style_sheet(_FORM)}{_style_sheet(_colour_rules(_LIGHT))}"
-        f"@media (prefers-color-scheme:dark){{{_style_sheet(_colour_rules(_DARK))}}}</style>"
+        f"<style>{_style_sheet(_LIGHT)}@media (prefers-color-scheme:dark){{{_style_sheet(_DARK)}}}</style>"
         f'<rect class="ground" width="{width:g}" height="{height:g}" rx="8"/>'
         f"{''.join(ground)}{''.join(parts)}{legend}{text}</svg>"
     )
+
+
+def fold(items: Sequence[T], key: Callable[[T], object]) -> list[tuple[list[T], int]]:
+    """Replace consecutive repetitions of a sequence by the sequence and its count; items are compared by ``key``.
+
+    >>> fold("xababab!", str)
+    [(['x'], 1), (['a', 'b'], 3), (['!'], 1)]
+    """
+    keys = [key(item) for item in items]
+    folded: list[tuple[list[T], int]] = []
+    position = 0
+    while position < len(items):
+        length, times = _best_loop(keys, position)
+        block = list(items[position : position + length])
+        if times == 1 and folded and folded[-1][1] == 1:
+            folded[-1][0].extend(block)
+        else:
+            folded.append((block, times))
+        position += length * times
+    return folded
+
+
+def _best_loop(keys: list[object], start: int) -> tuple[int, int]:
+    """Return the length and count of the repetition at ``start`` that saves the most lines."""
+    best, saved = (1, 1), 0
+    rest = len(keys) - start
+    if start > MAX_ITEMS:
+        return best
+    for length in range(1, min(MAX_BLOCK, rest // 2) + 1):
+        times = 1
+        pattern = keys[start : start + length]
+        while keys[start + times * length : start + (times + 1) * length] == pattern:
+            times += 1
+        if length * (times - 1) > saved:
+            best, saved = (length, times), length * (times - 1)
+    return best
 
 
 def _place_lifelines(actors: Sequence[str], arrows: Sequence[Arrow]) -> dict[str, float]:
@@ -133,26 +162,19 @@ def _place_lifelines(actors: Sequence[str], arrows: Sequence[Arrow]) -> dict[str
     order = {name: number for number, name in enumerate(actors)}
     for arrow in arrows:
         low, high = sorted((order[arrow.start], order[arrow.end]))
-        # The label of a message to oneself is right of the lifeline; others use the gaps that they span.
         span = max(1, high - low)
         for gap in range(low, min(low + span, len(gaps))):
             gaps[gap] = max(gaps[gap], (_text_width(arrow) + 36) / span)
     places: dict[str, float] = {}
     x = MARGIN + _half_width(actors[0]) if actors else 0.0
     for name, width in zip(actors, [*gaps, 0.0], strict=False):
-        places[name] = x
-        x += width
+        places[name], x = x, x + width
     return places
 
 
 def _text_width(arrow: Arrow) -> float:
     """Return the width of the text of an arrow."""
     return max(len(_format_label(arrow)), len(_truncate(arrow.detail, MAX_DETAIL)) * 0.85) * CHARACTER
-
-
-def _right_end(arrow: Arrow, places: Mapping[str, float]) -> float:
-    """Return the right end of the text of an arrow to oneself."""
-    return places[arrow.start] + 34 + _text_width(arrow) if arrow.start == arrow.end else 0.0
 
 
 def _half_width(name: str) -> float:
@@ -183,22 +205,17 @@ def _draw_arrow(arrow: Arrow, places: dict[str, float], y: float) -> str:
     style = f"line line-{arrow.kind}"
     style += " strong" if arrow.kind in ("departure", "data", "failure") else ""
     style += " broken" if arrow.kind in ("talk", "failure") else ""
+    towards = 1 if end > start else -1
     if start == end:
-        tip, towards = start, -1
         line = f'<path d="M{start:g} {y - 8:g} h26 v14 h-20" class="{style}"/>'
-        head_y = y + 6
-        label = _draw_label(arrow, start + 34, y, "start")
+        tail_y, tip_y, label = y - 8, y + 6, _draw_label(arrow, start + 34, y, "start")
     else:
-        towards = 1 if end > start else -1
-        tip, head_y = end, y
         line = f'<line x1="{start:g}" x2="{end - 7 * towards:g}" y1="{y:g}" y2="{y:g}" class="{style}"/>'
-        label = _draw_label(arrow, (start + end) / 2, y, "middle")
-    head = (
-        f'<path d="M{tip:g} {head_y:g} l{-9 * towards} -4.5 v9 z" class="tip-{arrow.kind}"/>'
-        f'<circle cx="{start:g}" cy="{y if start != end else y - 8:g}" r="2.6" class="tip-{arrow.kind}"/>'
-    )
+        tail_y, tip_y, label = y, y, _draw_label(arrow, (start + end) / 2, y, "middle")
+    tip = f'<path d="M{end:g} {tip_y:g} l{-9 * towards} -4.5 v9 z" class="tip-{arrow.kind}"/>'
+    tail = f'<circle cx="{start:g}" cy="{tail_y:g}" r="2.6" class="tip-{arrow.kind}"/>'
     title = f"<title>{escape(arrow.title)}</title>" if arrow.title else ""
-    return f"<g>{title}{line}{head}{label}</g>"
+    return f"<g>{title}{line}{tip}{tail}{label}</g>"
 
 
 def _draw_label(arrow: Arrow, x: float, y: float, anchor: str) -> str:

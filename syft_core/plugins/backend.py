@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -26,7 +26,6 @@ class Backend:
     """The import path of its FrameworkHook, ``package.module:Class``."""
     install: str
     """The command that installs the framework."""
-    summary: str = ""
     exports: Mapping[str, str] = field(default_factory=dict)
     """The names that this backend adds to ``syft_core``, with their import paths."""
     demo: str | None = None
@@ -59,3 +58,8 @@ class Backend:
             return pkgutil.resolve_name(path)
         except (ImportError, AttributeError) as error:
             raise PluginError.broken(self.name, f"{path!r} cannot be imported ({error})") from error
+
+
+def find_installed(backends: Sequence[Backend]) -> list[Backend]:
+    """Return the installed backends, those with their own demo first."""
+    return sorted([backend for backend in backends if backend.is_installed()], key=lambda backend: backend.demo is None)

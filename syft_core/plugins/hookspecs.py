@@ -1,9 +1,8 @@
 """The hooks with which a plugin extends syft-core.
 
 A plugin is a module that implements some of these functions, marked with ``hookimpl``, and is listed in the entry-point
-group ``syft_core``. Each hook receives the registry or function to register with. Plugins may be registered at any
-time: the first three hooks are historic in pluggy's sense, and ``register_operations`` is called for every framework
-that is hooked.
+group ``syft_core``. Each hook receives the registry or function to register with. The first three are called when the
+plugin is registered, and ``register_operations`` for every framework that is hooked, before or after that.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
-@hookspec(historic=True)
+@hookspec
 def register_backends(backends: Registry[str, Backend]) -> None:
     """Register a ``Backend`` for each supported framework, without importing the framework."""
 
 
-@hookspec(historic=True)
+@hookspec
 def register_tensor_types(register: Callable[..., None]) -> None:
     """Call ``register(YourTensor)`` for each tensor type; it takes the arguments of ``default_register_tensor``."""
 
 
-@hookspec(historic=True)
+@hookspec
 def register_codecs(register: Callable[..., object]) -> None:
     """Call ``register(YourType, code=..., simplify=..., detail=...)``; see ``syft_core.serde.register_codec``.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -15,7 +16,6 @@ from syft_core.plugins import hookspecs
 from syft_core.plugins.backend import Backend
 from syft_core.registry import Registry
 from syft_core.serde import register_codec
-from syft_core.values import Args, Kwargs
 
 
 class PluginManager:
@@ -32,12 +32,8 @@ class PluginManager:
         """The distribution of each plugin."""
         self.provided: dict[str, list[str]] = {}
         """The names of the backends of each plugin."""
-        self._offered = _Offer()
         self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
         self._pluggy.add_hookspecs(hookspecs)
-        self._pluggy.hook.register_backends.call_historic(kwargs={"backends": self._offered.backends})
-        self._pluggy.hook.register_tensor_types.call_historic(kwargs={"register": self._offered.offer_types})
-        self._pluggy.hook.register_codecs.call_historic(kwargs={"register": self._offered.offer_codec})
         on_attach(self._announce)
 
     def discover(self) -> None:
@@ -49,16 +45,22 @@ class PluginManager:
         """Register one plugin; if it is broken, raise ``PluginError`` and change nothing."""
         if self._pluggy.has_plugin(name):
             raise PluginError.broken(name, "another plugin has the same name")
+        # Collected, until the whole plugin is known to be valid.
+        backends, types, codecs = _new_backends(), list[type](), list[Callable[[], object]]()
         try:
-            self._offered.clear()
             self._pluggy.register(plugin, name=name)
             self._require_known_hooks(plugin, name)
-            self.backends.require_free(self._offered.backends)
-            default_register_tensor(*self._offered.types)
-            for args, options in self._offered.codecs:
-                register_codec(*args, **options)
-            self.backends.update(self._offered.backends)
-            self.provided[name] = list(self._offered.backends)
+            self._call(name, "register_backends", backends)
+            self._call(name, "register_tensor_types", lambda *given: types.extend(given))
+            self._call(
+                name, "register_codecs", lambda *args, **given: codecs.append(partial(register_codec, *args, **given))
+            )
+            self.backends.require_free(backends)
+            default_register_tensor(*types)
+            for register in codecs:
+                register()
+            self.backends.update(backends)
+            self.provided[name] = list(backends)
         except Exception as error:
             if self._pluggy.has_plugin(name):
                 self._pluggy.unregister(name=name)
@@ -102,40 +104,24 @@ class PluginManager:
 
     def _offer_operations(self, name: str, hook: FrameworkHook) -> None:
         """Let one plugin add to the op table; an error is recorded as the plugin's failure and not raised."""
-        for implementation in self._pluggy.hook.register_operations.get_hookimpls():
+        try:
+            self._call(name, "register_operations", hook.attributes)
+        except Exception as error:  # noqa: BLE001  # third-party functions may raise anything
+            reason = f"its register_operations raised {type(error).__name__}: {error}"
+            self.failures[name] = PluginError.broken(name, reason)
+
+    def _call(self, name: str, hook: str, argument: object) -> None:
+        """Call the implementation of a hook by one plugin, if it has one."""
+        for implementation in getattr(self._pluggy.hook, hook).get_hookimpls():
             if implementation.plugin_name == name:
-                try:
-                    implementation.function(*[hook.attributes for _ in implementation.argnames])
-                except Exception as error:  # noqa: BLE001  # third-party functions may raise anything
-                    reason = f"its register_operations raised {type(error).__name__}: {error}"
-                    self.failures[name] = PluginError.broken(name, reason)
-
-
-class _Offer:
-    """Collects what a plugin registers, until the whole plugin is known to be valid."""
-
-    def __init__(self) -> None:
-        self.backends: Registry[str, Backend] = _new_backends()
-        self.types: list[type] = []
-        self.codecs: list[tuple[Args, Kwargs]] = []
-
-    def offer_types(self, *types: type) -> None:
-        self.types.extend(types)
-
-    def offer_codec(self, *args: Any, **options: Any) -> None:
-        self.codecs.append((args, options))
-
-    def clear(self) -> None:
-        self.codecs.clear()
-        self.backends.clear()
-        self.types.clear()
+                implementation.function(*[argument for _ in implementation.argnames])
 
 
 def _new_backends() -> Registry[str, Backend]:
     return Registry("backends", advice="install the package that provides it; see `syft-core plugins`")
 
 
-@functools.cache
+@cache
 def plugin_manager() -> PluginManager:
     """Return the plugin manager of this process, with all installed plugins."""
     manager = PluginManager()

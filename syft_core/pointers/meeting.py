@@ -72,14 +72,14 @@ def _find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, 
             local = arg if large else None
         elif not large and getattr(arg, "shape", False) and hasattr(arg, "__array__"):
             large, local = True, arg
-    if large and found is not None:
+    if large and found is not None and not found._location.records:
         _require_pointer_target(op, found._location, args, kwargs)
         raise _refuse_local(op, found, local)
     return found, plain
 
 
 def _refuse_local(op: Op, pointer: PointerTensor, local: Tensor) -> NotCollocatedError:
-    """Return the error that tells how to send a local tensor, or an array of another framework."""
+    """Return the error that explains how to send a local tensor, or an array of another framework."""
     framework, there = pointer.framework, pointer._location.id
     known = resolve(frameworks, type(local))  # An array may belong to a framework that is not hooked.
     if known is not None and known.ALIAS == framework.ALIAS:

@@ -11,7 +11,7 @@ from syft_core.hook.hook import current_worker
 from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import AskRelease, Fetch, Lease, Tag
 from syft_core.peer import Id, Peer
-from syft_core.tensors.identity import ID_PROVIDER, Identified
+from syft_core.tensors.identity import ID_PROVIDER, Identified, require_text
 from syft_core.values import Kwargs
 
 P = TypeVar("P", bound="ObjectPointer")
@@ -100,6 +100,7 @@ class ObjectPointer(Identified):
         confirm the user that the transport authenticated.
         """
         self.require_alive()
+        require_text("reason", reason)
         keep = self.point_to_attr is not None or not deregister_ptr
         value = self._location.ask(Fetch(self._id_at_location, self.point_to_attr, keep, user, reason))
         if not keep:
@@ -109,6 +110,7 @@ class ObjectPointer(Identified):
     def request(self, reason: str) -> int:
         """Ask the owner of the worker to release the object; return the number of the request."""
         self.require_alive()
+        require_text("reason", reason)
         number: int = self._location.ask(AskRelease((self._id_at_location,), self.point_to_attr, reason))
         return number
 
@@ -145,14 +147,16 @@ class ObjectPointer(Identified):
     def tag(self: P, *tags: str) -> P:
         """Tag the pointer and the object."""
         self.require_alive()
+        super().tag(*tags)
         self._location.tell(Tag(self._id_at_location, tags))
-        return super().tag(*tags)
+        return self
 
     def describe(self: P, description: str) -> P:
         """Set the description of the pointer and the object."""
         self.require_alive()
+        super().describe(description)
         self._location.tell(Tag(self._id_at_location, description=description))
-        return super().describe(description)
+        return self
 
     def publish(self: P) -> P:
         """Make the worker keep the object permanently; it belongs to the worker from then on."""

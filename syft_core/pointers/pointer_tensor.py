@@ -80,10 +80,9 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         """Send an operation to the worker of its arguments, and return pointers to its results."""
         pointer, plain = find_pointer(cls, op, args, kwargs)
         framework, location = pointer.framework, pointer._location
-        special = _special.get(op)
-        if special is None:
-            special = _special[op] = _is_special(op, framework)
-        if special and (answer := _answer_here(op, pointer, args, kwargs)) is not _ASK_WORKER:
+        if (op.is_special or op.attr in framework.facts_of_form) and (
+            answer := _answer_here(op, pointer, args, kwargs)
+        ) is not _ASK_WORKER:
             return answer
         sent, sent_kwargs = (args, kwargs) if not plain else copy_plain_tensors(op, pointer, args, kwargs)
         message = Run(framework.ALIAS, op.name, sent, sent_kwargs or None, new_id())
@@ -97,7 +96,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
             return pointer_at(location, result.id, framework, pointer._syft_owner)
         if result is None:
             return _return_changed(op, pointer, args, kwargs)
-        return result if is_flat(type(result)) else map_leaves(lambda leaf: _pointer_for(leaf, pointer), result)
+        return result if is_flat(type(result)) else map_leaves(lambda leaf: pointer_for(leaf, pointer), result)
 
     # --- moving and copying
 
@@ -129,7 +128,9 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     def remote_send(self, destination: object) -> PointerTensor:
         """Make the worker send the object to another one; this then points to a pointer to it."""
         self._require_whole("remote_send")
-        self._location.ask(SendOn(self._id_at_location, self.owner.location_of(destination).id))
+        place, id = self.owner.location_of(destination), new_id()
+        self._location.introduce(place, (id,))
+        self._location.ask(SendOn(self._id_at_location, place.id, id))
         return self
 
     def remote_get(self) -> PointerTensor:
@@ -151,6 +152,10 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         self.require_alive()
         id = new_id()
         message = Forward(self._id_at_location, self.point_to_attr, destination.id, id, keep, requires_grad)
+        if destination is not self._location:
+            self._location.introduce(destination, (id,))
+            if requires_grad:
+                destination.introduce(self._location, (self._id_at_location,))
         # The next command may go to the other worker, and only waiting guarantees the order.
         send = self._location.tell if destination is self._location else self._location.ask
         send(message)
@@ -292,16 +297,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
             other.remember_gradient(form if form is not None and form.strides is not None else None, form is not None)
 
 
-_special: dict[Op, bool] = {}
 _ASK_WORKER = object()
-
-
-def _is_special(op: Op, framework: FrameworkAttributes) -> bool:
-    """Return whether an operation may need more than a command whose results stay on the worker."""
-    is_about_form = op.attr in framework.facts_of_form
-    return (
-        op.tier == "off" or op.reveals or op.local or op.inplace or is_about_form or op.spelling in ("getter", "setter")
-    )
 
 
 def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Nested:
@@ -404,7 +400,8 @@ def _point_to(
     return point(result) if is_flat(type(result)) else map_leaves(point, result)
 
 
-def _pointer_for(leaf: Tensor, pointer: PointerTensor) -> Tensor:
+def pointer_for(leaf: Tensor, pointer: PointerTensor) -> Tensor:
+    """Return a pointer for a placeholder in the result of a command, and anything else unchanged."""
     if type(leaf) is not Placed:
         return leaf
     return pointer_at(pointer._location, leaf.id, pointer.framework, pointer._syft_owner)

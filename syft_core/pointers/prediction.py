@@ -18,7 +18,7 @@ from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.forms import Form, form, is_constant, predictions, remember_prediction
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
-from syft_core.location import Location
+from syft_core.location import Histories, Location
 from syft_core.messages import Run
 from syft_core.values import Args, Kwargs, Nested, Tensor
 
@@ -100,6 +100,8 @@ def run(
         location.uncertain_gradients = True
     prediction = predict(pointer_type, op, pointer.framework, args, kwargs)
     if prediction is None:
+        if op.targets(args, kwargs) and len(history_of(pointer_type, args, kwargs)) > 2:
+            location.forget_histories()  # The targets, and what shares memory with them, joined other graphs.
         return location.ask(message), not any(leaf is True for leaf in leaves((args, kwargs)))
     message.count = prediction.tensors
     location.tell(message)
@@ -127,7 +129,10 @@ def _note_changes(
 
 
 def history_of(pointer_type: type[PointerTensor], args: Nested, kwargs: Nested) -> tuple[object, ...]:
-    """Return the history of a call's results: the histories of all operands that are part of a graph."""
+    """Return the history of a call's results: the histories of all operands that are part of a graph.
+
+    A history that is not empty starts with the ``Histories`` of the location.
+    """
     found: list[object] = []
     for arg in (*args, *kwargs.values()) if kwargs else args:
         if type(arg) is pointer_type:
@@ -141,6 +146,8 @@ def history_of(pointer_type: type[PointerTensor], args: Nested, kwargs: Nested) 
 
 def _add_history(pointer: PointerTensor, found: list[object]) -> None:
     known = pointer.known_form
+    if not found and (known is None or known.requires_grad):
+        found.append(pointer._location.histories)
     if known is None:
         found.append(UNCERTAIN)
     elif known.requires_grad:
@@ -201,6 +208,8 @@ class _Graph:
             seen.add(id(node))
             if node is UNCERTAIN:
                 self.is_certain = False
+            elif type(node) is Histories:
+                self.is_certain &= node.are_complete
             elif type(node) is tuple:
                 waiting.extend(node)
             elif (leaf := node()) is not None:

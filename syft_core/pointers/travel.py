@@ -195,7 +195,10 @@ class Travelling:
         The transport authenticates users: see ``Worker.user``.
         """
         if isinstance(end_of(self), ObjectPointer | MultiPointerTensor):
-            raise TypeError("cannot make a pointer private: make the tensor private before sending it")
+            raise TypeError(
+                "cannot make a pointer private: its data has left; make the data private before it is sent, e.g. "
+                f"`p = y.private_tensor({allowed_users!r}).send(bob)`"
+            )
         users = frozenset([allowed_users] if isinstance(allowed_users, str) else allowed_users)
         layer = PrivateTensor(users, child=below_wrapper(self))
         return layer if no_wrap else framework_of(self).wrapper(layer)
@@ -226,22 +229,23 @@ def point_to_found(
 ) -> Tensor:
     """Return a pointer to an object found by a search; pointers to tensors are wrapped.
 
-    ``kind`` is the framework of a tensor, CALLABLE or OBJECT. ``publisher`` is the worker id and user of the peer that
-    published it, or None.
+    ``kind`` is the framework of a tensor, or a key of ``pointer_types``. ``publisher`` is the worker id and user of the
+    peer that published it, or None.
     """
     location.note_alias(id)
     options: Kwargs = {"owner": owner, "tags": tags, "description": description}
-    if kind in _POINTERS:
-        pointer: ObjectPointer = _POINTERS[kind](location, id, **options)
+    if kind in pointer_types:
+        pointer: ObjectPointer = pointer_types[kind](location, id, **options)
     else:
         pointer = PointerTensor(location, id, owner.attributes_of(kind), **options)
     pointer.published_by = None if publisher is None else Peer(*publisher)
-    return pointer if kind in _POINTERS else wrap(pointer)
+    return pointer if kind in pointer_types else wrap(pointer)
 
 
 CALLABLE, OBJECT = "()", ""
 """The kinds of objects that are not tensors, in the results of a search."""
-_POINTERS: dict[str, type[ObjectPointer]] = {CALLABLE: CallablePointer, OBJECT: ObjectPointer}
+pointer_types: dict[str, type[ObjectPointer]] = {CALLABLE: CallablePointer, OBJECT: ObjectPointer}
+"""The types of their pointers."""
 
 
 def send_copy(
@@ -264,7 +268,7 @@ def send_copy(
     origin = _keep_origin(tensor, owner, location) if requires_grad else None
     message = Store(id, tensor, publish, tags=tuple(tags or ()), description=description)
     if origin is not None:
-        pointer._origin, message.origin = (), (owner.id, origin)
+        pointer._origin, message.origin = (), (location.client_id, origin)
     try:
         location.tell(message)
     except BaseException:
@@ -281,7 +285,7 @@ def _keep_origin(tensor: Tensor, owner: Any, location: Location) -> Id:
     owner.register_obj(tensor, kept)
     entry = owner.object_store.entry(kept)
     entry.published = entry.source.published = False
-    entry.others, entry.lent = {(location.id, owner.id): 1}, frozenset({(location.id, owner.peer)})
+    entry.others, entry.lent = {(location.id, location.client_id): 1}, frozenset({(location.id, owner.peer)})
     return kept
 
 

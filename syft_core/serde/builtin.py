@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from syft_core.exceptions import SerdeError
@@ -11,6 +11,7 @@ from syft_core.registry import Registry
 from syft_core.serde.codec import Codec, CodecTable, Detail, qualified_name
 from syft_core.serde.context import Context
 from syft_core.serde.failures import FAILURE
+from syft_core.serde.received import count_bytes, require
 from syft_core.serde.structure import BIG_INT, RANGE, TUPLE
 from syft_core.values import Payload
 
@@ -18,6 +19,7 @@ from syft_core.values import Payload
 scalar_types: Registry[str, type] = Registry("scalar types", advice="register it with `register_scalar_type`")
 
 _ORDERED_DICT_NAMES = frozenset(dir(OrderedDict))
+T = TypeVar("T")
 
 
 def register_codecs(table: CodecTable) -> None:
@@ -31,9 +33,6 @@ def register_scalar_type(kind: type) -> None:
     scalar_types.register(qualified_name(kind), kind)
 
 
-T = TypeVar("T")
-
-
 def _itself(obj: T, _: Context) -> T:
     return obj
 
@@ -45,8 +44,7 @@ def _to_tuple(obj: Iterable[object], _: Context) -> tuple[object, ...]:
 def _rebuild_unique(kind: type[set[object]] | type[frozenset[object]]) -> Detail:
     def detail(payload: Payload, _: Context) -> object:
         value = kind(payload)
-        if len(value) != len(payload):
-            raise SerdeError(f"cannot rebuild a {kind.__name__}: an element occurs twice (malformed message)")
+        require(len(value) == len(payload), f"a {kind.__name__}: an element occurs twice")
         return value
 
     return detail
@@ -73,57 +71,40 @@ def _detail_ordered_dict(payload: Payload, context: Context) -> OrderedDict[obje
     found = OrderedDict(_detail_dict(payload[1:], context))
     attributes = payload[0]
     if attributes is not None:
-        if type(attributes) is not dict or not all(type(name) is str for name in attributes):
-            raise SerdeError("cannot rebuild an OrderedDict: its attributes have a wrong type (malformed message)")
+        is_valid = type(attributes) is dict and all(type(name) is str for name in attributes)
+        require(is_valid, "an OrderedDict: its attributes have a wrong type")
         if not _ORDERED_DICT_NAMES.isdisjoint(attributes):
             raise SerdeError("cannot rebuild an OrderedDict: an attribute would hide one of its methods; rename it")
         vars(found).update(attributes)
     return found
 
 
-def _simplify_range(obj: range, _: Context) -> tuple[int, int, int]:
+def _simplify_steps(obj: range | slice, _: Context) -> tuple[object, object, object]:
     return obj.start, obj.stop, obj.step
 
 
-def _detail_range(payload: Payload, _: Context) -> range:
-    start, stop, step = payload
-    return range(start, stop, step)
+def _rebuild_steps(kind: type[range] | type[slice]) -> Detail:
+    def detail(payload: Payload, _: Context) -> object:
+        start, stop, step = payload
+        return kind(start, stop, step)
 
-
-def _simplify_slice(obj: slice, _: Context) -> tuple[object, object, object]:
-    return obj.start, obj.stop, obj.step
-
-
-def _detail_slice(payload: Payload, _: Context) -> slice:
-    start, stop, step = payload
-    return slice(start, stop, step)
-
-
-def _simplify_ellipsis(_obj: object, _: Context) -> tuple[()]:
-    return ()
+    return detail
 
 
 def _detail_ellipsis(payload: Payload, _: Context) -> object:
-    if payload:
-        raise SerdeError("cannot rebuild an Ellipsis: expected an empty payload (malformed message)")
+    require(not payload, "an Ellipsis: expected an empty payload")
     return ...
 
 
 def _detail_int(payload: Payload, _: Context) -> int:
     (data,) = payload
-    if type(data) is not bytes and type(data) is not memoryview:
-        raise SerdeError(f"cannot rebuild an int: expected bytes, got {type(data).__name__} (malformed message)")
+    count_bytes(data, "an int")
     return int.from_bytes(data, "little", signed=True)
-
-
-def _simplify_complex(obj: complex, _: Context) -> tuple[float, float]:
-    return obj.real, obj.imag
 
 
 def _detail_complex(payload: Payload, _: Context) -> complex:
     real, imag = payload
-    if type(real) is not float or type(imag) is not float:
-        raise SerdeError("cannot rebuild a complex: expected two floats (malformed message)")
+    require(type(real) is float and type(imag) is float, "a complex: expected two floats")
     return complex(real, imag)
 
 
@@ -131,14 +112,12 @@ def _simplify_bytes(obj: bytes | bytearray, _: Context) -> tuple[memoryview]:
     return (memoryview(obj),)
 
 
-def _detail_bytes(payload: Payload, _: Context) -> bytes:
-    (data,) = payload
-    return bytes(memoryview(data))
+def _rebuild_bytes(kind: Callable[[memoryview], bytes | bytearray]) -> Detail:
+    def detail(payload: Payload, _: Context) -> object:
+        (data,) = payload
+        return kind(memoryview(data))
 
-
-def _detail_bytearray(payload: Payload, _: Context) -> bytearray:
-    (data,) = payload
-    return bytearray(memoryview(data))
+    return detail
 
 
 def _simplify_type(obj: type, _: Context) -> tuple[str]:
@@ -166,14 +145,14 @@ CODECS = (
     Codec(OrderedDict, 6, _simplify_ordered_dict, _detail_ordered_dict),
     Codec(set, 7, _to_tuple, _rebuild_unique(set)),
     Codec(frozenset, 8, _to_tuple, _rebuild_unique(frozenset)),
-    Codec(range, RANGE, _simplify_range, _detail_range),
-    Codec(slice, 10, _simplify_slice, _detail_slice),
-    Codec(type(...), 11, _simplify_ellipsis, _detail_ellipsis),
+    Codec(range, RANGE, _simplify_steps, _rebuild_steps(range)),
+    Codec(slice, 10, _simplify_steps, _rebuild_steps(slice)),
+    Codec(type(...), 11, lambda _ellipsis, _: (), _detail_ellipsis),
     # Only for reading: the packer writes ints itself, and ints beyond 64 bits as this node.
     Codec(int, BIG_INT, _itself, _detail_int),
-    Codec(complex, 13, _simplify_complex, _detail_complex),
-    Codec(bytes, 14, _simplify_bytes, _detail_bytes),
-    Codec(bytearray, 15, _simplify_bytes, _detail_bytearray),
+    Codec(complex, 13, lambda number, _: (number.real, number.imag), _detail_complex),
+    Codec(bytes, 14, _simplify_bytes, _rebuild_bytes(bytes)),
+    Codec(bytearray, 15, _simplify_bytes, _rebuild_bytes(bytearray)),
     FAILURE,
     Codec(type, 17, _simplify_type, _detail_type),
 )

@@ -17,7 +17,7 @@ Wire codes never change; ``tests/serde/golden.json`` records them.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -56,11 +56,11 @@ class Codec:
     shared: bool = False
 
 
-class CodecTable(Mapping[type, Codec]):
+class CodecTable:
     """Codecs by type and by wire code; neither can be registered twice."""
 
     def __init__(self) -> None:
-        self._by_type: Registry[type, Codec] = Registry("codecs", show=qualified_name)
+        self.by_type: Registry[type, Codec] = Registry("codecs", show=qualified_name)
         self._by_code: dict[int, Codec] = {}
         self.resolved: dict[type, Codec] = {}
         """A cache of codecs by type; ``for_type`` fills it."""
@@ -73,7 +73,7 @@ class CodecTable(Mapping[type, Codec]):
         taken = self._by_code.get(codec.code)
         if taken is not None and taken is not codec:
             raise AlreadyRegisteredError.of("codecs", f"wire code {codec.code} ({qualified_name(taken.type)})")
-        self._by_type.register(codec.type, codec)
+        self.by_type.register(codec.type, codec)
         self._by_code[codec.code] = codec
         # The new codec may be a closer match for a class than the cached one.
         self.resolved.clear()
@@ -87,7 +87,7 @@ class CodecTable(Mapping[type, Codec]):
         """Return the codec of ``kind``, or of its nearest base class whose codec covers subclasses."""
         found = self.resolved.get(kind)
         if found is None:
-            found = self._by_type.get(kind) or self._find_inherited(kind)
+            found = self.by_type.get(kind) or self._find_inherited(kind)
             self.resolved[kind] = found
         return found
 
@@ -104,15 +104,15 @@ class CodecTable(Mapping[type, Codec]):
 
     def _find_inherited(self, kind: type) -> Codec:
         for base in kind.__mro__[1:]:
-            codec = self._by_type.get(base)
+            codec = self.by_type.get(base)
             if codec is not None and codec.subclasses:
                 return codec
         raise SerdeError(self._explain_missing(kind))
 
     def _explain_missing(self, kind: type) -> str:
-        names = [qualified_name(known) for known in self._by_type]
+        names = [qualified_name(known) for known in self.by_type]
         near = difflib.get_close_matches(qualified_name(kind), names, n=2)
-        bases = [qualified_name(base) for base in kind.__mro__[1:] if base in self._by_type]
+        bases = [qualified_name(base) for base in kind.__mro__[1:] if base in self.by_type]
         hint = f" (it derives from {bases[0]}, whose codec would lose the class)" if bases else ""
         hint = hint or (f" (similar names: {', '.join(near)})" if near else "")
         return (
@@ -122,30 +122,12 @@ class CodecTable(Mapping[type, Codec]):
             f"detail=lambda payload, context: {kind.__name__}(*payload))`, with the same code at both ends"
         )
 
-    def __getitem__(self, kind: type) -> Codec:
-        return self._by_type[kind]
-
-    def __contains__(self, kind: object) -> bool:
-        return kind in self._by_type
-
-    def __iter__(self) -> Iterator[type]:
-        return iter(self._by_type)
-
-    def __len__(self) -> int:
-        return len(self._by_type)
-
 
 codecs = CodecTable()
 
 
 def register_codec(
-    type: type,
-    *,
-    code: int,
-    simplify: Simplify,
-    detail: Detail,
-    subclasses: bool = False,
-    shared: bool = False,
+    type: type, *, code: int, simplify: Simplify, detail: Detail, subclasses: bool = False, shared: bool = False
 ) -> Codec:
     """Make instances of your own class serializable, under a wire code of 1000 or more.
 

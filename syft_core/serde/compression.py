@@ -46,7 +46,7 @@ def choose(compression: str) -> Method | None:
     if found is None:
         raise SerdeError(
             f"cannot compress with {compression!r}: the available methods are none, auto, "
-            f"{', '.join(method.name for method in METHODS.values())}; for lz4 run `pip install syft-core[lz4]`"
+            f"{', '.join(method.name for method in METHODS.values())}; for lz4 run `pip install lz4`"
         )
     return found
 
@@ -70,14 +70,24 @@ def decompress(data: Frame, number: int, length: int) -> Frame:
     if method is None:
         raise SerdeError(
             f"cannot decompress a part: method {number} is not available here; for lz4 (2) run "
-            f"`pip install syft-core[lz4]`, or configure the sender to use zlib"
+            f"`pip install lz4`, or configure the sender to use zlib"
         )
     if length > (len(data) + 64) * method.max_ratio:
         raise SerdeError(
             f"cannot decompress {len(data)} bytes to {length}: {method.name} cannot expand that much "
             f"(malformed message)"
         )
-    return method.decompress(data, length)
+    damaged = SerdeError(
+        f"cannot decompress a part with {method.name}: it is damaged or does not have its declared length; "
+        f"send it again"
+    )
+    try:
+        plain = method.decompress(data, length)
+    except Exception:  # noqa: BLE001  # each library has its own errors
+        raise damaged from None
+    if len(plain) != length:
+        raise damaged
+    return plain
 
 
 def _is_compressible(data: Frame, method: Method) -> bool:
@@ -90,43 +100,19 @@ def _is_compressible(data: Frame, method: Method) -> bool:
     return sum(len(method.compress(sample)) for sample in samples) < MAX_SAMPLE_RATIO * 3 * SAMPLE
 
 
-def _zlib_compress(data: Frame) -> bytes:
-    return zlib.compress(data, 1)
-
-
 def _zlib_decompress(data: Frame, length: int) -> bytes:
     # Ask for one byte more than declared, to reach the end of the stream and detect a longer one.
     stream = zlib.decompressobj()
-    try:
-        plain = stream.decompress(data, length + 1)
-    except zlib.error:
-        raise _damaged_error("zlib") from None
-    if len(plain) != length or not stream.eof or stream.unused_data:
-        raise _damaged_error("zlib")
+    plain = stream.decompress(data, length + 1)
+    if not stream.eof or stream.unused_data:
+        raise ValueError("the stream is longer or shorter than declared")
     return plain
 
 
-def _lz4_compress(data: Frame) -> bytes:
-    shorter: bytes = lz4_block.compress(data, store_size=False)
-    return shorter
-
-
-def _lz4_decompress(data: Frame, length: int) -> Frame:
-    try:
-        plain: bytearray = lz4_block.decompress(data, uncompressed_size=length, return_bytearray=True)
-    except (lz4_block.LZ4BlockError, ValueError, OverflowError, MemoryError):
-        raise _damaged_error("lz4") from None
-    if len(plain) != length:
-        raise _damaged_error("lz4")
-    return plain
-
-
-def _damaged_error(name: str) -> SerdeError:
-    return SerdeError(
-        f"cannot decompress a part with {name}: it is damaged or does not have its declared length; send it again"
-    )
-
-
-METHODS = {ZLIB: Method(ZLIB, "zlib", 1032, _zlib_compress, _zlib_decompress)}
+METHODS = {ZLIB: Method(ZLIB, "zlib", 1032, lambda data: zlib.compress(data, 1), _zlib_decompress)}
 if lz4_block is not None:
-    METHODS[LZ4] = Method(LZ4, "lz4", 255, _lz4_compress, _lz4_decompress)
+    METHODS[LZ4] = Method(
+        *(LZ4, "lz4", 255),
+        compress=lambda data: lz4_block.compress(data, store_size=False),
+        decompress=lambda data, size: lz4_block.decompress(data, uncompressed_size=size, return_bytearray=True),
+    )

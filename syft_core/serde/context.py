@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from syft_core.exceptions import SerdeError
-from syft_core.serde.memory import copy_writable
+from syft_core.serde.received import copy_writable
 
 if TYPE_CHECKING:
     from syft_core.serde.layout import Frame

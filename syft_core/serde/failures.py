@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
+import builtins
+
 from syft_core import exceptions
 from syft_core.exceptions import SerdeError
 from syft_core.registry import Registry
 from syft_core.serde.codec import Codec, qualified_name
 from syft_core.serde.context import Context
+from syft_core.serde.received import require
 from syft_core.values import Payload
 
 PLAIN_TYPES = (str, int, float, bool, type(None))
 
+# Warnings can be configured to be raised as errors.
 _LISTED_BUILTINS = (
-    Exception,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    BufferError,
-    ConnectionError,
-    EOFError,
-    FloatingPointError,
-    ImportError,
-    IndexError,
-    KeyError,
-    LookupError,
-    MemoryError,
-    NameError,
-    NotImplementedError,
-    OSError,
-    OverflowError,
-    PermissionError,
-    RecursionError,
-    RuntimeError,
-    StopIteration,
-    TimeoutError,
-    TypeError,
-    ValueError,
-    ZeroDivisionError,
-    # Warnings can be configured to be raised as errors.
-    Warning,
-    DeprecationWarning,
-    FutureWarning,
-    RuntimeWarning,
-    UserWarning,
+    "Exception ArithmeticError AssertionError AttributeError BufferError ConnectionError EOFError FloatingPointError "
+    "ImportError IndexError KeyError LookupError MemoryError NameError NotImplementedError OSError OverflowError "
+    "PermissionError RecursionError RuntimeError StopIteration TimeoutError TypeError ValueError ZeroDivisionError "
+    "Warning DeprecationWarning FutureWarning RuntimeWarning UserWarning"
 )
 
 failures: Registry[str, type[Exception]] = Registry("failures", advice="register its class with `register_failure`")
@@ -70,8 +47,8 @@ def _detail(payload: Payload, _: Context) -> Exception:
     if kind is None or type(raised) is not str or type(text) is not str or type(attributes) is not dict:
         raise SerdeError("cannot rebuild an exception: its class is not registered here; use `register_failure`")
     names = set(dir(kind))
-    if not all(type(name) is str and name not in names and _is_plain(x) for name, x in attributes.items()):
-        raise SerdeError("cannot rebuild an exception: an attribute is not plain or hides a method (malformed message)")
+    are_valid = all(type(name) is str and name not in names and _is_plain(x) for name, x in attributes.items())
+    require(are_valid, "an exception: an attribute is not plain or hides a method")
     # Not through __init__: its arguments are unknown.
     error = kind.__new__(kind, text)
     error.args = (text,)
@@ -95,6 +72,6 @@ def _is_plain(value: object) -> bool:
 
 FAILURE = Codec(BaseException, 16, _simplify, _detail, subclasses=True)
 
-for _kind in (*_LISTED_BUILTINS, *vars(exceptions).values()):
+for _kind in (*map(vars(builtins).get, _LISTED_BUILTINS.split()), *vars(exceptions).values()):
     if isinstance(_kind, type) and issubclass(_kind, Exception):
         register_failure(_kind)

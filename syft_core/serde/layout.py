@@ -66,8 +66,15 @@ def unpack_header(data: memoryview, limits: Limits) -> Header:
     if len(data) < _START:
         raise SerdeError(f"cannot read a message of {len(data)} bytes: its header is truncated; send it again")
     magic, version, flags, reserved, crc, count, length = _WHOLE.unpack_from(data)
-    if magic != MAGIC or version != VERSION or flags > COMPRESSED or reserved:
-        raise _header_error(magic, version)
+    if magic != MAGIC:
+        raise SerdeError("cannot read these bytes: they are not a syft-core message; pass what `serialize` returned")
+    if version != VERSION:
+        raise SerdeError(
+            f"cannot read a message of version {version}: this syft-core reads version {VERSION}; "
+            f"install the same release at both ends"
+        )
+    if flags > COMPRESSED or reserved:
+        raise SerdeError("cannot read a message: its header has unknown flags (malformed message)")
     if count > limits.max_frames or length > limits.max_structure:
         limits.check_header(count, length)
     start = _START + 8 * count + (9 * (count + 1) if flags & COMPRESSED else 0)
@@ -118,17 +125,6 @@ def as_bytes(frame: Frame) -> memoryview:
             f"cannot read a message from a {type(frame).__name__}: frames are bytes, bytearray or contiguous "
             f"memoryviews; pass what the transport received"
         ) from None
-
-
-def _header_error(magic: bytes, version: int) -> SerdeError:
-    if magic != MAGIC:
-        return SerdeError("cannot read these bytes: they are not a syft-core message; pass what `serialize` returned")
-    if version != VERSION:
-        return SerdeError(
-            f"cannot read a message of version {version}: this syft-core reads version {VERSION}; "
-            f"install the same release at both ends"
-        )
-    return SerdeError("cannot read a message: its header has unknown flags (malformed message)")
 
 
 def _unpack_packings(data: memoryview, start: int, count: int, limits: Limits) -> tuple[Packing, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from syft_core.exceptions import SerdeError
 from syft_core.serde import compression
 from syft_core.serde.codec import codecs
-from syft_core.serde.context import DEFAULT, Context, Limits, resolve_context
+from syft_core.serde.context import DEFAULT, Context, resolve_context
 from syft_core.serde.layout import Frame, Packing, as_bytes, join, pack_header, split, unpack_header
 from syft_core.serde.structure import read_structure, write_structure
 
@@ -25,9 +25,7 @@ def frames(obj: object, context: Context | None = None) -> list[Frame]:
         limits.check_header(len(buffers), len(structure))
     if chosen.compression != "none" and (method := compression.choose(chosen.compression)) is not None:
         return _compress(structure, buffers, method, sample=chosen.compression == "auto")
-    if not buffers:
-        return [pack_header(structure, ())]
-    return [pack_header(structure, [len(buffer) for buffer in buffers]), *buffers]
+    return [pack_header(structure, list(map(len, buffers))), *buffers]
 
 
 def serialize(obj: object, context: Context | None = None) -> bytes:
@@ -57,8 +55,6 @@ def from_frames(received: Sequence[Frame], context: Context | None = None, *, wr
             f"cannot read a message of {len(buffers)} buffers: it declares {len(lengths)}, or other lengths; "
             f"pass all frames in order"
         )
-    if not buffers and packings is None:
-        return read_structure(structure, buffers, chosen, codecs)
     return _decode(structure, buffers, packings, chosen)
 
 
@@ -74,7 +70,8 @@ def _decode(
     structure: memoryview, buffers: list[memoryview], packings: Sequence[Packing] | None, context: Context
 ) -> Any:
     if packings is not None:
-        structure, *buffers = _decompress([structure, *buffers], packings)
+        parts = zip([structure, *buffers], packings, strict=True)
+        structure, *buffers = [memoryview(compression.decompress(part, *packing)) for part, packing in parts]
     if buffers and not context.writable:
         buffers = [buffer.toreadonly() for buffer in buffers]
     return read_structure(structure, buffers, context, codecs)
@@ -86,13 +83,3 @@ def _compress(structure: bytes, buffers: list[memoryview], method: compression.M
     packings = [Packing(number, len(part)) for (number, _), part in zip(packed, parts, strict=True)]
     shorter = [data for _, data in packed]
     return [pack_header(shorter[0], [len(data) for data in shorter[1:]], packings), *shorter[1:]]
-
-
-def _decompress(parts: list[memoryview], packings: Sequence[Packing]) -> list[memoryview]:
-    return [
-        memoryview(compression.decompress(part, packing.method, packing.length))
-        for part, packing in zip(parts, packings, strict=True)
-    ]
-
-
-__all__ = ["Context", "Limits", "deserialize", "frames", "from_frames", "serialize"]

@@ -21,8 +21,8 @@ from typing import Any
 import msgpack
 
 from syft_core.exceptions import SerdeError
-from syft_core.serde.codec import BUFFER, FIRST_USER_CODE, LONG, REFERENCE, Codec, CodecTable, qualified_name
-from syft_core.serde.context import Context
+from syft_core.serde.codec import BUFFER, FIRST_USER_CODE, LONG, REFERENCE, CodecTable, qualified_name
+from syft_core.serde.context import Context, Limits
 
 NATIVE = frozenset({int, float, str, bool, type(None)})
 INLINE = 1024  # bytes; a shorter buffer is cheaper inside the structure (benchmarks/serde.py --threshold)
@@ -31,18 +31,9 @@ LARGEST_KEPT_PACKER = 2**20
 
 # What a detail function may raise for a payload that its simplify did not write.
 MALFORMED = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    BufferError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    RuntimeError,
-    SystemError,
-    TypeError,
-    ValueError,
-)
+    ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, MemoryError, NotImplementedError,
+    RuntimeError, SystemError, TypeError, ValueError,
+)  # fmt: skip
 
 
 def write_structure(obj: object, context: Context, table: CodecTable) -> tuple[bytes, list[memoryview]]:
@@ -52,7 +43,7 @@ def write_structure(obj: object, context: Context, table: CodecTable) -> tuple[b
         tree = writer.write(obj, 0)
         return _pack(tree), writer.buffers
     except RecursionError:
-        raise _depth_error(context.limits.max_depth) from None
+        raise _depth_error(context.limits) from None
 
 
 def read_structure(
@@ -73,13 +64,13 @@ def read_structure(
     except SerdeError:
         raise
     except RecursionError:
-        raise _depth_error(context.limits.max_depth) from None
+        raise _depth_error(context.limits) from None
     except (*MALFORMED, msgpack.exceptions.UnpackException) as error:
         raise SerdeError(
             f"cannot read a message: its structure is malformed ({type(error).__name__}); send it again"
         ) from None
-    if buffers:
-        reader.finish()
+    if buffers and (left := reader.count_unused()):
+        raise SerdeError(f"cannot read a message: {left} of its buffers are unused (malformed message)")
     return value
 
 
@@ -112,10 +103,13 @@ class _Writer:
         depth += 1
         self._nodes_left -= 1
         if depth > self._max_depth or self._nodes_left < 0:
-            raise self._limit_error(depth)
+            raise _limit_error("serialize an object", depth, self._context.limits)
         payload = obj if kind is tuple else codec.simplify(obj, self._context)
         if type(payload) is not tuple and type(payload) is not list:
-            raise _not_a_sequence(payload, codec)
+            raise SerdeError(
+                f"cannot serialize a {qualified_name(codec.type)}: its simplify returned a {type(payload).__name__}; "
+                f"return a tuple of serializable values"
+            )
         if NATIVE.issuperset(map(type, payload)):
             node = [*payload]
         else:
@@ -133,14 +127,6 @@ class _Writer:
         # Read-only, so that a receiver in this process copies the sender's memory instead of reusing it.
         self.buffers.append((view if view.format == "B" and view.ndim == 1 else view.cast("B")).toreadonly())
         return [BUFFER, len(self.buffers) - 1]
-
-    def _limit_error(self, depth: int) -> SerdeError:
-        if depth > self._max_depth:
-            return _depth_error(self._max_depth)
-        return SerdeError(
-            f"cannot serialize an object of more than {self._context.limits.max_nodes} parts: that is the limit; "
-            f"put numbers into a tensor, or raise `Limits.max_nodes` at both ends"
-        )
 
 
 class _Reader:
@@ -162,7 +148,7 @@ class _Reader:
         depth += 1
         self._nodes_left -= 1
         if depth > self._max_depth or self._nodes_left < 0:
-            raise self._limit_error(depth)
+            raise _limit_error("read a message", depth, self._context.limits)
         code = node[0]
         if type(code) is not int or code <= LONG:
             return self._read_long(node, depth) if type(code) is int and code == LONG else self._resolve(node)
@@ -179,18 +165,20 @@ class _Reader:
         except (SerdeError, RecursionError):
             raise
         except MALFORMED as error:
-            raise _malformed_error(codec, error) from (error if codec.code >= FIRST_USER_CODE else None)
+            # Without the original text, which may contain values.
+            raise SerdeError(
+                f"cannot rebuild a {qualified_name(codec.type)}: its payload is not what its codec writes "
+                f"({type(error).__name__}); check that both ends have the same codec for wire code {codec.code}"
+            ) from (error if codec.code >= FIRST_USER_CODE else None)
         if code == RANGE and self._range_left is not None:
             self._count_range(value, self._range_left)
         if codec.shared:
             self._shared.append(value)
         return value
 
-    def finish(self) -> None:
-        """Raise if the structure does not use all buffers."""
-        left = sum(buffer is not None for buffer in self._buffers)
-        if left:
-            raise SerdeError(f"cannot read a message: {left} of its buffers are unused (malformed message)")
+    def count_unused(self) -> int:
+        """Return the number of buffers that the structure did not use."""
+        return sum(buffer is not None for buffer in self._buffers)
 
     def _count_range(self, values: Any, left: int) -> None:
         """Count the values of a range towards the limit."""
@@ -220,28 +208,6 @@ class _Reader:
         self._buffers[number] = None
         return buffer
 
-    def _limit_error(self, depth: int) -> SerdeError:
-        if depth > self._max_depth:
-            return _depth_error(self._max_depth)
-        return SerdeError(
-            f"cannot read a message of more than {self._context.limits.max_nodes} nodes: that is the limit"
-        )
-
-
-def _malformed_error(codec: Codec, error: Exception) -> SerdeError:
-    """Return the error for an invalid payload, without the original text, which may contain values."""
-    return SerdeError(
-        f"cannot rebuild a {qualified_name(codec.type)}: its payload is not what its codec writes "
-        f"({type(error).__name__}); check that both ends have the same codec for wire code {codec.code}"
-    )
-
-
-def _not_a_sequence(payload: object, codec: Codec) -> SerdeError:
-    return SerdeError(
-        f"cannot serialize a {qualified_name(codec.type)}: its simplify returned a {type(payload).__name__}; "
-        f"return a tuple of serializable values"
-    )
-
 
 def _split_long(code: int, values: list[object]) -> list[Any]:
     if len(values) > PART * PART:
@@ -252,9 +218,18 @@ def _split_long(code: int, values: list[object]) -> list[Any]:
     return [LONG, code, *[values[i : i + PART] for i in range(0, len(values), PART)]]
 
 
-def _depth_error(limit: int) -> SerdeError:
+def _limit_error(action: str, depth: int, limits: Limits) -> SerdeError:
+    if depth > limits.max_depth:
+        return _depth_error(limits)
     return SerdeError(
-        f"cannot accept an object nested deeper than {limit}: it may contain itself; flatten it, "
+        f"cannot {action} of more than {limits.max_nodes} parts: that is the limit; put numbers into a tensor, "
+        f"or raise `Limits.max_nodes` at both ends"
+    )
+
+
+def _depth_error(limits: Limits) -> SerdeError:
+    return SerdeError(
+        f"cannot accept an object nested deeper than {limits.max_depth}: it may contain itself; flatten it, "
         f"or raise `Limits.max_depth` at both ends"
     )
 

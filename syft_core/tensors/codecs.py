@@ -9,41 +9,49 @@ from syft_core.exceptions import SerdeError
 from syft_core.hook.rules import build_rule
 from syft_core.serde import Codec, Context, codecs
 from syft_core.serde.codec import require_user_code
+from syft_core.serde.received import require
 from syft_core.values import LayerType, Payload, Tensor
 
-_IDENTITY = {"id": "_syft_id", "tags": "_syft_tags", "description": "_syft_description"}
-_CHECKS: dict[str, Callable[[Any], bool]] = {
-    "id": lambda name: type(name) in (int, str),
-    "tags": lambda tags: type(tags) is set and all(type(tag) is str for tag in tags),
-    "description": lambda text: type(text) is str,
+IDENTITY: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "id": ("_syft_id", lambda name: type(name) in (int, str)),
+    "tags": ("_syft_tags", lambda tags: type(tags) is set and all(type(tag) is str for tag in tags)),
+    "description": ("_syft_description", lambda text: type(text) is str),
 }
+"""The attribute in which each part of an identity is stored, and its validator."""
 
 
 def get_identity(obj: object) -> dict[str, object]:
     """Return the id, tags and description of a tensor or layer, as far as they are set."""
-    known = {name: getattr(obj, attribute) for name, attribute in _IDENTITY.items()}
+    known = {name: getattr(obj, attribute) for name, (attribute, _) in IDENTITY.items()}
     return {name: value for name, value in known.items() if value is not None}
 
 
 def set_identity(obj: object, identity: object) -> Tensor:
     """Validate the received result of ``get_identity`` and set it on ``obj``."""
-    if type(identity) is not dict or not _IDENTITY.keys() >= identity.keys():
+    if type(identity) is not dict or not IDENTITY.keys() >= identity.keys():
         raise SerdeError("cannot rebuild a chain: its identity has unknown fields (malformed message)")
     for name, value in identity.items():
-        if not _CHECKS[name](value):
+        attribute, is_valid = IDENTITY[name]
+        if not is_valid(value):
             raise SerdeError(f"cannot rebuild a chain: its {name} has a wrong type (malformed message)")
-        setattr(obj, _IDENTITY[name], value)
+        setattr(obj, attribute, value)
     return obj
 
 
 def require_child(payload: object) -> Tensor:
     """Return a received child; raise unless it is a tensor or a layer."""
-    if build_rule(payload) != 1:
-        raise SerdeError(
-            f"cannot rebuild a chain: expected a tensor or a layer as child, got {type(payload).__name__} "
-            f"(malformed message)"
-        )
+    require(build_rule(payload) == 1, f"a chain: expected a tensor or a layer as child, got {type(payload).__name__}")
     return payload
+
+
+def build_wrapper_codec(cls: LayerType, code: int, wrap: Callable[[Tensor], Tensor]) -> Codec:
+    """Return a codec for the wrapper of a framework; ``wrap`` creates one on a layer or a tensor."""
+
+    def detail(payload: Payload, _context: Context) -> Tensor:
+        identity, child = payload
+        return set_identity(wrap(require_child(child)), identity)
+
+    return Codec(cls, code, lambda wrapper, _: (get_identity(wrapper), wrapper.child), detail, shared=True)
 
 
 def build_layer_codec(cls: LayerType, code: int, accepts: Callable[[dict[str, Any]], bool] | None = None) -> Codec:

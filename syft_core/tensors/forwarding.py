@@ -16,9 +16,8 @@ class Forwarding:
     child: Tensor = None
     framework: Any = None
     """The framework, if it is known without following the chain to its end."""
-
-    def _call(self, name: str, *args: Any) -> Nested:
-        return dispatch(framework_of(self).method(name), (self, *args), {})
+    __len__: Function
+    __getitem__: Function
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -37,15 +36,6 @@ class Forwarding:
         ends = self.child is not None or self.framework is not None
         return sorted(names | set(framework_of(self).methods) if ends else names)
 
-    def __len__(self) -> int:
-        return self._call("__len__")  # type: ignore[no-any-return]  # the framework's own length
-
-    def __getitem__(self, index: object) -> Nested:
-        return self._call("__getitem__", index)
-
-    def __setitem__(self, index: object, value: object) -> None:
-        self._call("__setitem__", index, value)
-
     def __iter__(self) -> Iterator[Tensor]:
         return iter([self[i] for i in range(len(self))])
 
@@ -60,30 +50,22 @@ def no_child_error(layer: Tensor, name: str) -> AttributeError:
     )
 
 
-def _operator(name: str) -> Function:
-    def operator(self: Forwarding, *args: Any) -> Nested:
-        framework = self.framework or framework_of(self)
-        return dispatch(framework.methods.get(name) or framework.method(name), (self, *args), {})
+def forward(name: str) -> Function:
+    """Return a method that sends ``name`` down the chain; Python looks special methods up on the class."""
 
-    operator.__name__ = name
-    return operator
-
-
-def _inplace_operator(name: str) -> Function:
-    def operator(self: Forwarding, other: Any) -> Nested:
+    def method(self: Forwarding, *args: Any) -> Nested:
         framework = self.framework or framework_of(self)
         op = framework.methods.get(name)
-        # Where tensors cannot change, Python computes `x = x + y` instead.
-        return NotImplemented if op is None else dispatch(op, (self, other), {})
+        if op is None and name in INPLACE_OPERATORS:
+            return NotImplemented  # Tensors cannot change, so Python computes `x = x + y` instead.
+        return dispatch(op or framework.method(name), (self, *args), {})
 
-    operator.__name__ = name
-    return operator
+    method.__name__ = name
+    return method
 
 
 OPERATOR_NAMES = (*OPERATORS, *COMPARATORS, *UNARY_OPERATORS, *INPLACE_OPERATORS, *REFLECTED_OPERATORS)
-for _name in OPERATOR_NAMES:
-    setattr(Forwarding, _name, _operator(_name))
-for _name in INPLACE_OPERATORS:
-    setattr(Forwarding, _name, _inplace_operator(_name))
-for _name in ("__bool__", "__float__", "__int__", "__index__", "__complex__", "__contains__"):
-    setattr(Forwarding, _name, _operator(_name))
+_CONTAINER = ("__len__", "__getitem__", "__setitem__", "__contains__")
+_CONVERSIONS = ("__bool__", "__float__", "__int__", "__index__", "__complex__")
+for _name in (*OPERATOR_NAMES, *_CONTAINER, *_CONVERSIONS):
+    setattr(Forwarding, _name, forward(_name))

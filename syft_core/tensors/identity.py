@@ -106,13 +106,22 @@ class Identified:
 
     def tag(self: T, *tags: str) -> T:
         """Add ``tags`` and return the object."""
+        require_text("tag", *tags)
         self.tags.update(tags)
         return self
 
     def describe(self: T, description: str) -> T:
         """Set the description and return the object."""
+        require_text("description", description)
         self.description = description
         return self
+
+
+def require_text(what: str, *values: object) -> None:
+    """Raise if a tag, a description or a reason is not a string."""
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError(f"cannot use this {what}: expected a string, got {type(value).__name__}; write `str(x)`")
 
 
 def format_chain(wrapper: Tensor) -> str:

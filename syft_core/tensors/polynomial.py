@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from syft_core.exceptions import DomainError, NotRegisteredError, SerdeError
+from syft_core.exceptions import DomainError, NotRegisteredError
 from syft_core.hook import hook_args
 from syft_core.hook.overload import overloaded
 from syft_core.serde import Codec, Context, codecs
+from syft_core.serde.received import require
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import build_layer_codec
 from syft_core.values import Kwargs, Payload, Tensor
@@ -194,19 +195,12 @@ class PolynomialTensor(AbstractTensor):
     defaultfunctions = default_functions
 
 
-def _simplify_piece(piece: Piece, _context: Context) -> tuple[object, ...]:
-    return piece.low, piece.high, *piece.coefficients
-
-
-_NUMBERS = frozenset({int, float, complex})
-
-
 def _detail_piece(payload: Payload, _context: Context) -> Piece:
     low, high, *coefficients = payload
-    if type(low) is not float or type(high) is not float or not coefficients:
-        raise SerdeError("cannot rebuild a piece of a polynomial: it has no interval (malformed message)")
-    if not _NUMBERS.issuperset(map(type, coefficients)):
-        raise SerdeError("cannot rebuild a piece of a polynomial: a coefficient is not a number (malformed message)")
+    has_interval = type(low) is float and type(high) is float and bool(coefficients)
+    require(has_interval, "a piece of a polynomial: it has no interval")
+    are_numbers = {int, float, complex}.issuperset(map(type, coefficients))
+    require(are_numbers, "a piece of a polynomial: a coefficient is not a number")
     return Piece(low, high, tuple(coefficients))
 
 
@@ -214,10 +208,9 @@ def _valid_options(attributes: Kwargs) -> bool:
     functions = attributes["functions"]
     if attributes["function"] is not None or type(attributes["precision"]) is not int or type(functions) is not dict:
         return False
-    pieces = [piece for several in functions.values() if type(several) is tuple for piece in several]
-    return all(type(several) is tuple for several in functions.values()) and all(type(p) is Piece for p in pieces)
+    return all(type(pieces) is tuple and {Piece}.issuperset(map(type, pieces)) for pieces in functions.values())
 
 
 hook_args.default_register_tensor(PolynomialTensor)
 codecs.register(build_layer_codec(PolynomialTensor, code=252, accepts=_valid_options))
-codecs.register(Codec(Piece, 253, _simplify_piece, _detail_piece))
+codecs.register(Codec(Piece, 253, lambda piece, _: (piece.low, piece.high, *piece.coefficients), _detail_piece))

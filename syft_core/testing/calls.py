@@ -25,13 +25,6 @@ SETS = len(_FLOATS)
 
 
 @dataclass(frozen=True)
-class Raised:
-    """An exception in place of a result."""
-
-    error: Exception
-
-
-@dataclass(frozen=True)
 class Outcome:
     """One call with one set of values."""
 
@@ -39,12 +32,8 @@ class Outcome:
     """Copies of the arguments."""
     args: Args
     """The arguments after the call."""
-    result: Nested
-
-    @property
-    def works(self) -> bool:
-        """Whether the call did not raise."""
-        return not isinstance(self.result, Raised)
+    result: Nested = None
+    error: Exception | None = None
 
 
 @dataclass(frozen=True)
@@ -57,12 +46,18 @@ class Call:
     @property
     def working(self) -> list[Outcome]:
         """The outcomes of calls that did not raise."""
-        return [outcome for outcome in self.outcomes if outcome.works]
+        return [outcome for outcome in self.outcomes if outcome.error is None]
 
     @property
     def discloses_nothing(self) -> bool:
         """Whether, according to the backend, the result discloses nothing."""
         return self.op.disclosure(self.outcomes[0].before, {}) == "nothing"
+
+    @property
+    def returns_named_tuple(self) -> bool:
+        """Whether the result is a named tuple with tensors."""
+        result = self.working[0].result
+        return isinstance(result, tuple) and type(result) is not tuple and any(map(is_tensor, leaves(result)))
 
     def __str__(self) -> str:
         shown = ["a tensor" if is_tensor(leaf) else repr(leaf) for leaf in leaves(self.outcomes[0].before)]
@@ -80,7 +75,7 @@ def collect_calls(hook: FrameworkHook) -> list[Call]:
 def _try(attributes: FrameworkAttributes, op: Op, sets: Sequence[Args]) -> list[Outcome]:
     """Run an operation with each set of values; only once if it does not accept such arguments."""
     first = run(attributes, op, sets[0])
-    if isinstance(first.result, Raised) and isinstance(first.result.error, TypeError):
+    if isinstance(first.error, TypeError):
         return [first]
     return [first, *[run(attributes, op, args) for args in sets[1:]]]
 
@@ -93,7 +88,7 @@ def run(attributes: FrameworkAttributes, op: Op, args: Args) -> Outcome:
         try:
             return Outcome(args, own, op.run(*own))
         except Exception as error:  # noqa: BLE001  # whatever a framework raises
-            return Outcome(args, own, Raised(error))
+            return Outcome(args, own, error=error)
 
 
 def _arguments(create: Callable[[Any], Tensor], number: int) -> Iterator[Args]:

@@ -16,16 +16,14 @@ Set ``mutable = False`` if tensors are immutable. A failed check names the metho
 
 from __future__ import annotations
 
-from syft_core.testing.chains import ChainSection
+from syft_core.testing.chains import ChainSection, LayerSection
 from syft_core.testing.disclosure import DisclosureSection
 from syft_core.testing.forms import FormSection
 from syft_core.testing.hooking import HookSection
-from syft_core.testing.layers import LayerSection
-from syft_core.testing.op_table import OpTableSection
+from syft_core.testing.op_table import OpTableSection, SpellingSection
 from syft_core.testing.pointers import PointerSection
 from syft_core.testing.private_data import PrivateDataSection
 from syft_core.testing.serde import SerdeSection
-from syft_core.testing.spelling import SpellingSection
 
 
 class BackendConformance(

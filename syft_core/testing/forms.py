@@ -77,9 +77,8 @@ class FormSection(Section):
         for outcome in call.working:
             changed = [leaf for leaf in leaves(outcome.args) if is_tensor(leaf)]
             for predicted, real in ((leaves(result), leaves(outcome.result)), (after, changed)):
-                assert [*map(_shown, predicted)] == [_real(hook, leaf) for leaf in real], (
-                    f"{call}: inferred {predicted}"
-                )
+                seen = [form_of(hook.attributes, leaf) if is_tensor(leaf) else leaf for leaf in real]
+                assert [*map(_describe, predicted)] == seen, f"{call}: inferred {predicted}"
         return True
 
     def _form(self, hook: FrameworkHook, tensor: Tensor) -> Form:
@@ -89,11 +88,7 @@ class FormSection(Section):
         return form
 
 
-def _shown(leaf: Tensor) -> object:
+def _describe(leaf: Tensor) -> object:
     if not isinstance(leaf, Form):
         return leaf
     return tuple(leaf.shape), str(leaf.dtype), (leaf.strides, leaf.requires_grad)
-
-
-def _real(hook: FrameworkHook, leaf: Tensor) -> object:
-    return form_of(hook.attributes, leaf) if is_tensor(leaf) else leaf

@@ -46,6 +46,12 @@ def fix(*methods: str) -> Callable[[Check], Check]:
     return decorate
 
 
+class Bob(VirtualWorker):
+    """A worker in this process whose hook is attached."""
+
+    hook: FrameworkHook
+
+
 class Section:
     """A part of the contract of a backend. Backends set or override the first group of attributes."""
 
@@ -101,9 +107,9 @@ class Section:
         return hook.create_tensor(OTHERS)
 
     @pytest.fixture(params=[False, True], ids=["in_process", "by_wire"])
-    def by_wire(self, request: pytest.FixtureRequest) -> bool:
-        """Return whether messages are serialized."""
-        return bool(request.param)
+    def bob(self, request: pytest.FixtureRequest, hook: FrameworkHook) -> Bob:
+        """Return a worker in this process, with and without serialized messages."""
+        return Bob(hook, id="bob", serialize=request.param)
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -112,14 +118,14 @@ class Section:
         with cls.attach_hook() as hook:
             return collect_calls(hook)
 
-    def worker(self, hook: FrameworkHook, by_wire: bool) -> VirtualWorker:
-        """Return a worker in this process."""
-        return VirtualWorker(hook, id="bob", serialize=by_wire)
-
     def tensor(self, hook: FrameworkHook, plain: Any) -> Tensor:
         """Return a tensor that can be sent; if the hook adds no methods to tensors, this is a wrapper."""
         made = hook.create_tensor(plain) if isinstance(plain, list) else plain
         return made if hasattr(made, "send") else hook.attributes.wrapper(made)
+
+    def send(self, bob: Bob, plain: Any) -> Tensor:
+        """Send a tensor or a list of numbers to a worker."""
+        return self.tensor(bob.hook, plain).send(bob)
 
     def fetch(self, pointer: Tensor) -> Any:
         """Fetch a copy of the remote object, and return its values."""

@@ -13,7 +13,7 @@ from syft_core.hook.rules import leaves
 from syft_core.serde import Context, codecs, deserialize, serialize
 from syft_core.serde.structure import MALFORMED
 from syft_core.tensors.logging import LoggingTensor
-from syft_core.testing.calls import Call, is_tensor
+from syft_core.testing.calls import Call
 from syft_core.testing.section import VALUES, Section, fix
 from syft_core.values import Tensor
 
@@ -84,9 +84,7 @@ class SerdeSection(Section):
     def test_named_tuples_that_operations_return_are_listed(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
         listed = hook.attributes.result_types
         for call in calls:
-            result = call.working[0].result
-            if isinstance(result, tuple) and type(result) is not tuple and any(map(is_tensor, leaves(result))):
-                name = type(result).__name__
-                assert listed.get(name) is type(result), (
-                    f"{call.op.name} returns a {name}, which is not in `result_types`"
-                )
+            if call.returns_named_tuple:
+                kind = type(call.working[0].result)
+                name = kind.__name__
+                assert listed.get(name) is kind, f"{call.op.name} returns a {name}, which is not in `result_types`"

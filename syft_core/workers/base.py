@@ -11,21 +11,20 @@ from dataclasses import replace
 from types import GeneratorType
 from typing import Any
 
-from syft_core.exceptions import ObjectNotFoundError, SerdeError
-from syft_core.hook.forms import Form
+from syft_core.exceptions import SerdeError, ValueRefusedError, WorkerError
 from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.rules import leaves
 from syft_core.ids import IdProvider
 from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Batch, Describe, Failure, Fetch, Message, Release, Reply, Run, Search
-from syft_core.peer import Id, Peer
+from syft_core.peer import Id, Peer, acting_for
 from syft_core.pictures import one_line, worker_html
 from syft_core.pointers.travel import point_to_found, send_copy
 from syft_core.serde import PEER_LIMITS, Context, Limits, frames, from_frames
 from syft_core.workers.fetching import drop_fetched
 from syft_core.workers.handlers import HANDLERS
+from syft_core.workers.ledger import Ledger, record_refusal
 from syft_core.workers.local import LocalLocation
-from syft_core.workers.log import redact
 from syft_core.workers.permissions import Policy, require_few_hops, unless_private
 from syft_core.workers.release import ReleaseRequest, decide
 from syft_core.workers.remote import Place, Remote
@@ -33,7 +32,8 @@ from syft_core.workers.requests import Process, Request, drive
 from syft_core.workers.results import to_named
 from syft_core.workers.running import describe_placed, set_owner
 from syft_core.workers.store import Stored
-from syft_core.workers.trace import summary
+from syft_core.workers.tickets import Mandate
+from syft_core.workers.trace import redact, summary
 from syft_core.workers.transfer import is_tensor, lend_all
 from syft_core.workers.worker import Session, Worker
 
@@ -60,6 +60,7 @@ class BaseWorker(Place, Worker):
         message_pending_time: seconds to wait before each answer, to simulate latency.
         policy: decides what others may do: a function, or the name of a built-in policy.
         limits: the limits on one message from a peer, in bytes and parts.
+        ledger: records what leaves; by default in memory, with ``Ledger(id, path=...)`` in a file too.
 
     """
 
@@ -76,8 +77,9 @@ class BaseWorker(Place, Worker):
         policy: Policy | str = unless_private,
         *,
         limits: Limits = PEER_LIMITS,
+        ledger: Ledger | None = None,
     ) -> None:
-        super().__init__(hook, id, is_client_worker, policy)
+        super().__init__(hook, id, is_client_worker, policy, ledger)
         self.log_msgs = log_msgs
         self.verbose = verbose
         self.message_pending_time = message_pending_time
@@ -105,6 +107,19 @@ class BaseWorker(Place, Worker):
         """Return the location of this worker for ``client``, which is in the same process."""
         return LocalLocation(client, self)
 
+    @property
+    def is_attended(self) -> bool:
+        """Whether anything besides handling a command depends on it: a guard, a policy, a log, a file, a delay."""
+        return bool(
+            self.guard is not None
+            or self.custom_policy is not None
+            or self.save is not None
+            or self.ledger.file is not None
+            or self.log_msgs
+            or self.verbose
+            or self.message_pending_time
+        )
+
     def handle(self, message: Message, sender: Peer) -> Any:
         """Handle a message; return the answer, or a process if the handler needs other parties."""
         if self.dropped:
@@ -118,7 +133,32 @@ class BaseWorker(Place, Worker):
             _log.info("worker %r: %s requests %s", self.id, one_line(str(sender)), one_line(summary(message)))
         if sender.behalf:
             require_few_hops(self, message, sender)
-        return HANDLERS[type(message)](self, message, sender)
+        try:
+            handler = HANDLERS[type(message)]
+            if self.guard is None:
+                answer = handler(self, message, sender)
+            else:
+                answer = self.guard.handle(handler, self, message, sender)
+        except WorkerError as error:
+            self._note_refusal(message, sender, error)
+            raise
+        finally:  # A failing command may have changed something first.
+            if self.save is not None:
+                self.save()
+        if type(answer) is GeneratorType and self.ledger.file is not None:
+            return self._watch(answer, message, sender)
+        return answer
+
+    def _watch(self, process: Process, message: Message, sender: Peer) -> Process:
+        try:
+            return (yield from process)
+        except WorkerError as error:
+            self._note_refusal(message, sender, error)
+            raise
+
+    def _note_refusal(self, message: Message, sender: Peer, error: WorkerError) -> None:
+        if self.ledger.file is not None and isinstance(error, PermissionError | ValueRefusedError):
+            record_refusal(self, list(_ids_in(message)), sender, f"{type(message).__name__}: {error}")
 
     def step(self, process: Process, sender: Peer) -> Process:
         """Run a process under this worker's lock, and release the lock while the process waits.
@@ -133,6 +173,9 @@ class BaseWorker(Place, Worker):
                     request: Request = resume(answer)
                 except StopIteration as end:
                     return end.value
+                finally:
+                    if self.save is not None:
+                        self.save()
             request.behalf = sender.chain
             try:
                 answer = yield request
@@ -140,23 +183,27 @@ class BaseWorker(Place, Worker):
             except Exception as error:  # noqa: BLE001  # the process handles it
                 answer, resume = error, process.throw
 
-    def describe(self, message: Describe, sender: Peer) -> list[Form | None]:
-        """Return the forms of objects, for clients in this process that read them without a message."""
-        forms: list[Form | None] = HANDLERS[Describe](self, message, sender)
-        return forms
+    def describe(self, message: Describe, sender: Peer) -> Any:
+        """Return the forms of objects, or a process, for clients in this process that read them without a message."""
+        return HANDLERS[Describe](self, message, sender)
 
-    def deliver(self, received: Sequence[Any], sender: Peer) -> list[bytes]:
-        """Answer a message given as frames, with frames. Never raises: a failure is a reply."""
-        process = self.serve(received, sender)
+    def deliver(self, received: Sequence[Any], sender: Peer, mandate: Mandate | None = None) -> list[bytes]:
+        """Answer a message given as frames, with frames. Never raises: a failure is a reply.
+
+        A sender with a ``mandate`` acts for the peer who gave it a ticket, and may do no more than that.
+        """
+        process = self.serve(received, sender, mandate)
         try:
             request = next(process)
         except StopIteration as end:  # most messages need no other party
             return end.value  # type: ignore[no-any-return]  # the result of `serve`
         return drive(process, request)  # type: ignore[no-any-return]  # the same
 
-    def serve(self, received: Sequence[Any], sender: Peer) -> Generator[Request, Any, list[bytes]]:
+    def serve(
+        self, received: Sequence[Any], sender: Peer, mandate: Mandate | None = None
+    ) -> Generator[Request, Any, list[bytes]]:
         """Do what ``deliver`` does without blocking: yield the requests to other parties."""
-        session = self.sessions.get(sender.id) or self.session_of(sender)
+        session = self.session_of(sender.id if mandate is None else mandate)
         number, asks, value, failure = -1, True, None, session.failed
         try:
             self.stats.bytes_in += sum(map(len, received))
@@ -164,8 +211,11 @@ class BaseWorker(Place, Worker):
             if type(batch) is not Batch:
                 raise SerdeError(f"cannot execute a {type(batch).__name__}: expected a Batch (malformed message)")
             number, asks = batch.number, batch.asks
+            if mandate is not None:
+                batch = mandate.admit(batch, self.tickets)
             if batch.behalf:
-                sender = sender._replace(behalf=batch.behalf)
+                behalf = (self.peer if peer.id in self.aliases else peer for peer in batch.behalf)
+                sender = sender._replace(behalf=tuple(behalf))
             value, failure = yield from self._execute(batch, sender, session)
         except Exception as error:  # noqa: BLE001  # any failure is a reply
             failure = failure or _failure(error, number, 0)
@@ -181,7 +231,7 @@ class BaseWorker(Place, Worker):
         for place, command in enumerate(batch.commands):
             asked = batch.asks and place == len(batch.commands) - 1
             if failure is not None and type(command) is not Release:
-                session.poison(getattr(command, "expected", ()), failure)
+                session.poison(getattr(command, "expected", range(0)), failure)
                 continue
             try:
                 if type(command) not in HANDLERS:
@@ -193,20 +243,22 @@ class BaseWorker(Place, Worker):
                 if type(command) is Run and command.count >= 0:  # The sender has predicted the result.
                     value = None
                 elif asked:
-                    value = self._pack(command, value)
+                    value = self._pack(command, value, sender)
                     if command.returns_objects:
                         value = yield from self.step(lend_all(value, sender.id), sender)
             except Exception as error:  # noqa: BLE001  # reported to the sender
-                failure = _cause(command, error, session) or _failure(error, batch.number, place)
+                self.stats.refusals += isinstance(error, PermissionError)
+                failure = session.find_cause(error) or _failure(error, batch.number, place)
                 if not asked:
-                    session.poison(getattr(command, "expected", ()), failure)
+                    session.poison(getattr(command, "expected", range(0)), failure)
         return (value if batch.asks and failure is None else None), failure
 
-    def _pack(self, command: Message, value: Any) -> Any:
+    def _pack(self, command: Message, value: Any, sender: Peer) -> Any:
         """Return an answer as it is sent: named tuples by name, results with their forms."""
         if type(command) is not Run:
             return value
-        return to_named(describe_placed(self, value), self.attributes_of(command.framework))
+        with acting_for(sender.chain):  # Results that are pointers are described by their workers.
+            return to_named(describe_placed(self, value), self.attributes_of(command.framework))
 
     def _reply(self, reply: Reply, command: Message | None, sender: Peer) -> list[bytes]:
         """Return a reply as bytes that share no memory with stored objects.
@@ -230,7 +282,21 @@ class BaseWorker(Place, Worker):
     def finish_fetch(self, message: Message, sender: Peer) -> None:
         """Drop the objects that a message fetched, once they have been handed over."""
         with self.lock:
-            drop_fetched(self, message, sender)
+            try:
+                drop_fetched(self, message, sender)
+            finally:
+                if self.save is not None:
+                    self.save()
+
+    @contextmanager
+    def _saving(self) -> Iterator[None]:
+        """Hold the lock, and write what a block changes to disk."""
+        with self.lock:
+            try:
+                yield
+            finally:
+                if self.save is not None:
+                    self.save()
 
     # --- objects on other workers
 
@@ -291,7 +357,8 @@ class BaseWorker(Place, Worker):
 
     def register_obj(self, obj: Any, obj_id: Id | None = None) -> None:
         """Store ``obj`` permanently, under ``obj_id`` or its own id, and make this worker its owner."""
-        self._register(obj, obj_id)
+        with self._saving():
+            self._register(obj, obj_id)
 
     def _register(self, obj: Any, obj_id: Id | None) -> Id:
         known = getattr(obj, "_syft_id", None)
@@ -311,24 +378,28 @@ class BaseWorker(Place, Worker):
 
     def de_register_obj(self, obj: Any) -> None:
         """Remove ``obj`` from the store, if it is there."""
-        for id, value in self.object_store.values().items():
-            if value is obj:
-                self.object_store.remove(id, "it was de-registered")
+        with self._saving():
+            for id, value in self.object_store.values().items():
+                if value is obj:
+                    self.object_store.remove(id, "it was de-registered")
 
     def get_obj(self, obj_id: Id) -> Any:
         """Return the object stored under ``obj_id``, with its id and owner set."""
-        value = self.object_store.entry(obj_id).value
-        set_owner(self, value, obj_id)
-        return value
+        entry = self.object_store.entry(obj_id)
+        set_owner(self, entry.value, obj_id)
+        if getattr(entry.value, "requires_grad", False):  # The caller may make it retain its gradient.
+            self.object_store.grad_candidates[obj_id] = entry
+        return entry.value
 
     def load_data(self, data: Sequence[Any]) -> None:
         """Store objects permanently; they belong to this worker."""
-        if is_tensor(data):
+        if is_tensor(data) or isinstance(data, str | bytes | dict):
             raise TypeError(f"cannot load a {type(data).__name__}: expected a list; write `{self.id}.load_data([y])`")
-        for obj in data:
-            id = self._register(obj, None)
-            tags, description = getattr(obj, "_syft_tags", None), getattr(obj, "_syft_description", None)
-            self.object_store.tag(id, tags or (), description)
+        with self._saving():
+            for obj in data:
+                id = self._register(obj, None)
+                tags, description = getattr(obj, "_syft_tags", None), getattr(obj, "_syft_description", None)
+                self.object_store.tag(id, tags or (), description)
 
     def approve(self, request: ReleaseRequest | int, by: str | None = None) -> None:
         """Approve a peer's request, given itself or by number: the peer's next ``get`` succeeds, once."""
@@ -340,7 +411,8 @@ class BaseWorker(Place, Worker):
 
     def clear_objects(self, return_self: bool = True) -> Any:
         """Remove all objects."""
-        self.object_store.clear("the worker was cleared")
+        with self._saving():
+            self.object_store.clear("the worker was cleared")
         return self if return_self else None
 
     def search(self, query: Any = ()) -> list[Any]:
@@ -383,14 +455,9 @@ def _failure(error: Exception, number: int, place: int) -> Failure:
     return Failure(error, "\n".join(lines), number, place)
 
 
-def _cause(command: Any, error: Exception, session: Session) -> Failure | None:
-    """Return the failure of the earlier command that should have created the missing object."""
-    if not (session.poisoned and isinstance(error, ObjectNotFoundError)):
-        return None
-    ids: list[Any] = [getattr(leaf, "_id_at_location", None) for leaf in leaves(_arguments(command))]
+def _ids_in(command: Any) -> Iterator[Id]:
+    """Yield the ids of the objects that a command uses."""
+    arguments = getattr(command, "args", ()), getattr(command, "kwargs", ())
+    ids: list[Any] = [getattr(leaf, "_id_at_location", None) for leaf in leaves(arguments)]
     ids += [getattr(command, "id", None), *getattr(command, "ids", ())]
-    return next((session.poisoned[id] for id in ids if id in session.poisoned), None)
-
-
-def _arguments(command: Any) -> Any:
-    return getattr(command, "args", ()), getattr(command, "kwargs", ())
+    return (id for id in ids if id is not None)

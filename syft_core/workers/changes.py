@@ -9,9 +9,10 @@ from typing import Any
 
 from syft_core.exceptions import SyftError
 from syft_core.hook.chain import plain_end
+from syft_core.hook.dispatch import framework_of
 from syft_core.values import Tensor
 from syft_core.workers.execution import Execution
-from syft_core.workers.memory import Compute, memory_of
+from syft_core.workers.memory import Compute, find_sharing, memory_of
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.worker import Worker
 
@@ -20,6 +21,8 @@ def run_and_track(execution: Execution, compute: Compute) -> Any:
     """Run an operation; every object that it changes inherits the lineage of all operands."""
     worker, parents, lineage = execution.worker, execution.parents, execution.lineage
     alike = worker.custom_policy is None and all(parent.access is lineage[0] for parent in parents)
+    if any(target.access != lineage[0] for target in execution.targets()):
+        _invalidate_graphs(execution)
     before = [] if alike else [_version(parent.value) for parent in parents]
     started = True
     try:
@@ -33,6 +36,16 @@ def run_and_track(execution: Execution, compute: Compute) -> Any:
         for parent, version in zip(parents, before, strict=not alike):
             if version is None or _version(parent.value) != version:
                 change(worker, parent, lineage)
+
+
+def _invalidate_graphs(execution: Execution) -> None:
+    """Make backward passes fail that need the values of the targets before these become private.
+
+    The lineage of their results is that of the old values. Not every operation lets the framework notice its writes.
+    """
+    for end in [end for target in execution.written if (end := plain_end(target)) is not None]:
+        for sharing in (end, *find_sharing(execution.worker, end)):
+            framework_of(sharing).note_write(sharing)
 
 
 def note_changes(execution: Execution, lineage: Lineage) -> None:
@@ -58,6 +71,7 @@ def change(worker: Worker, target: Stored, lineage: Lineage) -> None:
     access, sources = lineage
     before, target.access, target.sources = target.access, access, sources
     target.touched = True
+    worker.object_store.note(target, written=True)
     if access != before or worker.custom_policy is not None:
         _propagate(worker, target)
 
@@ -69,6 +83,7 @@ def _propagate(worker: Worker, changed: Stored) -> None:
         if entry is not changed and not memory.isdisjoint(memory_of(entry.value)):
             entry.access, entry.sources = lineage_of([entry, changed])
             entry.touched = True
+            worker.object_store.note(entry)
 
 
 def _version(value: Any) -> int | None:

@@ -10,6 +10,7 @@ from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import Here
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 from syft_core.serde import Codec, Context, codecs
+from syft_core.serde.received import require
 from syft_core.workers.transfer import adopt
 
 
@@ -30,15 +31,15 @@ def _simplify_pointer(pointer: PointerTensor, context: Context) -> tuple[Any, ..
 def _detail_pointer(payload: list[Any], context: Context) -> PointerTensor | Here:
     if len(payload) == 2:
         id, attr = payload
-        if type(id) not in _IDS or (attr is not None and type(attr) is not str):
-            raise SerdeError("cannot rebuild a pointer: one of its parts has a wrong type (malformed message)")
+        require(type(id) in _IDS and type(attr) in _ATTRS, "a pointer: one of its parts has a wrong type")
         return Here(_id_at_location=id, point_to_attr=attr)
     location, id, attr, framework, leased = payload
-    if type(leased) is not bool or not isinstance(attr, str | None) or type(id) not in _IDS:
-        raise SerdeError("cannot rebuild a pointer: one of its parts has a wrong type (malformed message)")
-    if type(location) not in _IDS or type(framework) is not str:
-        raise SerdeError("cannot rebuild a pointer: one of its parts has a wrong type (malformed message)")
-    party = _receiver(context)
+    are_ids = type(id) in _IDS and type(location) in _IDS
+    are_typed = type(leased) is bool and type(attr) in _ATTRS and type(framework) is str
+    require(are_ids and are_typed, "a pointer: one of its parts has a wrong type")
+    party: Party | None = context.worker
+    if party is None:
+        raise SerdeError("cannot rebuild a pointer: no worker receives it; read it with `Context(worker=...)`")
     pointer = pointer_at(party.location_of(location), id, party.attributes_of(framework), party)
     pointer.point_to_attr, pointer.garbage_collect_data, pointer.travels_with_lease = attr, False, leased
     if leased:
@@ -48,26 +49,15 @@ def _detail_pointer(payload: list[Any], context: Context) -> PointerTensor | Her
     return pointer
 
 
-_IDS = (int, str)
-
-
-def _simplify_several(several: MultiPointerTensor, _context: Context) -> tuple[Any, ...]:
-    return (list(several.child.values()),)
+_IDS, _ATTRS = (int, str), (str, type(None))
 
 
 def _detail_several(payload: list[Any], _context: Context) -> MultiPointerTensor:
     (pointers,) = payload
-    if type(pointers) is not list or not all(type(pointer) is PointerTensor for pointer in pointers):
-        raise SerdeError("cannot rebuild a multi-pointer: its parts are not pointers (malformed message)")
+    are_pointers = type(pointers) is list and all(type(pointer) is PointerTensor for pointer in pointers)
+    require(are_pointers, "a multi-pointer: its parts are not pointers")
     return MultiPointerTensor(pointers)
 
 
-def _receiver(context: Context) -> Party:
-    party: Party | None = context.worker
-    if party is None:
-        raise SerdeError("cannot rebuild a pointer: no worker receives it; read it with `Context(worker=...)`")
-    return party
-
-
 codecs.register(Codec(PointerTensor, 340, _simplify_pointer, _detail_pointer))
-codecs.register(Codec(MultiPointerTensor, 342, _simplify_several, _detail_several))
+codecs.register(Codec(MultiPointerTensor, 342, lambda several, _: (list(several.child.values()),), _detail_several))

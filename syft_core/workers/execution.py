@@ -36,6 +36,8 @@ class Execution:
     """Who may have the results, and what they are computed from."""
     involves_others: bool = True
     """Whether an object may belong to someone other than the sender."""
+    is_plain: bool = False
+    """Whether all operands are plain tensors that nothing restricts."""
 
     @property
     def framework(self) -> FrameworkAttributes:
@@ -45,7 +47,7 @@ class Execution:
     @cached_property
     def is_readable(self) -> bool:
         """Whether the sender may have all operands."""
-        return may_leave(self.worker, self.parents, self.peer)
+        return self.is_plain or may_leave(self.worker, self.parents, self.peer)
 
     def may_read(self, stored: Stored) -> bool:
         """Return whether the sender may have an object."""
@@ -58,24 +60,24 @@ class Execution:
 
     def targets(self) -> list[Stored]:
         """Return the stored objects that the operation may change."""
-        targets = self.written
+        targets = set(map(id, self.written))
         pairs = zip(self.parents, self.operands, strict=True)
-        return [parent for parent, operand in pairs if any(operand is target for target in targets)]
+        return [parent for parent, operand in pairs if id(operand) in targets]
 
     def on(self, args: Args, kwargs: Kwargs) -> Execution:
         """Return the same operation on other arguments."""
-        return replace(self, args=args, kwargs=kwargs)
+        return replace(self, args=args, kwargs=kwargs, is_plain=False)
 
     def compute(self) -> Any:
         """Run the operation under the caller's modes; record changes of form in its targets."""
         kwargs, message = self.kwargs, self.message
-        targets = self.written
+        targets = self.written if self.worker.sessions else []  # Only clients in other processes remember forms.
         forms = snapshot_forms(targets) if targets else None
         try:
-            if message.modes is None:
-                return dispatch(self.op, self.args, kwargs)
-            with self.framework.apply_modes(message.modes, self.args, kwargs):
-                return dispatch(self.op, self.args, kwargs)
+            if message.modes is not None:
+                with self.framework.apply_modes(message.modes, self.args, kwargs):
+                    return dispatch(self.op, self.args, kwargs)
+            return self.op.run(*self.args, **kwargs) if self.is_plain else dispatch(self.op, self.args, kwargs)
         finally:  # A failing operation may have changed a form first.
             if targets and forms != snapshot_forms(targets):
                 self.worker.note_form_change(message, self.peer)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from types import GeneratorType
 from typing import Any
 
 from syft_core.exceptions import GetNotPermittedError, ReleaseError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
+from syft_core.hook.ranks import is_framework_tensor
 from syft_core.messages import AskRelease, Fetch, FetchAll, Message
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import restrict
 from syft_core.workers.failures import require_success
-from syft_core.workers.ledger import record
+from syft_core.workers.ledger import record_all, record_request
 from syft_core.workers.permissions import refusal, require_identity, require_right_to_lease
-from syft_core.workers.release import MAX_OPEN, Requested
+from syft_core.workers.release import MAX_OPEN, ReleaseRequest, Requested
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.running import attribute
 from syft_core.workers.store import Stored
@@ -32,9 +34,9 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Any:
     entry = worker.object_store.entry(message.id)
     value, approval = _read(worker, entry, message.attr, sender)
     require_success(entry, message.id, worker)
-    record(worker, entry, sender, str(sender.id), _reasons(message.reason, approval), value)
+    record_all(worker, [(entry, value, approval)], sender, str(sender.id), message.reason)
     if not approval and value is not None:
-        value = restrict(_detach(value), entry.access)
+        value = restrict(leave_graph(value), entry.access)
     if message.attr is None and not message.keep:
         return _take(entry, sender, value)
     return _copy(value)
@@ -44,36 +46,33 @@ def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Any:
     """Return several objects if the policy lets all of them leave."""
     require_identity(message.user, sender, message.ids, str(worker.id))
     entries = [worker.object_store.entry(id) for id in message.ids]
-    allowed = [_read(worker, entry, None, sender) for entry in entries]
+    leaving = [(entry, *_read(worker, entry, None, sender)) for entry in entries]
     for entry in entries:
         require_success(entry, entry.id, worker)
-    taken = []
-    for entry, (value, approval) in zip(entries, allowed, strict=True):
-        record(worker, entry, sender, str(sender.id), _reasons(message.reason, approval), value)
-        taken.append(_take(entry, sender, value if approval else restrict(_detach(value), entry.access)))
-    return _collect(taken) if any(hasattr(value, "throw") for value in taken) else taken
+    record_all(worker, leaving, sender, str(sender.id), message.reason)
+    taken = [
+        _take(entry, sender, value if approval else restrict(leave_graph(value), entry.access))
+        for entry, value, approval in leaving
+    ]
+    return _collect(taken) if GeneratorType in map(type, taken) else taken
 
 
 def _collect(taken: list[Any]) -> Process:
     for place, value in enumerate(taken):
-        if hasattr(value, "throw"):
+        if type(value) is GeneratorType:
             taken[place] = yield from value
     return taken
 
 
-def _detach(value: Any) -> Any:
+def leave_graph(value: Any) -> Any:
     """Return a value without its graph, which stays on the worker."""
+    if is_framework_tensor(type(value)):
+        return framework_of(value).detach(value)
     end = plain_end(value)
     if end is None:
         return value
     outside = framework_of(end).detach
-    if value is end:
-        return outside(end)
     return value if outside(end) is end else rebuild(value, outside)
-
-
-def _reasons(reason: str, approval: str) -> str:
-    return ", ".join(filter(None, (reason, approval)))
 
 
 def _take(entry: Stored, sender: Peer, value: Any) -> Any:
@@ -92,9 +91,10 @@ def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
     attr, takes_away = None, True
     if isinstance(message, Fetch):
         ids, attr, takes_away = (message.id,), message.attr, message.attr is None and not message.keep
+    why, was_requested = f"it was fetched by {str(sender)!r}", len(worker.requests) > 0
     for id in ids:
         entry = store.get(id)
-        if entry is not None:
+        if entry is not None and was_requested:
             _note_release(worker, entry, attr, sender)
         if entry is None or entry.fetched_by != sender or not takes_away:
             continue
@@ -102,7 +102,7 @@ def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
         if entry.is_needed_by_others(sender.id):
             entry.remove_leases(sender.id)
         else:
-            store.remove(id, f"it was fetched by {str(sender)!r}")
+            store.remove(id, why)
 
 
 def _copy(value: Any) -> Any:
@@ -134,15 +134,17 @@ def ask_release(worker: Worker, message: AskRelease, sender: Peer) -> int:
         if value is None or ends_elsewhere(value):
             raise ReleaseError.elsewhere(id, str(worker.id))
         objects.append(Requested(entry, message.attr, hand_over(value, worker)))
-    return worker.requests.add(sender, message.reason, objects).number
+    request = worker.requests.add(sender, message.reason, objects)
+    record_request(worker, request, "requested")
+    return request.number
 
 
-def _read(worker: Worker, entry: Stored, attr: str | None, sender: Peer) -> tuple[Any, str]:
-    """Return the value that a peer may read, and the approval if there is one; raise if the peer may not read it."""
+def _read(worker: Worker, entry: Stored, attr: str | None, sender: Peer) -> tuple[Any, ReleaseRequest | None]:
+    """Return the value that a peer may read, and the request by which it may; raise if the peer may not read it."""
     value = attribute(entry.value, attr)
     why = refusal(worker, "read", entry, sender, value)
     if why is None:
-        return value, ""
+        return value, None
     request = worker.requests.of(entry, attr, sender)
     if request is None:
         raise GetNotPermittedError.to(str(sender), entry.id, str(worker.id), why)
@@ -151,12 +153,12 @@ def _read(worker: Worker, entry: Stored, attr: str | None, sender: Peer) -> tupl
             str(sender), entry.id, str(worker.id), request.number, request.state, request.answer
         )
     requested = next(r for r in request.objects if r.entry is entry and r.attr == attr)
-    return requested.value, f"request {request.number}, approved by {request.decided_by}"
+    return requested.value, request
 
 
 def _note_release(worker: Worker, entry: Stored, attr: str | None, sender: Peer) -> None:
     """Mark an approved object as released: an approval is valid for one departure."""
-    request = worker.requests.of(entry, attr, sender) if len(worker.requests) else None
+    request = worker.requests.of(entry, attr, sender)
     if request is not None and request.state == "approved":
         request.objects = [r for r in request.objects if not (r.entry is entry and r.attr == attr)]
         if not request.objects:

@@ -27,7 +27,8 @@ class _GradCandidate:
 
     def __init__(self, entry: Stored, end: Tensor, may_change: bool) -> None:
         self.entry, self.end, self.version, self.may_change = entry, end, change_count(end), may_change
-        self.grad = grad = end.grad if keeps_gradient(end) else None
+        self.keeps_gradient = keeps_gradient(end)
+        self.grad = grad = end.grad if self.keeps_gradient else None
         self.grad_version = None if grad is None else change_count(grad)
         needed = grad is not None and (entry.origin is not None or not may_change)
         self.copy = framework_of(end).copy(grad) if needed else None
@@ -40,7 +41,7 @@ class _GradCandidate:
 
     def has_new_gradient(self) -> bool:
         """Return whether the gradient was replaced or changed."""
-        grad = self.end.grad if keeps_gradient(self.end) else None
+        grad = self.end.grad if self.keeps_gradient else None
         return grad is not self.grad or (grad is not None and change_count(grad) != self.grad_version)
 
 
@@ -85,7 +86,7 @@ def _initiators(execution: Execution) -> list[Peer]:
     """
     peer, parents = execution.peer, execution.parents
     lent = [sent for worker, sent in parents[0].lent if worker == peer.id] if parents else []
-    return [sent._replace(behalf=(peer.original,)) for sent in lent] or [peer]
+    return [sent._replace(behalf=(*sent.behalf, peer.original)) for sent in lent] or [peer]
 
 
 def _give_back(execution: Execution, copies: list[_GradCandidate], result: Nested) -> Process:

@@ -16,10 +16,12 @@ from syft_core.exceptions import (
     GetNotPermittedError,
     InvalidTensorForRemoteGetError,
     SyftError,
+    TicketError,
     ValueRefusedError,
 )
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
+from syft_core.hook.ranks import is_framework_tensor
 from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.messages import (
     AskRelease,
@@ -29,18 +31,22 @@ from syft_core.messages import (
     FetchAll,
     Forward,
     GetBack,
+    GetTicket,
+    Introduce,
     Lease,
     Message,
     Release,
     Run,
+    RunPlan,
     Search,
     SendOn,
     Store,
     Tag,
 )
 from syft_core.peer import Id, Peer, acting_for
+from syft_core.plans.pointer import PLAN
+from syft_core.plans.program import Program
 from syft_core.pointers.callable_pointer import ObjectWrapper
-from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import get_allowed_users, restrict
@@ -60,7 +66,9 @@ from syft_core.workers.permissions import (
     require_right_to_lease,
     require_right_to_publish,
     require_right_to_tag,
+    require_right_to_use,
 )
+from syft_core.workers.planning import require_known_operations, run_plan
 from syft_core.workers.requests import Ask, Elsewhere, Process
 from syft_core.workers.running import attribute, form_of, keep, resolve, run, set_owner
 from syft_core.workers.store import Holder, Stored, derive, lineage_of
@@ -71,19 +79,17 @@ from syft_core.workers.worker import Worker
 def store(worker: Worker, message: Store, sender: Peer) -> None:
     """Store an object."""
     value = message.value
-    if isinstance(value, ObjectWrapper):
-        raise ValueRefusedError.only_local("store", str(worker.id), "a worker does not run functions of others")
-    adopt(value, sender.id)
-    require_elsewhere(worker, value)
-    framework = framework_of(value)  # Raises unless the object is a tensor.
-    entry = Stored(value, _find_holder(worker, message, sender))
+    if not is_framework_tensor(type(value)):
+        _require_storable(worker, value, sender)
+    entry = Stored(value, sender.id if message.holder is None else _find_holder(worker, message, sender))
     entry.id, entry.giver = message.id, sender
-    require_free_tags(worker, message.tags, sender, entry)
+    if message.tags:
+        require_free_tags(worker, message.tags, sender, entry)
     if message.publish:
         require_right_to_publish(worker, entry, sender)
     if message.origin is not None:
         place, id = message.origin
-        entry.origin = PointerTensor(worker.location_of(place), id, framework, owner=worker)
+        entry.origin = PointerTensor(worker.location_of(place), id, framework_of(value), owner=worker)
         entry.origin.lender = sender.id
     worker.object_store.put(message.id, entry)
     set_owner(worker, value, message.id)
@@ -93,10 +99,20 @@ def store(worker: Worker, message: Store, sender: Peer) -> None:
         worker.object_store.tag(message.id, message.tags, message.description)
 
 
-def _find_holder(worker: Worker, message: Store, sender: Peer) -> Id:
-    """Return the holder of the lease: the sender, or a peer on whose behalf the sender acts."""
-    if message.holder is None:
-        return sender.id
+def _require_storable(worker: Worker, value: Any, sender: Peer) -> None:
+    """Take over the leases of a chain; raise unless an object is a chain or a plan that the worker can run."""
+    if isinstance(value, ObjectWrapper):
+        raise ValueRefusedError.only_local("store", str(worker.id), "a worker does not run functions of others")
+    adopt(value, sender.id)
+    require_elsewhere(worker, value)
+    if isinstance(value, Program):
+        require_known_operations(worker, value)
+    else:
+        framework_of(value)  # Raises unless the object is a tensor.
+
+
+def _find_holder(worker: Worker, message: Store, sender: Peer) -> Id | None:
+    """Return the holder of the lease: a peer on whose behalf the sender acts."""
     if message.holder not in [party.id for party in sender.chain]:
         why = f"the sender does not act on behalf of {message.holder!r}"
         raise GetNotPermittedError.to(str(sender), message.id, str(worker.id), why, "hold")
@@ -109,6 +125,7 @@ def forward(worker: Worker, message: Forward, sender: Peer) -> Any:
     value = attribute(entry.value, message.attr)
     if message.destination != worker.id:
         return _forward(worker, message, sender, entry, value)
+    require_right_to_use(worker, [entry], sender)
     if ends_elsewhere(value):
         return _copy_here(worker, message, sender, entry, value)
     return _keep_copy(worker, message, sender, entry, hand_over(value, worker))
@@ -134,7 +151,7 @@ def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, valu
     origin, lease = None, (destination.id, worker.id)
     if message.requires_grad:  # The copy holds a lease on its origin, to send the gradient back.
         entry.lease(lease)
-        entry.lent |= {(destination.id, sender.original)}
+        entry.lent |= {(destination.id, sender)}
         origin = (worker.id, message.id)
     if stays and ends_elsewhere(value):
         value = yield Elsewhere(partial(copy_of, value))
@@ -165,10 +182,11 @@ def send_on(worker: Worker, message: SendOn, sender: Peer) -> Process | None:
 def _send_on(worker: Worker, message: SendOn, sender: Peer, entry: Stored) -> Process:
     destination = worker.location_of(message.destination)
     _require_departure(worker, entry, entry.value, sender, destination.id, "sent on")
-    framework, id = framework_of(entry.value), new_id()
+    framework, id = framework_of(entry.value), message.new_id
     yield Ask(destination, Store(id, restrict(entry.value, entry.access), **_words(entry)))
     entry.hold(framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
     set_owner(worker, entry.value, message.id)
+    worker.object_store.note(entry)
 
 
 def _words(entry: Stored) -> dict[str, Any]:
@@ -190,6 +208,7 @@ def get_back(worker: Worker, message: GetBack, sender: Peer) -> Process:
     fetched = Stored(entry.value, worker.id)
     fetched.access, fetched.sources = get_allowed_users(entry.value), entry.sources
     entry.access = lineage_of([entry, fetched])[0]
+    worker.object_store.note(entry)
 
 
 def lease(worker: Worker, message: Lease, sender: Peer) -> None:
@@ -203,27 +222,30 @@ def lease(worker: Worker, message: Lease, sender: Peer) -> None:
             continue
         entry.lease((message.holder, sender.id))
         if may_change(worker, entry, sender):
-            entry.writers |= {message.holder}
+            entry.writers = entry.writers or set()
+            entry.writers.add(message.holder)
 
 
 def release(worker: Worker, message: Release, sender: Peer) -> None:
     """Remove a lease of the sender on each object."""
     holder: Holder = sender.id if message.lender is None else (sender.id, message.lender)
     worker.object_store.release(deque((id, holder) for id in message.ids))
-    session = worker.sessions.get(sender.id)
-    if session is not None and session.poisoned:
-        for id in message.ids:
-            session.poisoned.pop(id, None)
 
 
-def describe(worker: Worker, message: Describe, sender: Peer) -> list[Form | None]:
+def describe(worker: Worker, message: Describe, sender: Peer) -> list[Form | None] | Process:
     """Return the forms of objects, or of the same attribute of each."""
     entries = [worker.object_store.entry(id) for id in message.ids]
     values = [attribute(entry.value, message.attr) for entry in entries]
     if worker.custom_policy is not None:
         for entry, value in zip(entries, values, strict=True):
             require_permission(worker, "describe", entry, sender, value)
+    if any(map(ends_elsewhere, values)):
+        return _describe_elsewhere(values)
     return [form_of(value) for value in values]
+
+
+def _describe_elsewhere(values: list[Any]) -> Process:
+    return (yield Elsewhere(lambda: [form_of(value) for value in values]))
 
 
 def tag(worker: Worker, message: Tag, sender: Peer) -> None:
@@ -255,6 +277,8 @@ def search(worker: Worker, message: Search, sender: Peer) -> list[Any]:
 def _kind_of(value: Any) -> str:
     if is_tensor(value):
         return framework_of(value).ALIAS
+    if isinstance(value, Program):
+        return PLAN
     return CALLABLE if isinstance(value, ObjectWrapper) else OBJECT
 
 
@@ -270,6 +294,7 @@ def call(worker: Worker, message: Call, sender: Peer) -> Any:
     parents = [entry]
     args = resolve(worker, message.args, parents, [])
     kwargs = dict(zip(message.kwargs, resolve(worker, tuple(message.kwargs.values()), parents, []), strict=True))
+    require_right_to_use(worker, parents[1:], sender)
     name = f"a call of {message.id!r}"
     try:
         with acting_for(sender.chain):
@@ -299,6 +324,22 @@ def call(worker: Worker, message: Call, sender: Peer) -> Any:
     return reply
 
 
+def get_ticket(worker: Worker, message: GetTicket, sender: Peer) -> str:
+    """Issue a ticket for objects that the sender has pointers to, or that do not exist yet."""
+    if sender.behalf:
+        raise TicketError.invalid(sender.id)
+    for id in message.ids:
+        entry = worker.object_store.get(id)
+        if entry is not None:
+            require_right_to_lease(worker, entry, sender)
+    return worker.tickets.issue(sender, message.bearer, message.ids)
+
+
+def introduce(worker: Worker, message: Introduce, sender: Peer) -> None:
+    """Keep a ticket of another worker, for requests on behalf of the sender."""
+    worker.location_of(message.worker).accept_ticket(message.ticket, sender)
+
+
 Handler = Callable[[Any, Any, Peer], Any]
 
 HANDLERS: dict[type[Message], Handler] = {
@@ -313,9 +354,12 @@ HANDLERS: dict[type[Message], Handler] = {
     Tag: tag,
     Search: search,
     Call: call,
+    RunPlan: run_plan,
     SendOn: send_on,
     GetBack: get_back,
     AskRelease: ask_release,
+    GetTicket: get_ticket,
+    Introduce: introduce,
 }
 
 

@@ -1,23 +1,38 @@
-"""Ledger: one line for every object that left a worker."""
+"""Ledger: one entry for every object that left a worker and, in its file, for refusals and release requests."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime, timezone
+from functools import lru_cache
 from html import escape
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from syft_core.exceptions import LedgerError
 from syft_core.peer import Id, Peer
 from syft_core.pictures import form_of, html_table, one_line, text_table
+from syft_core.workers.journal import Journal, iter_lines
 
 if TYPE_CHECKING:
+    from syft_core.workers.release import ReleaseRequest
     from syft_core.workers.store import Stored
     from syft_core.workers.worker import Worker
 
+Event: TypeAlias = Literal["departed", "released", "refused", "requested", "approved", "denied", "opened", "recovered"]
+"""What an entry records. An object that was "released" departed with the approval of the owner."""
+DEPARTURES = frozenset({"departed", "released"})
+Departure: TypeAlias = "tuple[Stored, Any, ReleaseRequest | None]"
+"""An object, its value or the attribute that leaves, and the request that permits it."""
+Sync: TypeAlias = Literal["departures", "always", "never"]
+"""Which entries must be on disk, not only handed to the operating system, before the worker goes on."""
 
-class Departure(NamedTuple):
+
+class Entry(NamedTuple):
     """Who took which object and when, its form, and what it was computed from; never a value."""
 
     when: float
@@ -29,6 +44,13 @@ class Departure(NamedTuple):
     reason: str = ""
     names: tuple[str, ...] = ()
     """The tags of each source at that time, "" for a source without tags; empty if no source had any."""
+    peer: Id = ""
+    """The id of the worker that sent the request."""
+    event: Event = "departed"
+    request: int | None = None
+    """The number of the release request, if there is one."""
+    approver: str = ""
+    """Who decided on it."""
 
     def cells(self) -> tuple[str, ...]:
         """Return the escaped cells of a table row; sources are shown by their tags, if they have any."""
@@ -42,6 +64,21 @@ class Departure(NamedTuple):
         others = "" if names and all(self.names) else " and others" if names else f"{len(self.sources)} untagged"
         return one_line(self.user), one_line(self.form), _join(names) + others, *self._end()
 
+    def to_line(self) -> dict[str, Any]:
+        """Return the entry as it is written to a file, without empty fields."""
+        moment = datetime.fromtimestamp(self.when, timezone.utc).isoformat(timespec="microseconds")
+        fields = {"time": moment, "event": self.event, **self._asdict()}
+        del fields["when"]
+        return {name: value for name, value in fields.items() if value not in ("", (), None)}
+
+    @classmethod
+    def from_line(cls, line: dict[str, Any]) -> Entry:
+        """Invert ``to_line``."""
+        fields = {"user": "", "id": "", "form": "", "sources": (), "to": "", **line}
+        fields["when"] = datetime.fromisoformat(line["time"]).timestamp()
+        fields.update({name: tuple(fields[name]) for name in ("sources", "names") if name in fields})
+        return cls(**{name: fields[name] for name in cls._fields if name in fields})
+
     def _end(self) -> tuple[str, str]:
         return one_line(self.to), one_line(self.reason)
 
@@ -53,12 +90,51 @@ def _join(sources: Iterable[str]) -> str:
 
 def record(worker: Worker, entry: Stored, peer: Peer, to: str, reason: str, value: Any = None) -> None:
     """Record in the worker's ledger that an object leaves, or ``value``, which is an attribute of it."""
-    sources = _in_order(entry.sources)
-    ids = tuple([getattr(source, "id", source) for source in sources])
+    record_all(worker, [(entry, value, None)], peer, to, reason)
+
+
+def record_all(worker: Worker, leaving: Iterable[Departure], peer: Peer, to: str, reason: str) -> None:
+    """Record that objects leave, or attributes of them, each with the release request that permits it.
+
+    Raises if that fails: what is not recorded must not leave.
+    """
+    now, who = time.time(), str(peer)
+    lineages: dict[frozenset[Any], tuple[tuple[Any, ...], str, str, tuple[str, ...]]] = {}
+    for entry, value, request in leaving:
+        lineage = lineages.get(entry.sources)
+        if lineage is None:  # The tensors of a trained model have the same.
+            lineage = lineages[entry.sources] = _lineage([entry], to, reason)
+        form = form_of(entry.value if value is None else value)
+        left = Entry(now, who, entry.id, form, *lineage, peer.id)
+        if request is not None:
+            why = ", ".join(filter(None, (reason, f"request {request.number}, approved by {request.decided_by}")))
+            left = left._replace(reason=why, event="released", request=request.number, approver=request.decided_by)
+        worker.ledger.record(left)
+
+
+def record_refusal(worker: Worker, ids: Iterable[Id], peer: Peer, reason: str) -> None:
+    """Record that a peer was refused something; if that fails, the peer is refused all the same."""
+    known = [entry for id in ids if (entry := worker.object_store.get(id)) is not None]
+    names, forms = ", ".join([str(id) for id in ids]), ", ".join([form_of(entry.value) for entry in known])
+    refused = Entry(time.time(), str(peer), names, forms, *_lineage(known, "", reason), peer.id, "refused")
+    with suppress(LedgerError):  # The journal has logged it.
+        worker.ledger.record(refused)
+
+
+def record_request(worker: Worker, request: ReleaseRequest, event: Event, by: str = "", answer: str = "") -> None:
+    """Record that a peer requested a release, or that the owner decided on it."""
+    entries = [requested.entry for requested in request.objects]
+    ids = ", ".join([str(entry.id) for entry in entries])
+    lineage = _lineage(entries, str(request.peer.id), answer or request.reason)
+    noted = Entry(time.time(), str(request.peer), ids, request.forms, *lineage, request.peer.id, event)
+    worker.ledger.record(noted._replace(request=request.number, approver=by))
+
+
+def _lineage(entries: Iterable[Stored], to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
+    """Return the middle fields of an entry: the sources, where the object goes, why, and the tags of the sources."""
+    sources = _in_order(frozenset([source for entry in entries for source in entry.sources]))
     tags = tuple([_tags_of(source) for source in sources])
-    form = form_of(entry.value if value is None else value)
-    names = tags if any(tags) else ()
-    worker.ledger.record(Departure(time.time(), str(peer), entry.id, form, ids, to, reason, names))
+    return tuple([getattr(source, "id", source) for source in sources]), to, reason, tags if any(tags) else ()
 
 
 def name_sources(entry: Stored) -> list[str]:
@@ -66,35 +142,64 @@ def name_sources(entry: Stored) -> list[str]:
     return [_tags_of(source) or str(getattr(source, "id", source)) for source in _in_order(entry.sources)]
 
 
-def _in_order(sources: Iterable[Any]) -> list[Any]:
-    return sorted(sources, key=lambda source: (getattr(source, "serial", -1), str(source)))
+@lru_cache(maxsize=64)
+def _in_order(sources: frozenset[Any]) -> list[Any]:
+    return sorted(sources, key=_order_of)
+
+
+def _order_of(source: Any) -> tuple[int, str]:
+    serial: int | None = getattr(source, "serial", None)
+    return (-1, str(source)) if serial is None else (serial, "")
 
 
 def _tags_of(source: Any) -> str:
-    return " ".join(sorted(getattr(source, "tags", ())))
+    tags = getattr(source, "tags", None)
+    return " ".join(sorted(tags)) if tags else ""
+
+
+def read_ledger(path: str | Path) -> Iterator[Entry]:
+    """Yield all entries of a file; raise ``LedgerError`` at the first line that was changed."""
+    for line in iter_lines(Path(path)):
+        yield Entry.from_line(line.content)
 
 
 class Ledger:
-    """The departures of one worker, oldest first. It prints as a table and renders in a notebook."""
+    """The departures of one worker, oldest first. It prints as a table and renders in a notebook.
+
+    With a path, every entry is also appended to that file, before the object leaves; refusals and release requests are
+    only there. What cannot be written does not leave. The entries of earlier runs are in the file too:
+    ``read_ledger(path)``.
+    """
 
     HEADER = ("when", "who", "object", "form", "computed from", "to", "reason")
     SUMMARY = ("times", "who", "form", "computed from", "to", "reason")
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, path: str | Path | None = None, sync: Sync = "departures") -> None:
         self.owner = owner
-        self._lines: list[Departure] = []
+        self._sync = sync
+        self._lines: list[Entry] = []
+        self.file = None if path is None else Journal(path, owner)
 
-    def record(self, departure: Departure) -> None:
-        """Add a departure."""
-        self._lines.append(departure)
+    def record(self, entry: Entry) -> None:
+        """Add an entry; raise ``LedgerError`` if the file cannot be written."""
+        departs = entry.event in DEPARTURES
+        if self.file is not None:
+            self.file.append(entry.to_line(), sync=self._sync == "always" or (departs and self._sync == "departures"))
+        if departs:
+            self._lines.append(entry)
 
-    def __iter__(self) -> Iterator[Departure]:
+    def close(self) -> None:
+        """Close the file: nothing can leave after that."""
+        if self.file is not None:
+            self.file.close()
+
+    def __iter__(self) -> Iterator[Entry]:
         return iter(self._lines)
 
     def __len__(self) -> int:
         return len(self._lines)
 
-    def __getitem__(self, index: int) -> Departure:
+    def __getitem__(self, index: int) -> Entry:
         return self._lines[index]
 
     def kinds(self) -> list[tuple[str, ...]]:

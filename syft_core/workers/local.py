@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from syft_core.hook.forms import Form
+from syft_core.hook.ranks import framework_types
 from syft_core.location import Location, Party
 from syft_core.messages import Describe, Message
-from syft_core.peer import Id, acting_for, behalf
+from syft_core.peer import Id, Peer, acting_for, behalf
 from syft_core.workers.requests import drive
 from syft_core.workers.trace import record, traces
 from syft_core.workers.transfer import give_away, hand_over
@@ -38,10 +39,9 @@ class LocalLocation(Location):
         """Execute a message and return the answer."""
         if traces:
             return record(self, message, self._execute)
-        worker, client = self.worker, self.client
         if message.gives or message.returns_objects:
             return self._execute(message)
-        peer = client.peer._replace(behalf=behalf.get()) if behalf.get() else client.peer
+        worker, peer = self.worker, self._peer() if behalf.get() else self.client.peer
         with worker.lock:
             reply = worker.handle(message, peer)
         return drive(worker.step(reply, peer)) if type(reply) is GeneratorType else reply
@@ -57,8 +57,12 @@ class LocalLocation(Location):
 
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
         """Read the forms from the objects."""
+        peer = self._peer()
         with self.worker.lock:
-            return self.worker.describe(Describe(tuple(ids), attr), self.client.peer._replace(behalf=behalf.get()))
+            forms = self.worker.describe(Describe(tuple(ids), attr), peer)
+        if type(forms) is GeneratorType:
+            forms = drive(self.worker.step(forms, peer))
+        return forms  # type: ignore[no-any-return]  # the result of the handler
 
     def peek(self, id: Id, attr: str | None = None) -> Any:
         """Return a plain tensor, or its gradient or data."""
@@ -78,24 +82,35 @@ class LocalLocation(Location):
         with self.worker.lock:
             return getattr(entry.value, attr) is not None
 
+    def _peer(self) -> Peer:
+        """Return the sender of the messages, with the peers on whose behalf they are sent."""
+        return self.client.peer._replace(behalf=behalf.get())
+
     def _execute(self, message: Message) -> Any:
         worker, client = self.worker, self.client
         if message.gives:
             _receive(message, worker)
-        peer = client.peer._replace(behalf=behalf.get())
+        peer = self._peer() if behalf.get() else client.peer
         with worker.lock:
             reply = worker.handle(message, peer)
         if type(reply) is GeneratorType:
             reply = drive(worker.step(reply, peer))
         if not message.returns_objects:
             return reply
-        with acting_for(peer.chain):  # Leases on pointers in the reply are taken on behalf of the sender.
-            if type(reply) is list:
-                worker.finish_fetch(message, peer)  # First, so that unshared objects need not be copied.
-                return give_away(reply, client)
-            taken = hand_over(reply, client)
+        if type(reply) is not list:
+            taken = _hand_over_for(peer, hand_over, reply, client)
             worker.finish_fetch(message, peer)
             return taken
+        worker.finish_fetch(message, peer)  # First, so that unshared objects need not be copied.
+        return _hand_over_for(peer, give_away, reply, client)
+
+
+def _hand_over_for(peer: Peer, transfer: Callable[[Any, Party], Any], reply: Any, client: Party) -> Any:
+    """Transfer a reply; leases on pointers in it are taken on behalf of the sender."""
+    if framework_types.get(type(reply)):
+        return transfer(reply, client)
+    with acting_for(peer.chain):
+        return transfer(reply, client)
 
 
 def _receive(message: Message, worker: BaseWorker) -> None:

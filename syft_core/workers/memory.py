@@ -69,7 +69,7 @@ def confine(execution: Execution, compute: Compute) -> Compute:
     if not (op.inplace and ends):
         return compute
     shown = ends[0].numel()
-    framework_of(ends[0]).make_resizable(_find_sharing(worker, ends[0]))
+    framework_of(ends[0]).make_resizable(find_sharing(worker, ends[0]))
 
     def compute_and_clear() -> Any:
         result = compute()
@@ -80,7 +80,7 @@ def confine(execution: Execution, compute: Compute) -> Compute:
     return compute_and_clear
 
 
-def _find_sharing(worker: Worker, end: Tensor) -> list[Any]:
+def find_sharing(worker: Worker, end: Tensor) -> list[Any]:
     """Return the tensors on a worker that share memory with ``end``, including itself."""
     ends = [found for entry in worker.object_store.entries() if (found := plain_end(entry.value)) is not None]
     memory = framework_of(end).memory_of(end) or frozenset()

@@ -36,6 +36,9 @@ Restrictions of private tensors are checked first: a policy cannot lift them.
 MAX_HOPS = 16
 """How many workers may forward a request."""
 
+MAX_TAGS = 64
+"""How many tags an object may have."""
+
 
 # --- policies
 
@@ -84,6 +87,8 @@ def find_policy(policy: Policy | str) -> Policy:
 
 def refusal(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: Any) -> str | None:
     """Return why a peer, or one on whose behalf it acts, may not do something; None if all may."""
+    if stored.access is None and worker.custom_policy is None:
+        return None
     if stored.access is not None and stored.sources is stored.root:  # Its owner may have changed the allowed users.
         stored.access = get_allowed_users(stored.value)
     for party in peer.chain:
@@ -112,6 +117,13 @@ def may_leave(worker: Worker, objects: Iterable[Stored], sender: Peer) -> bool:
     return all(refusal(worker, "read", stored, sender, stored.value) is None for stored in objects)
 
 
+def require_right_to_use(worker: Worker, operands: Iterable[Stored], sender: Peer) -> None:
+    """Raise unless the sender may know the forms of objects: results and errors reveal them."""
+    if worker.custom_policy is not None:
+        for stored in operands:
+            require_permission(worker, "describe", stored, sender, stored.value)
+
+
 # --- ownership
 
 
@@ -119,7 +131,7 @@ def belongs_to(stored: Stored, party: Peer) -> bool:
     """Return whether ``party`` sent an object, had it computed, or was lent it by a peer it belongs to."""
     if stored.holder in (None, party.id) or (stored.giver is not None and stored.giver.original == party):
         return True
-    return party.id in stored.writers and stored.is_leased_to(party.id)
+    return party.id in (stored.writers or ()) and stored.is_leased_to(party.id)
 
 
 def may_change(worker: Worker, stored: Stored, sender: Peer) -> bool:
@@ -157,7 +169,9 @@ def require_right_to_tag(worker: Worker, stored: Stored, sender: Peer, tags: Ite
 
 
 def require_free_tags(worker: Worker, tags: Iterable[str], sender: Peer, stored: Stored) -> None:
-    """Raise if the worker itself has published an object under one of ``tags``: the two could be confused."""
+    """Raise if these are too many, or the worker itself has published an object under one: it could be confused."""
+    if len(stored.tags.union(tags)) > MAX_TAGS:
+        raise TagNotPermittedError.to(str(sender), stored.id, str(worker.id), f"the limit is {MAX_TAGS} tags")
     if sender.id != worker.id and (reserved := worker.object_store.find_reserved(tags)):
         raise TagNotPermittedError.reserved(str(sender), stored.id, str(worker.id), reserved[0])
 

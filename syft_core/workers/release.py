@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from syft_core.exceptions import ReleaseError
 from syft_core.peer import Peer
 from syft_core.pictures import form_of, html_table, one_line, text_table
-from syft_core.workers.ledger import name_sources
+from syft_core.workers.ledger import name_sources, record_request
 
 if TYPE_CHECKING:
     from syft_core.workers.store import Stored
@@ -122,10 +122,17 @@ class ReleaseRequests:
         return None
 
 
-def decide(worker: Worker, request: ReleaseRequest | int, state: State, by: str | None, answer: str = "") -> None:
+def decide(
+    worker: Worker,
+    request: ReleaseRequest | int,
+    state: Literal["approved", "denied"],
+    by: str | None,
+    answer: str = "",
+) -> None:
     """Record the owner's decision."""
     found = worker.requests.find(request)
-    found.state, found.answer = state, answer
-    found.decided_by = by or worker.user or f"worker {worker.id}"
+    by = by or worker.user or f"worker {worker.id}"
+    record_request(worker, found, state, by, answer)
+    found.state, found.answer, found.decided_by = state, answer, by
     if state == "denied":
         found.objects = [Requested(r.entry, r.attr, None) for r in found.objects]

@@ -28,9 +28,10 @@ class Remote:
     def __getattr__(self, framework: str) -> RemoteFramework:
         hook = None if framework.startswith("_") else attached_hook(framework)
         if hook is None:
+            hooked = [f"`{self._worker.id}.remote.{name}.zeros(3)`" for name in dir(self)]
             raise AttributeError(
                 f"cannot create tensors of {framework!r} on worker {self._worker.id!r}: it is not hooked there; "
-                f"hooked frameworks: {', '.join(dir(self)) or 'none'}"
+                f"{'write ' + ' or '.join(hooked) if hooked else 'no framework is hooked'}"
             )
         return RemoteFramework(self._worker, self._owner, hook.attributes)
 

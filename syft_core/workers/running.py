@@ -8,31 +8,36 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from syft_core.exceptions import OperationNotAllowedError, ValueRefusedError
-from syft_core.hook.attributes import Op
+from syft_core.exceptions import MixedLayersError, OperationNotAllowedError, ValueRefusedError, WorkerError
+from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.chain import plain_below
-from syft_core.hook.dispatch import dispatch, framework_of
+from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, form, is_constant
-from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.ranks import framework_types
 from syft_core.hook.rules import build_rule, is_flat, leaves, map_leaves
-from syft_core.messages import Placed, Run
+from syft_core.messages import MAX_RESULTS, Placed, Run
 from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import Here, id_here
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import get_allowed_users, remove_restriction
-from syft_core.values import Nested, Tensor
-from syft_core.workers.changes import change, note_changes, run_and_track
+from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.workers.changes import note_changes, run_and_track
 from syft_core.workers.disclosure import compute_undisclosed, infer_forms, require_undisclosed
-from syft_core.workers.execution import Execution, snapshot_forms
+from syft_core.workers.execution import Execution
 from syft_core.workers.failures import answer_failure
 from syft_core.workers.gradients import run_backward
 from syft_core.workers.memory import clear, confine, guard, guard_results
-from syft_core.workers.permissions import may_change, may_leave, require_right_to_change, unless_private
+from syft_core.workers.permissions import (
+    may_change,
+    may_leave,
+    require_right_to_change,
+    require_right_to_use,
+    unless_private,
+)
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.store import Lineage, Stored, lineage_of
-from syft_core.workers.transfer import ends_elsewhere
+from syft_core.workers.transfer import ends_elsewhere, require_elsewhere
 from syft_core.workers.worker import Worker
 
 COMMAND_ARGUMENT = frozenset({"a command's argument"})
@@ -44,52 +49,41 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
 
     Torch modes of a caller in the same process must not see the worker's tensors.
     """
-    attached = FrameworkHook._attached.get(message.framework)
-    if attached is not None and (isolated := attached.first.attributes.isolate()) is not None:
+    framework = worker.attributes_of(message.framework)
+    if (isolated := framework.isolate()) is not None:
         with isolated:
             return run(worker, message, sender)
-    op = _find_op(worker, message)
+    op = framework.ops.by_name.get(message.op) or framework.command(message.op)
+    if op.is_special:
+        require_command(worker, op, framework)
+    if message.modes is not None and message.modes == framework.modes():
+        message.modes = None
     parents: list[Stored] = []
     operands: list[Any] = []
-    args, kwargs = resolve(worker, message.args, parents, operands), message.kwargs or {}
-    if kwargs:
-        kwargs = dict(zip(kwargs, resolve(worker, tuple(kwargs.values()), parents, operands), strict=True))
+    args, kwargs = resolve(worker, message.args, parents, operands, message), message.kwargs or {}
+    if kwargs and not NUMBERS.issuperset(map(type, kwargs.values())):
+        kwargs = dict(zip(kwargs, resolve(worker, tuple(kwargs.values()), parents, operands, message), strict=True))
     worker.stats.operations += 1
-    if op.tier != "reviewed":
-        _require_trust(worker, op, sender, parents)
+    if op.tier != "reviewed" or worker.guard is not None or worker.custom_policy is not None:
+        _require_right_to_run(worker, message, op, args, kwargs, sender, parents)
     lineage = lineage_of(parents)
     plain = worker.custom_policy is None and lineage[0] is None
-    involves_others = bool(sender.behalf)
+    involves_others, peer = bool(sender.behalf), sender.id
     for parent in parents:
         plain = plain and parent.is_plain
-        involves_others = involves_others or parent.holder != sender.id or parent.published or parent.guard is not None
-    if plain and op.only_computes and not (message.modes or op.writes or "out" in kwargs):
-        result = op.run(*args, **kwargs)  # the fast path: plain operands, no changes in place
+        involves_others = involves_others or parent.holder != peer or parent.published or parent.guard is not None
+    only_computes = plain and op.only_computes and message.modes is None
+    if only_computes and not ((op.writes or "out" in kwargs) and op.targets(args, kwargs)):  # the fast path
+        result = op.run(*args, **kwargs)
         if not involves_others and framework_types.get(type(result)):
             return keep(worker, result, message.result, sender, lineage)
-        return _keep_plain(worker, message, sender, parents if involves_others else (), result, lineage)
-    execution = Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage, involves_others)
-    if involves_others or worker.custom_policy is not None:
-        _require_writable(execution)
-    if plain and op.only_computes and not message.modes:
-        if execution.written:
-            return _change(execution, execution.written)
-        result = op.run(*args, **kwargs)
-        return _keep_plain(worker, message, sender, parents if involves_others else (), result, lineage)
-    return _run_execution(execution)
-
-
-def _keep_plain(
-    worker: Worker, message: Run, sender: Peer, parents: Sequence[Stored], result: Nested, lineage: Lineage
-) -> Any:
-    """Store the results of an operation; guard those that share memory with one of ``parents``."""
-    if framework_types.get(type(result)):
-        reply: Any = keep(worker, result, message.result, sender, lineage)
-    else:
-        reply = keep_results(worker, message.op, result, message.result, sender, lineage)
-    if parents:
-        guard_results(worker, sender, parents, reply)
-    return reply
+        reply = keep_results(worker, op.name, result, message.result, sender, lineage)
+        if involves_others:
+            guard_results(worker, sender, parents, reply)
+        return reply
+    execution = Execution(worker, op, message, sender, args, kwargs, parents, operands, lineage, involves_others, plain)
+    require_writable(execution)
+    return _change(execution) if only_computes else _run_execution(execution)
 
 
 def _run_execution(execution: Execution) -> Any:
@@ -100,10 +94,11 @@ def _run_execution(execution: Execution) -> Any:
     return _run_here(execution)
 
 
-def _require_writable(execution: Execution) -> None:
+def require_writable(execution: Execution) -> None:
     """Raise unless the sender may change all targets; ``run_backward`` checks gradients."""
     op, sender = execution.op, execution.peer
-    if op.accumulates:
+    is_own = not execution.involves_others and execution.worker.custom_policy is None
+    if is_own or op.accumulates:
         return
     alters = op.retains or op.alters_autograd
     changed = [*execution.targets(), *(execution.parents[:1] if alters else ())]
@@ -112,20 +107,23 @@ def _require_writable(execution: Execution) -> None:
             require_right_to_change(execution.worker, parent, sender, operand)
 
 
-def _change(execution: Execution, targets: list[Any]) -> Any:
+def _change(execution: Execution) -> Any:
     """Run an operation without private operands that changes some of its arguments."""
-    worker = execution.worker
-    forms = snapshot_forms(targets)
     try:
-        result = dispatch(execution.op, execution.args, execution.kwargs)
+        result = execution.compute()
     finally:  # A failing operation may have changed something first.
-        for parent, operand in zip(execution.parents, execution.operands, strict=True):
-            for target in targets:
-                if operand is target:
-                    change(worker, parent, execution.lineage)
-    if forms != snapshot_forms(targets):
-        worker.note_form_change(execution.message, execution.peer)
+        note_changes(execution, execution.lineage)
     return _keep(execution, result, execution.lineage)
+
+
+def _require_right_to_run(
+    worker: Worker, message: Run, op: Op, args: Args, kwargs: Kwargs, sender: Peer, parents: list[Stored]
+) -> None:
+    require_right_to_use(worker, parents, sender)
+    if worker.guard is not None:
+        worker.guard.check(message, op, args, kwargs, sender)
+    if op.tier != "reviewed":
+        _require_trust(worker, op, sender, parents)
 
 
 def _require_trust(worker: Worker, op: Op, sender: Peer, parents: list[Stored]) -> None:
@@ -138,28 +136,21 @@ def _require_trust(worker: Worker, op: Op, sender: Peer, parents: list[Stored]) 
         raise ValueRefusedError.unreviewed(op.name, str(worker.id))
 
 
-def _find_op(worker: Worker, message: Run) -> Op:
-    """Return the operation that a message names, or raise if it may not run on a worker."""
-    attached = FrameworkHook._attached.get(message.framework)
-    op = None if attached is None else attached.first.attributes.ops.by_name.get(message.op)
-    if op is None:
-        op = worker.attributes_of(message.framework).command(message.op)
+def require_command(worker: Worker, op: Op, framework: FrameworkAttributes) -> None:
+    """Raise if an operation may not run on a worker."""
     if op.reveals:
         raise ValueRefusedError.of(op.name, str(worker.id))
-    if op.local or (op.spelling == "getter" and op.attr in worker.attributes_of(message.framework).tensor_attributes):
+    if op.local or (op.spelling == "getter" and op.attr in framework.tensor_attributes):
         raise ValueRefusedError.only_local(op.name, str(worker.id))
     if op.tier == "off":
         raise OperationNotAllowedError.off(op.name)
-    if message.modes is not None and attached is not None and attached.first.attributes.modes() == message.modes:
-        message.modes = None
-    return op
 
 
 def _run_here(execution: Execution) -> Any:
     """Run an operation whose operands are all here; return its answer, or a process that needs other parties."""
     lineage = execution.lineage
     try:
-        result = _run_tracked(execution)
+        result = run_tracked(execution)
     except Exception as error:  # noqa: BLE001  # the sender may not be allowed to see it
         result, lineage = answer_failure(execution, error)
     if hasattr(result, "throw"):
@@ -214,10 +205,10 @@ def _is_plain_value(leaf: Tensor) -> bool:
     return leaf is not None and leaf is not NotImplemented and not build_rule(leaf)
 
 
-def _run_tracked(execution: Execution) -> Any:
+def run_tracked(execution: Execution) -> Any:
     """Run an operation, and update the restrictions and the lineage of everything it changes."""
     op, compute = execution.op, execution.compute
-    if op.alters_autograd and op.spelling == "setter" and execution.args[1] is None:  # It clears a gradient.
+    if clears_gradient(op, execution.args):
         result = compute()
         _note_autograd(execution)
         return result
@@ -231,9 +222,14 @@ def _run_tracked(execution: Execution) -> Any:
     if op.reads_beyond:
         compute = confine(execution, compute)
     result = run_and_track(execution, compute)
-    if op.alters_autograd:
+    if op.alters_autograd or op.retains:
         _note_autograd(execution)
     return result
+
+
+def clears_gradient(op: Op, args: Sequence[Any]) -> bool:
+    """Return whether an operation only removes gradients."""
+    return op.alters_autograd and op.spelling == "setter" and args[1] is None
 
 
 def _note_autograd(execution: Execution) -> None:
@@ -241,7 +237,8 @@ def _note_autograd(execution: Execution) -> None:
     worker, message = execution.worker, execution.message
     for arg in message.args:  # Includes a gradient that is set: a backward pass may add to it.
         if (id := id_here(arg, worker.id)) is not None:
-            worker.object_store.grad_candidates[id] = worker.object_store.entry(id)
+            worker.object_store.grad_candidates[id] = entry = worker.object_store.entry(id)
+            worker.object_store.note(entry)
     if execution.op.spelling == "setter":
         worker.note_gradient_change(message, execution.peer)
         autograd = execution.framework.autograd
@@ -252,8 +249,19 @@ def _note_autograd(execution: Execution) -> None:
 # --- operands
 
 
-def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored], operands: list[Any]) -> tuple[Any, ...]:
-    """Replace pointers to this worker by their objects; append those to ``parents``, and the values to ``operands``."""
+def _require_framework(message: Run | None, value: Tensor) -> None:
+    """Refuse a tensor of another framework: the result could share its memory, which neither would recognize."""
+    if message is not None and (found := framework_of(value).ALIAS) != message.framework:
+        raise MixedLayersError.frameworks(message.op, message.framework, found)
+
+
+def resolve(
+    worker: Worker, args: Sequence[Any], parents: list[Stored], operands: list[Any], message: Run | None = None
+) -> tuple[Any, ...]:
+    """Replace pointers to this worker by their objects; append those to ``parents``, and the values to ``operands``.
+
+    The tensors must belong to the framework of ``message``.
+    """
     values = []
     store = worker.object_store
     for arg in args:
@@ -262,35 +270,41 @@ def resolve(worker: Worker, args: Sequence[Any], parents: list[Stored], operands
             entry = store.get(arg._id_at_location) or store.entry(arg._id_at_location)
             parents.append(entry)
             value, attr = entry.value, arg.point_to_attr
+            _require_framework(message, value)
             if attr is not None:
                 value = attribute(value, attr)
             if not entry.is_plain:
                 value = remove_restriction(value)
             operands.append(value)
             values.append(value)
-        elif cls in _NUMBERS:
+        elif cls in NUMBERS:
             values.append(arg)
         elif cls is list or cls is tuple:
-            values.append(cls(resolve(worker, arg, parents, operands)))
+            values.append(cls(resolve(worker, arg, parents, operands, message)))
         else:
-            values.append(map_leaves(partial(_resolve_leaf, worker, parents, operands), arg))
+            values.append(map_leaves(partial(_resolve_leaf, worker, parents, operands, message), arg))
     return tuple(values)
 
 
-_NUMBERS = frozenset({int, float, bool, str, type(None)})
+NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
-def _resolve_leaf(worker: Worker, parents: list[Stored], operands: list[Any], leaf: Tensor) -> Any:
+def _resolve_leaf(worker: Worker, parents: list[Stored], operands: list[Any], message: Run | None, leaf: Tensor) -> Any:
     if (id := id_here(leaf, worker.id)) is not None:
         entry = worker.object_store.entry(id)
+        _require_framework(message, entry.value)
         parents.append(entry)
         operands.append(remove_restriction(attribute(entry.value, leaf.point_to_attr)))
         return operands[-1]
     if getattr(leaf, "child", None) is not None:  # A chain in the message may restrict what is computed from it.
+        require_elsewhere(worker, leaf)
+        _require_framework(message, leaf)
         parents.append(entry := Stored(leaf, None))
         operands.append(remove_restriction(leaf))
         entry.access, entry.sources = get_allowed_users(leaf), COMMAND_ARGUMENT
         return operands[-1]
+    if is_framework_tensor(type(leaf)):
+        _require_framework(message, leaf)
     return leaf
 
 
@@ -298,9 +312,10 @@ def attribute(value: Any, name: str | None) -> Any:
     """Return ``value``, or an attribute of it that pointers may refer to."""
     if name is None:
         return value
-    if name not in framework_of(value).tensor_attributes:
+    framework = framework_of(value)
+    if name not in framework.tensor_attributes:
         raise ValueRefusedError.only_local(f"reading {name!r}", "the worker")
-    return getattr(value, name, None)
+    return framework.method(name).run(value) if is_framework_tensor(type(value)) else getattr(value, name, None)
 
 
 # --- results
@@ -323,6 +338,8 @@ def keep_results(worker: Worker, op: str, result: Nested, first: int, holder: Pe
         return result
     parts = leaves(result)
     kept = [leaf for leaf in parts if build_rule(leaf)]
+    if len(kept) > MAX_RESULTS:
+        raise WorkerError(f"cannot keep {len(kept)} results of {op!r}: the limit is {MAX_RESULTS}; make fewer parts")
     _require_facts(worker, op, [leaf for leaf in parts if not build_rule(leaf)])
     worker.object_store.require_free(range(first, first + len(kept)))
     ids = itertools.count(first)
@@ -342,7 +359,7 @@ def keep(worker: Worker, value: Any, id: int, holder: Peer, lineage: Lineage) ->
 def set_owner(worker: Worker, value: Any, id: Id) -> None:
     """Set the id and the owner of a value, if its type has them."""
     if hasattr(type(value), "_syft_id"):
-        value._syft_id, value.owner = id, worker
+        value._syft_id, value._syft_owner = id, worker.id if is_framework_tensor(type(value)) else worker
 
 
 def form_of(value: Any) -> Form | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
+from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, WorkerError
 from syft_core.hook.chain import plain_below
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.ranks import framework_types, is_framework_tensor
@@ -19,10 +19,12 @@ MAX_SOURCES = 64
 """How many sources the lineage of one object lists; the rest is summarized as ``MORE``."""
 MAX_REMEMBERED = 1024
 """How many removed objects are remembered, for the error that says why one is missing."""
+MAX_QUERY = 32
+"""How many parts a query may have: each is looked for in every description."""
 
 NOTHING: frozenset[Any] = frozenset()
 MORE = "…"
-_serials = itertools.count()
+_serials = itertools.count(time.time_ns())  # Sources of objects that outlive the process keep their numbers.
 
 
 class Source:
@@ -66,7 +68,7 @@ class Stored:
     """How many pointers the holder has."""
     others: dict[Holder, int] | None = None
     """How many pointers others have, by holder."""
-    writers: frozenset[Id] = NOTHING
+    writers: set[Id] | None = None
     """The workers that may change the object because a peer who may change it gave them a pointer."""
     published = False
     publisher: Peer | None = None
@@ -113,6 +115,12 @@ class Stored:
         return self.leases + sum(self.others.values()) if self.others else self.leases
 
     @property
+    def holders(self) -> set[Id]:
+        """The workers with pointers to it."""
+        holders = {holder[0] if isinstance(holder, tuple) else holder for holder in self.others or ()}
+        return holders | {self.holder} if self.leases else holders
+
+    @property
     def failures(self) -> list[Failure]:
         """The failed operations in its lineage; if there are any, the value is a substitute."""
         return _failures_in(self.sources)
@@ -122,7 +130,8 @@ class Stored:
         if holder == self.holder:
             self.leases += 1
         else:
-            self.others = {**(self.others or {}), holder: (self.others or {}).get(holder, 0) + 1}
+            self.others = self.others or {}
+            self.others[holder] = self.others.get(holder, 0) + 1
 
     def release(self, holder: Holder) -> bool:
         """Remove a lease of ``holder``, if there is one; return whether the object is no longer needed."""
@@ -138,20 +147,20 @@ class Stored:
         """Return whether the object is published, or leased to anyone except ``worker``."""
         if self.published or (self.leases and worker != self.holder):
             return True
-        return any(_worker_of(holder) != worker for holder in self.others or ())
+        return bool(self.others) and any(worker_of(holder) != worker for holder in self.others or ())
 
     def is_leased_to(self, worker: Id) -> bool:
         """Return whether ``worker`` has a lease on it."""
         if worker == self.holder and self.leases:
             return True
-        return any(_worker_of(holder) == worker for holder in self.others or ())
+        return any(worker_of(holder) == worker for holder in self.others or ())
 
     def remove_leases(self, worker: Id) -> None:
         """Remove all leases of ``worker``."""
         if worker == self.holder:
             self.leases = 0
         if self.others:
-            self.others = {holder: n for holder, n in self.others.items() if _worker_of(holder) != worker}
+            self.others = {holder: n for holder, n in self.others.items() if worker_of(holder) != worker}
 
     def publish(self, publisher: Peer | None) -> None:
         """Keep it permanently, and name it in the lineage of everything computed from it."""
@@ -163,7 +172,8 @@ class Stored:
         self.source.published = True
 
 
-def _worker_of(holder: Holder) -> Id:
+def worker_of(holder: Holder) -> Id:
+    """Return the worker that holds a lease."""
     return holder[0] if type(holder) is tuple else holder  # type: ignore[return-value]  # an id, because it is not a pair
 
 
@@ -182,6 +192,8 @@ class ObjectStore:
         """Whether a private object was ever stored."""
         self.grad_candidates: dict[Id, Stored] = {}
         """The objects that may receive gradients in a backward pass."""
+        self.listener: Callable[[Stored, bool], None] | None = None
+        """Is told which object was added, changed or removed, and whether its memory was written to."""
 
     def put(self, id: Id, entry: Stored) -> None:
         """Store ``entry`` under an unused id."""
@@ -195,10 +207,17 @@ class ObjectStore:
             entry.access = None if entry.is_plain else get_allowed_users(value)
         self._entries[id] = entry
         self.has_private = self.has_private or entry.access is not None
-        if not entry.is_plain or getattr(value, "requires_grad", False):
+        if not entry.is_plain or (getattr(value, "requires_grad", False) and (is_leaf(value) or value.retains_grad)):
             self.grad_candidates[id] = entry
         if entry.tags:
             self._index(id, entry.tags)
+        if self.listener is not None:
+            self.listener(entry, False)
+
+    def note(self, entry: Stored, written: bool = False) -> None:
+        """Tell the listener, if there is one, that an object has changed."""
+        if self.listener is not None:
+            self.listener(entry, written)
 
     def require_free(self, ids: Iterable[Id]) -> None:
         """Raise if one of ``ids`` is in use."""
@@ -215,13 +234,15 @@ class ObjectStore:
 
     def remove(self, id: Id, why: str) -> Stored:
         """Remove an object and remember why."""
-        entry = self.entry(id)
-        del self._entries[id]
+        entry = self._entries.pop(id, None)
+        if entry is None:
+            raise self._explain_missing(id)
         if id in self.grad_candidates:
             self._drop_grad_candidate(id)
         if entry.tags:
             self._unindex(id, entry)
         self._ended.append((id, why, time.time()))
+        self.note(entry)
         return entry
 
     def release(self, leases: deque[tuple[Id, Holder]]) -> None:
@@ -241,6 +262,15 @@ class ObjectStore:
                 self._released.append((id, "its last pointer was dropped", now))
                 if entry.tags:
                     self._unindex(id, entry)
+                    self.note(entry)
+
+    def remove_client(self, worker: Id) -> None:
+        """Remove the leases of a client, and the objects that nobody else needs."""
+        for id, entry in list(self._entries.items()):
+            if entry.is_leased_to(worker) and not entry.is_needed_by_others(worker):
+                self.remove(id, f"the session of {worker!r} ended")
+            else:
+                entry.remove_leases(worker)
 
     def may_receive_grad(self) -> list[Stored]:
         """Return the entries that may receive gradients, including removed objects whose gradients are still in use."""
@@ -265,6 +295,7 @@ class ObjectStore:
         self._index(id, tags)
         if description is not None:
             entry.description = description
+        self.note(entry)
 
     def find_reserved(self, tags: Iterable[str]) -> list[str]:
         """Return those of ``tags`` under which the worker itself has published an object."""
@@ -275,9 +306,11 @@ class ObjectStore:
 
     def search(self, query: Iterable[Any]) -> list[Id]:
         """Return the ids of the objects that match every part of ``query``; of all tagged objects if it is empty."""
-        parts = list(query)
+        parts = set(query)
         if not parts:
             return [id for id, entry in self._entries.items() if entry.tags]
+        if len(parts) > MAX_QUERY:
+            raise WorkerError(f"cannot search for {len(parts)} words at once: the limit is {MAX_QUERY}; use fewer")
         matches = [self._find_matches(part) for part in parts]
         return [id for id in self._entries if all(id in found for found in matches)]
 
@@ -341,7 +374,8 @@ def lineage_of(parents: Sequence[Stored]) -> Lineage:
         if parent.access is not access and parent.access is not None:
             access = parent.access if access is None else access & parent.access
         if parent.sources is not sources:
-            joined = sources | parent.sources
+            # Keep the larger set itself: the next comparison is then one of identity.
+            joined = parent.sources if sources <= parent.sources else sources | parent.sources
             sources = joined if len(joined) <= MAX_SOURCES else _limit_sources(joined, sources & parent.sources)
     return access, sources
 

@@ -5,35 +5,20 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from syft_core import messages
 from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS, UNARY_OPERATORS
-from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.hook.rules import leaves
+from syft_core.hook.chain import plain_end
+from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.location import Location
-from syft_core.messages import (
-    AskRelease,
-    Call,
-    Describe,
-    Fetch,
-    FetchAll,
-    Forward,
-    GetBack,
-    Lease,
-    Message,
-    Placed,
-    Release,
-    Run,
-    Search,
-    SendOn,
-    Store,
-    Tag,
-)
-from syft_core.pictures import Arrow, Step, end_of, fold, form_of, html_table, sequence_svg, text_table
+from syft_core.messages import Call, Fetch, FetchAll, Forward, Message, Placed, Run, RunPlan, Store
+from syft_core.pictures import Arrow, Step, fold, form_of, html_table, sequence_svg, text_table
 from syft_core.pointers.object_pointer import Here, ObjectPointer
+from syft_core.values import Tensor
 
 traces: list[Trace] = []
 """The active traces."""
@@ -138,28 +123,23 @@ class Trace:
 
     # --- rendering
 
-    def __str__(self) -> str:
-        return self.table()
-
-    __repr__ = __str__
-
     def table(self, rows: int | None = MAX_ROWS) -> str:
         """Return the first ``rows`` lines of the message table as text; None means all."""
         if not self.events:
             return NOTHING
         lines, more = self._lines(rows)
-        return "\n".join([text_table(self.HEADER, lines), *([more] if more else []), self.summary()])
+        return "\n".join(filter(None, [text_table(self.HEADER, lines), more, self.summary()]))
+
+    __str__ = __repr__ = table
 
     def svg(self, rows: int | None = MAX_ROWS) -> str:
         """Return a sequence diagram of the first ``rows`` arrows; None means all."""
         blocks, more = self._blocks(rows)
-        names = _Names(self.events)
+        names = _name_objects(self.events)
         steps = [_step(names, block, times) for block, times in blocks]
         drawn = [name for step in steps for arrow in step.arrows for name in (arrow.start, arrow.end)]
         first = [self.events[0].sender] if self.events else []
-        return sequence_svg(
-            list(dict.fromkeys([*first, *drawn])), steps, "; ".join(filter(None, [self.summary(), more]))
-        )
+        return sequence_svg(list(dict.fromkeys([*first, *drawn])), steps, self._caption(more))
 
     def save(self, path: str | Path, rows: int | None = MAX_ROWS) -> Path:
         """Write the sequence diagram to a file and return its path."""
@@ -167,35 +147,34 @@ class Trace:
         path.write_text(self.svg(rows), encoding="utf-8")
         return path
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    _repr_svg_ = svg
 
     def _repr_html_(self) -> str:
         if not self.events:
             return f"<div>{NOTHING}</div>"
         lines, more = self._lines(MAX_ROWS)
-        caption = "; ".join(filter(None, [self.summary(), more]))
-        table = html_table(caption, self.HEADER, lines)
+        table = html_table(self._caption(more), self.HEADER, lines)
         return f"<div>{self.svg()}<details><summary>table</summary>{table}</details></div>"
+
+    def _caption(self, more: str) -> str:
+        return "; ".join(filter(None, [self.summary(), more]))
 
     def _lines(self, rows: int | None) -> tuple[list[tuple[str, ...]], str]:
         blocks, more = self._blocks(rows)
-        lines = []
-        for block, times in blocks:
-            for number, event in enumerate(block):
-                lines.append((_bracket(number, len(block), times), *_cells(event)))
-        return lines, more
+        return [
+            (_bracket(number, len(block), times), *_cells(event))
+            for block, times in blocks
+            for number, event in enumerate(block)
+        ], more
 
     def _blocks(self, rows: int | None) -> tuple[list[tuple[list[Event], int]], str]:
         """Return the messages with repetitions folded, and a note about those not shown."""
-        shown, left, drawn = [], rows, 0
+        shown, left, drawn = [], len(self.events) if rows is None else rows, 0
         for block, times in fold(self.events, Event.repeat_key):
-            if left is not None and left <= 0:
-                break
-            kept = block if left is None else block[:left]
-            shown.append((kept, times))
-            drawn += len(block) * times if len(kept) == len(block) else len(kept)
-            left = None if left is None else left - len(kept)
+            if kept := block[:left]:
+                shown.append((kept, times))
+                drawn += len(block) * times if len(kept) == len(block) else len(kept)
+                left -= len(kept)
         more = len(self.events) - drawn + self.dropped
         return shown, f"{_count(more, 'later message')} not shown" if more > 0 else ""
 
@@ -228,8 +207,9 @@ def record(location: Location, message: Message, send: Callable[[Any], Any]) -> 
         event.form = form_of(reply)
     elif isinstance(message, FetchAll):
         event.form = _forms(reply)
-    elif isinstance(message, Run | Call):
-        event.results = tuple([placed.id for placed in _placed(reply)]) or tuple(message.expected)
+    elif isinstance(message, Run | Call | RunPlan):
+        placed = [leaf.id for leaf in leaves(reply) if isinstance(leaf, Placed)]
+        event.results = tuple(placed or message.expected)
         changed = reply is None and not event.results
         event.form = _form_there(location, event.objects[:1] if changed else event.results)
     return reply
@@ -241,35 +221,29 @@ def summary(message: Message) -> str:
     return " ".join([operation, *map(str, objects), *map(str, results)])
 
 
-def _placed(reply: Any) -> Iterator[Placed]:
-    """Yield the placeholders in a reply."""
-    return (leaf for leaf in leaves(reply) if isinstance(leaf, Placed))
+def redact(message: Message) -> Message:
+    """Return a copy of a message for a log: pointers without a lease, and forms in place of tensors."""
+
+    def without_data(leaf: Tensor) -> Any:
+        if isinstance(leaf, ObjectPointer):
+            return leaf.sibling(garbage_collect_data=False)
+        return form_of(leaf) if build_rule(leaf) else leaf
+
+    return type(message)(*[map_leaves(without_data, getattr(message, field.name)) for field in fields(message)])
 
 
 def _event(location: Location, message: Message) -> Event:
     """Describe a message before it is sent, without keeping its objects alive."""
     operation, objects, results = _ABOUT[type(message)](message)
-    event = Event(
-        type(message).__name__,
-        operation,
-        str(location.client.id),
-        str(location.id),
-        tuple(objects),
-        tuple(results),
-    )
+    ends = str(location.client.id), str(location.id)
+    event = Event(type(message).__name__, operation, *ends, tuple(objects), tuple(results))
     if isinstance(message, Store):
         event.form = form_of(message.value)
-    # A client sends its own data; another worker sends data that it holds for others.
-    event.departs = isinstance(message, Fetch | FetchAll) or (
-        _carries_data(message) and not location.client.is_client_worker
-    )
-    return event
-
-
-def _carries_data(message: Message) -> bool:
-    """Return whether a message contains tensors, and not only pointers."""
     carried = message.value if isinstance(message, Store) else getattr(message, "args", ())
-    return any(is_framework_tensor(type(end_of(leaf))) for leaf in leaves(carried))
+    has_data = any(plain_end(leaf) is not None for leaf in leaves(carried))
+    # A client sends its own data; another worker sends data that it holds for others.
+    event.departs = isinstance(message, Fetch | FetchAll) or (has_data and not location.client.is_client_worker)
+    return event
 
 
 def _form_there(location: Location, ids: Sequence[int | str]) -> str:
@@ -286,14 +260,6 @@ def _forms(values: Sequence[Any]) -> str:
 _About = tuple[str, Sequence[Any], Sequence[Any]]
 
 
-def _about_run(message: Run) -> _About:
-    return operation_name(message.op), _find_pointers((message.args, message.kwargs)), ()
-
-
-def _about_call(message: Call) -> _About:
-    return "call", [message.id, *_find_pointers((message.args, message.kwargs))], ()
-
-
 def _about_forward(message: Forward) -> _About:
     name = "copy" if message.keep else "move"
     return f"{name} to {message.destination}", [_place(message.id, message.attr)], [message.new_id]
@@ -301,24 +267,31 @@ def _about_forward(message: Forward) -> _About:
 
 _ABOUT: dict[type[Message], Callable[[Any], _About]] = {
     Store: lambda message: ("publish" if message.publish else "send", (), (message.id,)),
-    Run: _about_run,
-    Call: _about_call,
+    Run: lambda message: (operation_name(message.op), _find_pointers(message), ()),
+    Call: lambda message: ("call", [message.id, *_find_pointers(message)], ()),
+    RunPlan: lambda message: ("run plan", [message.id, *_find_pointers(message)], ()),
     Fetch: lambda message: ("get a copy" if message.keep else "get", (_place(message.id, message.attr),), ()),
     FetchAll: lambda message: ("get", message.ids, ()),
-    AskRelease: lambda message: ("ask for release", message.ids, ()),
+    messages.AskRelease: lambda message: ("ask for release", message.ids, ()),
     Forward: _about_forward,
-    Lease: lambda message: ("lease", message.ids, ()),
-    Release: lambda message: ("release", message.ids, ()),
-    Describe: lambda message: ("ask the form", [_place(id, message.attr) for id in message.ids], ()),
-    Tag: lambda message: ("tag", (message.id,), ()),
-    SendOn: lambda message: (f"send on to {message.destination}", (message.id,), ()),
-    GetBack: lambda message: ("get back", (message.id,), ()),
-    Search: lambda message: (f"search {' '.join(map(str, message.query))}".strip(), (), ()),
+    messages.Lease: lambda message: ("lease", message.ids, ()),
+    messages.Release: lambda message: ("release", message.ids, ()),
+    messages.Describe: lambda message: ("ask the form", [_place(id, message.attr) for id in message.ids], ()),
+    messages.Tag: lambda message: ("tag", (message.id,), ()),
+    messages.SendOn: lambda message: (f"send on to {message.destination}", (message.id,), ()),
+    messages.GetBack: lambda message: ("get back", (message.id,), ()),
+    messages.GetTicket: lambda message: (f"get a ticket for {message.bearer}", message.ids, ()),
+    messages.Introduce: lambda message: (f"introduce {message.worker}", (), ()),
+    messages.Search: lambda message: (f"search {' '.join(map(str, message.query))}".strip(), (), ()),
 }
 
 
-def _find_pointers(args: Any) -> list[Any]:
-    found = [leaf for leaf in leaves(args) if isinstance(leaf, ObjectPointer | Here)]
+def _find_pointers(message: Run | Call | RunPlan) -> list[Any]:
+    found = [
+        leaf
+        for leaf in leaves((message.args, getattr(message, "kwargs", ())))
+        if isinstance(leaf, ObjectPointer | Here)
+    ]
     return [_place(leaf._id_at_location, leaf.point_to_attr) for leaf in found]
 
 
@@ -346,50 +319,35 @@ def operation_name(op: str) -> str:
 # --- labels
 
 
-class _Names:
-    """Short names for ids in a diagram: #1, #2, … in order of appearance."""
-
-    def __init__(self, events: Sequence[Event]) -> None:
-        self._names: dict[str, str] = {}
-        for event in events:
-            for id in (*event.objects, *event.results):
-                self._names.setdefault(str(id).partition("::")[0], f"#{len(self._names) + 1}")
-
-    def of(self, id: int | str) -> str:
-        """Return the short name of an id, with its attribute if it has one."""
-        plain, _, attr = str(id).partition("::")
-        return self._names[plain] + (f".{attr}" if attr else "")
-
-    def arrow(self, event: Event) -> Arrow:
-        """Return the arrow for a message."""
-        start, end = event.direction
-        details = [event.error, event.form, _bytes(event.bytes) if event.bytes else "", f"{event.seconds * 1e3:.2f} ms"]
-        return Arrow(
-            start,
-            end,
-            _arrow_kind(event),
-            self._label(event),
-            " · ".join(filter(None, details)),
-            " ".join(_cells(event)),
-        )
-
-    def _label(self, event: Event) -> str:
-        objects, results = ", ".join(map(self.of, event.objects)), ", ".join(map(self.of, event.results))
-        if event.kind in ("Run", "Call"):
-            label = f"{event.operation}({_shorten(objects)})"
-            return f"{label} → {_shorten(results)}" if results else label
-        if event.kind == "Forward":
-            return f"{event.operation}: {objects} → {results}"
-        return f"{event.operation} {_shorten(objects or results)}".strip()
+def _name_objects(events: Sequence[Event]) -> dict[str, str]:
+    """Return short names for the ids in a diagram: #1, #2, … in order of appearance."""
+    ids = dict.fromkeys(str(id).partition("::")[0] for event in events for id in (*event.objects, *event.results))
+    return {id: f"#{number}" for number, id in enumerate(ids, 1)}
 
 
-def _step(names: _Names, block: Sequence[Event], times: int) -> Step:
+def _step(names: dict[str, str], block: Sequence[Event], times: int) -> Step:
     """Return the step for a block of messages: direct repetitions become one arrow, a loop gets a frame."""
     runs = [list(run) for _, run in groupby(block, lambda event: (event.repeat_key(), event.objects))]
-    arrows = [(names.arrow(run[0]), len(run)) for run in runs]
-    if len(arrows) == 1:
-        return Step((arrows[0][0]._replace(times=arrows[0][1] * times),))
-    return Step(tuple([arrow._replace(times=n) for arrow, n in arrows]), times)
+    if len(runs) == 1:
+        return Step((_arrow(names, block[0], len(block) * times),))
+    return Step(tuple([_arrow(names, run[0], len(run)) for run in runs]), times)
+
+
+def _arrow(names: dict[str, str], event: Event, times: int) -> Arrow:
+    details = [event.error, event.form, _bytes(event.bytes) if event.bytes else "", f"{event.seconds * 1e3:.2f} ms"]
+    label, title = _label(names, event), " ".join(_cells(event))
+    return Arrow(*event.direction, _arrow_kind(event), label, " · ".join(filter(None, details)), title, times)
+
+
+def _label(names: dict[str, str], event: Event) -> str:
+    parts = [[str(id).partition("::") for id in ids] for ids in (event.objects, event.results)]
+    objects, results = [", ".join(f"{names[id]}{dots and '.'}{attr}" for id, dots, attr in ids) for ids in parts]
+    if event.kind in ("Run", "Call", "RunPlan"):
+        label = f"{event.operation}({_shorten(objects)})"
+        return f"{label} → {_shorten(results)}" if results else label
+    if event.kind == "Forward":
+        return f"{event.operation}: {objects} → {results}"
+    return f"{event.operation} {_shorten(objects or results)}".strip()
 
 
 def _arrow_kind(event: Event) -> str:

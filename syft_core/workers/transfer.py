@@ -12,7 +12,7 @@ from syft_core.hook.chain import end_of, is_chain
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, map_leaves
-from syft_core.location import Party
+from syft_core.location import Location, Party
 from syft_core.messages import Lease
 from syft_core.peer import Id
 from syft_core.pointers.multi_pointer import MultiPointerTensor
@@ -87,8 +87,6 @@ def require_elsewhere(worker: Party, value: Any) -> None:
 
 def _pointers_in(value: Any) -> list[Any]:
     """Return the pointers at the end of a chain: none, one or several."""
-    if is_framework_tensor(type(value)):
-        return []
     end = end_of(value)
     if isinstance(end, MultiPointerTensor):
         return list(end.child.values())
@@ -114,9 +112,14 @@ def _mark_lent(pointer: ObjectPointer) -> ObjectPointer:
     return lent
 
 
-def attach_leases(value: Any, receiver: Id) -> Any:
-    """Return ``value`` with new leases for the receiver on every pointer in it."""
-    return _replace_pointers(lambda pointer: lend(pointer, receiver), value) if ends_elsewhere(value) else value
+def attach_leases(value: Any, receiver: Location) -> Any:
+    """Return ``value`` with new leases for the receiver on every pointer in it; let the receiver use them."""
+
+    def lend_usable(pointer: ObjectPointer) -> ObjectPointer:
+        receiver.introduce(pointer._location, (pointer.id_at_location,))
+        return lend(pointer, receiver.id)
+
+    return _replace_pointers(lend_usable, value) if ends_elsewhere(value) else value
 
 
 def lend_all(value: Any, receiver: Id) -> Process:

@@ -15,6 +15,7 @@ import weakref
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Sequence
+from time import monotonic
 from typing import Any, NamedTuple, NoReturn
 
 from syft_core.exceptions import WorkerError
@@ -29,8 +30,10 @@ from syft_core.workers.results import from_named
 from syft_core.workers.trace import record, traces
 from syft_core.workers.transfer import attach_leases
 
-MAX_BUFFERED = 32
+MAX_BUFFERED = 64
 """How many commands are buffered before they are sent as one batch."""
+PATIENCE = 0.001
+"""Seconds between two looks for replies; looking costs more than buffering a command."""
 WINDOW = 64
 """How many batches may be in flight; one more waits for a reply."""
 
@@ -65,6 +68,7 @@ class WireLocation(Place, Location):
         self._dropped: deque[tuple[Id, Id | None]] = deque()
         self._number = 0
         self._in_flight: deque[tuple[int, list[Issued]]] = deque()
+        self._looked = 0.0
         self._errors: list[Exception] = []
         """The first failure of a told command, for the next call that waits."""
         self._value: Any = None
@@ -124,8 +128,10 @@ class WireLocation(Place, Location):
         self._prepare(message)
         with self._lock:
             self._put(message)
-            while self._in_flight and self._receive(wait=False):
-                pass
+            if self._in_flight and (now := monotonic()) > self._looked + PATIENCE:
+                self._looked = now
+                while self._in_flight and self._receive(wait=False):
+                    pass
             # An object that is being sent may change as soon as this returns.
             if not self._in_flight or message.gives or len(self._buffer) >= MAX_BUFFERED:
                 self._post(asks=False)
@@ -135,7 +141,7 @@ class WireLocation(Place, Location):
     def _prepare(self, message: Message) -> None:
         """Complete a message before sending: leases for the pointers in it, or the caller's modes."""
         if message.gives:
-            setattr(message, message.gives, attach_leases(getattr(message, message.gives), self.id))
+            setattr(message, message.gives, attach_leases(getattr(message, message.gives), self))
         elif type(message) is Run:
             message.modes = FrameworkHook._attached[message.framework].first.attributes.modes()
 

@@ -7,38 +7,50 @@ import itertools
 import threading
 from abc import abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn, Protocol, TypeAlias
 
-from syft_core.exceptions import WorkerError, WorkerIdTakenError, WorkerNotFoundError
-from syft_core.hook.attributes import FrameworkAttributes
+from syft_core.exceptions import (
+    ObjectNotFoundError,
+    WorkerError,
+    WorkerIdTakenError,
+    WorkerNotFoundError,
+    WorkerNotPicklableError,
+)
+from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.hook import FrameworkHook, attached_hook
 from syft_core.location import Location, Party, WorkerLike
-from syft_core.messages import Failure, Run
+from syft_core.messages import Failure, Message, Run
 from syft_core.peer import Id, Peer
+from syft_core.values import Args, Kwargs
 from syft_core.workers.ledger import Ledger
 from syft_core.workers.permissions import Policy, find_policy, unless_private
 from syft_core.workers.release import ReleaseRequests
 from syft_core.workers.store import Holder, ObjectStore
+from syft_core.workers.tickets import Mandate, Tickets
 
 MAX_SESSIONS = 4096
 """How many clients a worker remembers; the oldest is forgotten first."""
-MAX_POISONED = 65_536
-"""How many results of failed commands are remembered per client."""
+MAX_POISONED = 4096
+"""How many commands without results are remembered per client: more than a client sends without waiting."""
 
 
+SessionKey: TypeAlias = "Id | Mandate"
+"""The id of a client, or the mandate of a worker that acts for one."""
 _starts = itertools.count(step=1 << 32)
 
 
 @dataclass
 class Stats:
-    """Counters of a worker: messages handled, operations run, bytes received and sent."""
+    """Counters of a worker: messages handled, operations run, bytes received and sent, commands refused."""
 
     messages: int = 0
     operations: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
+    refusals: int = 0
 
 
 @dataclass
@@ -51,15 +63,36 @@ class Session:
     """The same for gradients."""
     failed: Failure | None = None
     """The first failure not yet reported to the client; until it is, no commands are executed."""
-    poisoned: OrderedDict[Id, Failure] = field(default_factory=OrderedDict)
+    poisoned: deque[tuple[range, Failure]] = field(default_factory=partial(deque, maxlen=MAX_POISONED))
     """The results of commands that failed or were skipped, with the failure that caused it."""
 
-    def poison(self, ids: Iterable[Id], failure: Failure) -> None:
+    def poison(self, ids: range, failure: Failure) -> None:
         """Record that objects were not created because of ``failure``."""
-        for id in ids:
-            self.poisoned[id] = failure
-            if len(self.poisoned) > MAX_POISONED:
-                self.poisoned.popitem(last=False)
+        if ids:
+            self.poisoned.append((ids, failure))
+
+    def find_cause(self, error: Exception) -> Failure | None:
+        """Return the failure because of which an object is missing, if ``error`` says so and it was expected."""
+        missing = error.id if isinstance(error, ObjectNotFoundError) else None
+        if type(missing) is not int:
+            return None
+        return next((failure for ids, failure in reversed(self.poisoned) if missing in ids), None)
+
+
+class Guard(Protocol):
+    """Limits what peers use of a worker, and knows what it is executing; see ``network/quotas.py``."""
+
+    def handle(self, handler: Callable[..., Any], worker: Any, message: Message, sender: Peer) -> Any:
+        """Call the handler of a message, or raise if the sender has used up a quota."""
+
+    def check(self, message: Run, op: Op, args: Args, kwargs: Kwargs, sender: Peer) -> None:
+        """Raise unless an operation may run; called before it runs, with its operands."""
+
+    def admit(self, peer: Peer, number: int) -> float:
+        """Take note of the next batch of a client; return how many seconds to wait before executing it."""
+
+    def refuse_connection(self, user: str, others: int) -> str | None:
+        """Return why a user with ``others`` connections may not have one more, or None."""
 
 
 class Worker:
@@ -71,7 +104,9 @@ class Worker:
     serializer: str | None = None
     """The tensor serializer for messages to peers; None means the framework's default."""
 
-    def __init__(self, hook: FrameworkHook | None, id: Id, is_client_worker: bool, policy: Policy | str) -> None:
+    def __init__(
+        self, hook: FrameworkHook | None, id: Id, is_client_worker: bool, policy: Policy | str, ledger: Ledger | None
+    ) -> None:
         self.hook = hook
         self.id = id
         self.is_client_worker = is_client_worker
@@ -79,15 +114,24 @@ class Worker:
         self.peer = Peer(id)
         self.lock = threading.RLock()
         self.object_store = ObjectStore(id)
-        self.ledger = Ledger(str(id))
+        self.ledger = Ledger(str(id)) if ledger is None else ledger
         self.requests = ReleaseRequests(str(id))
         """Release requests of peers, for the owner to approve or deny."""
+        self.guard: Guard | None = None
+        self.save: Callable[[], None] | None = None
+        """Writes changed objects to disk, if the worker keeps them there; called after each command, under the lock."""
+        self.tickets = Tickets()
         self.stats = Stats()
-        self.sessions: OrderedDict[Id, Session] = OrderedDict()
+        self.sessions: OrderedDict[SessionKey, Session] = OrderedDict()
         self.dropped: deque[tuple[Id, Holder]] = deque()
         """Leases of dropped pointers of clients in this process; removed with the next message."""
         self._known_workers: dict[Id, Any] = {id: self}
+        self.aliases: set[Id] = set()
+        """The ids under which workers on the network know this one."""
         self._locations: dict[Id, Location] = {}
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise WorkerNotPicklableError.of(self.id)
 
     # --- identity and policy
 
@@ -113,13 +157,13 @@ class Worker:
 
     # --- clients
 
-    def session_of(self, peer: Peer) -> Session:
-        """Return the session of a client."""
-        session = self.sessions.get(peer.id)
+    def session_of(self, key: SessionKey) -> Session:
+        """Return the session of a client, or of a worker that acts for one."""
+        session = self.sessions.get(key)
         if session is None:
             # Start with unused epochs, so that a client whose session was forgotten notices.
             start = next(_starts)
-            session = self.sessions[peer.id] = Session(start, start)
+            session = self.sessions[key] = Session(start, start)
             if len(self.sessions) > MAX_SESSIONS:
                 self.sessions.popitem(last=False)
         return session
@@ -141,6 +185,24 @@ class Worker:
         for session in self.sessions.values():
             session.form_epoch += 1
             session.gradient_epoch += 1
+
+    def add_client(self, location: Location) -> None:
+        """Add a client that is not a worker of this process, known by the location that leads back to it."""
+        self._known_workers[location.id] = location
+        self._locations.pop(location.id, None)
+
+    def forget_client(self, peer: Peer) -> None:
+        """Remove everything that a client left behind: its session, its leases, and the objects only it could use."""
+        with self.lock:
+            self.sessions.pop(peer.id, None)
+            self._known_workers.pop(peer.id, None)
+            self._locations.pop(peer.id, None)
+            self.object_store.remove_client(peer.id)
+
+    def add_alias(self, id: Id) -> None:
+        """Recognise this worker under another id, which a worker on the network uses for it."""
+        self._known_workers.setdefault(id, self)
+        self.aliases.add(id)
 
     @abstractmethod
     def make_location(self, client: Party) -> Location:
@@ -205,7 +267,10 @@ class Worker:
         """Return the worker with this id; a worker or location is returned as it is."""
         if isinstance(id_or_worker, Worker | Location):
             return id_or_worker
-        found = self._known_workers.get(id_or_worker)  # type: ignore[arg-type]  # any other type is not found
+        if not isinstance(id_or_worker, str | int):
+            given = type(id_or_worker).__name__
+            raise TypeError(f"cannot find a worker: expected a worker or its id, got {given}; write `x.send(bob)`")
+        found = self._known_workers.get(id_or_worker)
         if found is None:
             near = difflib.get_close_matches(str(id_or_worker), [str(known) for known in self._known_workers], n=2)
             raise WorkerNotFoundError.named(id_or_worker, near)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from syft_core.serde import CodecTable, register_failure, register_scalar_type
-from syft_numpy.serde import chain
+from syft_core.tensors.codecs import build_wrapper_codec
 from syft_numpy.serde.array import ARRAY, SCALAR
 from syft_numpy.serde.dtypes import DTYPE
+from syft_numpy.wrapper import Wrapper, wrap
 
 __all__ = ["CODECS", "register_codecs"]
 
-CODECS = (ARRAY, SCALAR, DTYPE, *chain.CODECS)
+CODECS = (ARRAY, SCALAR, DTYPE, build_wrapper_codec(Wrapper, 103, wrap))
 
 
 def register_codecs(table: CodecTable) -> None:

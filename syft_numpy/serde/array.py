@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from syft_core.serde import Codec, Context, SerdeError
-from syft_core.serde.shape import count_bytes, count_elements
+from syft_core.serde.received import count_bytes, count_elements, require
 from syft_core.serde.structure import INLINE
 from syft_core.values import Payload
 from syft_numpy.native import SyftArray
@@ -64,8 +64,7 @@ def detail_array(payload: Payload, context: Context) -> Array:
             f"cannot rebuild an array: its {size} bytes do not match its shape and dtype (malformed message)"
         )
     if not size:
-        if count > _MAX_EMPTY:
-            raise SerdeError("cannot rebuild an array: it has too many elements of size zero (malformed message)")
+        require(count <= _MAX_EMPTY, "an array: it has too many elements of size zero")
         return np.zeros(shape, dtype, "F" if layout == COLUMNS else "C")
     array: Array = np.ndarray(shape, dtype, context.take_ownership(data), order="F" if layout == COLUMNS else "C")
     _check_values(array)
@@ -83,15 +82,10 @@ def detail_scalar(payload: Payload, _: Context) -> Any:
     """Rebuild an array scalar."""
     described, data = payload
     dtype = _read_dtype(described)
-    if type(data) is not bytes and type(data) is not memoryview:
-        raise SerdeError(
-            f"cannot rebuild an array scalar: expected bytes, got {type(data).__name__} (malformed message)"
-        )
-    if dtype.itemsize != len(data) or is_strings(dtype) or dtype.subdtype is not None:
-        raise SerdeError("cannot rebuild an array scalar: its bytes do not match its dtype (malformed message)")
-    array: Array = np.zeros((), dtype)
-    if len(data):
-        array = np.ndarray((), dtype, bytearray(data))
+    size = count_bytes(data, "an array scalar")
+    is_matching = dtype.itemsize == size and not is_strings(dtype) and dtype.subdtype is None
+    require(is_matching, "an array scalar: its bytes do not match its dtype")
+    array: Array = np.ndarray((), dtype, bytearray(data)) if size else np.zeros((), dtype)
     _check_values(array)
     return array[()]
 
@@ -122,8 +116,8 @@ def _read_dtype(described: object) -> DType:
 
 
 def _detail_strings(dtype: DType, data: object, count: int, shape: Sequence[int]) -> Array:
-    if not is_strings(dtype) or type(data) is not list or len(data) != count or not all(type(x) is str for x in data):
-        raise SerdeError("cannot rebuild an array of strings: its strings do not match its shape (malformed message)")
+    are_strings = type(data) is list and len(data) == count and all(type(x) is str for x in data)
+    require(is_strings(dtype) and are_strings, "an array of strings: its strings do not match its shape")
     return np.array(data, dtype).reshape(shape)
 
 
@@ -160,12 +154,11 @@ def _check_values(array: Array) -> None:
     if dtype.fields is not None:
         for name in dtype.names or ():
             _check_values(array[name])
-    elif dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
-        raise SerdeError("cannot rebuild a bool array: an element is neither 0 nor 1 (malformed message)")
+    elif dtype.kind == "b" and array.size:
+        require(array.view(np.uint8).max() <= 1, "a bool array: an element is neither 0 nor 1")
     elif dtype.kind == "U" and array.nbytes:
         characters = np.ascontiguousarray(array).reshape(-1).view(np.dtype(np.uint32).newbyteorder(dtype.byteorder))
-        if characters.max() > sys.maxunicode:
-            raise SerdeError("cannot rebuild an array of strings: it has invalid characters (malformed message)")
+        require(characters.max() <= sys.maxunicode, "an array of strings: it has invalid characters")
 
 
 ARRAY = Codec(np.ndarray, 100, simplify_array, detail_array, subclasses=True, shared=True)

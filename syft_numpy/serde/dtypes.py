@@ -8,21 +8,19 @@ refused if it differs at the receiver.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from syft_core.serde import Codec, Context, SerdeError
+from syft_core.serde.received import require
 from syft_core.values import Payload
 from syft_numpy.values import DType
 
-_ORDERS = {"<": "<", ">": ">", "|": "|"}
-_SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
+_SIMPLE = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16)")
+_SIZED = re.compile(r"[<>|][SUV](\d{1,9})")
 _UNITS = frozenset({"generic", "Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"})
-_SIMPLE = re.compile(r"([<>|])([biufc])(\d{1,2})")
-_SIZED = re.compile(r"([<>|])([SUV])(\d{1,9})")
-_TIME = re.compile(r"([<>])([mM])8(?:\[(\d{0,9})([A-Za-z]{1,2})\])?")
+_TIME = re.compile(r"[<>][mM]8(?:\[(\d{0,9})([A-Za-z]{1,2})\])?")
 _LONG = re.compile(r"([gG])(\d{1,3})")
 _MANTISSA = int(np.finfo(np.longdouble).nmant)
 _LONG_DOUBLES = {"g": np.dtype(np.longdouble), "G": np.dtype(np.clongdouble)}
@@ -55,7 +53,9 @@ def simplify_dtype(dtype: DType, _: Context) -> tuple[object, ...]:
     """Return the payload of a dtype."""
     refuse_objects(dtype)
     if is_strings(dtype):
-        return _simplify_strings(dtype)
+        if hasattr(dtype, "na_object"):
+            raise SerdeError("cannot serialize strings with a missing-value object: fill the missing values first")
+        return (STRINGS,)
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
         return SUBARRAY, base, *shape
@@ -78,8 +78,7 @@ def detail_dtype(payload: Payload, _: Context) -> DType:
     kind, *rest = payload
     if type(kind) is str and not rest:
         return parse_dtype(kind)
-    if type(kind) is not int:
-        raise SerdeError("cannot rebuild a numpy dtype: its kind is not a number (malformed message)")
+    require(type(kind) is int, "a numpy dtype: its kind is not a number")
     if kind == FIELDS:
         return _build_fields(rest)
     if kind == SUBARRAY:
@@ -91,46 +90,22 @@ def detail_dtype(payload: Payload, _: Context) -> DType:
 
 def parse_dtype(name: str) -> DType:
     """Rebuild a simple dtype from its short string."""
-    for pattern, rebuild in _PATTERNS:
-        match = pattern.fullmatch(name)
-        if match:
-            return rebuild(*match.groups())
+    if _SIMPLE.fullmatch(name) or _SIZED.fullmatch(name):
+        return np.dtype(name)
+    if match := _TIME.fullmatch(name):
+        count, unit = match.groups()
+        is_unit = unit is None or (unit in _UNITS and (not count or int(count) > 0))
+        require(is_unit, "a numpy dtype: numpy has no such unit of time")
+        return np.dtype(name)
+    if match := _LONG.fullmatch(name):
+        char, mantissa = match.groups()
+        if int(mantissa) != _MANTISSA:
+            raise SerdeError(
+                f"cannot rebuild a long double: its mantissa has {mantissa} bits, but {_MANTISSA} on this machine; "
+                f"send `x.astype(float)`"
+            )
+        return _LONG_DOUBLES[char]
     raise SerdeError("cannot rebuild a numpy dtype: its description is invalid (malformed message)")
-
-
-def _build_simple(order: str, kind: str, size: str) -> DType:
-    if int(size) not in _SIZES[kind]:
-        raise SerdeError("cannot rebuild a numpy dtype: numpy has no number of that size (malformed message)")
-    return np.dtype(_ORDERS[order] + kind + size)
-
-
-def _build_sized(order: str, kind: str, size: str) -> DType:
-    return np.dtype(f"{_ORDERS[order]}{kind}{int(size)}")
-
-
-def _build_time(order: str, kind: str, count: str | None, unit: str | None) -> DType:
-    if unit is None:
-        return np.dtype(f"{order}{kind}8")
-    if unit not in _UNITS or (count and not int(count)):
-        raise SerdeError("cannot rebuild a numpy dtype: numpy has no such unit of time (malformed message)")
-    return np.dtype(f"{order}{kind}8[{count or ''}{unit}]")
-
-
-def _build_long_double(char: str, mantissa: str) -> DType:
-    if int(mantissa) != _MANTISSA:
-        raise SerdeError(
-            f"cannot rebuild a long double: its mantissa has {mantissa} bits, but {_MANTISSA} on this machine; "
-            f"send `x.astype(float)`"
-        )
-    return _LONG_DOUBLES[char]
-
-
-_PATTERNS: tuple[tuple[re.Pattern[str], Callable[..., DType]], ...] = (
-    (_SIMPLE, _build_simple),
-    (_SIZED, _build_sized),
-    (_TIME, _build_time),
-    (_LONG, _build_long_double),
-)
 
 
 def _describe_field(dtype: DType, name: str) -> tuple[object, ...]:
@@ -143,16 +118,13 @@ def _describe_field(dtype: DType, name: str) -> tuple[object, ...]:
 
 def _build_fields(rest: list[Any]) -> DType:
     itemsize, aligned, *fields = rest
-    if type(itemsize) is not int or not 0 <= itemsize < 2**31 or type(aligned) is not bool:
-        raise SerdeError("cannot rebuild a structured dtype: its size is invalid (malformed message)")
-    if not all(_is_field(field, itemsize) for field in fields):
-        raise SerdeError("cannot rebuild a structured dtype: a field does not fit into it (malformed message)")
+    is_size = type(itemsize) is int and 0 <= itemsize < 2**31
+    require(is_size and type(aligned) is bool, "a structured dtype: its size is invalid")
+    require(all(_is_field(field, itemsize) for field in fields), "a structured dtype: a field does not fit into it")
     spec: dict[str, Any] = {
-        "names": [field[0] for field in fields],
-        "formats": [field[1] for field in fields],
-        "offsets": [field[2] for field in fields],
-        "itemsize": itemsize,
+        key: [field[place] for field in fields] for place, key in enumerate(("names", "formats", "offsets"))
     }
+    spec["itemsize"] = itemsize
     if any(len(field) == 4 for field in fields):
         spec["titles"] = [field[3] if len(field) == 4 else None for field in fields]
     rebuilt: DType = np.dtype(spec, align=aligned)  # type: ignore[call-overload]  # it wants literal keys
@@ -168,17 +140,12 @@ def _is_field(field: object, itemsize: int) -> bool:
     return 0 <= offset <= itemsize - dtype.itemsize
 
 
-def _build_subarray(rest: list[object]) -> DType:
+def _build_subarray(rest: list[Any]) -> DType:
     base, *shape = rest
-    if not isinstance(base, np.dtype) or base.hasobject or not all(type(n) is int and 0 <= n < 2**31 for n in shape):
-        raise SerdeError("cannot rebuild a subarray dtype: its base or shape has a wrong type (malformed message)")
+    is_base = isinstance(base, np.dtype) and not base.hasobject
+    is_shape = all(type(n) is int and 0 <= n < 2**31 for n in shape)
+    require(is_base and is_shape, "a subarray dtype: its base or shape has a wrong type")
     return np.dtype((base, tuple(shape)))
-
-
-def _simplify_strings(dtype: object) -> tuple[int]:
-    if hasattr(dtype, "na_object"):
-        raise SerdeError("cannot serialize strings with a missing-value object: fill the missing values first")
-    return (STRINGS,)
 
 
 def _build_strings() -> DType:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from syft_core.exceptions import SerdeError
 from syft_core.hook.ranks import is_numeric
 from syft_core.serde import Codec, Context
+from syft_core.serde.received import require
 from syft_core.tensors.codecs import get_identity, require_child, set_identity
 from syft_core.values import Payload
 from syft_torch.numeric import NumericWrapper
@@ -18,8 +18,7 @@ def _simplify(wrapper: Wrapper, _context: Context) -> tuple[object, ...]:
 
 
 def _detail(payload: Payload, _context: Context) -> Wrapper:
-    is_parameter, identity, child = payload
-    wrapper: Wrapper = _wrap(Wrapper, is_parameter, identity, child)
+    wrapper: Wrapper = _wrap(Wrapper, payload)
     return wrapper
 
 
@@ -29,24 +28,20 @@ def _simplify_numeric(wrapper: NumericWrapper, context: Context) -> tuple[object
 
 
 def _detail_numeric(payload: Payload, _context: Context) -> NumericWrapper:
-    is_parameter, identity, child, requires_grad, gradient = payload
-    wrapper: NumericWrapper = _wrap(NumericWrapper, is_parameter, identity, child)
-    if type(requires_grad) is not bool or type(gradient) not in (NumericWrapper, type(None)):
-        raise SerdeError("cannot rebuild a numeric wrapper: expected a numeric gradient or none (malformed message)")
+    *plain, requires_grad, gradient = payload
+    wrapper: NumericWrapper = _wrap(NumericWrapper, plain)
+    are_typed = type(requires_grad) is bool and type(gradient) in (NumericWrapper, type(None))
+    require(are_typed, "a numeric wrapper: expected a numeric gradient or none")
     wrapper.requires_grad_(requires_grad)
     wrapper.grad = gradient
     return wrapper
 
 
-def _wrap(
-    wrapper_type: type[Wrapper] | type[NumericWrapper], is_parameter: object, identity: object, child: object
-) -> torch.Tensor:
-    if type(is_parameter) is not bool:
-        raise SerdeError("cannot rebuild a wrapper: its Parameter flag is not a bool (malformed message)")
-    if is_numeric(require_child(child)) != (wrapper_type is NumericWrapper):
-        raise SerdeError(
-            f"cannot rebuild a wrapper: {wrapper_type.__name__} does not match its layers (malformed message)"
-        )
+def _wrap(wrapper_type: type[Wrapper] | type[NumericWrapper], payload: Payload) -> torch.Tensor:
+    is_parameter, identity, child = payload
+    require(type(is_parameter) is bool, "a wrapper: its Parameter flag is not a bool")
+    is_matching = is_numeric(require_child(child)) == (wrapper_type is NumericWrapper)
+    require(is_matching, f"a wrapper: {wrapper_type.__name__} does not match its layers")
     wrapper = set_identity(wrapper_type(child), identity)
     if is_parameter:
         wrapper._is_param = True

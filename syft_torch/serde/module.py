@@ -6,14 +6,15 @@ of ``torch.nn`` are registered; register your own class at both ends with ``regi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType
-from typing import Any
 
 import torch
 from torch import nn
 
 from syft_core.registry import Registry
 from syft_core.serde import Codec, Context, SerdeError
+from syft_core.serde.received import require
 from syft_core.values import Function, Payload
 
 _STATE = frozenset({"training", "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"})
@@ -39,11 +40,11 @@ _names: dict[type[nn.Module], str] = {}
 _reserved: dict[type[nn.Module], frozenset[str]] = {}
 
 
+@dataclass(frozen=True)
 class ListedFunction:
     """Represents a function of the table in the payload of a module."""
 
-    def __init__(self, key: str) -> None:
-        self.key = key
+    key: str
 
 
 def register_module(cls: type[nn.Module], name: str) -> None:
@@ -55,14 +56,20 @@ def register_module(cls: type[nn.Module], name: str) -> None:
         raise SerdeError("cannot register a module class: it is not a subclass of torch.nn.Module; pass the class")
     modules.register(name, cls)
     _names[cls] = name
-    _reserved[cls] = frozenset(attribute for attribute, value in _class_attributes(cls) if callable(value)) | _EMPTY
+    members = [member for base in cls.__mro__ for member in vars(base).items()]
+    _reserved[cls] = frozenset(name for name, value in members if callable(value)) | _EMPTY
 
 
 def simplify_module(module: nn.Module, _: Context) -> tuple[object, ...]:
     """Return the payload of a module."""
     name = _names.get(type(module))
     if name is None:
-        raise SerdeError(_not_listed_message(type(module)))
+        cls = type(module)
+        raise SerdeError(
+            f"cannot serialize a {cls.__module__}.{cls.__qualname__}: its class is not registered; "
+            f"register it at both ends with `syft_torch.serde.register_module({cls.__name__}, {cls.__name__!r})`, "
+            f"or send `module.state_dict()`"
+        )
     own = vars(module)
     hooks = sorted(key for key in _EMPTY if own.get(key))
     if hooks:
@@ -89,12 +96,11 @@ def detail_module(payload: Payload, _: Context) -> nn.Module:
             "cannot rebuild a module: its class is not registered here; register it at both ends with "
             "`syft_torch.serde.register_module(cls, name)`"
         )
-    if type(training) is not bool or type(hidden) is not list or not all(type(key) is str for key in hidden):
-        raise SerdeError("cannot rebuild a module: its state has a wrong type (malformed message)")
-    _check_entries(cls, parameters, torch.Tensor)
-    _check_entries(cls, buffers, torch.Tensor)
-    _check_entries(cls, children, nn.Module)
-    _check_entries(cls, config, object)
+    are_names = type(hidden) is list and all(type(key) is str for key in hidden)
+    require(type(training) is bool and are_names, "a module: its state has a wrong type")
+    kinds = (parameters, torch.Tensor), (buffers, torch.Tensor), (children, nn.Module), (config, object)
+    for entries, kind in kinds:
+        _check_entries(cls, entries, kind)
     module = object.__new__(cls)
     nn.Module.__init__(module)
     own = vars(module)
@@ -103,7 +109,8 @@ def detail_module(payload: Payload, _: Context) -> nn.Module:
     own["_buffers"].update(buffers)
     own["_modules"].update(children)
     own["_non_persistent_buffers_set"].update(hidden)
-    own.update({key: _restore_function(value) for key, value in config.items()})
+    for key, value in config.items():
+        own[key] = FUNCTIONS[value.key] if type(value) is ListedFunction else value
     if isinstance(module, nn.RNNBase):
         module._init_flat_weights()
     return module
@@ -115,12 +122,8 @@ def _check_entries(cls: type[nn.Module], entries: object, kind: type) -> None:
         type(key) is str and not key.startswith("__") and key not in reserved and key not in _STATE for key in entries
     ):
         raise SerdeError(f"cannot rebuild a {cls.__name__}: an entry would hide a method; rename it")
-    if not all(value is None or isinstance(value, kind) for value in entries.values()):
-        raise SerdeError(f"cannot rebuild a {cls.__name__}: an entry is not a {kind.__name__} (malformed message)")
-
-
-def _class_attributes(cls: type) -> list[tuple[str, Any]]:
-    return [item for base in cls.__mro__ for item in vars(base).items()]
+    are_typed = all(value is None or isinstance(value, kind) for value in entries.values())
+    require(are_typed, f"a {cls.__name__}: an entry is not a {kind.__name__}")
 
 
 def _replace_function(value: object, cls: type) -> object:
@@ -135,22 +138,6 @@ def _replace_function(value: object, cls: type) -> object:
     return ListedFunction(key)
 
 
-def _restore_function(value: object) -> object:
-    return FUNCTIONS[value.key] if type(value) is ListedFunction else value
-
-
-def _not_listed_message(cls: type) -> str:
-    return (
-        f"cannot serialize a {cls.__module__}.{cls.__qualname__}: its class is not registered; "
-        f"register it at both ends with `syft_torch.serde.register_module({cls.__name__}, {cls.__name__!r})`, "
-        f"or send `module.state_dict()`"
-    )
-
-
-def _simplify_function(function: ListedFunction, _: Context) -> tuple[str]:
-    return (function.key,)
-
-
 def _detail_function(payload: Payload, _: Context) -> ListedFunction:
     (key,) = payload
     if type(key) is not str or key not in FUNCTIONS:
@@ -158,10 +145,10 @@ def _detail_function(payload: Payload, _: Context) -> ListedFunction:
     return ListedFunction(key)
 
 
-MODULE = Codec(nn.Module, 161, simplify_module, detail_module, subclasses=True, shared=True)
-FUNCTION = Codec(ListedFunction, 162, _simplify_function, _detail_function)
-
-CODECS = (MODULE, FUNCTION)
+CODECS = (
+    Codec(nn.Module, 161, simplify_module, detail_module, subclasses=True, shared=True),
+    Codec(ListedFunction, 162, lambda function, _: (function.key,), _detail_function),
+)
 
 for _name, _class in {**vars(nn.modules.linear), **vars(nn)}.items():
     if isinstance(_class, type) and issubclass(_class, nn.Module) and _class is not nn.DataParallel:

@@ -6,15 +6,13 @@ does not have are not in the tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
 from syft_core.serde import Codec, Context, SerdeError
+from syft_core.serde.received import require
 from syft_core.values import Payload
-
-Worker: TypeAlias = Any
 
 # The position in the list is the wire number: append only.
 _DTYPES = (
@@ -70,13 +68,10 @@ def is_available(device: torch.device) -> bool:
     kind, index = device.type, device.index or 0
     if kind in ("cpu", "meta"):
         return True
-    if kind == "cuda":
-        return bool(torch.cuda.is_available()) and index < torch.cuda.device_count()
     if kind == "mps":
         return bool(torch.backends.mps.is_available()) and index == 0
-    if kind == "xpu":
-        return bool(torch.xpu.is_available()) and index < torch.xpu.device_count()
-    return False
+    module: Any = {"cuda": torch.cuda, "xpu": torch.xpu}.get(kind)
+    return module is not None and bool(module.is_available()) and index < module.device_count()
 
 
 def choose_device(device: torch.device, context: Context) -> torch.device:
@@ -106,53 +101,38 @@ def _constant_codec(kind: type, code: int, table: dict[int, Any], what: str) -> 
     return Codec(kind, code, simplify, detail)
 
 
-def simplify_device(device: torch.device, _: Context) -> tuple[object, ...]:
-    """Return the type and the index."""
-    return (device.type, device.index)
-
-
-def detail_device(payload: Payload, _: Context) -> torch.device:
+def _detail_device(payload: Payload, _: Context) -> torch.device:
     """Rebuild a device, which need not be available here; only tensors use the fallback."""
     kind, index = payload
     is_index = index is None or (type(index) is int and 0 <= index < 128)
-    if type(kind) is not str or kind not in DEVICE_TYPES or not is_index:
-        raise SerdeError("cannot rebuild a device: its type or index is invalid (malformed message)")
+    require(type(kind) is str and kind in DEVICE_TYPES and is_index, "a device: its type or index is invalid")
     return torch.device(kind) if index is None else torch.device(kind, index)
 
 
-def simplify_size(size: torch.Size, _: Context) -> tuple[int, ...]:
-    """Return the lengths."""
-    return tuple(size)
-
-
-def detail_size(payload: Payload, _: Context) -> torch.Size:
+def _detail_size(payload: Payload, _: Context) -> torch.Size:
     """Rebuild a size from its lengths, of which -1 is left to torch: ``x.view(x.shape[:-1] + (-1, 2))``."""
-    if not all(type(length) is int and -1 <= length < 2**63 for length in payload):
-        raise SerdeError("cannot rebuild a torch.Size: expected lengths of -1 or more (malformed message)")
+    are_lengths = all(type(length) is int and -1 <= length < 2**63 for length in payload)
+    require(are_lengths, "a torch.Size: expected lengths of -1 or more")
     return torch.Size(payload)
-
-
-def _simplify_generator(generator: torch.Generator, _: Context) -> tuple[object, ...]:
-    return generator.device, generator.get_state()
 
 
 def _detail_generator(payload: Payload, context: Context) -> torch.Generator:
     device, state = payload
-    if type(device) is not torch.device or type(state) is not torch.Tensor:
-        raise SerdeError("cannot rebuild a generator: its device or state has a wrong type (malformed message)")
+    are_typed = type(device) is torch.device and type(state) is torch.Tensor
+    require(are_typed, "a generator: its device or state has a wrong type")
     generator = torch.Generator(choose_device(device, context))
     generator.set_state(state)
     return generator
 
 
 DTYPE = _constant_codec(torch.dtype, 154, DTYPES, "dtype")
-DEVICE = Codec(torch.device, 155, simplify_device, detail_device)
+DEVICE = Codec(torch.device, 155, lambda device, _: (device.type, device.index), _detail_device)
 LAYOUT = _constant_codec(torch.layout, 156, LAYOUTS, "layout")
 MEMORY_FORMAT = _constant_codec(torch.memory_format, 157, MEMORY_FORMATS, "memory format")
-GENERATOR = Codec(torch.Generator, 158, _simplify_generator, _detail_generator)
+GENERATOR = Codec(
+    torch.Generator, 158, lambda generator, _: (generator.device, generator.get_state()), _detail_generator
+)
 QSCHEME = _constant_codec(torch.qscheme, 163, QSCHEMES, "quantization scheme")
-SIZE = Codec(torch.Size, 153, simplify_size, detail_size)
+SIZE = Codec(torch.Size, 153, lambda size, _: tuple(size), _detail_size)
 
 CODECS = (SIZE, DTYPE, DEVICE, LAYOUT, MEMORY_FORMAT, GENERATOR, QSCHEME)
-
-Pair: TypeAlias = "tuple[Callable[[Worker, Any], Any], Callable[[Worker, Any], Any]]"

@@ -10,23 +10,16 @@ import numpy as np
 import torch
 
 from syft_core.serde import Context, SerdeError
-from syft_core.serde.shape import count_bytes, count_elements
+from syft_core.serde.received import count_bytes, count_elements
 from syft_core.serde.structure import INLINE
 from syft_torch.serde.names import DTYPE_NUMBERS, DTYPES, DTYPES_BY_NAME, QUANTIZED, find, get_dtype_number
 
 _NUMPY_DIMENSIONS = 32  # what every numpy supports
 
 _STRIDED = torch.strided
-_NUMPY_DTYPES = {
-    torch.bool: np.dtype(np.bool_),
-    torch.uint8: np.dtype(np.uint8),
-    torch.int8: np.dtype(np.int8),
-    torch.int16: np.dtype(np.int16),
-    torch.int32: np.dtype(np.int32),
-    torch.int64: np.dtype(np.int64),
-    torch.float16: np.dtype(np.float16),
-    torch.float32: np.dtype(np.float32),
-    torch.float64: np.dtype(np.float64),
+_NUMPY_NAMES = "bool uint8 int8 int16 int32 int64 float16 float32 float64"
+_NUMPY_DTYPES: dict[torch.dtype, np.dtype[Any]] = {
+    DTYPES_BY_NAME[name]: np.dtype(name) for name in _NUMPY_NAMES.split()
 }
 _EXPERIMENTAL = [dtype for name, dtype in DTYPES_BY_NAME.items() if name in ("complex32", "bcomplex32")]
 _SAME_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -78,14 +71,10 @@ def find_memory_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
 
 def restore_order(tensor: torch.Tensor, order: object) -> torch.Tensor:
     """Undo ``tensor.permute(order)``."""
-    if type(order) is not tuple or not all(type(dimension) is int for dimension in order):
-        raise SerdeError("cannot rebuild a tensor: its dimension order has a wrong type (malformed message)")
-    if sorted(order) != list(range(tensor.dim())):
+    dimensions = list(range(tensor.dim()))
+    if type(order) is not tuple or not all(type(d) is int for d in order) or sorted(order) != dimensions:
         raise SerdeError("cannot rebuild a tensor: its dimension order is not a permutation (malformed message)")
-    inverse = [0] * len(order)
-    for position, dimension in enumerate(order):
-        inverse[dimension] = position
-    return tensor.permute(inverse)
+    return tensor.permute([order.index(dimension) for dimension in dimensions])
 
 
 def detail_dense(number: object, data: Any, shape: Sequence[Any], context: Context) -> torch.Tensor:

@@ -47,21 +47,17 @@ def detail_script(payload: Payload, context: Context) -> torch.jit.ScriptModule:
         return torch.jit.load(io.BytesIO(data), map_location=context.device_fallback)
 
 
-def _refuse_export(program: object, _: Context) -> tuple[object, ...]:
+def _refuse_export(_: object, _context: Context) -> NoReturn:
     raise SerdeError(
-        f"cannot serialize a {type(program).__name__}: loading one unpickles, which runs code; send the module "
-        f"itself, or its `state_dict()`"
-    )
-
-
-def _refuse_exported(_payload: Payload, _: Context) -> NoReturn:
-    raise SerdeError(
-        "cannot load a torch.export program: loading one unpickles, which runs code; ask for the module itself"
+        "cannot send an ExportedProgram: loading one unpickles, which runs code; send the module itself, or its "
+        "`state_dict()`"
     )
 
 
 SCRIPT_MODULE = Codec(torch.jit.ScriptModule, 159, simplify_script, detail_script, subclasses=True)
-SCRIPT_FUNCTION = Codec(torch.jit.ScriptFunction, 160, simplify_script, detail_script)
-EXPORTED = Codec(torch.export.ExportedProgram, 164, _refuse_export, _refuse_exported)
 
-CODECS = (SCRIPT_MODULE, SCRIPT_FUNCTION, EXPORTED)
+CODECS = (
+    SCRIPT_MODULE,
+    Codec(torch.jit.ScriptFunction, 160, simplify_script, detail_script),
+    Codec(torch.export.ExportedProgram, 164, _refuse_export, _refuse_export),
+)

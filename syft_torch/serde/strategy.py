@@ -17,13 +17,15 @@ import torch
 
 from syft_core.registry import Registry
 from syft_core.serde import Context, SerdeError, deserialize, serialize
-from syft_core.serde.shape import count_elements
+from syft_core.serde.received import count_elements, require
 from syft_torch.serde.names import DTYPE_NAMES, DTYPE_NUMBERS, DTYPES_BY_NAME, find
 from syft_torch.serde.raw import detail_dense, view_bytes
 
-_PACKED = frozenset({DTYPES_BY_NAME.get("float4_e2m1fn_x2")})
-_INTEGERS = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
-_WIDE_INTEGERS = frozenset({torch.uint16, torch.uint32, torch.uint64})
+_PACKED = DTYPES_BY_NAME.get("float4_e2m1fn_x2")
+_INTEGERS = {DTYPES_BY_NAME[f"{sign}int{bits}"] for sign in ("", "u") for bits in (8, 16, 32, 64)} | {torch.bool}
+
+_NUMPY_NAMES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
+_IN_NUMPY = {name: np.dtype(name).str for name in _NUMPY_NAMES.split()}
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,6 @@ def get_strategy(name: str) -> Strategy:
     return found
 
 
-def serialize_with(name: str, tensor: torch.Tensor) -> Any:
-    """Encode ``tensor`` with the strategy called ``name``."""
-    return get_strategy(name).serialize(tensor)
-
-
 def deserialize_with(name: object, data: object) -> torch.Tensor:
     """Decode a tensor with the strategy called ``name``, which was received."""
     # "torch" encodes a tensor as a whole message, so it cannot occur inside a message.
@@ -72,67 +69,58 @@ def to_list(tensor: torch.Tensor) -> tuple[tuple[int, ...], str, list[Any]]:
     """Return the shape, the dtype name and a flat list of numbers; warn if autograd history is lost."""
     if tensor.requires_grad:
         warnings.warn("a tensor that requires grad is serialized as plain numbers: its history is lost", stacklevel=3)
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        raise SerdeError("cannot send a sparse or quantized tensor as a list: send `x.to_dense()` or `x.dequantize()`")
-    flat = tensor.detach().cpu().resolve_conj().resolve_neg().reshape(-1)
-    return tuple(tensor.shape), DTYPE_NAMES[tensor.dtype], _to_numbers(flat)
+    flat = _require_strided(tensor, "a list").resolve_conj().resolve_neg().reshape(-1)
+    listed, convert = _get_list_dtype(flat.dtype)
+    return tuple(tensor.shape), DTYPE_NAMES[tensor.dtype], convert(flat, listed).tolist()
 
 
 def from_list(data: Any) -> torch.Tensor:
     """Rebuild a tensor from the result of ``to_list``."""
     shape, name, values = _require_tuple(data)
     dtype = find(DTYPES_BY_NAME, name, "dtype")
-    if type(values) is not list or count_elements(shape) != len(values):
-        raise SerdeError("cannot rebuild a tensor from a list: its length does not match its shape (malformed message)")
+    is_complete = type(values) is list and count_elements(shape) == len(values)
+    require(is_complete, "a tensor from a list: its length does not match its shape")
+    listed, convert = _get_list_dtype(dtype)
+    return convert(torch.tensor(values, dtype=listed, device="cpu"), dtype).reshape(tuple(shape))
+
+
+def _get_list_dtype(dtype: torch.dtype) -> tuple[torch.dtype, Callable[[torch.Tensor, torch.dtype], torch.Tensor]]:
+    """Return the dtype as which elements are listed, and the function that converts them and back."""
     if dtype.is_complex:
-        return torch.tensor(values, dtype=torch.complex128, device="cpu").to(dtype).reshape(tuple(shape))
-    if _is_float(dtype):
-        return torch.tensor(values, dtype=torch.float64, device="cpu").to(dtype).reshape(tuple(shape))
-    if dtype in _INTEGERS or dtype in _WIDE_INTEGERS or dtype is torch.bool:
-        return torch.tensor(values, dtype=dtype, device="cpu").reshape(tuple(shape))
-    same = torch.uint8 if dtype.itemsize == 1 else torch.int16
-    return torch.tensor(values, dtype=same, device="cpu").view(dtype).reshape(tuple(shape))
-
-
-def _to_numbers(flat: torch.Tensor) -> list[Any]:
-    dtype = flat.dtype
-    if dtype.is_complex:
-        values = flat.to(torch.complex128)
-    elif _is_float(dtype):
-        values = flat.to(torch.float64)
-    elif dtype in _INTEGERS or dtype in _WIDE_INTEGERS or dtype is torch.bool:
-        values = flat
-    else:
-        # Torch can convert bit and sub-byte dtypes to a list only as bytes.
-        values = flat.view(torch.uint8 if dtype.itemsize == 1 else torch.int16)
-    listed: list[Any] = values.tolist()
-    return listed
-
-
-def _is_float(dtype: torch.dtype) -> bool:
-    """Return whether torch can convert ``dtype`` to float64, which excludes packed four-bit floats."""
-    return bool(dtype.is_floating_point) and dtype not in _PACKED
+        return torch.complex128, torch.Tensor.to
+    if dtype.is_floating_point and dtype is not _PACKED:
+        return torch.float64, torch.Tensor.to
+    if dtype in _INTEGERS:
+        return dtype, torch.Tensor.to
+    # Torch can convert bit and sub-byte dtypes to a list only as bytes.
+    return torch.uint8 if dtype.itemsize == 1 else torch.int16, torch.Tensor.view
 
 
 def to_array(tensor: torch.Tensor) -> tuple[str, tuple[int, ...], bytes, str]:
     """Return a numpy dtype, the shape, row-major bytes and the torch dtype, which numpy may not have."""
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        raise SerdeError(
-            "cannot send a sparse or quantized tensor as an array: send `x.to_dense()` or `x.dequantize()`"
-        )
-    plain = tensor.detach().cpu()
-    name = DTYPE_NAMES[plain.dtype]
-    numpy_name = _NUMPY_NAMES.get(name) or f"|V{plain.element_size()}"
-    return numpy_name, tuple(plain.shape), bytes(view_bytes(plain)), name
+    plain = _require_strided(tensor, "an array")
+    return _get_numpy_name(plain.dtype), tuple(plain.shape), bytes(view_bytes(plain)), DTYPE_NAMES[plain.dtype]
 
 
 def from_array(data: Any) -> torch.Tensor:
     """Rebuild a tensor from the result of ``to_array``."""
     numpy_name, shape, raw, name = _require_tuple(data)
     dtype = find(DTYPES_BY_NAME, name, "dtype")
-    if type(numpy_name) is not str or numpy_name != (_NUMPY_NAMES.get(name) or f"|V{dtype.itemsize}"):
-        raise SerdeError("cannot rebuild a tensor from an array: its two dtypes differ (malformed message)")
+    is_same = type(numpy_name) is str and numpy_name == _get_numpy_name(dtype)
+    require(is_same, "a tensor from an array: its two dtypes differ")
     return detail_dense(DTYPE_NUMBERS[dtype], raw, shape, Context())
+
+
+def _get_numpy_name(dtype: torch.dtype) -> str:
+    """Return the name of a dtype in numpy, or of as many bytes if numpy does not have it."""
+    return _IN_NUMPY.get(DTYPE_NAMES[dtype]) or f"|V{dtype.itemsize}"
+
+
+def _require_strided(tensor: torch.Tensor, kind: str) -> torch.Tensor:
+    """Return a strided tensor detached and on the cpu; raise for any other."""
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise SerdeError(f"cannot send a sparse or quantized tensor as {kind}: send `x.to_dense()` or `x.dequantize()`")
+    return tensor.detach().cpu()
 
 
 def _require_tuple(data: object) -> tuple[Any, ...]:
@@ -154,12 +142,6 @@ def from_message(data: Any) -> torch.Tensor:
         raise SerdeError(f"cannot rebuild a tensor: the message contains a {type(tensor).__name__} (malformed message)")
     return tensor
 
-
-_NUMPY_NAMES = {
-    "bool": "|b1",
-    **{f"{sign}int{bits}": np.dtype(f"{sign}int{bits}").str for sign in ("", "u") for bits in (8, 16, 32, 64)},
-    **{name: np.dtype(name).str for name in ("float16", "float32", "float64", "complex64", "complex128")},
-}
 
 strategies.register("torch", Strategy(to_message, from_message))
 strategies.register("numpy", Strategy(to_array, from_array))

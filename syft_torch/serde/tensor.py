@@ -13,11 +13,13 @@ from typing import Any
 import torch
 
 from syft_core.serde import Codec, Context, SerdeError
+from syft_core.serde.received import require
+from syft_core.tensors.codecs import IDENTITY
 from syft_core.values import Payload
 from syft_torch.serde import kinds
 from syft_torch.serde.names import choose_device
 from syft_torch.serde.raw import detail_dense, find_memory_order, restore_order, simplify_dense, simplify_plain
-from syft_torch.serde.strategy import deserialize_with, get_strategy_name, serialize_with
+from syft_torch.serde.strategy import deserialize_with, get_strategy, get_strategy_name
 
 DENSE, FULL, COO, COMPRESSED, QUANTIZED, META, STRATEGY = range(7)
 
@@ -39,14 +41,9 @@ def simplify_tensor(tensor: torch.Tensor, context: Context) -> tuple[object, ...
 def detail_tensor(payload: Payload, context: Context) -> torch.Tensor:
     """Rebuild a tensor."""
     kind = payload[0]
-    if type(kind) is not int:  # Comparing a remote tensor with a number would send a message.
-        raise _unknown_kind_error()
-    if kind == DENSE:
+    if type(kind) is int and kind == DENSE:  # Comparing a remote tensor with a number would send a message.
         return detail_dense(payload[1], payload[2], payload[3:], context)
-    if kind != FULL:
-        return _detail_elements(payload, context)
-    tensor, extras = _detail_full(payload, context)
-    return _set_extras(tensor, extras)
+    return _set_extras(*_detail_full(payload, context))
 
 
 def simplify_parameter(parameter: torch.nn.Parameter, context: Context) -> tuple[object, ...]:
@@ -60,14 +57,10 @@ def simplify_parameter(parameter: torch.nn.Parameter, context: Context) -> tuple
 def detail_parameter(payload: Payload, context: Context) -> torch.nn.Parameter:
     """Rebuild a parameter."""
     requires_grad, *rest = payload
-    if type(requires_grad) is not bool:
-        raise SerdeError("cannot rebuild a Parameter: requires_grad is not a bool (malformed message)")
-    if type(rest[0]) is not int:
-        raise _unknown_kind_error()
-    if rest[0] != FULL:
-        return torch.nn.Parameter(_detail_elements(rest, context), requires_grad)
+    require(type(requires_grad) is bool, "a Parameter: requires_grad is not a bool")
     tensor, extras = _detail_full(rest, context)
-    return _set_extras(torch.nn.Parameter(tensor, requires_grad), extras)
+    parameter = torch.nn.Parameter(tensor, requires_grad)
+    return _set_extras(parameter, extras) if extras else parameter
 
 
 def _collect_extras(tensor: torch.Tensor) -> dict[str, object]:
@@ -82,6 +75,8 @@ def _collect_extras(tensor: torch.Tensor) -> dict[str, object]:
     own = tensor.__dict__
     if own:
         extras.update({name: own[key] for name, (key, is_valid) in _ATTRIBUTES.items() if is_valid(own.get(key))})
+        if not extras.get("tags", True):
+            del extras["tags"]
         if own.get("_is_buffer"):
             extras["buffer"] = bool(own.get("persistent", True))
     return extras
@@ -93,7 +88,7 @@ def _simplify_elements(tensor: torch.Tensor, extras: dict[str, object], context:
         raise SerdeError("cannot serialize a nested tensor: torch has no stable format for it; send `x.unbind()`")
     strategy = get_strategy_name(context.worker)
     if strategy != "torch":
-        return STRATEGY, strategy, serialize_with(strategy, tensor)
+        return STRATEGY, strategy, get_strategy(strategy).serialize(tensor)
     if tensor.device.type == "meta":
         return META, *kinds.simplify_meta(tensor)
     tensor = tensor.cpu()
@@ -115,24 +110,13 @@ def _simplify_elements(tensor: torch.Tensor, extras: dict[str, object], context:
 
 
 def _detail_elements(payload: Payload, context: Context) -> torch.Tensor:
-    kind = payload[0]
-    if type(kind) is not int:
-        raise _unknown_kind_error()
-    if kind == DENSE:
-        return detail_dense(payload[1], payload[2], payload[3:], context)
-    detail = _DETAILS.get(kind)
+    kind, *rest = payload
+    if type(kind) is int and kind == DENSE:
+        return detail_dense(rest[0], rest[1], rest[2:], context)
+    detail = _DETAILS.get(kind) if type(kind) is int else None
     if detail is None:
-        raise _unknown_kind_error()
-    return detail(payload[1:], context)
-
-
-def _unknown_kind_error() -> SerdeError:
-    return SerdeError("cannot rebuild a tensor: this release does not know its kind; upgrade it")
-
-
-def _detail_strategy(payload: Payload, _: Context) -> torch.Tensor:
-    name, data = payload
-    return deserialize_with(name, data)
+        raise SerdeError("cannot rebuild a tensor: this release does not know its kind; upgrade it")
+    return detail(rest, context)
 
 
 _DETAILS: dict[int, Callable[[Payload, Context], torch.Tensor]] = {
@@ -140,12 +124,14 @@ _DETAILS: dict[int, Callable[[Payload, Context], torch.Tensor]] = {
     COMPRESSED: kinds.detail_compressed,
     QUANTIZED: kinds.detail_quantized,
     META: kinds.detail_meta,
-    STRATEGY: _detail_strategy,
+    STRATEGY: lambda payload, _: deserialize_with(*payload),
 }
 
 
 def _detail_full(payload: Payload, context: Context) -> tuple[torch.Tensor, dict[str, Any]]:
-    """Rebuild the elements, in their memory order and on their device; return them with the extras."""
+    """Rebuild the elements, in their memory order and on their device; return them with the extras, if any."""
+    if type(payload[0]) is not int or payload[0] != FULL:
+        return _detail_elements(payload, context), {}
     extras = payload[1]
     if type(extras) is not dict or not _EXTRAS.issuperset(extras):
         raise SerdeError("cannot rebuild a tensor: it has extras that this release does not know; upgrade it")
@@ -154,8 +140,8 @@ def _detail_full(payload: Payload, context: Context) -> tuple[torch.Tensor, dict
         tensor = restore_order(tensor, extras["order"])
     device = extras.get("device")
     if device is not None:
-        if type(device) is not torch.device or device.type == "meta":
-            raise SerdeError("cannot rebuild a tensor: its device is invalid (malformed message)")
+        is_valid = type(device) is torch.device and device.type != "meta"
+        require(is_valid, "a tensor: its device is invalid")
         tensor = tensor.to(choose_device(device, context))
     return tensor, extras
 
@@ -164,48 +150,26 @@ def _set_extras(tensor: torch.Tensor, extras: dict[str, object]) -> torch.Tensor
     own = tensor.__dict__
     for name, (key, is_valid) in _ATTRIBUTES.items():
         if name in extras:
-            if not is_valid(extras[name]):
-                raise SerdeError(f"cannot rebuild a tensor: its {name} has a wrong type (malformed message)")
+            require(is_valid(extras[name]), f"a tensor: its {name} has a wrong type")
             own[key] = extras[name]
-    if not _FLAGS.issuperset([type(extras.get("buffer")), type(extras.get("requires_grad"))]):
-        raise SerdeError("cannot rebuild a tensor: one of its flags has a wrong type (malformed message)")
+    flags = type(extras.get("buffer")), type(extras.get("requires_grad"))
+    require(_FLAGS.issuperset(flags), "a tensor: one of its flags has a wrong type")
     if extras.get("buffer") is not None:
         own["_is_buffer"], own["persistent"] = True, extras["buffer"]
     if extras.get("requires_grad"):
         tensor.requires_grad_()
     if "grad" in extras:
-        if not isinstance(grad := extras["grad"], torch.Tensor) or type(grad) not in _PLAIN:
-            raise SerdeError("cannot rebuild a tensor: its grad is not a plain tensor (malformed message)")
+        grad: Any = extras["grad"]
+        require(type(grad) in (torch.Tensor, torch.nn.Parameter), "a tensor: its grad is not a plain tensor")
         tensor.grad = grad.to(tensor.device)
     return tensor
 
 
 _FLAGS = frozenset({bool, type(None)})
-_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
-
-
-def _is_id(value: object) -> bool:
-    return type(value) is int or type(value) is str
-
-
-def _is_tags(value: object) -> bool:
-    return type(value) is set and bool(value) and all(type(tag) is str for tag in value)
-
-
-def _is_text(value: object) -> bool:
-    return type(value) is str
-
-
-# The attribute of a tensor in which each is stored, and its validator.
-_ATTRIBUTES: dict[str, tuple[str, Callable[[object], bool]]] = {
-    "id": ("_syft_id", _is_id),
-    "tags": ("_syft_tags", _is_tags),
-    "description": ("_syft_description", _is_text),
-    "child": ("child", lambda value: value is not None),
-}
+_ATTRIBUTES = {**IDENTITY, "child": ("child", lambda value: value is not None)}
 _EXTRAS = frozenset({*_ATTRIBUTES, "requires_grad", "grad", "device", "order", "buffer"})
 
-TENSOR = Codec(torch.Tensor, 150, simplify_tensor, detail_tensor, shared=True)
-PARAMETER = Codec(torch.nn.Parameter, 151, simplify_parameter, detail_parameter, shared=True)
-
-CODECS = (PARAMETER, TENSOR)
+CODECS = (
+    Codec(torch.nn.Parameter, 151, simplify_parameter, detail_parameter, shared=True),
+    Codec(torch.Tensor, 150, simplify_tensor, detail_tensor, shared=True),
+)

@@ -35,6 +35,7 @@ OTHER_WORDS = {
     "int": "a type in an annotation",
     "short": "a kind of traceback",
     "replace": "how Python writes characters that a terminal lacks",
+    "title": "an element of a page",
     "to": "a column of the ledger",
     "trace": "a function of the core",
     "values": "what an answer discloses",

@@ -35,7 +35,7 @@ class Toy:
 
 
 @contextmanager
-def installed(attributes: ToyAttributes) -> Iterator[None]:
+def install(attributes: ToyAttributes) -> Iterator[None]:
     """Replace the attributes of toy's vectors for the duration of a block."""
     with patch.dict(frameworks._entries, {toy.Vector: attributes}):
         hook_args._clear_caches()
@@ -67,5 +67,5 @@ class TestImmutableToyBackend(Toy, BackendConformance):
     @pytest.fixture(autouse=True, scope="class")
     @classmethod
     def _installed(cls) -> Iterator[None]:
-        with installed(FrozenHook.frozen):
+        with install(FrozenHook.frozen):
             yield

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import logging
 import re
 import sys
@@ -13,20 +12,19 @@ import pytest
 import toy
 from syft_toy.plugin import BACKEND
 
-from syft_core.demo import RichScreen, Screen, find_installed, finish_demo, make_screen, run_demo
+from syft_core.demo import Screen, finish_demo, run_demo
 from syft_core.demo import screen as screens
 from syft_core.demo.hospitals import get_refusal
-from syft_core.demo.page import Page
+from syft_core.demo.screen import Page
 from syft_core.hook.hook import current_hook
+from syft_core.plugins.backend import find_installed
 
-needs_rich = pytest.mark.skipif(importlib.util.find_spec("rich") is None, reason="rich is not installed")
 
-
-@pytest.fixture(params=["plain", pytest.param("rich", marks=needs_rich)])
-def screen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Screen:
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Screen:
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setattr(screens, "MAX_WIDTH", 300)
-    return Screen(0) if request.param == "plain" else make_screen(0)
+    return Screen(0)
 
 
 def test_the_demo_runs_and_unhooks_the_framework(screen: Screen, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,12 +156,11 @@ def test_text_is_shown_unchanged(screen: Screen, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-@pytest.mark.parametrize("kind", ["plain", pytest.param("rich", marks=needs_rich)])
 def test_the_demo_fits_the_terminal_and_writes_no_control_characters_to_a_file(
-    kind: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    screen = Screen(0) if kind == "plain" else make_screen(0)
+    screen = Screen(0)
 
     run_demo(screen, BACKEND)
 
@@ -172,7 +169,7 @@ def test_the_demo_fits_the_terminal_and_writes_no_control_characters_to_a_file(
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", shown)
 
 
-def test_a_plain_screen_pauses_for_the_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_screen_pauses_for_the_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(screens.time, "sleep", pauses.append)
     screen = Screen(0.25)
@@ -184,17 +181,18 @@ def test_a_plain_screen_pauses_for_the_given_time(monkeypatch: pytest.MonkeyPatc
     assert pauses == [0.25, 0.25]
 
 
-def test_without_rich_the_screen_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "rich", None)
-    for name in [name for name in sys.modules if name.startswith("rich.")]:
-        monkeypatch.setitem(sys.modules, name, None)
+@pytest.mark.parametrize(("no_color", "shown"), [(None, "\x1b[1;36m\n== One ==\x1b[0m\n"), ("1", "\n== One ==\n")])
+def test_a_terminal_shows_colours_unless_the_user_does_not_want_them(
+    no_color: str | None, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color is not None:
+        monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
-    assert type(make_screen(0)) is Screen
+    Screen(0).title("One")
 
-
-@needs_rich
-def test_with_rich_the_screen_has_colours() -> None:
-    assert type(make_screen(0)) is RichScreen
+    assert capsys.readouterr().out == shown
 
 
 def test_an_expected_refusal_that_does_not_happen_fails_the_demo() -> None:

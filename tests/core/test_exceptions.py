@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,67 @@ CLASSES = {
 
 # Every way to write a message, with the whole text it gives.
 TEXTS = {
+    ("ConnectionLostError", "during"): (
+        ("sending", TimeoutError("timed out")),
+        "cannot continue sending: the connection broke (TimeoutError('timed out')); connect again",
+    ),
+    ("ConnectionLostError", "closed"): (
+        (),
+        "cannot continue receiving: the other end closed the connection; connect again",
+    ),
+    ("ConnectionLostError", "malformed"): (
+        ("its envelope is wrong",),
+        "cannot read a message: its envelope is wrong; use the same release of syft-core at both ends, and "
+        "connect again",
+    ),
+    ("ConnectionLostError", "unreachable"): (
+        ("wss://far:8777", 60, "refused"),
+        "cannot reach the worker at wss://far:8777: no connection for 60 seconds (refused); check the address, that "
+        "the worker is running, and whether it uses TLS",
+    ),
+    ("ConnectionLostError", "restarted"): (
+        ("far", "the worker was started again"),
+        "cannot continue the session on worker 'far': the worker was started again; unpublished objects are gone: find "
+        "the published ones with `search`, and send the others again",
+    ),
+    ("AuthenticationError", "refused"): (
+        ("wss://far:8777", "the token has expired"),
+        "cannot connect to wss://far:8777: the token has expired; ask the owner for a token: `token=...`",
+    ),
+    ("AuthenticationError", "untrusted"): (
+        ("wss://far:8777", "self-signed certificate"),
+        "cannot connect to wss://far:8777: the certificate of the worker is not trusted (self-signed certificate); get "
+        '`ca.pem` from the owner: `ca="ca.pem"`, and use a name that the certificate has',
+    ),
+    ("QuotaExceededError", "amount"): (
+        ("run 'toy.outer'", "ana", "bytes", 4_000_000, 1_000_000),
+        "cannot run 'toy.outer': user 'ana' would then have 4,000,000 bytes on the worker, and the limit is 1,000,000; "
+        "delete pointers that you no longer need and call `flush()`, or ask the owner for more",
+    ),
+    ("QuotaExceededError", "rate"): (
+        ("run 'toy.add'", "ana", "CPU seconds per minute", 10.0, 14.2),
+        "cannot run 'toy.add': user 'ana' has used up the 10 CPU seconds per minute; wait 14 seconds, or ask the owner "
+        "for more",
+    ),
+    ("TicketError", "invalid"): (
+        ("bob",),
+        "cannot accept the ticket of worker 'bob': it was used before, has expired, or was issued for another worker; "
+        "repeat the call to get a new one",
+    ),
+    ("TicketError", "beyond"): (
+        ("bob", "Fetch"),
+        "cannot execute Fetch for worker 'bob': its ticket does not cover it; a ticket is valid only for the objects "
+        "that its client named",
+    ),
+    ("TicketError", "too_many"): (
+        ("ana", 256),
+        "cannot issue a ticket for 'ana': it has 256 unused tickets; try again in a minute",
+    ),
+    ("TicketError", "missing"): (
+        ("alice", "ana"),
+        "cannot reach worker 'alice' on behalf of 'ana': there is no ticket for it; send the pointer again, or move "
+        "the object",
+    ),
     ("AlreadyRegisteredError", "of"): (
         ("table", "'key'"),
         "cannot register 'key' in 'table': it is registered already; register it once, or use another type",
@@ -36,6 +99,19 @@ TEXTS = {
         ("ToyHook", "toy", exceptions),
         "cannot hook 'syft_core.exceptions': ToyHook takes the toy module itself; "
         "write `import toy` and `ToyHook(toy)`",
+    ),
+    ("PlanError", "at"): (
+        ("step", "train.py", 7, "reads a value", "return the tensor instead"),
+        "cannot record the plan 'step': train.py:7 reads a value; return the tensor instead",
+    ),
+    ("PlanError", "arguments"): (
+        ("step", "float[2]", "float[3]"),
+        "cannot run the plan 'step': it was recorded for float[2], but was called with float[3]; record it for these "
+        "arguments, or for any length with -1 in `args_shape`",
+    ),
+    ("PlanError", "not_built"): (
+        ("step",),
+        "cannot send the plan 'step': it is not recorded yet; call `plan.build(...)` with example tensors",
     ),
     ("OperationNotAllowedError", "not_in_table"): (
         ("toy", "toy.savee", ["toy.save"]),
@@ -131,6 +207,11 @@ TEXTS = {
         "cannot create worker 'bob': a worker with this id exists, with another 'serialize'; leave the option out"
         " to use that worker, or choose another id",
     ),
+    ("WorkerNotPicklableError", "of"): (
+        ("bob",),
+        "cannot pickle or copy the worker 'bob': it belongs to this process; use its id, or connect to it from the "
+        "other process (docs/networking.md)",
+    ),
     ("LocalWorkerConflictError", "differs"): (
         ("toy", "bob", "me", ["torch", "numpy"]),
         "cannot hook toy with the local worker 'bob': all hooks of a process share one, and another worker, 'me', is "
@@ -186,7 +267,37 @@ TEXTS = {
     ),
     ("SendNotPermittedError", "by"): (
         ("eve", ["ann", "al"]),
-        "cannot send a private tensor as 'eve': its owner allows al, ann; send it as one of them",
+        "cannot send a private tensor as 'eve': its owner allows al, ann; send it as one of them: "
+        "`sy.local_worker.user = 'al'`",
+    ),
+    ("LedgerError", "unwritable"): (
+        ("bob", "No space left on device"),
+        "cannot let anything leave worker 'bob': its ledger cannot be written (No space left on device); "
+        "ask its owner to repair it, then try again",
+    ),
+    ("LedgerError", "unusable"): (
+        ("bob.ledger", "Is a directory"),
+        "cannot open the ledger bob.ledger: Is a directory; check the path, its permissions and who else uses it",
+    ),
+    ("LedgerError", "broken"): (
+        ("bob.ledger", 7),
+        "cannot verify line 7 of bob.ledger: its hash is wrong, so it was changed, or lines before it were inserted or "
+        "removed; keep the file as evidence, and start a new one",
+    ),
+    ("LedgerError", "cut"): (
+        ("bob.ledger", "ab12"),
+        "cannot find the hash ab12 in bob.ledger: the file was truncated or replaced since the hash was noted; "
+        "keep the file as evidence, and look for a copy",
+    ),
+    ("LedgerError", "incomplete"): (
+        ("bob.ledger", 7),
+        "cannot verify line 7 of bob.ledger: it is incomplete, because of a crash or a change; "
+        "start the worker again, which sets the line aside",
+    ),
+    ("StorageError", "unwritable"): (
+        (7, "bob", "No space left on device"),
+        "cannot store object 7 on worker 'bob': it cannot be written to disk (No space left on device); "
+        "ask its owner to repair the disk, then try again",
     ),
     ("TagNotPermittedError", "to"): (
         ("eve", 7, "bob", "it is somebody else's"),
@@ -227,8 +338,7 @@ TEXTS = {
     ),
     ("OperationNotAllowedError", "off"): (
         ("toy.crash",),
-        "cannot run 'toy.crash' on a worker: it is not memory-safe for all arguments; use another operation (for "
-        "an optimizer, `foreach=True` instead of `fused=True`)",
+        "cannot run 'toy.crash' on a worker: it is not memory-safe for all arguments; use another operation",
     ),
     ("ValueRefusedError", "unreviewed"): (
         ("toy.nonzero", "bob"),
@@ -319,8 +429,23 @@ def writers() -> set[tuple[str, str]]:
         (name, method)
         for name, cls in CLASSES.items()
         for method, function in vars(cls).items()
-        if isinstance(function, classmethod)
+        if isinstance(function, (classmethod, exceptions.Text))
     }
+
+
+def calls_of_texts() -> list[tuple[str, exceptions.Text, ast.Call]]:
+    """Return every call of a text in the packages, with its place."""
+    found = []
+    for package in ("syft_core", "syft_torch", "syft_numpy"):
+        for path in (Path(exceptions.__file__).parents[1] / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    owner = node.func.value
+                    cls = CLASSES.get(owner.id) if isinstance(owner, ast.Name) else None
+                    text = vars(cls).get(node.func.attr) if cls is not None else None
+                    if isinstance(text, exceptions.Text):
+                        found.append((f"{path.name}:{node.lineno}", text, node))
+    return found
 
 
 def drawn_tree() -> dict[str, str]:
@@ -361,6 +486,23 @@ def test_the_drawing_names_the_builtin_errors_that_a_class_also_is() -> None:
 
 def test_every_writer_of_a_message_has_its_text_here() -> None:
     assert writers() == set(TEXTS)
+
+
+def test_every_call_fills_in_all_fields_of_its_text() -> None:
+    """Their types are not checked, so this is."""
+    calls = calls_of_texts()
+
+    assert len(calls) > 30
+    for place, text, call in calls:
+        given = {*text.fields[: len(call.args)], *(keyword.arg for keyword in call.keywords)}
+        assert len(call.args) + len(call.keywords) == len(given), place
+        assert given | text.defaults.keys() == set(text.fields), place
+
+
+@pytest.mark.parametrize("values", [(), ("one",), ("one", "two", "three", "four")])
+def test_a_text_refuses_other_numbers_of_values(values: tuple[str, ...]) -> None:
+    with pytest.raises((KeyError, ValueError)):
+        exceptions.NotCollocatedError.between(*values)
 
 
 @pytest.mark.parametrize(("name", "method"), sorted(TEXTS))

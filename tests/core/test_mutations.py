@@ -29,19 +29,17 @@ from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.serde import codecs
 from syft_core.testing.calls import collect_calls
-from syft_core.testing.chains import ChainSection
+from syft_core.testing.chains import ChainSection, LayerSection
 from syft_core.testing.disclosure import DisclosureSection
 from syft_core.testing.forms import FormSection
 from syft_core.testing.hooking import HookSection
-from syft_core.testing.layers import LayerSection
-from syft_core.testing.op_table import OpTableSection
+from syft_core.testing.op_table import OpTableSection, SpellingSection
 from syft_core.testing.pointers import PointerSection
 from syft_core.testing.private_data import PrivateDataSection
-from syft_core.testing.section import ConformanceError, Section
+from syft_core.testing.section import Bob, ConformanceError, Section
 from syft_core.testing.serde import SerdeSection
-from syft_core.testing.spelling import SpellingSection
 
-from .test_conformance import Toy, installed
+from .test_conformance import Toy, install
 
 VECTOR, CHAIN = CODECS
 SECTIONS = (
@@ -69,7 +67,7 @@ class Mutation:
     """The replacement for the attribute of ``target`` with this name."""
 
 
-def describing(**changes: Any) -> Any:
+def describe_with(**changes: Any) -> Any:
     """Return a ``_facts`` that changes some facts about the operations that run on workers."""
 
     def describe(self: ToyAttributes, op: Op) -> Facts:
@@ -79,7 +77,7 @@ def describing(**changes: Any) -> Any:
     return describe
 
 
-def describing_partial(**changes: Any) -> Any:
+def describe_partial_with(**changes: Any) -> Any:
     """Return a ``_facts`` that marks operations that fail on some values as reviewed."""
 
     def describe(self: ToyAttributes, op: Op) -> Facts:
@@ -293,13 +291,13 @@ MUTATIONS = {
         DisclosureSection, "Facts.tier", ToyAttributes, "_facts", lambda self, op: Facts(tier="reviewed")
     ),
     "changes are not declared": Mutation(
-        DisclosureSection, "Facts.writes", ToyAttributes, "_facts", describing(writes=frozenset())
+        DisclosureSection, "Facts.writes", ToyAttributes, "_facts", describe_with(writes=frozenset())
     ),
     "masks disclose nothing": Mutation(
-        DisclosureSection, "form_depends", ToyAttributes, "_facts", describing(form_depends=None)
+        DisclosureSection, "form_depends", ToyAttributes, "_facts", describe_with(form_depends=None)
     ),
     "nothing can fail": Mutation(
-        DisclosureSection, "Facts.partial", ToyAttributes, "_facts", describing_partial(partial=False)
+        DisclosureSection, "Facts.partial", ToyAttributes, "_facts", describe_partial_with(partial=False)
     ),
     "copies share memory": Mutation(
         DisclosureSection, "FrameworkAttributes.copy", ToyAttributes, "copy", lambda self, tensor: tensor
@@ -348,28 +346,28 @@ MUTATIONS = {
     ),
     "failures are told": Mutation(PrivateDataSection, "Facts.partial", ToyAttributes, "_describe", describe_guarded),
     "nothing is reviewed": Mutation(
-        PrivateDataSection, "Facts.tier", ToyAttributes, "_facts", describing(tier="public")
+        PrivateDataSection, "Facts.tier", ToyAttributes, "_facts", describe_with(tier="public")
     ),
 }
 
 
 @contextmanager
-def applied(mutation: Mutation) -> Iterator[type[ToyHook]]:
+def apply(mutation: Mutation) -> Iterator[type[ToyHook]]:
     """Break the toy backend, and yield its hook."""
     with ExitStack() as stack:
         if mutation.target is codecs:
-            stack.enter_context(travelling(mutation.value))
+            stack.enter_context(send_forms_as(mutation.value))
         else:
             stack.enter_context(patch.object(mutation.target, mutation.name, mutation.value))
         attributes = ToyAttributes(toy)
-        stack.enter_context(installed(attributes))
+        stack.enter_context(install(attributes))
         yield type("BrokenHook", (ToyHook,), {"_make_attributes": lambda _self: attributes})
 
 
 @contextmanager
-def travelling(known: Any) -> Iterator[None]:
+def send_forms_as(known: Any) -> Iterator[None]:
     """Replace the codecs of toy."""
-    tables = codecs._by_type._entries, codecs._by_code
+    tables = codecs.by_type._entries, codecs._by_code
     before = [dict(table) for table in tables]
     for codec in CODECS:
         del tables[0][codec.type], tables[1][codec.code]
@@ -401,8 +399,8 @@ def failures(section: type[Section], hook_class: type[ToyHook]) -> list[str]:
 def alternatives(check: Any) -> Iterator[dict[str, Any]]:
     """Yield the parameter sets of a check."""
     values = {mark.args[0]: mark.args[1] for mark in getattr(check, "pytestmark", ()) if mark.name == "parametrize"}
-    if "by_wire" in inspect.signature(check).parameters:
-        values["by_wire"] = [False, True]
+    if {"bob", "secret"} & set(inspect.signature(check).parameters):
+        values["serialize"] = [False, True]
     for chosen in itertools.product(*values.values()):
         yield dict(zip(values, chosen, strict=True))
 
@@ -411,13 +409,16 @@ def run_check(suite: Any, check: Any, known: dict[str, Any]) -> list[str]:
     """Run one check, with the hook if it needs one; return its message if it fails."""
     names = inspect.signature(check).parameters
     with ExitStack() as stack:
-        if {"hook", "plain", "other"} & set(names):
+        if {"hook", "plain", "other", "bob", "secret"} & set(names):
             hook = stack.enter_context(suite.attach_hook())
             known |= {"hook": hook, "plain": hook.create_tensor([1.0, 2.0, 4.0])}
             known["other"] = hook.create_tensor([3.0, 5.0, 2.0])
+            known["bob"] = Bob(hook, id="bob", serialize=known.get("serialize", False))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         try:
+            if "secret" in names:
+                known["secret"] = check.__self__.send_secret(known["bob"], [1.0, 2.0, 4.0])
             check(**{name: known[name] for name in names})
         except ConformanceError as error:
             return [str(error)]
@@ -430,7 +431,7 @@ def run_check(suite: Any, check: Any, known: dict[str, Any]) -> list[str]:
 def test_a_broken_backend_fails_a_check_that_names_the_method_to_fix(name: str) -> None:
     mutation = MUTATIONS[name]
 
-    with applied(mutation) as hook_class:
+    with apply(mutation) as hook_class:
         found = failures(mutation.section, hook_class)
     vars(toy).pop("left_behind", None)
 

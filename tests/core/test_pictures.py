@@ -16,7 +16,7 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.private import PrivateTensor
 from syft_core.workers.base import BaseWorker
-from syft_core.workers.ledger import Departure, Ledger
+from syft_core.workers.ledger import Entry, Ledger
 
 SECRET = 8675309.0
 
@@ -79,6 +79,12 @@ def test_a_pointer_is_drawn_from_owner_to_location_without_a_message(hook: ToyHo
 
     assert page is not None
     assert texts(page)[:4] == ["PointerTensor", f"me:{pointer.id}", "⇢", "bob:17"]
+
+
+def test_a_wrapped_pointer_is_drawn_without_a_message(hook: ToyHook, bob: SilentWorker) -> None:
+    page = chain_html(hook.attributes.wrapper(pointer_to(bob, hook)))
+
+    assert texts(str(page))[:3] == ["Wrapper", "▸", "PointerTensor"]
 
 
 def test_a_pointer_to_a_deleted_object_is_marked(hook: ToyHook, bob: SilentWorker) -> None:
@@ -170,7 +176,7 @@ def test_text_from_peers_is_escaped(hook: ToyHook, words: str) -> None:
     worker.object_store.tag(words, [words], words)
     x = Watcher().on(toy.Vector([1.0])).tag(words).describe(words)
     ledger = Ledger(words)
-    ledger.record(Departure(0.0, words, words, words, (words,), words, words))
+    ledger.record(Entry(0.0, words, words, words, (words,), words, words))
     arrow = Arrow(words, words, "data", words, words, words)
 
     pages = [worker_html(worker), chain_html(x), ledger._repr_html_(), sequence_svg([words], [Step((arrow,))], words)]

@@ -131,6 +131,18 @@ def transformers_programs() -> Iterator[Program]:
     yield program(
         "Mistral", model("MistralForCausalLM", "MistralConfig", **decoder, sliding_window=8), text(labels=None)
     )
+    albert = {**small, "embedding_size": 8}
+    yield program("ALBERT", model("AlbertForSequenceClassification", "AlbertConfig", **albert), text(), True)
+    relative = {**small, "relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
+    yield program("DeBERTa", model("DebertaForSequenceClassification", "DebertaConfig", **relative), text())
+    yield program("MPNet", model("MPNetForSequenceClassification", "MPNetConfig", **small), text(), True)
+    fnet = {name: value for name, value in small.items() if name != "num_attention_heads"}
+    yield program("FNet", model("FNetForSequenceClassification", "FNetConfig", **fnet), text(masked=False))
+    yield program("Qwen2", model("Qwen2ForCausalLM", "Qwen2Config", **decoder), text(labels=None), True)
+    bloom = {"vocab_size": 100, "hidden_size": 16, "n_layer": 2, "n_head": 2}
+    yield program("BLOOM", model("BloomForCausalLM", "BloomConfig", **bloom), text(labels=None))
+    mamba = {"vocab_size": 100, "hidden_size": 16, "num_hidden_layers": 2, "state_size": 4}
+    yield program("Mamba", model("MambaForCausalLM", "MambaConfig", **mamba), text(False, None))
     t5 = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2, "vocab_size": 100}
     t5 |= {"decoder_start_token_id": 0, "pad_token_id": 0}
     yield program("T5", model("T5ForConditionalGeneration", "T5Config", **t5), text(labels=None), True)
@@ -147,6 +159,7 @@ def vision_programs() -> Iterator[Program]:
         return Program(name, package, build, pixels(size), of_classifier)
 
     yield program("ResNet-18", "torchvision", torchvision("resnet18"))
+    yield program("DenseNet with checkpoints", "torchvision", checkpointed_densenet)
     yield program("EfficientNet-B0", "torchvision", torchvision("efficientnet_b0"))
     swin = {"patch_size": [4, 4], "embed_dim": 12, "depths": [2, 2], "num_heads": [2, 2], "window_size": [4, 4]}
     yield program("Swin", "torchvision", lambda: _swin(**swin))
@@ -157,6 +170,12 @@ def vision_programs() -> Iterator[Program]:
         timm("vit_tiny_patch16_224", img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=2),
     )
     yield program("patches with einops", "einops", patches)
+
+
+def checkpointed_densenet() -> nn.Module:
+    from torchvision.models import DenseNet  # noqa: PLC0415
+
+    return DenseNet(8, (2, 2), 8, num_classes=5, memory_efficient=True)
 
 
 def _swin(**options: Any) -> nn.Module:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import runpy
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,8 +36,27 @@ def test_an_example_runs_and_its_assertions_hold(script: Path, capsys: pytest.Ca
     assert len(capsys.readouterr().out.splitlines()) > 5
 
 
+def test_hospitals_and_a_data_scientist_run_in_processes_of_their_own() -> None:
+    script = EXAMPLES / "network" / "run.py"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    options = {"capture_output": True, "text": True, "encoding": "utf-8", "timeout": 300, "env": environment}
+    done = subprocess.run([sys.executable, str(script)], check=False, **options)
+
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout
+    assert "owner denied request 1 (patients do not leave)" in shown
+    assert "accuracy on new patients: 0.9" in shown
+    for name in ("st-mary", "st-john"):
+        left = shown.partition(f"what left {name}:\n")[2].partition("what was asked")[0]
+        assert left.count("Parameter[") == left.count(f"approved by Dr. Noor of {name}") == 2
+        assert "Tensor[" not in left
+    assert shown.endswith("all three have stopped\n")
+
+
 def test_every_example_is_listed() -> None:
     listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
+    assert "`network/run.py`" in listed
     assert [script.name for script in SCRIPTS if f"`{script.name}`" not in listed] == []
     assert len(SCRIPTS) >= 7

@@ -18,23 +18,31 @@ from syft_core.exceptions import (
     NotTheFrameworkError,
     ObjectNotFoundError,
     PolicyError,
+    ReleaseError,
+    SendNotPermittedError,
     TooManyHopsError,
     ValueRefusedError,
     WorkerError,
     WorkerIdTakenError,
     WorkerNotFoundError,
+    WorkerNotPicklableError,
     WrapperLeakError,
     WriteNotPermittedError,
 )
 from tests.mistakes.conftest import notebook
 
-pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("UserWarning", "DeprecationWarning")]
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("UserWarning", "DeprecationWarning", "FutureWarning")
+]
 
 REVEALS = "it would implicitly reveal a value from 'bob'; fetch it first: `p.get()`"
 HERE_AND_THERE = "its arguments live on 'bob' and in this process; send the local one: `y = y.send('bob')`"
 APART = "its arguments live on 'bob' and 'alice'; move the first one, e.g. `p = p.move('alice')`"
 UNKNOWN = "cannot find worker 'bobb': no worker here has this id; did you mean 'bob'?"
 SPENT = "it was fetched by 'me'; use the result of that call, or next time fetch a copy: `p.copy().get()`"
+NO_WORKER = "cannot find a worker: expected a worker or its id, got {}; write `x.send(bob)`"
+USER = "sy.local_worker.user = 'me'"
+NOT_PICKLED = "cannot pickle or copy the worker 'bob': it belongs to this process; use its id, or connect to it"
 UNSAVED = "cannot save or pickle a pointer: its data is on 'bob'; fetch it first: `p = p.get()`, or `model.get()`"
 
 
@@ -85,6 +93,25 @@ VALUES = [
     Mistake("(p.round() == p).sum().item()", ValueRefusedError, REVEALS),
     Mistake("p.data_ptr()", ValueRefusedError, REVEALS),
     Mistake("p.storage()", ValueRefusedError, REVEALS),
+    Mistake("assert p > 0", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("while p < 0: pass", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("min(float('inf'), p)", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("for i in range(int(p)): pass", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("(p - p).abs().max() < 1e-3 or 1", ValueRefusedError, REVEALS),
+    Mistake("sum([p, p]) / 2 > 1 and 1", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("str(float(p))", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("{'loss': p}['loss'].item()", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("p.sort().values[0].item()", ValueRefusedError, REVEALS),
+    Mistake("p.unique().tolist()", ValueRefusedError, REVEALS),
+    Mistake("p.nonzero().tolist()", ValueRefusedError, REVEALS),
+    Mistake("p.argmax().item()", ValueRefusedError, REVEALS),
+    Mistake("np.mean([p, p])", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("np.save(io.BytesIO(), p)", ValueRefusedError, REVEALS),
+    Mistake("np.testing.assert_allclose(p, p)", ValueRefusedError, REVEALS),
+    Mistake("torch.FloatTensor([p, p])", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("'x' * p", ValueRefusedError, REVEALS, "p = p.sum().long()"),
+    Mistake("math.isnan(p)", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("torch.optim.SGD(model.parameters(), lr=p)", ValueRefusedError, REVEALS, "p = p.sum()"),
 ]
 PLACES = [
     Mistake("p + y", NotCollocatedError, HERE_AND_THERE),
@@ -102,6 +129,23 @@ PLACES = [
     Mistake("model(p)", NotCollocatedError, APART, "model.send(alice)"),
     Mistake("y.copy_(p)", NotCollocatedError, "by writing it into a local tensor; fetch it first: `p = p.get()`"),
     Mistake("y[0] = p[0]", NotCollocatedError, "by writing it into a local tensor; fetch it first: `p = p.get()`"),
+    Mistake("y[p > 1]", NotCollocatedError, HERE_AND_THERE),
+    Mistake("y.gather(0, p.long() - 1)", NotCollocatedError, HERE_AND_THERE),
+    Mistake("nn.functional.mse_loss(model(p), y[:1])", NotCollocatedError, HERE_AND_THERE, "model.send(bob)"),
+    Mistake("nn.CrossEntropyLoss(weight=y)(p[None], p[:1].long())", NotCollocatedError, HERE_AND_THERE),
+    Mistake("model.weight.data = y", NotCollocatedError, HERE_AND_THERE, "model.send(bob); y = y[None]"),
+    Mistake("with torch.no_grad(): model.weight += y", NotCollocatedError, HERE_AND_THERE, "model.send(bob)"),
+    Mistake("with bob: torch.zeros(3) + y", NotCollocatedError, HERE_AND_THERE),
+    Mistake("y.send(bob, alice) + y", NotCollocatedError, "in this process; send the local one", "", False),
+    Mistake(
+        "model(p)",
+        NotCollocatedError,
+        "send the model: `model.send('bob')`",
+        "model = nn.Sequential(model.send(bob), nn.Linear(1, 1))",
+        False,
+        False,
+    ),
+    Mistake("p[q.long() - 1]", NotCollocatedError, APART, "q = q.clamp(max=3)"),
     Mistake("p + y", NotCollocatedError, "`y = torch.asarray(y).send('bob')`", "y = np.ones(3)"),
     Mistake("y * p", NotCollocatedError, "`y = torch.asarray(y).send('bob')`", "y = np.ones(3)"),
 ]
@@ -128,6 +172,38 @@ TRAVEL = [
         "model(p)", AlreadyRetrievedError, "it was fetched by 'me'", "model.send(bob); model.weight.get()", False, False
     ),
     Mistake("bob.get_obj(7)", ObjectNotFoundError, "it was never stored there, or was deleted", advice=False),
+    Mistake("y.send([bob, alice])", TypeError, NO_WORKER.format("list"), "x = y", False),
+    Mistake("y.send(None)", TypeError, NO_WORKER.format("NoneType"), "x = y", False),
+    Mistake("p.move(None)", TypeError, NO_WORKER.format("NoneType"), "x = y", False),
+    Mistake("y.send(3)", WorkerNotFoundError, "cannot find worker 3: no worker here has this id", "", False),
+    Mistake("p.tag(3)", TypeError, "cannot use this tag: expected a string, got int", "x = 3", False),
+    Mistake("y.tag(p)", TypeError, "cannot use this tag: expected a string, got Wrapper", "x = 3", False),
+    Mistake("p.describe(3)", TypeError, "cannot use this description: expected a string, got int", "x = 3", False),
+    Mistake("p.get(reason=3)", TypeError, "cannot use this reason: expected a string, got int", "x = 3", False),
+    Mistake("p.request(3)", TypeError, "cannot use this reason: expected a string, got int", "x = 3", False),
+    Mistake(
+        "model.get(reason=3)",
+        TypeError,
+        "cannot use this reason",
+        "x = 3; model.send(bob)",
+        fixed_by_advice=False,
+    ),
+    Mistake("model.request(3)", TypeError, "cannot use this reason", "x = 3; model.send(bob)", False),
+    Mistake("p.private_tensor('me')", TypeError, "make the data private before it is sent", USER, False),
+    Mistake("model.to(bob)", TypeError, "a worker is not a device; send it: `model.send('bob')`", "", False),
+    Mistake("model.to(device=bob)", TypeError, "a worker is not a device; send it: `model.send('bob')`", "", False),
+    Mistake(
+        "model.send(bob)",
+        WorkerError,
+        "cannot send a Linear with torch.nn.utils.weight_norm: its weight is the result of an autograd graph; use "
+        "the parametrization: `torch.nn.utils.parametrizations.weight_norm(torch.nn.utils.remove_weight_norm(layer))`",
+        "layer = nn.utils.weight_norm(model)",
+    ),
+    Mistake("y.send(bob)", SendNotPermittedError, "send it as one of them", "y = y.private_tensor('ann')"),
+    Mistake("bob.load_data('#ages')", TypeError, "cannot load a str: expected a list", fixed_by_advice=False),
+    Mistake("bob.load_data({'ages': y})", TypeError, "cannot load a dict: expected a list", fixed_by_advice=False),
+    Mistake("bob.remote.zeros(3)", AttributeError, "write `bob.remote.torch.zeros(3)`", fixed_by_advice=False),
+    Mistake("bob.approve(7)", ReleaseError, "worker 'bob' has no such request", "worker = bob", False),
     Mistake("bob.load_data(y)", TypeError, "expected a list; write `bob.load_data([y])`", fixed_by_advice=False),
     Mistake(
         "p.add_(1)",
@@ -147,6 +223,18 @@ SAVING = [
         "model.send(bob)",
         fixed_by_advice=False,
     ),
+    Mistake("torch.save([p, y], io.BytesIO())", WrapperLeakError, UNSAVED, "model.send(bob)", fixed_by_advice=False),
+    Mistake(
+        "torch.jit.script(model)",
+        WrapperLeakError,
+        "cannot run torch.jit.script on a wrapper: a wrapper holds no data of its own; fetch the model first: "
+        "`model.get()`",
+        "model.send(bob)",
+    ),
+    Mistake("pickle.dumps(bob)", WorkerNotPicklableError, NOT_PICKLED, "", False, False),
+    Mistake("copy.deepcopy(bob)", WorkerNotPicklableError, NOT_PICKLED, "", False, False),
+    Mistake("torch.save({'worker': bob}, io.BytesIO())", WorkerNotPicklableError, NOT_PICKLED, "", False, False),
+    Mistake("torch.Tensor(p)", WrapperLeakError, "call a method of the tensor instead, e.g. `p.clone()`", "", False),
     Mistake("torch.tensor(p)", WrapperLeakError, "call a method of the tensor instead, e.g. `p.clone()`", "", False),
 ]
 OPERATIONS = [
@@ -161,6 +249,17 @@ OPERATIONS = [
     Mistake("torch.from_file(p)", TypeError, "from_file", "", False, False),
 ]
 SETUP = [
+    Mistake("sy.Torchhook(torch)", AttributeError, "did you mean `sy.TorchHook`?", "", False, False),
+    Mistake("sy.TorchHook(np)", NotTheFrameworkError, "takes the torch module itself", "", False, False),
+    Mistake("bob.policy = 'nothin'", PolicyError, "there is no such policy; use one of", "", False, False),
+    Mistake(
+        "with sy.revealing(''): p.sum().item()",
+        ValueRefusedError,
+        "the ledger of each worker records a reason",
+        "",
+        False,
+    ),
+    Mistake("sy.VirtualWorker(hook, 'carl', 'nothing')", TypeError, "cannot load a str", "carl = bob", False),
     Mistake("sy.TorchHook('torch')", NotTheFrameworkError, "takes the torch module itself", "", False, False),
     Mistake("sy.VirtualWorker('carl')", TypeError, "its first argument is the hook, not 'carl'", "", False),
     Mistake(
@@ -201,7 +300,7 @@ def fail(mistake: Mistake, names: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-def advised_by(text: str) -> list[str]:
+def find_advice(text: str) -> list[str]:
     """Return the lines of code in a text."""
     return re.findall(r"`([^`]*)`", text)
 
@@ -214,7 +313,7 @@ def describe(mistake: Mistake) -> str:
 def test_a_mistake_is_explained_and_the_advice_works_when_pasted(mistake: Mistake, hook: Any) -> None:
     with notebook(hook) as names:
         text = fail(mistake, names)
-    advised = advised_by(text)
+    advised = find_advice(text)
 
     assert mistake.says in text
     assert "torch._" not in text
@@ -229,7 +328,7 @@ def follow(line: str, mistake: Mistake, names: dict[str, Any]) -> None:
     """Paste an advised line, and make the same call again if the advice is meant to fix it."""
     again = mistake.line if mistake.fixed_by_advice else "pass"
     if line.startswith("with "):
-        run(f"{line} {again}", names)
+        run(f"{line}\n    {again}", names)
         return
     run(f"p = {line}" if line.startswith("p.") else line, names)
     run(again, names)

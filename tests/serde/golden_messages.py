@@ -128,7 +128,7 @@ SOURCES = {
 }
 
 
-def installed() -> dict[str, Any]:
+def make_installed() -> dict[str, Any]:
     """Return the golden objects of all installed frameworks."""
     objects = builtin()
     for name in ("numpy", "torch"):
@@ -148,7 +148,7 @@ def main() -> None:
     golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {"codes": {}, "messages": {}, "compressed": {}}
     import syft_core.workers.virtual  # noqa: F401, PLC0415 - registers the codecs of messages
 
-    objects = installed()
+    objects = make_installed()
     for code, name in current_codes().items():
         golden["codes"].setdefault(code, name)
     for name, obj in objects.items():

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from syft_core.serde import Context, Limits, SerdeError, deserialize, frames, from_frames
 from syft_core.serde.layout import join, pack_header, unpack_header
 
-from .golden_messages import installed
+from .golden_messages import make_installed
 
 COUNT = int(os.environ.get("SYFT_FUZZ_MESSAGES", "5000"))
 SEED = int(os.environ.get("SYFT_FUZZ_SEED", "1"))
@@ -47,10 +47,10 @@ TELLING = [
 def originals():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [[bytes(frame) for frame in frames(obj)] for obj in installed().values()]
+        return [[bytes(frame) for frame in frames(obj)] for obj in make_installed().values()]
 
 
-def mutated(data, rng):
+def mutate(data, rng):
     data = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
         at = rng.randrange(len(data) + 1)
@@ -72,13 +72,13 @@ def mutated(data, rng):
     return bytes(data)
 
 
-def attacked(original, rng):
+def attack(original, rng):
     """Damage a message, and usually correct its checksum, so that the damage reaches the parser."""
     if rng.random() < 0.1:
-        return mutated(join(original), rng)
+        return mutate(join(original), rng)
     structure, declared, _, _ = unpack_header(memoryview(original[0]), Limits())
     buffers = original[1:]
-    structure = mutated(structure, rng)
+    structure = mutate(structure, rng)
     lengths = list(declared)
     if lengths and rng.random() < 0.1:
         lengths[rng.randrange(len(lengths))] = rng.choice((0, 1, 2**31, 2**63, len(buffers[0]) + 1))
@@ -90,7 +90,7 @@ def test_mutated_messages_are_read_or_refused(originals):
     read = refused = 0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(COUNT):
-        message = attacked(rng.choice(originals), rng)
+        message = attack(rng.choice(originals), rng)
         try:
             deserialize(message, CONTEXT, writable=rng.random() < 0.7)
             read += 1

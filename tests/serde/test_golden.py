@@ -8,12 +8,12 @@ import pytest
 from syft_core.serde import deserialize, serialize
 
 from .equality import same
-from .golden_messages import GOLDEN, builtin, current_codes, installed
+from .golden_messages import GOLDEN, builtin, current_codes, make_installed
 
 STORED = json.loads(GOLDEN.read_text())
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # torch calls its compressed sparse layouts a beta feature
-    OBJECTS = installed()
+    OBJECTS = make_installed()
 
 
 def test_wire_codes_are_frozen():

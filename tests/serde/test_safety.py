@@ -71,9 +71,9 @@ import sys, warnings
 warnings.simplefilter("ignore")
 from syft_core.serde import codecs, deserialize, serialize, from_frames, frames
 from tests.serde.conftest import pytest_configure
-from tests.serde.golden_messages import installed, COMPRESSED
+from tests.serde.golden_messages import make_installed, COMPRESSED
 pytest_configure()
-objects = installed()
+objects = make_installed()
 messages = [serialize(obj) for obj in objects.values()]
 compressed = [serialize(obj, COMPRESSED) for obj in objects.values()]
 apart = [[bytes(frame) for frame in frames(obj)] for obj in objects.values()]
@@ -99,7 +99,7 @@ print(len(messages), seen)
 """
 
 
-def watched(*arguments):
+def watch(*arguments):
     done = subprocess.run(
         [sys.executable, "-c", WATCHED, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
@@ -109,13 +109,13 @@ def watched(*arguments):
 
 
 def test_reading_triggers_no_import_open_exec_compile_or_pickle_event():
-    count, seen = watched()
+    count, seen = watch()
     assert count >= (8 if importlib.util.find_spec("torch") is None else 26)
     assert seen == "[]"
 
 
 def test_the_audit_hook_detects_violations():
-    assert "'import'" in watched("prove")[1]
+    assert "'import'" in watch("prove")[1]
 
 
 READS_MESSAGES = """

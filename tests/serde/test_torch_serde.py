@@ -18,7 +18,6 @@ from syft_core.serde import (  # noqa: E402
     deserialize,
     frames,
     from_frames,
-    memory,
     serialize,
 )
 from syft_core.serde.layout import join, pack_header  # noqa: E402
@@ -154,7 +153,7 @@ def test_a_writable_frame_is_reused_without_a_copy():
 
 
 def test_a_huge_tensor_owns_its_memory_too(monkeypatch):
-    monkeypatch.setattr(memory, "HUGE", 1000)
+    monkeypatch.setattr("syft_core.serde.received.HUGE", 1000)
     tensor = torch.arange(5000.0)
     data = serialize(tensor)
     received = deserialize(data)
@@ -661,14 +660,14 @@ def test_a_module_with_an_unlisted_function_is_refused():
 # ---- scripts -------------------------------------------------------------------------------------------------------
 
 
-def scripted():
+def make_script():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return torch.jit.trace(nn.Linear(2, 2), torch.ones(1, 2))
 
 
 def test_a_script_is_loaded_only_where_the_receiver_allows_it():
-    script = scripted()
+    script = make_script()
     message = serialize(script)
     with pytest.raises(SerdeError, match="run code from the sender"):
         deserialize(message)
@@ -786,7 +785,7 @@ def test_memory_formats_have_the_published_numbers():
 
 
 def test_the_published_script_pair_asks_the_worker():
-    simplified = torch_serde._simplify_script_module(None, scripted())
+    simplified = torch_serde._simplify_script_module(None, make_script())
     with pytest.raises(SerdeError, match="run code"):
         torch_serde._detail_script_module(worker(), simplified)
     assert torch_serde._detail_script_module(worker(allow_scripts=True), simplified)(torch.ones(1, 2)).shape == (1, 2)

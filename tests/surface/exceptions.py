@@ -40,7 +40,10 @@ TORCH_SPELLINGS: dict[str, str] = dict.fromkeys(
 )
 """What torch's tests call besides the functions in the table, by the name of the sample and the spelling."""
 
-NUMPY: dict[str, str] = {}
+NUMPY: dict[str, str] = dict.fromkeys(
+    ("numpy.char.rsplit", "numpy.char.split", "numpy.char.splitlines"),
+    "the result is an array of Python objects, which a chain refuses: they can have any size",
+)
 
 NUMPY_BEFORE_2_4: dict[str, str] = {
     "numpy.count_nonzero": "before numpy 2.4 the count is a Python int; on a chain it is an array, as later",

@@ -97,7 +97,7 @@ def each(names: str, *args: Any, **kwargs: Any) -> Iterator[Case]:
         yield Case(f"numpy.{name}", _function(name), args, kwargs, form_only=f"numpy.{name}" in ARBITRARY)
 
 
-def doing(names: str, call: Callable[..., Any], *args: Any) -> Iterator[Case]:
+def do(names: str, call: Callable[..., Any], *args: Any) -> Iterator[Case]:
     """Yield one case for each of ``names``; ``call`` must reach the operation."""
     for name in names.split():
         yield Case(f"numpy.{name}", call, args, form_only=f"numpy.{name}" in ARBITRARY)
@@ -324,8 +324,8 @@ def array_operators() -> Iterator[Case]:
     for name in bits.split():
         yield from each(f"ndarray.__r{name}__ ndarray.__i{name}__", integers(), 2)
     yield from each("ndarray.__divmod__ ndarray.__rdivmod__", vector(), 2.0)
-    yield from doing("ndarray.__divmod__", divmod, vector(), 2.0)
-    yield from doing("ndarray.__rdivmod__", lambda x: divmod(7.0, x), vector())
+    yield from do("ndarray.__divmod__", divmod, vector(), 2.0)
+    yield from do("ndarray.__rdivmod__", lambda x: divmod(7.0, x), vector())
     one = np.array(2.0)
     yield from each("ndarray.__bool__ ndarray.__float__ ndarray.__int__ ndarray.__complex__", one)
     yield from each("ndarray.__index__", np.array(3))
@@ -338,7 +338,7 @@ def array_operators() -> Iterator[Case]:
 
 def array_methods() -> Iterator[Case]:
     for name in "T device dtype flags flat imag itemsize mT nbytes ndim real shape size strides".split():
-        yield from doing(f"ndarray.{name}.__get__", lambda x, name=name: getattr(x, name), floats())
+        yield from do(f"ndarray.{name}.__get__", lambda x, name=name: getattr(x, name), floats())
     alone = (
         "all any argmax argmin argsort byteswap conj conjugate copy cumprod cumsum diagonal flatten max mean min "
         "nonzero prod ravel round squeeze std sum tobytes tolist trace transpose var sort"
@@ -378,7 +378,7 @@ def of_older_numpys() -> Iterator[Case]:
     yield from each("lib.stride_tricks.broadcast_to", vector(), (2, 3))
     yield from each("ndarray.itemset", vector(), 1, 9.0)
     for name in "itemset newbyteorder ptp".split():
-        yield from doing(f"ndarray.{name}.__get__", lambda x, name=name: getattr(x, name), vector())
+        yield from do(f"ndarray.{name}.__get__", lambda x, name=name: getattr(x, name), vector())
     words = np.array(["one two", " Two"])
     truths = "isalnum isalpha isdecimal isdigit islower isnumeric isspace istitle isupper"
     yield from each(" ".join(f"char.{name}" for name in f"{truths} str_len lstrip rstrip strip".split()), words)

@@ -65,7 +65,7 @@ def each(names: str, *args: Any, **kwargs: Any) -> Iterator[Case]:
         yield Case(f"torch.{name}", _function(name), args, kwargs, form_only=f"torch.{name}" in ARBITRARY)
 
 
-def doing(names: str, call: Callable[..., Any], *args: Any) -> Iterator[Case]:
+def do(names: str, call: Callable[..., Any], *args: Any) -> Iterator[Case]:
     """Yield one case for each of ``names``; ``call`` must reach the operation."""
     for name in names.split():
         yield Case(f"torch.{name}", call, args, form_only=f"torch.{name}" in ARBITRARY)
@@ -129,11 +129,11 @@ def attributes() -> Iterator[Case]:
         if not hasattr(attribute, "__get__") or not hasattr(attribute, "__set__"):
             continue
         for tensor in (floats(), leaf(), torch.tensor([1 + 2j])):
-            yield from doing(f"Tensor.{name}.__get__", lambda x, name=name: getattr(x, name), tensor)
+            yield from do(f"Tensor.{name}.__get__", lambda x, name=name: getattr(x, name), tensor)
         for value in (floats(), None, True):
-            yield from doing(f"Tensor.{name}.__set__", lambda x, v, name=name: setattr(x, name, v), floats(), value)
-    yield from doing("Tensor.real.__set__ Tensor.imag.__set__", _set_parts, torch.tensor([1 + 2j]), torch.tensor([5.0]))
-    yield from doing("Tensor.grad.__get__", _gradient, leaf())
+            yield from do(f"Tensor.{name}.__set__", lambda x, v, name=name: setattr(x, name, v), floats(), value)
+    yield from do("Tensor.real.__set__ Tensor.imag.__set__", _set_parts, torch.tensor([1 + 2j]), torch.tensor([5.0]))
+    yield from do("Tensor.grad.__get__", _gradient, leaf())
 
 
 def _set_parts(x: Any, value: Any) -> None:
@@ -177,7 +177,7 @@ def conversions() -> Iterator[Case]:
     yield from each(_of_tensor("__index__ __int__ __bool__ is_nonzero item"), torch.tensor(3))
     yield from each("is_nonzero", one)
     yield from each(_of_tensor("tolist __repr__ __array__ numpy __dlpack__"), floats())
-    yield from doing("Tensor.__deepcopy__", copy.deepcopy, floats())
+    yield from do("Tensor.__deepcopy__", copy.deepcopy, floats())
     yield from each("Tensor.__format__", one, ".1f")
     yield from each("Tensor.__contains__", floats(), 4.0)
     yield from each("Tensor.__reduce_ex__", floats(), 2)
@@ -187,23 +187,23 @@ def conversions() -> Iterator[Case]:
     yield from each("Tensor._autocast_to_reduced_precision", floats(), False, True, torch.float16, torch.bfloat16)
     yield from each("Tensor._autocast_to_full_precision", floats().half(), False, True)
     yield from each("Tensor.new_tensor", floats(), [1.0, 2.0])
-    yield from doing("Tensor.__array_wrap__", lambda x: x.__array_wrap__(x.detach().numpy()), floats())
+    yield from do("Tensor.__array_wrap__", lambda x: x.__array_wrap__(x.detach().numpy()), floats())
     yield from each("Tensor.to_mkldnn", floats())
     yield from each("Tensor.to_padded_tensor", torch.nested.nested_tensor([numbers(2), numbers(3)]), 0.0)
 
 
 def autograd() -> Iterator[Case]:
-    yield from doing("Tensor.backward", lambda x: (x * x).sum().backward(), leaf())
-    yield from doing("Tensor.backward", lambda x, g: (x * x).backward(g), leaf(), floats())
-    yield from doing("autograd.backward", lambda x: torch.autograd.backward([(x * x).sum()]), leaf())
-    yield from doing("autograd.grad", lambda x: torch.autograd.grad((x * x).sum(), x), leaf())
-    yield from doing("autograd.grad", lambda x: torch.autograd.grad((x * x).sum(), [x], create_graph=True), leaf())
-    yield from doing("autograd.links.link", lambda x: Squared.apply(x), leaf())
-    yield from doing("autograd.links.backward", lambda x: (Squared.apply(x) + x).sum().backward(), leaf())
-    yield from doing("autograd.links.grad", lambda x: torch.autograd.grad(Squared.apply(x).sum(), x), leaf())
-    yield from doing("Tensor.retain_grad Tensor.retains_grad.__get__", _retained, leaf())
-    yield from doing("Tensor.register_hook", _doubled_by_hook, leaf())
-    yield from doing("Tensor.register_post_accumulate_grad_hook", _zeroed_by_hook, leaf())
+    yield from do("Tensor.backward", lambda x: (x * x).sum().backward(), leaf())
+    yield from do("Tensor.backward", lambda x, g: (x * x).backward(g), leaf(), floats())
+    yield from do("autograd.backward", lambda x: torch.autograd.backward([(x * x).sum()]), leaf())
+    yield from do("autograd.grad", lambda x: torch.autograd.grad((x * x).sum(), x), leaf())
+    yield from do("autograd.grad", lambda x: torch.autograd.grad((x * x).sum(), [x], create_graph=True), leaf())
+    yield from do("autograd.links.link", lambda x: Squared.apply(x), leaf())
+    yield from do("autograd.links.backward", lambda x: (Squared.apply(x) + x).sum().backward(), leaf())
+    yield from do("autograd.links.grad", lambda x: torch.autograd.grad(Squared.apply(x).sum(), x), leaf())
+    yield from do("Tensor.retain_grad Tensor.retains_grad.__get__", _retain, leaf())
+    yield from do("Tensor.register_hook", _double_by_hook, leaf())
+    yield from do("Tensor.register_post_accumulate_grad_hook", _zero_by_hook, leaf())
     yield from each("Tensor.requires_grad_", floats())
     yield from each("Tensor.requires_grad_", leaf(), False)
     yield from each("Tensor.detach Tensor.detach_ detach detach_ detach_copy", floats())
@@ -224,20 +224,20 @@ class Squared(torch.autograd.Function):
         return 2 * x * gradient
 
 
-def _retained(x: Any) -> Any:
+def _retain(x: Any) -> Any:
     y = x * x
     y.retain_grad()
     y.sum().backward()
     return y.retains_grad, y.grad
 
 
-def _doubled_by_hook(x: Any) -> Any:
+def _double_by_hook(x: Any) -> Any:
     x.register_hook(lambda grad: grad * 2)
     (x * x).sum().backward()
     return x.grad
 
 
-def _zeroed_by_hook(x: Any) -> None:
+def _zero_by_hook(x: Any) -> None:
     x.register_post_accumulate_grad_hook(_forget_gradient)
     (x * x).sum().backward()
 
@@ -315,15 +315,15 @@ def quantized_cells() -> Iterator[Case]:
     weight = numbers(8, 4)
     yield from each("fbgemm_pack_gemm_matrix_fp16 fbgemm_linear_quantize_weight", weight)
     yield from each("fbgemm_pack_quantized_matrix", torch.ones(8, 4, dtype=torch.int8))
-    yield from doing(
+    yield from do(
         "fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation", _linear_fp16, numbers(2, 4), weight
     )
-    yield from doing(
+    yield from do(
         "fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation", _linear_int8, numbers(2, 4), weight
     )
     for cell, gates in {"rnn_tanh": 1, "rnn_relu": 1, "gru": 3, "lstm": 4}.items():
-        call = lambda *args, cell=cell: _quantized_cell(cell, *args)  # noqa: E731  # binds the loop's name
-        yield from doing(f"quantized_{cell}_cell", call, numbers(2, 4), numbers(2, 4), numbers(4 * gates, 4))
+        call = lambda *args, cell=cell: _run_quantized_cell(cell, *args)  # noqa: E731  # binds the loop's name
+        yield from do(f"quantized_{cell}_cell", call, numbers(2, 4), numbers(2, 4), numbers(4 * gates, 4))
 
 
 def _linear_fp16(x: Any, weight: Any) -> Any:
@@ -333,18 +333,18 @@ def _linear_fp16(x: Any, weight: Any) -> Any:
 
 
 def _linear_int8(x: Any, weight: Any) -> Any:
-    packed = _packed(weight)
+    packed = _pack(weight)
     one = torch.fbgemm_linear_int8_weight(x, *packed, x.new_zeros(8))
     return one, torch.fbgemm_linear_int8_weight_fp32_activation(x, *packed, x.new_zeros(8))
 
 
-def _packed(weight: Any) -> tuple[Any, ...]:
+def _pack(weight: Any) -> tuple[Any, ...]:
     integer, offsets, scale, zero_point = torch.fbgemm_linear_quantize_weight(weight)
     return integer, torch.fbgemm_pack_quantized_matrix(integer), offsets, scale, zero_point
 
 
-def _quantized_cell(cell: str, x: Any, h: Any, weight: Any) -> Any:
-    integer, packed, offsets, scale, zero_point = _packed(weight)
+def _run_quantized_cell(cell: str, x: Any, h: Any, weight: Any) -> Any:
+    integer, packed, offsets, scale, zero_point = _pack(weight)
     bias = x.new_zeros(weight.shape[0])
     state = (h, h) if cell == "lstm" else h
     scales = (scale, scale, zero_point, zero_point)
@@ -368,7 +368,7 @@ def in_place() -> Iterator[Case]:
     yield from each("_add_relu_", floats(), floats())
     yield from each("_index_put_impl_", floats(), [torch.tensor([0])], torch.tensor([9.0]))
     yield from each("_fill_mem_eff_dropout_mask_", torch.empty(1, 2, 2, 2), 0.5, 1, 0)
-    yield from doing("_mkldnn_transpose_", lambda x: torch._mkldnn_transpose_(x.to_mkldnn(), 0, 1).to_dense(), floats())
+    yield from do("_mkldnn_transpose_", lambda x: torch._mkldnn_transpose_(x.to_mkldnn(), 0, 1).to_dense(), floats())
     key = torch.tensor([1, 2], dtype=torch.uint64)
     yield from each("_philox_normal_ _philox_uniform_", floats(), key)
     yield from each("_philox_randint_", integers(), key, 0, 9)
@@ -388,7 +388,7 @@ def functions() -> Iterator[Case]:
     yield from each("where", floats() > 0)
     yield from each("binomial", torch.full((3,), 9.0), torch.full((3,), 0.5))
     yield from each("poisson", floats().abs())
-    yield from doing(
+    yield from do(
         "lobpcg", lambda a, x: torch.lobpcg(a, X=x, niter=3), torch.diag(torch.arange(1.0, 10)), numbers(9, 2)
     )
     yield from each("functional.chain_matmul", square(), square(), square())
@@ -442,7 +442,7 @@ def networks() -> Iterator[Case]:
     yield from each("instance_norm", x, ones, ones, None, None, True, 0.1, 1e-5, False)
     yield from each("batch_norm_update_stats", x, ones, ones, 0.1)
     yield from each("native_dropout", x, 0.5, True)
-    yield from doing("eye", lambda out: torch.eye(2, 3, out=out), floats())
+    yield from do("eye", lambda out: torch.eye(2, 3, out=out), floats())
     attention = numbers(12, 4), numbers(12), numbers(4, 4), numbers(4)
     yield from each("_native_multi_head_attention", x, x, x, 4, 2, *attention)
     norms, widths = [torch.ones(4), torch.zeros(4)] * 2, [numbers(8, 4), numbers(8), numbers(4, 8), numbers(4)]

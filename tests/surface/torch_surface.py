@@ -113,7 +113,7 @@ class TorchSurface:
 
 
 def asks_tensors(op: Op) -> bool:
-    """Say whether torch's own function, written in Python, hands its call to tensors that have the protocol."""
+    """Return whether torch's own function, written in Python, hands its call to tensors that have the protocol."""
     return "handle_torch_function" in op.func.__code__.co_names
 
 

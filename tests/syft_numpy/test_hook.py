@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import operator
 from typing import Any
 
 import pytest
@@ -12,6 +14,9 @@ from syft_core.tensors.logging import LoggingTensor  # noqa: E402
 from syft_core.tensors.polynomial import PolynomialTensor  # noqa: E402
 from syft_core.workers.base import BaseWorker  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_numpy.wrapper import Wrapper  # noqa: E402
+from tests.surface.checks import Raised, attempt, map_tensors, tensors  # noqa: E402
+from tests.surface.numpy_surface import NumpySurface  # noqa: E402
 
 
 def chain(values: Any) -> Any:
@@ -181,6 +186,38 @@ def test_what_was_fetched_is_a_plain_array(pointer: Any) -> None:
     assert type(fetched) is type(pointer.get()) is np.ndarray
     assert fetched.flags.writeable
     assert fetched.tolist() == [[0.0], [2.0], [4.0], [6.0]]
+
+
+def test_no_operation_makes_a_wrapper_around_data_that_is_here(hook: Any) -> None:
+    surface, ran = NumpySurface(), set()
+    for op in surface.ops:
+        for case in surface.cases(op):
+            args, kwargs = map_tensors(surface, lambda x: hook.array(x) if x.ndim else x, (case.args, case.kwargs))
+            result = attempt(case.call, args, kwargs)
+            if not isinstance(result, Raised):
+                ran.add(op.name)
+                assert Wrapper not in set(map(type, tensors(surface, result))), op.name
+
+    assert len(ran) > 400
+
+
+def test_sending_and_fetching_leave_no_wrapper_around_data(pointer: Any) -> None:
+    carol, here = pointer.location, pointer.owner
+    results = [*np.split(pointer, 2), pointer > 1, pointer.T, pointer[0, 0], pointer.copy().move(here)]
+
+    fetched = [result.get() if type(result) is Wrapper else result for result in results]
+
+    assert {type(array) for array in fetched} == {np.ndarray}
+    assert all(isinstance(stored, np.ndarray) for stored in carol._objects.values())
+
+
+@pytest.mark.parametrize("make", [json.dumps, lambda p: operator.mod("%d", p.sum()), "from_numpy"])
+def test_what_python_refuses_itself_reveals_nothing(pointer: Any, make: Any) -> None:
+    if make == "from_numpy":
+        make = pytest.importorskip("torch").from_numpy
+
+    with pytest.raises(TypeError, match="Wrapper"):
+        make(pointer)
 
 
 def test_torch_takes_what_was_fetched(hook: Any, pointer: Any) -> None:

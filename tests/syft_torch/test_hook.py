@@ -20,6 +20,7 @@ from syft_torch.native import TorchTensor  # noqa: E402
 
 STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rmsprop", "rprop")
 STEPS = (*STEPS_IN_LISTS, "nadam", "radam", "asgd", "lbfgs", "sparse_adam", "optimizer")
+STEPS_WITH_NUMBERS = ("adam", "adagrad", "adamax", "asgd", "nadam", "radam")
 
 
 def everything_in_torch() -> dict[str, dict[str, Any]]:
@@ -93,7 +94,9 @@ def test_hooking_adds_names_and_replaces_only_functions_with_substitutes(hook: A
         "torch.nn.utils.clip_grad._group_tensors_by_device_and_dtype",
         "torch.optim.swa_utils._group_tensors_by_device_and_dtype",
         "torch.optim.adagrad._make_sparse",
+        "Module.to",
         *(f"torch.optim.{name}.{name}" for name in STEPS_IN_LISTS),
+        *(f"torch.optim.{name}._get_value" for name in STEPS_WITH_NUMBERS),
     }
 
 

@@ -49,24 +49,24 @@ class FixedPoint(NumericTensor):
     def decode(self, encoding: Any) -> Any:
         return (encoding.double() / 2**self.bits).float()
 
-    def scaled(self, other: Any) -> Any:
+    def scale(self, other: Any) -> Any:
         return round(other * 2**self.bits) if isinstance(other, int | float) else other
 
     @overloaded.method
     def add(self, _self: Any, other: Any, *, alpha: float = 1) -> Any:
-        return self.scaled(_self) + (self.scaled(other) * self.scaled(alpha) >> self.bits)
+        return self.scale(_self) + (self.scale(other) * self.scale(alpha) >> self.bits)
 
     @overloaded.method
     def sub(self, _self: Any, other: Any, *, alpha: float = 1) -> Any:
-        return self.scaled(_self) - (self.scaled(other) * self.scaled(alpha) >> self.bits)
+        return self.scale(_self) - (self.scale(other) * self.scale(alpha) >> self.bits)
 
     @overloaded.method
     def mul(self, _self: Any, other: Any) -> Any:
-        return self.scaled(_self) * self.scaled(other) >> self.bits
+        return self.scale(_self) * self.scale(other) >> self.bits
 
     @overloaded.method
     def div(self, _self: Any, other: Any) -> Any:
-        return (_self << self.bits) // self.scaled(other)
+        return (_self << self.bits) // self.scale(other)
 
     @overloaded.method
     def mm(self, _self: Any, other: Any) -> Any:
@@ -128,7 +128,7 @@ class FixedPoint(NumericTensor):
 
     @overloaded.method
     def lerp(self, _self: Any, end: Any, weight: float) -> Any:
-        return _self + ((end - _self) * self.scaled(weight) >> self.bits)
+        return _self + ((end - _self) * self.scale(weight) >> self.bits)
 
     @overloaded.method
     def addcmul(self, _self: Any, one: Any, other: Any, *, value: float = 1) -> Any:
@@ -143,12 +143,12 @@ hook_args.default_register_tensor(FixedPoint)
 register_layer_codec(FixedPoint, code=1890)
 
 
-def fixed(plain: Any, bits: int = 24) -> Any:
+def fix(plain: Any, bits: int = 24) -> Any:
     layer = FixedPoint(bits)
     return layer.on(layer.encode(plain))
 
 
-def decoded(wrapper: Any) -> Any:
+def decode_end(wrapper: Any) -> Any:
     layer = wrapper.child
     while not isinstance(layer, FixedPoint):
         layer = layer.child
@@ -157,18 +157,18 @@ def decoded(wrapper: Any) -> Any:
 
 def assert_decodes_to(wrapper: Any, expected: Any, tolerance: float = 1e-5) -> None:
     assert type(wrapper) is NumericWrapper
-    torch.testing.assert_close(decoded(wrapper), expected, atol=tolerance, rtol=tolerance)
+    torch.testing.assert_close(decode_end(wrapper), expected, atol=tolerance, rtol=tolerance)
 
 
-def encoded_copy(model: nn.Module) -> nn.Module:
+def encode_copy(model: nn.Module) -> nn.Module:
     twin = copy.deepcopy(model)
     for name, parameter in list(twin.named_parameters()):
-        setattr(twin, name, nn.Parameter(fixed(parameter)))
+        setattr(twin, name, nn.Parameter(fix(parameter)))
     return twin
 
 
 def test_a_numeric_wrapper_has_the_form_of_the_values_and_not_of_the_encoding() -> None:
-    x = fixed(torch.randn(2, 3))
+    x = fix(torch.randn(2, 3))
 
     assert (type(x), x.dtype, x.shape, x.device) == (NumericWrapper, torch.float32, (2, 3), torch.device("cpu"))
     assert (x.is_cpu, x.is_meta, x.is_floating_point()) == (True, False, True)
@@ -193,18 +193,18 @@ def test_one_rule_handles_every_spelling_with_encoded_and_plain_operands(functio
     x, y = torch.randn(2, 3), torch.randn(2, 3)
     expected = function(x, y)
 
-    assert_decodes_to(function(fixed(x), fixed(y)), expected)
-    assert_decodes_to(function(fixed(x), y), expected)
+    assert_decodes_to(function(fix(x), fix(y)), expected)
+    assert_decodes_to(function(fix(x), y), expected)
     with torch.inference_mode():  # There torch does not take its composite functions apart.
-        assert_decodes_to(function(fixed(x), fixed(y)), expected)
+        assert_decodes_to(function(fix(x), fix(y)), expected)
 
 
 @pytest.mark.parametrize("other", [True, False], ids=["encoded", "plain"])
 def test_gradients_of_broadcasting_match_torch(other: bool) -> None:
     x, y = torch.randn(4, 3, requires_grad=True), torch.randn(3, requires_grad=True)
     ((x * y + y) * y).sum().backward()
-    a = fixed(x).requires_grad_()
-    b = fixed(y).requires_grad_() if other else y.detach()
+    a = fix(x).requires_grad_()
+    b = fix(y).requires_grad_() if other else y.detach()
 
     ((a * b + b) * b).sum().backward()
 
@@ -214,7 +214,7 @@ def test_gradients_of_broadcasting_match_torch(other: bool) -> None:
 
 
 def test_gradients_accumulate_and_can_be_cleared() -> None:
-    x = fixed(torch.ones(2)).requires_grad_()
+    x = fix(torch.ones(2)).requires_grad_()
     for _ in range(3):
         (x * 2).sum().backward()
     assert_decodes_to(x.grad, torch.full((2,), 6.0))
@@ -226,7 +226,7 @@ def test_gradients_accumulate_and_can_be_cleared() -> None:
 
 
 def test_second_derivatives_and_functional_gradients_match_torch() -> None:
-    x = fixed(torch.tensor([2.0, 3.0])).requires_grad_()
+    x = fix(torch.tensor([2.0, 3.0])).requires_grad_()
     (first,) = torch.autograd.grad((x * x * x).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x)
 
@@ -246,15 +246,15 @@ def test_second_derivatives_and_functional_gradients_match_torch() -> None:
 def test_stock_backward_and_stock_optimizers_train_a_linear_model(make: Any, options: dict[str, Any]) -> None:
     torch.manual_seed(0)
     plain = nn.Linear(3, 1)
-    encoded = encoded_copy(plain)
+    encoded = encode_copy(plain)
     x = torch.randn(16, 3)
     y = x @ torch.tensor([[1.0], [-2.0], [0.5]]) + 0.3
     losses = []
-    for model, data in ((plain, x), (encoded, fixed(x))):
+    for model, data in ((plain, x), (encoded, fix(x))):
         optimizer = make(model.parameters(), **options)
         for _ in range(40):
             optimizer.zero_grad()
-            loss = F.mse_loss(model(data), y if model is plain else fixed(y))
+            loss = F.mse_loss(model(data), y if model is plain else fix(y))
             losses.append(loss.detach())
             loss.backward()
             optimizer.step()
@@ -267,7 +267,7 @@ def test_stock_backward_and_stock_optimizers_train_a_linear_model(make: Any, opt
 
 
 def test_views_and_detached_tensors_see_in_place_changes() -> None:
-    x = fixed(torch.zeros(2, 2))
+    x = fix(torch.zeros(2, 2))
     view, shared = x.view(4), x.detach()
 
     x.add_(1)
@@ -279,12 +279,12 @@ def test_views_and_detached_tensors_see_in_place_changes() -> None:
 
 
 def test_values_can_be_loaded_and_parameters_replaced() -> None:
-    model = encoded_copy(nn.Linear(3, 2))
+    model = encode_copy(nn.Linear(3, 2))
     plain = nn.Linear(3, 2)
     model.load_state_dict(plain.state_dict())
     assert_decodes_to(model.weight, plain.weight.detach())
 
-    model.bias.data = fixed(torch.ones(2))
+    model.bias.data = fix(torch.ones(2))
     assert_decodes_to(model.bias, torch.ones(2))
     assert_decodes_to(model.bias.data, torch.ones(2))
     with pytest.raises(OperationNotAllowedError, match="a plain tensor is not encoded; write `x.copy_"):
@@ -292,9 +292,9 @@ def test_values_can_be_loaded_and_parameters_replaced() -> None:
 
 
 def test_copies_of_a_model_share_nothing() -> None:
-    model = encoded_copy(nn.Linear(2, 2))
-    F.mse_loss(model(fixed(torch.ones(1, 2))), fixed(torch.ones(1, 2))).backward()
-    before = decoded(model.weight).clone()
+    model = encode_copy(nn.Linear(2, 2))
+    F.mse_loss(model(fix(torch.ones(1, 2))), fix(torch.ones(1, 2))).backward()
+    before = decode_end(model.weight).clone()
 
     twin = copy.deepcopy(model)
     with torch.no_grad():
@@ -302,13 +302,13 @@ def test_copies_of_a_model_share_nothing() -> None:
 
     assert isinstance(twin.weight, nn.Parameter)
     assert twin.weight.requires_grad
-    assert_decodes_to(twin.weight.grad, decoded(model.weight.grad))
+    assert_decodes_to(twin.weight.grad, decode_end(model.weight.grad))
     assert_decodes_to(model.weight, before)
     assert copy.copy(model.weight).child is model.weight.child
 
 
 def test_a_parameter_is_sent_with_its_gradient() -> None:
-    parameter = nn.Parameter(fixed(torch.ones(2)))
+    parameter = nn.Parameter(fix(torch.ones(2)))
     (parameter * 3).sum().backward()
 
     received = deserialize(serialize(parameter))
@@ -321,12 +321,12 @@ def test_a_parameter_is_sent_with_its_gradient() -> None:
 
 def test_a_message_with_the_wrong_kind_of_wrapper_is_refused() -> None:
     with pytest.raises(SerdeError, match="Wrapper does not match its layers"):
-        deserialize(serialize(Wrapper(fixed(torch.ones(2)).child)))
+        deserialize(serialize(Wrapper(fix(torch.ones(2)).child)))
 
 
 def test_encoded_values_are_sent_and_layers_encode_remote_values(hook: Any) -> None:
     bob = VirtualWorker(hook, id="bob")
-    assert_decodes_to((fixed(torch.ones(2)).send(bob) + 1).get(), torch.full((2,), 2.0))
+    assert_decodes_to((fix(torch.ones(2)).send(bob) + 1).get(), torch.full((2,), 2.0))
 
     x = FixedPoint().on(FixedPoint().encode(torch.ones(2)).send(bob)).requires_grad_()
     (x * x).sum().backward()
@@ -336,20 +336,20 @@ def test_encoded_values_are_sent_and_layers_encode_remote_values(hook: Any) -> N
 
 
 def test_an_operation_without_a_rule_is_refused_before_anything_changes() -> None:
-    x = fixed(torch.ones(2))
+    x = fix(torch.ones(2))
     message = "cannot run 'aten.exp_.default' on a FixedPoint: .*has no rule for it.*a rule called 'exp'"
     with pytest.raises(OperationNotAllowedError, match=message):
         x.exp_()
     with pytest.raises(OperationNotAllowedError, match=r"aten\.unsqueeze_\.default"):
         x.unsqueeze_(0)
     with pytest.raises(OperationNotAllowedError, match=r"aten\.add\.out"):
-        torch.add(x, x, out=fixed(torch.ones(2)))
+        torch.add(x, x, out=fix(torch.ones(2)))
     assert_decodes_to(x, torch.ones(2))
     assert x._version == 0
 
 
 def test_an_operation_on_lists_names_the_option_of_optimizers() -> None:
-    x = fixed(torch.ones(2)).requires_grad_()
+    x = fix(torch.ones(2)).requires_grad_()
     x.sum().backward()
     with pytest.raises(OperationNotAllowedError, match="pass `foreach=False` to the optimizer"):
         torch.optim.SGD([x], lr=1.0, foreach=True).step()
@@ -359,7 +359,7 @@ def test_an_operation_on_lists_names_the_option_of_optimizers() -> None:
 @pytest.mark.parametrize("read", [lambda x: x.item(), bool, float, lambda x: torch.equal(x, x), lambda x: x.tolist()])
 def test_reading_a_value_is_refused(read: Any) -> None:
     with pytest.raises((OperationNotAllowedError, RuntimeError), match="reveal a value|not supported for tensor sub"):
-        read(fixed(torch.tensor(2.0)))
+        read(fix(torch.tensor(2.0)))
 
 
 @pytest.mark.parametrize(
@@ -367,11 +367,11 @@ def test_reading_a_value_is_refused(read: Any) -> None:
 )
 def test_reading_memory_is_refused(read: Any) -> None:
     with pytest.raises(WrapperLeakError, match="decode the tensor first"):
-        read(fixed(torch.ones(2)))
+        read(fix(torch.ones(2)))
 
 
 def test_printing_shows_the_layers_and_no_values() -> None:
-    x = fixed(torch.tensor([1.5]))
+    x = fix(torch.tensor([1.5]))
     shown = "(Wrapper)>FixedPoint>(torch.float32 values of shape (1,))"
     assert (str(x), repr(x), f"{x}", str(nn.Parameter(x))) == (shown, shown, shown, shown)
 
@@ -379,25 +379,25 @@ def test_printing_shows_the_layers_and_no_values() -> None:
 def test_a_plain_tensor_is_never_changed_by_an_encoded_one() -> None:
     plain = torch.ones(2)
     with pytest.raises(OperationNotAllowedError, match="a plain tensor cannot be changed in place into a chain"):
-        plain.add_(fixed(torch.ones(2)))
+        plain.add_(fix(torch.ones(2)))
     with pytest.raises(OperationNotAllowedError, match="a plain tensor cannot be changed in place into a chain"):
-        plain.copy_(fixed(torch.ones(2)))
+        plain.copy_(fix(torch.ones(2)))
     with pytest.raises(RuntimeError, match="incompatible tensor type"):
-        plain.data = fixed(torch.ones(2))
+        plain.data = fix(torch.ones(2))
     assert plain.tolist() == [1.0, 1.0]
 
 
 def test_layers_with_other_attributes_are_refused() -> None:
     with pytest.raises(MixedLayersError, match="two FixedPoints that differ in bits"):
-        fixed(torch.ones(2), bits=16) + fixed(torch.ones(2), bits=24)
-    x = fixed(torch.ones(2))
+        fix(torch.ones(2), bits=16) + fix(torch.ones(2), bits=24)
+    x = fix(torch.ones(2))
     with pytest.raises(MixedLayersError, match="differ in bits"):
-        x.copy_(fixed(torch.zeros(2), bits=16))
+        x.copy_(fix(torch.zeros(2), bits=16))
     assert_decodes_to(x, torch.ones(2))
 
 
 def test_the_two_kinds_of_wrapper_do_not_mix() -> None:
-    x, y = fixed(torch.ones(2)), LoggingTensor().on(torch.ones(2))
+    x, y = fix(torch.ones(2)), LoggingTensor().on(torch.ones(2))
     for function in (lambda: x + y, lambda: y + x, lambda: torch.add(x, y), lambda: y.add_(x)):
         with pytest.raises(MixedLayersError, match="one operand is encoded by a numeric layer"):
             function()
@@ -422,11 +422,11 @@ def test_a_layer_that_does_not_encode_refuses_plain_operands() -> None:
 
 
 def test_a_transparent_layer_works_above_and_below(caplog: pytest.LogCaptureFixture) -> None:
-    x = LoggingTensor().on(fixed(torch.ones(2)))
+    x = LoggingTensor().on(fix(torch.ones(2)))
     assert (type(x), type(x.child), type(x.child.child)) == (NumericWrapper, LoggingTensor, FixedPoint)
     x.requires_grad_()
     with caplog.at_level(logging.INFO, logger="syft_core.tensors.logging"):
-        (x * fixed(torch.full((2,), 3.0))).sum().backward()
+        (x * fix(torch.full((2,), 3.0))).sum().backward()
     assert "Default log aten.mul.Tensor" in caplog.messages
     assert type(x.grad.child) is LoggingTensor
     assert_decodes_to(x.grad, torch.full((2,), 3.0))
@@ -455,8 +455,8 @@ def test_unhooking_after_encoded_training_leaves_torch_as_it_was(hook: Any) -> N
     hook.unhook()
     before = everything_in_torch()
     with TorchHook(torch):
-        model = encoded_copy(nn.Linear(2, 1))
-        model(fixed(torch.ones(1, 2))).sum().backward()
+        model = encode_copy(nn.Linear(2, 1))
+        model(fix(torch.ones(1, 2))).sum().backward()
         torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9).step()
 
     after = everything_in_torch()

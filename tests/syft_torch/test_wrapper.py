@@ -175,10 +175,22 @@ def test_a_chain_is_shown_by_repr_str_and_format() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_scripted_code_refuses_a_wrapper() -> None:
-    # TorchScript hides the text of a Python error; its own error names the line.
-    with pytest.raises(RuntimeError, match="return x \\* 2"):
-        torch.jit.script(_double)(chain(2))
+def test_a_scripted_function_runs_as_python_on_a_chain() -> None:
+    scripted, x = torch.jit.script(_double), chain(2)
+
+    assert torch.equal(data(scripted(x)), 2 * data(x))
+    assert scripted(torch.ones(2)).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "compiled",
+    [lambda: torch.jit.trace(lambda x: x * 2, torch.ones(2)), lambda: torch.jit.script(nn.Linear(2, 2)).forward],
+    ids=["trace", "module"],
+)
+def test_other_torchscript_refuses_a_chain(compiled: Any) -> None:
+    with pytest.raises(WrapperLeakError, match="use the module or function from which it was compiled"):
+        compiled()(chain(2))
 
 
 @pytest.mark.parametrize("make", [torch.ones, lambda n: nn.Parameter(torch.ones(n))], ids=["tensor", "parameter"])

@@ -1,4 +1,4 @@
-"""A worker in a second process, reached over pipes: a whole transport, as an example for authors of others.
+"""A worker in a second process, reached over pipes: a complete transport, as an example.
 
 On the side of the client a transport is a ``WireLocation`` with two methods. On the side of the worker it calls
 ``deliver`` with the frames that came in and the ``Peer`` that it knows to be at the other end.
@@ -73,7 +73,7 @@ def run_worker(backend: str, clients: dict[Peer, Connection], links: dict[str, C
 
 
 @contextmanager
-def started(backend: str, me: Any, near: VirtualWorker, eve: VirtualWorker) -> Iterator[tuple[Any, Any, Any]]:
+def start_far_worker(backend: str, me: Any, near: VirtualWorker, eve: VirtualWorker) -> Iterator[tuple[Any, Any, Any]]:
     """Start a worker in a second process; yield its process and the locations of two clients."""
     context = get_context("spawn")
     clients = (me, near, eve)

@@ -49,7 +49,7 @@ class OverAPipe(TransportConformance):
     @classmethod
     @contextmanager
     def start_worker(cls, hook: Any, near: Any, eve: Any) -> Iterator[Any]:
-        with pipe.started(cls.backend, hook.local_worker, near, eve) as (process, far, far_of_eve):
+        with pipe.start_far_worker(cls.backend, hook.local_worker, near, eve) as (process, far, far_of_eve):
             yield far, far_of_eve
         assert process.exitcode == 0
 

@@ -69,7 +69,9 @@ class RemoteSurface:
 
     def cases(self, op: Op, most: int | None = None) -> list[Case]:
         """Return the samples of ``op`` that have a tensor to send, at most so many unless the test is exhaustive."""
-        found = [case for case in self.surface.cases(op) if any(True for _ in tensors(self.surface, _given(case)))]
+        found = [
+            case for case in self.surface.cases(op) if any(True for _ in tensors(self.surface, _arguments_of(case)))
+        ]
         return found if EXHAUSTIVE else found[:most]
 
     def call(self, case: Case, change: Callable[[Any], Any] | None = None, place: int | None = None) -> Any:
@@ -78,34 +80,34 @@ class RemoteSurface:
         With a ``place`` only the tensor there is changed and what this surface is about; the others are just sent.
         """
         self.me.user = OWNER
-        chosen = None if place is None else self.given(case)[place]
-        sent = attempt(lambda *args, **kwargs: self._all_sent((args, kwargs), change, chosen), *_given(case))
+        chosen = None if place is None else self.tensors_of(case)[place]
+        sent = attempt(lambda *args, **kwargs: self._send_all((args, kwargs), change, chosen), *_arguments_of(case))
         self.me.user = STRANGER
         if isinstance(sent, Raised):  # nested tensors have no shape, and cannot be sent
             return sent
         return self.surface.run(lambda: attempt(case.call, *sent))[0]
 
-    def given(self, case: Case) -> list[Any]:
+    def tensors_of(self, case: Case) -> list[Any]:
         """Return the tensors that ``case`` is called with, each once."""
-        return list({id(tensor): tensor for tensor in tensors(self.surface, _given(case))}.values())
+        return list({id(tensor): tensor for tensor in tensors(self.surface, _arguments_of(case))}.values())
 
-    def _all_sent(self, given: Any, change: Callable[[Any], Any] | None, chosen: Any) -> Any:
+    def _send_all(self, given: Any, change: Callable[[Any], Any] | None, chosen: Any) -> Any:
         def send(tensor: Any) -> Any:
             if chosen is None or tensor is chosen:
-                return self._sent(tensor, change)
+                return self._send(tensor, change)
             return self.head(self.surface.copy(tensor)).send(self.worker)
 
         return map_tensors(self.surface, send, given)
 
-    def _sent(self, tensor: Any, change: Callable[[Any], Any] | None) -> Any:
+    def _send(self, tensor: Any, change: Callable[[Any], Any] | None) -> Any:
         copy = self.surface.copy(tensor)
         head = self.head(change(copy) if change is not None else copy)
         return KINDS[self.kind](head, self.worker, self.other)
 
     def call_mixed(self, case: Case, place: int) -> list[str]:
-        """Call ``case`` with the tensor at ``place`` private, the others free; return what of these tells of it."""
+        """Call ``case`` with the tensor at ``place`` private, the others free; return which of these reveal it."""
         self.me.user = OWNER
-        secret, free = self.given(case)[place], {}
+        secret, free = self.tensors_of(case)[place], {}
 
         def send(tensor: Any) -> Any:
             head = self.head(self.surface.copy(tensor))
@@ -115,14 +117,14 @@ class RemoteSurface:
             free[pointer.id_at_location] = self.surface.copy(tensor)
             return pointer
 
-        sent = attempt(lambda *args, **kwargs: map_tensors(self.surface, send, (args, kwargs)), *_given(case))
+        sent = attempt(lambda *args, **kwargs: map_tensors(self.surface, send, (args, kwargs)), *_arguments_of(case))
         self.me.user = STRANGER
         if not isinstance(sent, Raised):
             self.surface.run(lambda: attempt(case.call, *sent))
         entries = [(self.worker.object_store.entry(id), value) for id, value in free.items()]
-        return [case.op for entry, before in entries if entry.access is None and self._tells(entry.value, before)]
+        return [case.op for entry, before in entries if entry.access is None and self._reveals(entry.value, before)]
 
-    def _tells(self, value: Any, before: Any) -> bool:
+    def _reveals(self, value: Any, before: Any) -> bool:
         """Return whether a value has changed, or has a gradient."""
         value = getattr(value, "child", value)
         if getattr(value, "requires_grad", False) and value.is_leaf and value.grad is not None:
@@ -130,16 +132,16 @@ class RemoteSurface:
         same = same_values if self.surface.name == "torch" else np.testing.assert_array_equal
         return tuple(value.shape) != tuple(before.shape) or isinstance(attempt(same, (before, value), {}), Raised)
 
-    def told(self, result: Any) -> list[Any]:
+    def reveal(self, result: Any) -> list[Any]:
         """Return everything in a result that can be read here without fetching; of private tensors, shapes too."""
-        found = list(self._told(result))
+        found = list(self._reveal(result))
         if self.private:
             heads = [tensor for tensor in tensors(self.surface, result) if is_remote(tensor)]
             # Arrays of objects stay where they are; by wire not even their dtype is told.
             found += [(tuple(head.shape), attempt(lambda head: str(head.dtype), (head,), {})) for head in heads]
         return found
 
-    def _told(self, result: Any) -> Iterator[Any]:
+    def _reveal(self, result: Any) -> Iterator[Any]:
         if isinstance(result, Raised):
             yield result.kind
             yield result.text if self.private and not issubclass(result.kind, SyftError) else ""
@@ -148,7 +150,7 @@ class RemoteSurface:
         elif (parts := parts_of(result)) is not None:
             yield len(parts)
             for part in parts:
-                yield from self._told(part)
+                yield from self._reveal(part)
         else:
             yield result
 
@@ -159,7 +161,7 @@ class RemoteSurface:
         return sum(int(worker.objects_count) for worker in (self.me, self.worker, self.other))
 
 
-def _given(case: Case) -> Any:
+def _arguments_of(case: Case) -> Any:
     return case.args, case.kwargs
 
 

@@ -78,7 +78,7 @@ def at(worker: Any, id: Any, attr: str | None = None) -> PointerTensor:
     return pointer
 
 
-def loaded(worker: Any, tensor: Any, id: str = "data") -> Any:
+def load(worker: Any, tensor: Any, id: str = "data") -> Any:
     """Let the owner of a worker publish a tensor."""
     worker.register_obj(tensor, id)
     return tensor
@@ -88,7 +88,7 @@ def loaded(worker: Any, tensor: Any, id: str = "data") -> Any:
 
 
 def test_an_id_that_is_free_again_does_not_lift_a_restriction(bob: Any) -> None:
-    loaded(bob, torch.ones(2).private_tensor(["ann"]), 5)
+    load(bob, torch.ones(2).private_tensor(["ann"]), 5)
     ask(bob, Store(6, torch.zeros(2, requires_grad=True)))
     ask(bob, run("Tensor.mul", at(bob, 6), at(bob, 5)), run("Tensor.sum", at(bob, 900), result=901))
     ask(bob, run("Tensor.backward", at(bob, 901)))
@@ -103,7 +103,7 @@ def test_an_id_that_is_free_again_does_not_lift_a_restriction(bob: Any) -> None:
 
 
 def test_lineage_does_not_name_a_later_object_with_the_same_id(bob: Any) -> None:
-    loaded(bob, torch.ones(2).tag("#patients"), 5)
+    load(bob, torch.ones(2).tag("#patients"), 5)
     bob.object_store.tag(5, ("#patients",))
     ask(bob, run("Tensor.add", at(bob, 5), 1, result=6), sender=ANN)
     bob.object_store.remove(5, "its owner took it away")
@@ -134,7 +134,7 @@ def test_a_policy_is_asked_about_the_gradient_that_would_leave(bob: Any) -> None
 
 
 def test_the_gradient_of_a_published_object_is_not_published(bob: Any, alice: Any) -> None:
-    loaded(bob, torch.ones(2, requires_grad=True)).grad = torch.ones(2)
+    load(bob, torch.ones(2, requires_grad=True)).grad = torch.ones(2)
     bob.policy = "only_published"
 
     assert ask(bob, Fetch("data", None, True)).tolist() == [1.0, 1.0]
@@ -144,7 +144,7 @@ def test_the_gradient_of_a_published_object_is_not_published(bob: Any, alice: An
 
 
 def test_a_policy_is_asked_about_the_result_of_a_call(bob: Any) -> None:
-    loaded(bob, ObjectWrapper(lambda x: x.sum().item(), id="sum"), "sum")
+    load(bob, ObjectWrapper(lambda x: x.sum().item(), id="sum"), "sum")
     ask(bob, Store(1, torch.tensor([86753.0])))
     bob.policy = lambda verb, stored, peer, value: "no numbers" if type(value) is float else None
 
@@ -158,8 +158,8 @@ def test_a_policy_is_asked_about_the_result_of_a_call(bob: Any) -> None:
         ("read", Fetch(1)),
         ("read", FetchAll((1,))),
         ("move", Forward(1, None, "alice", 2)),
-        ("move", SendOn(1, "alice")),
-        ("write", SendOn(1, "alice")),
+        ("move", SendOn(1, "alice", 99)),
+        ("write", SendOn(1, "alice", 99)),
         ("write", Run("torch", "torch.Tensor.add_", (Here(_id_at_location=1, point_to_attr=None), 1), {}, 9)),
         ("tag", Tag(1, ("#x",))),
         ("lease", Lease((1,))),
@@ -168,7 +168,7 @@ def test_a_policy_is_asked_about_the_result_of_a_call(bob: Any) -> None:
     ],
 )
 def test_every_verb_asks_the_policy(bob: Any, alice: Any, verb: str, message: Any) -> None:
-    loaded(bob, ObjectWrapper(lambda: None, id="f"), "f")
+    load(bob, ObjectWrapper(lambda: None, id="f"), "f")
     ask(bob, Store(1, torch.ones(2)))
     asked: list[Any] = []
 
@@ -187,7 +187,7 @@ def test_every_verb_asks_the_policy(bob: Any, alice: Any, verb: str, message: An
 
 
 def test_a_search_finds_nothing_that_the_policy_hides(bob: Any) -> None:
-    loaded(bob, torch.ones(2).tag("#x"))
+    load(bob, torch.ones(2).tag("#x"))
     bob.object_store.tag("data", ("#x",), "the salaries of the board")
     assert len(ask(bob, Search(("salaries",)))) == 1
 
@@ -198,7 +198,7 @@ def test_a_search_finds_nothing_that_the_policy_hides(bob: Any) -> None:
 
 @pytest.mark.parametrize("policy", ["nothing", sy.nothing])
 def test_a_worker_that_lets_nothing_leave_hides_tags_and_forms_of_others(bob: Any, policy: Any) -> None:
-    loaded(bob, torch.ones(2).tag("#x"))
+    load(bob, torch.ones(2).tag("#x"))
     bob.object_store.tag("data", ("#x",), "the salaries of the board")
     bob.policy = policy
     ask(bob, Store(1, torch.ones(3)), Tag(1, ("#mine",)))
@@ -254,10 +254,6 @@ WRITES = {
         run("Tensor.contiguous", at(worker, 5), result=10),
         run("Tensor.zero_", at(worker, 10)),
     ),
-    "data of another": lambda worker: (
-        run("Tensor.data.__set__", at(worker, 1), at(worker, 5)),
-        run("Tensor.zero_", at(worker, 1)),
-    ),
     "gradient of another": lambda worker: (
         run("Tensor.grad.__set__", at(worker, 1), at(worker, 5)),
         run("Tensor.zero_", at(worker, 1, "grad")),
@@ -266,7 +262,7 @@ WRITES = {
         Call("same", (at(worker, 5),), {}, 10),
         run("Tensor.zero_", at(worker, 10)),
     ),
-    "sent on": lambda worker: SendOn(5, "alice"),
+    "sent on": lambda worker: SendOn(5, "alice", 99),
     "tagged": lambda worker: Tag(5, ("#x",)),
     "published": lambda worker: Tag(5, publish=True),
 }
@@ -281,9 +277,9 @@ def writes(way: str, worker: Any) -> tuple[Any, ...]:
 @pytest.mark.parametrize("way", WRITES)
 @pytest.mark.parametrize("whose", ["the owner's", "ann's", "published by ann"])
 def test_objects_of_others_cannot_be_changed(bob: Any, alice: Any, way: str, whose: str) -> None:
-    loaded(bob, ObjectWrapper(lambda x: x, id="same"), "same")
+    load(bob, ObjectWrapper(lambda x: x, id="same"), "same")
     if whose == "the owner's":
-        loaded(bob, torch.tensor([1.0, 2.0]), 5)
+        load(bob, torch.tensor([1.0, 2.0]), 5)
     else:
         ask(bob, Store(5, torch.tensor([1.0, 2.0]), whose == "published by ann"), sender=ANN)
     kept = bob.get_obj(5)
@@ -299,7 +295,7 @@ def test_objects_of_others_cannot_be_changed(bob: Any, alice: Any, way: str, who
 
 @pytest.mark.parametrize("way", WRITES)
 def test_own_objects_can_be_changed(bob: Any, alice: Any, way: str) -> None:
-    loaded(bob, ObjectWrapper(lambda x: x, id="same"), "same")
+    load(bob, ObjectWrapper(lambda x: x, id="same"), "same")
     ask(bob, Store(5, torch.tensor([1.0, 2.0])))
     ask(bob, Store(1, torch.ones(2)), Store(2, torch.ones(3, 2)), Store(3, torch.ones(2)))
 
@@ -308,7 +304,7 @@ def test_own_objects_can_be_changed(bob: Any, alice: Any, way: str) -> None:
 
 @pytest.mark.parametrize("part", ["_values", "_indices", "detach", "t"])
 def test_a_sparse_tensor_does_not_change_through_its_parts(bob: Any, part: str) -> None:
-    kept = loaded(bob, torch.eye(2).to_sparse())
+    kept = load(bob, torch.eye(2).to_sparse())
 
     with contextlib.suppress(WriteNotPermittedError):  # Some of the parts are copies.
         ask(bob, run(f"Tensor.{part}", at(bob, "data"), result=1), run("Tensor.zero_", at(bob, 1)))
@@ -330,7 +326,7 @@ def test_the_copy_that_the_error_advises_can_be_changed(bob: Any) -> None:
 
 
 def test_the_owner_changes_what_is_published(bob: Any) -> None:
-    loaded(bob, torch.ones(2))
+    load(bob, torch.ones(2))
 
     ask(bob, run("Tensor.add_", at(bob, "data"), 1), sender=bob.peer)
 
@@ -338,9 +334,9 @@ def test_the_owner_changes_what_is_published(bob: Any) -> None:
 
 
 def test_a_backward_pass_leaves_the_gradients_of_others_alone(bob: Any) -> None:
-    loaded(bob, torch.ones(2, requires_grad=True), "model").grad = torch.tensor([7.0, 7.0])
+    load(bob, torch.ones(2, requires_grad=True), "model").grad = torch.tensor([7.0, 7.0])
     ask(bob, Store(1, torch.ones(2, requires_grad=True)), sender=ANN)
-    loaded(bob, torch.ones(2).private_tensor(["ann"]), "secret")
+    load(bob, torch.ones(2).private_tensor(["ann"]), "secret")
 
     for leaf in ("model", 1):
         ask(bob, run("Tensor.mul", at(bob, leaf), at(bob, "secret")), run("Tensor.sum", at(bob, 900), result=901))
@@ -364,11 +360,43 @@ def test_claiming_to_act_for_the_owner_of_a_leaf_grants_no_right(bob: Any) -> No
     assert bob.get_obj(1).grad is None
 
 
+def test_claiming_to_move_an_object_for_its_owner_grants_no_right_to_gradients(bob: Any, alice: Any) -> None:
+    ask(bob, Store(1, torch.ones(2, requires_grad=True)), sender=ANN)
+    ask(bob, run("Tensor.sum", at(bob, 1), result=2), sender=ANN)
+    ask(bob, Forward(2, None, "alice", 8, True, True), behalf=(ANN,))  # Mallory does it, and controls alice.
+
+    with pytest.raises(WriteNotPermittedError):
+        ask(bob, run("Tensor.backward", at(bob, 2)), sender=alice.peer, behalf=(ANN,))
+
+    assert bob.get_obj(1).grad is None
+
+
+@pytest.mark.parametrize("policy", ["only_published", "nothing"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        lambda bob: run("Tensor.shape.__get__", at(bob, 5)),
+        lambda bob: run("Tensor.clone", at(bob, 5)),
+        lambda bob: run("Tensor.matmul", at(bob, 5), torch.ones(7, 1)),  # the text of the error names the form
+        lambda bob: Forward(5, None, "bob", 8, True),
+        lambda bob: Call("same", (at(bob, 5),), {}, 10),
+    ],
+    ids=["shape", "clone", "error", "copy", "call"],
+)
+def test_a_hidden_form_is_not_disclosed_by_computing_with_the_object(bob: Any, policy: str, message: Any) -> None:
+    load(bob, ObjectWrapper(lambda x: x, id="same"), "same")
+    ask(bob, Store(5, torch.ones(3, 4)), sender=ANN)
+    bob.policy = policy
+
+    with pytest.raises(GetNotPermittedError, match="cannot describe object 5"):
+        ask(bob, message(bob))
+
+
 # --- deputies
 
 
 def test_a_worker_does_not_fetch_for_a_peer_who_may_not_have_the_object(bob: Any, alice: Any) -> None:
-    loaded(bob, torch.ones(2).private_tensor(["alice"]))
+    load(bob, torch.ones(2).private_tensor(["alice"]))
     ask(alice, Store(5, alice.hook.attributes.wrapper(at(bob, "data"))))
 
     with pytest.raises(GetNotPermittedError, match="as 'mallory through alice'"):
@@ -379,7 +407,7 @@ def test_a_worker_does_not_fetch_for_a_peer_who_may_not_have_the_object(bob: Any
 
 
 def test_the_ledger_names_the_peer_on_whose_behalf_a_worker_fetched(bob: Any, alice: Any) -> None:
-    loaded(bob, torch.ones(2))
+    load(bob, torch.ones(2))
     ask(alice, Store(5, alice.hook.attributes.wrapper(at(bob, "data"))))
 
     ask(alice, GetBack(5))
@@ -403,7 +431,7 @@ def test_a_worker_does_not_change_objects_for_a_peer_who_may_not(bob: Any, alice
 
 
 def test_requests_are_not_forwarded_forever(bob: Any) -> None:
-    loaded(bob, torch.ones(2))
+    load(bob, torch.ones(2))
     far = tuple([Peer(f"worker {n}") for n in range(17)])
 
     with pytest.raises(TooManyHopsError):
@@ -497,7 +525,7 @@ def test_a_reply_that_cannot_be_encoded_loses_nothing(bob: Any, monkeypatch: pyt
 
 def test_a_long_lineage_still_names_published_objects(bob: Any) -> None:
     for n in range(MAX_SOURCES + 10):
-        loaded(bob, torch.ones(1), f"data {n}")
+        load(bob, torch.ones(1), f"data {n}")
         bob.object_store.tag(f"data {n}", (f"#{n}",))
     ask(bob, Store(1, torch.zeros(1)))
     for n in range(MAX_SOURCES + 10):
@@ -511,7 +539,7 @@ def test_a_long_lineage_still_names_published_objects(bob: Any) -> None:
 
 
 def test_lineage_names_published_results(bob: Any) -> None:
-    loaded(bob, torch.ones(1))
+    load(bob, torch.ones(1))
     ask(bob, run("Tensor.add", at(bob, "data"), 1, result=1), Tag(1, ("#sum",), None, True))
     ask(bob, run("Tensor.add", at(bob, 1), 1, result=2), Fetch(2))
 

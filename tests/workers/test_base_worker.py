@@ -193,7 +193,7 @@ def test_any_object_with_a_codec_can_be_tagged_described_and_fetched(bob: Any) -
     ids = {type(value): id for id, value in bob._objects.items()}
     (table,) = bob.search(ids[Table])
 
-    (pointer,) = bob.request_search(ids[nn.Linear], bob)  # bob's own: nobody else tags what is his
+    (pointer,) = bob.request_search(ids[nn.Linear], bob)  # only bob may tag his own objects
     pointer.tag("#model").describe("a linear model")
 
     (found,) = bob.search(["#model", "linear"])

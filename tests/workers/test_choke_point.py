@@ -39,7 +39,7 @@ def test_the_answer_of_an_operation_does_not_depend_on_values(surface: Any, kind
     telling, came, ran, tried = {}, set(), 0, 0
     for op in surface.ops:
         for case in remote.cases(op, most=1 if serialize else 2):
-            one, other = (remote.told(remote.call(case, change)) for change in (None, surface.other_values))
+            one, other = (remote.reveal(remote.call(case, change)) for change in (None, surface.other_values))
             tried += 1
             ran += not (isinstance(one[0], type) and issubclass(one[0], Exception))
             if not same(one, other) and not case.form_only and op.name not in SHOWS_ITSELF:
@@ -65,12 +65,12 @@ def test_whether_an_operation_fails_is_not_disclosed(surface: Any) -> None:
     failed = 0
     for op in surface.ops:
         for case in remote.cases(op, most=1) if op.name not in SHOWS_ITSELF | NEVER_ENDS else ():
-            given = len(remote.given(case))
+            given = len(remote.tensors_of(case))
             for place in (None, *range(given if given > 1 else 0)):
-                usual = remote.told(remote.call(case, None, place))
+                usual = remote.reveal(remote.call(case, None, place))
                 for values in EXTREMES if place is None else EXTREMES[:2]:
                     result = remote.call(case, lambda tensor, v=values: surface.extreme_values(tensor, *v), place)
-                    if not same(usual, other := remote.told(result)) and not case.form_only:
+                    if not same(usual, other := remote.reveal(result)) and not case.form_only:
                         telling[op.name, place, values] = (usual, other)
             failed += any(entry.failures for entry in remote.worker.object_store.entries())
         remote.clear()
@@ -85,7 +85,7 @@ def test_targets_changed_with_a_private_tensor_disclose_nothing(surface: Any) ->
     telling, tried = [], 0
     for op in surface.ops:
         for case in remote.cases(op, most=2):
-            given = len(remote.given(case))
+            given = len(remote.tensors_of(case))
             for place in range(given if given > 1 else 0):
                 telling += remote.call_mixed(case, place)
                 tried += 1

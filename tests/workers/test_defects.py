@@ -1,6 +1,6 @@
 """Defects of the ancestor, by their number in its register: none of them is here.
 
-Where each is tested, beside the tests of that number in this file:
+Where each is tested, in addition to the tests of that number in this file:
 
 ======  ============================================  =====================================================
 D       what went wrong                               also
@@ -22,7 +22,7 @@ D       what went wrong                               also
 23      combining pointers                            ``test_multi_pointer.py``
 24      modes that were not sent
 25      ``torch.autograd.grad``
-26      values that came in passing                   ``test_choke_point.py``: every operation
+26      values revealed implicitly                    ``test_choke_point.py``: every operation
 27, 85  optimizers of parameters that travel          ``tests/syft_torch/remote/test_optimizers.py``: every optimizer
 28      pointers in bytes                             ``tests/serde/test_defects.py``
 29      deep copies
@@ -426,7 +426,7 @@ def test_d85_an_optimizer_goes_on_when_the_model_moves(x: Any, bob: Any, alice: 
 
 def test_d28_a_pointer_that_was_serialized_with_its_lease_holds_the_object(x: Any, bob: Any, alice: Any) -> None:
     p = x.send(bob)
-    sent = serialize(attach_leases(p, alice.id))
+    sent = serialize(attach_leases(p, p.owner.location_of(alice)))
     del p
     assert bob.objects_count == 1
 

@@ -46,16 +46,16 @@ def eve(me: Any) -> Any:
 def private(worker: Any, value: Any) -> Any:
     """Return a pointer to data of the worker's own that is for alice only."""
     tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
-    return stored(worker, tensor.private_tensor(["alice"]))
+    return store(worker, tensor.private_tensor(["alice"]))
 
 
-def stored(worker: Any, value: Any) -> Any:
+def store(worker: Any, value: Any) -> Any:
     tag = f"#{worker.objects_count}"
     worker.load_data([value.tag(tag)])
     return worker.search(tag)[0]
 
 
-def restricted_only(worker: Any, value: Any) -> Any:
+def restrict_only(worker: Any, value: Any) -> Any:
     """Return a pointer to a plain tensor that is for alice only because of how it came about: a gradient."""
     secret = private(worker, torch.tensor(value, dtype=torch.float32))
     w = torch.zeros(secret.shape, requires_grad=True).send(worker)
@@ -63,7 +63,7 @@ def restricted_only(worker: Any, value: Any) -> Any:
     return w.grad
 
 
-def told(call: Callable[[], Any]) -> Any:
+def learn(call: Callable[[], Any]) -> Any:
     """Return everything that the client can observe about a result without fetching it."""
     try:
         result = call()
@@ -138,10 +138,10 @@ def test_a_failure_caused_by_values_looks_like_a_success(bob: Any, eve: Any, nam
     public = torch.arange(5.0).send(bob)
     one, other = private(bob, works), private(bob, fails)
 
-    seen = told(lambda: call(one, public))
+    seen = learn(lambda: call(one, public))
 
-    assert told(lambda: call(other, public)) == seen
-    assert told(lambda: call(other, public)) == seen  # what was learnt of the first try changes nothing
+    assert learn(lambda: call(other, public)) == seen
+    assert learn(lambda: call(other, public)) == seen  # what was learnt of the first try changes nothing
 
 
 FLOATS = [name for name, (_, works, _) in ORACLES.items() if torch.as_tensor(works).is_floating_point()]
@@ -151,9 +151,9 @@ FLOATS = [name for name, (_, works, _) in ORACLES.items() if torch.as_tensor(wor
 def test_a_restriction_without_a_layer_hides_failures_too(bob: Any, eve: Any, name: str) -> None:
     call, works, fails = ORACLES[name]
     public = torch.arange(5.0).send(bob)
-    one, other = (restricted_only(bob, torch.as_tensor(values).tolist()) for values in (works, fails))
+    one, other = (restrict_only(bob, torch.as_tensor(values).tolist()) for values in (works, fails))
 
-    assert told(lambda: call(one, public)) == told(lambda: call(other, public))
+    assert learn(lambda: call(one, public)) == learn(lambda: call(other, public))
 
 
 def test_a_binary_search_finds_nothing(bob: Any, eve: Any) -> None:
@@ -257,7 +257,7 @@ def test_targets_of_a_failed_operation_and_their_aliases_are_marked_as_failed(bo
 
 def test_a_target_that_was_free_is_as_private_as_after_a_success(bob: Any, eve: Any) -> None:
     for values in ([0.5, 0.5], [0.5, 7.0]):
-        gradient, target = restricted_only(bob, values), torch.zeros(2).send(bob)
+        gradient, target = restrict_only(bob, values), torch.zeros(2).send(bob)
 
         assert target.bernoulli_(gradient) is target
 
@@ -336,7 +336,7 @@ def test_nothing_is_left_behind(bob: Any, eve: Any) -> None:
     assert (made, bob.objects_count) == (before + 5, before)
 
 
-# --- other roads
+# --- other ways
 
 
 def test_a_worker_that_fetches_for_others_does_not_disclose_failures(bob: Any, alice: Any, me: Any) -> None:
@@ -393,7 +393,7 @@ def test_domain_errors_of_a_layer_are_not_disclosed(bob: Any, eve: Any) -> None:
     seen = []
     for values in ([1.0, 2.0], [1.0, -2.0]):
         x = PositiveTensor().on(torch.tensor(values)).private_tensor(["alice"])
-        seen.append(told(stored(bob, x).log))
+        seen.append(learn(store(bob, x).log))
 
     assert seen[0] == seen[1]
 
@@ -435,7 +435,7 @@ def test_a_worker_that_lets_nothing_leave_discloses_no_failures(bob: Any, me: An
     bob.policy = permissions.nothing
     one, other = torch.tensor([0.5]).send(bob), torch.tensor([7.0]).send(bob)
 
-    assert told(lambda: torch.bernoulli(one)) == told(lambda: torch.bernoulli(other))
+    assert learn(lambda: torch.bernoulli(one)) == learn(lambda: torch.bernoulli(other))
 
 
 def test_no_policy_lets_private_data_leave(bob: Any, alice: Any, me: Any) -> None:
@@ -449,7 +449,7 @@ def test_no_policy_lets_private_data_leave(bob: Any, alice: Any, me: Any) -> Non
                 leave()
     with pytest.raises(ValueRefusedError):
         secret[secret > 1]
-    assert told(lambda: torch.bernoulli(secret))[0] is type(secret)
+    assert learn(lambda: torch.bernoulli(secret))[0] is type(secret)
     assert torch.ones(1).send(bob).get().tolist() == [1.0]
 
 
@@ -472,10 +472,10 @@ def frank(numpy_hook: Any) -> Any:
 
 
 def private_array(worker: Any, value: Any) -> Any:
-    return stored(worker, worker.hook.array(np.array(value)).private_tensor(["dave"]))
+    return store(worker, worker.hook.array(np.array(value)).private_tensor(["dave"]))
 
 
-def told_of_arrays(call: Callable[[], Any]) -> Any:
+def learn_of_arrays(call: Callable[[], Any]) -> Any:
     try:
         result = call()
     except Exception as error:  # noqa: BLE001  # an error is an answer too
@@ -518,7 +518,7 @@ def test_failures_of_arrays_are_hidden_too(carol: Any, frank: Any, name: str) ->
     public = carol.hook.array(np.arange(5.0)).send(carol)
     one, other = private_array(carol, works), private_array(carol, fails)
 
-    assert told_of_arrays(lambda: call(one, public)) == told_of_arrays(lambda: call(other, public))
+    assert learn_of_arrays(lambda: call(one, public)) == learn_of_arrays(lambda: call(other, public))
 
 
 def test_fetching_a_failed_array_raises_for_users_who_may_have_it(carol: Any, frank: Any) -> None:

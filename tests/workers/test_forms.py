@@ -25,7 +25,7 @@ def facts(tensor: Any) -> list[Any]:
     return [getattr(tensor, name) for name in FIELDS]
 
 
-def stored(head: Any) -> Any:
+def find_stored(head: Any) -> Any:
     """Return what a pointer points to, as its worker has it."""
     return head.location.get_obj(head.id_at_location)
 
@@ -50,8 +50,8 @@ def test_the_inferred_form_is_correct_for_every_operation(surface: Any) -> None:
             for head in filter(is_remote, tensors(surface, result)):
                 form = head.child.known_form
                 (unknown if form is None else known).add(op.name)
-                if form is not None and head.child.point_to_attr is None and facts(form) != facts(stored(head)):
-                    lies[op.name] = (facts(form), facts(stored(head)))
+                if form is not None and head.child.point_to_attr is None and facts(form) != facts(find_stored(head)):
+                    lies[op.name] = (facts(form), facts(find_stored(head)))
 
     assert lies == {}
     assert len(known) > 9 * len(unknown - known)
@@ -139,9 +139,9 @@ def test_a_form_that_is_changed_in_place_is_known_as_it_is(bob: Any, change: Any
     second, other = x.child.clone(), torch.rand(7).send(bob)
     change(x)
 
-    assert facts(x) == facts(stored(x))
-    assert [second.shape, second.dtype] == facts(stored(x))[:2]
-    assert facts(other) == facts(stored(other))
+    assert facts(x) == facts(find_stored(x))
+    assert [second.shape, second.dtype] == facts(find_stored(x))[:2]
+    assert facts(other) == facts(find_stored(other))
 
 
 def test_modes_that_affect_a_form_are_part_of_the_signature(bob: Any) -> None:
@@ -166,7 +166,7 @@ def test_autocast_is_part_of_the_signature(hook: Any) -> None:
     assert (x @ x).dtype == torch.float32
     with torch.autocast("cpu", dtype=torch.bfloat16):
         product = x @ x
-        assert product.dtype == stored(product).dtype == torch.bfloat16
+        assert product.dtype == find_stored(product).dtype == torch.bfloat16
     assert (x @ x).dtype == torch.float32
 
 
@@ -195,7 +195,7 @@ def test_floats_that_determine_a_form_are_distinguished(bob: Any, call: Any, num
     x = torch.rand(1, 1, 4, 4, requires_grad=True).send(bob)
     results = [call(x, number) for number in numbers]
 
-    assert [facts(result) for result in results] == [facts(stored(result)) for result in results]
+    assert [facts(result) for result in results] == [facts(find_stored(result)) for result in results]
     assert len({str(facts(result)) for result in results}) == len(numbers)
 
 

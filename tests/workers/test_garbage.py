@@ -85,7 +85,7 @@ def work(p: Any, times: int) -> None:
         pytest.param(serialize, private, id=f"{_mode(serialize)}-{'private' if private else 'free'}")
         for serialize in (False, True)
         for private in (False, True)
-        if EXHAUSTIVE or serialize == private  # the short road of an operation, and the one with every detour
+        if EXHAUSTIVE or serialize == private  # the shortest path of an operation, and the longest
     ],
 )
 def test_memory_is_bounded(bob: Any, me: Any, private: bool) -> None:

@@ -29,7 +29,7 @@ F = torch.nn.functional
 @pytest.fixture
 def secret(bob: Any) -> Any:
     """A pointer to data on bob that only alice may have."""
-    return stored(bob, ["alice"], [1.0, 2.0, 3.0])
+    return store(bob, ["alice"], [1.0, 2.0, 3.0])
 
 
 @pytest.fixture
@@ -37,15 +37,15 @@ def public(bob: Any) -> Any:
     return torch.tensor([10.0, 20.0, 30.0]).send(bob)
 
 
-def stored(worker: Any, users: list[str], numbers: list[float], requires_grad: bool = False) -> Any:
+def store(worker: Any, users: list[str], numbers: list[float], requires_grad: bool = False) -> Any:
     tensor = torch.tensor(numbers, requires_grad=requires_grad)
     worker.load_data([tensor.private_tensor(users).tag(f"#{id(tensor)}")])
     (pointer,) = worker.search(f"#{id(tensor)}")
     return pointer
 
 
-def refused(p: Any) -> bool:
-    """Return whether no road brings the data here, not even over another worker."""
+def is_refused(p: Any) -> bool:
+    """Return whether there is no way to fetch the data, not even through another worker."""
     elsewhere = p.location.id
     with pytest.raises(GetNotPermittedError):
         p.copy().get()
@@ -109,7 +109,7 @@ def test_a_plain_tensor_is_not_changed_with_a_private_one(hook: Any) -> None:
 
 
 def test_a_pointer_cannot_be_made_private(public: Any) -> None:
-    with pytest.raises(TypeError, match="make the tensor private before sending it"):
+    with pytest.raises(TypeError, match="make the data private before it is sent"):
         public.private_tensor(["me"])
 
 
@@ -134,7 +134,7 @@ def test_a_claimed_name_does_not_send(bob: Any) -> None:
         x.send(bob, user="alice")
 
 
-# --- every road out
+# --- every way out
 
 
 def test_the_allowed_user_gets_it_and_it_stays_private(secret: Any, bob: Any, me: Any) -> None:
@@ -147,7 +147,7 @@ def test_the_allowed_user_gets_it_and_it_stays_private(secret: Any, bob: Any, me
 
 
 def test_nobody_else_gets_it(secret: Any, bob: Any, alice: Any) -> None:
-    assert refused(secret)
+    assert is_refused(secret)
     assert len(bob.ledger) == 0
 
 
@@ -187,7 +187,7 @@ DERIVED: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("way", DERIVED)
 def test_results_of_private_data_are_private(secret: Any, public: Any, alice: Any, way: str) -> None:
-    assert refused(DERIVED[way](secret, public))
+    assert is_refused(DERIVED[way](secret, public))
 
 
 CHANGES: dict[str, Callable[[Any, Any], Any]] = {
@@ -213,10 +213,10 @@ def test_targets_changed_with_private_data_become_private_or_are_refused(
     except OperationNotAllowedError:
         assert public.get().tolist() == [10.0, 20.0, 30.0]
     else:
-        assert refused(public)
+        assert is_refused(public)
 
 
-def restricted_but_plain(bob: Any, secret: Any) -> Any:
+def make_restricted_but_plain(bob: Any, secret: Any) -> Any:
     """Return a pointer to a plain tensor at bob that is restricted because of how it came about: a gradient."""
     w = torch.tensor([0.0, 0.0, 0.0], requires_grad=True).send(bob)
     (w * secret).sum().backward()
@@ -237,7 +237,7 @@ def test_a_gradient_from_private_data_is_as_private(secret: Any, bob: Any, alice
             p.grad.get()
         with pytest.raises(GetNotPermittedError):
             p.grad.copy().get()
-        assert refused(p)
+        assert is_refused(p)
 
 
 def test_a_gradient_seen_through_an_older_view_is_as_private(secret: Any, bob: Any, alice: Any) -> None:
@@ -247,47 +247,47 @@ def test_a_gradient_seen_through_an_older_view_is_as_private(secret: Any, bob: A
 
     (w * secret).sum().backward()
 
-    assert refused(view)
+    assert is_refused(view)
 
 
 def test_other_tensors_that_need_gradients_stay_free(secret: Any, bob: Any) -> None:
     free = torch.tensor([1.0], requires_grad=True).send(bob)
     (free * 1).sum().backward()
 
-    restricted_but_plain(bob, secret)
+    make_restricted_but_plain(bob, secret)
 
     assert free.get().grad.tolist() == [1.0]
 
 
 @pytest.mark.parametrize("way", [name for name in CHANGES if name not in ("data",)])
 def test_a_restriction_without_a_layer_spreads_too(secret: Any, public: Any, bob: Any, alice: Any, way: str) -> None:
-    gradient = restricted_but_plain(bob, secret).grad
+    gradient = make_restricted_but_plain(bob, secret).grad
 
     CHANGES[way](gradient, public)
 
-    assert refused(public)
+    assert is_refused(public)
 
 
 def test_everything_that_shares_memory_with_what_became_private_is_private(
     secret: Any, public: Any, bob: Any, alice: Any
 ) -> None:
     older = public[1:]
-    gradient = restricted_but_plain(bob, secret).grad
+    gradient = make_restricted_but_plain(bob, secret).grad
 
     public.view(-1).add_(gradient)
 
-    assert refused(older)
-    assert refused(public)
+    assert is_refused(older)
+    assert is_refused(public)
 
 
 def test_running_statistics_of_private_data_are_private(secret: Any, bob: Any, alice: Any) -> None:
-    gradient = restricted_but_plain(bob, secret).grad
+    gradient = make_restricted_but_plain(bob, secret).grad
     mean, variance = torch.zeros(3).send(bob), torch.ones(3).send(bob)
 
     F.batch_norm(torch.stack([gradient, gradient]), mean, variance, training=True)
 
-    assert refused(mean)
-    assert refused(variance)
+    assert is_refused(mean)
+    assert is_refused(variance)
 
 
 def test_weights_used_with_private_data_stay_free(secret: Any, bob: Any) -> None:
@@ -311,7 +311,7 @@ def test_a_pointer_to_a_pointer_does_not_bypass_the_restriction(secret: Any, bob
 
 
 def test_a_restriction_without_a_layer_travels_over_another_worker(secret: Any, bob: Any, alice: Any) -> None:
-    w = restricted_but_plain(bob, secret)
+    w = make_restricted_but_plain(bob, secret)
     over_alice = w.send(alice)
 
     with pytest.raises(GetNotPermittedError):
@@ -327,7 +327,7 @@ def test_no_message_reveals_private_data(secret: Any, bob: Any, alice: Any, me: 
         Fetch(id, "grad", True, "alice"),
         Forward(id, None, alice.id, 1, True),
         Forward(id, "data", alice.id, 2),
-        SendOn(id, alice.id),
+        SendOn(id, alice.id, 99),
     ):
         with pytest.raises(GetNotPermittedError):
             me.location_of(bob).ask(message)
@@ -335,7 +335,7 @@ def test_no_message_reveals_private_data(secret: Any, bob: Any, alice: Any, me: 
 
 
 def test_an_allowed_user_may_move_it_and_it_stays_private(bob: Any, alice: Any, me: Any) -> None:
-    p = stored(bob, ["me"], [1.0])
+    p = store(bob, ["me"], [1.0])
 
     q = p.move(alice)
     me.user = "eve"
@@ -350,7 +350,7 @@ def test_the_owner_of_a_worker_may_allow_others_later(secret: Any, bob: Any) -> 
     assert secret.get().child.child.tolist() == [1.0, 2.0, 3.0]
 
 
-# --- what an answer tells
+# --- what an answer reveals
 
 
 class Asked(torch.Tensor):
@@ -411,11 +411,11 @@ def test_a_worker_may_let_only_published_things_leave(public: Any, bob: Any) -> 
     assert public.publish().get().tolist() == [10.0, 20.0, 30.0]
 
 
-# --- what lies beside the data
+# --- what is stored along with the data
 
 
 def test_uninitialized_memory_is_not_shown(bob: Any) -> None:
-    secret = stored(bob, ["alice"], [7.0] * 3000)
+    secret = store(bob, ["alice"], [7.0] * 3000)
     public = torch.zeros(3000).send(bob)
 
     for _ in range(20):

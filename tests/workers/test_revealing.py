@@ -32,7 +32,7 @@ def reasons(worker: Any) -> list[str]:
     return [line.reason for line in worker.ledger]
 
 
-def consented(p: Any) -> bool:
+def has_consent(p: Any) -> bool:
     """Return whether a value of ``p`` is answered."""
     try:
         return bool(p.sum() == 3)
@@ -150,28 +150,28 @@ def test_the_consent_is_not_that_of_a_worker_which_computes_for_us(bob: Any, ali
 def test_the_innermost_reason_applies(p: Any, bob: Any) -> None:
     with sy.revealing("outer"):
         with sy.revealing("inner"):
-            assert consented(p)
-        assert consented(p)
-    assert not consented(p)
+            assert has_consent(p)
+        assert has_consent(p)
+    assert not has_consent(p)
     assert reasons(bob) == ["inner", "outer"]
 
 
 def test_an_error_ends_it(p: Any) -> None:
     with pytest.raises(KeyError), sy.revealing("a look"):
         raise KeyError
-    assert not consented(p)
+    assert not has_consent(p)
 
 
 def test_it_does_not_hold_in_another_thread(p: Any) -> None:
     with sy.revealing("a look"), ThreadPoolExecutor(1) as pool:
-        assert consented(p)
-        assert not pool.submit(consented, p).result()
+        assert has_consent(p)
+        assert not pool.submit(has_consent, p).result()
 
 
 def test_a_task_that_was_started_within_it_does_not_keep_it(p: Any) -> None:
     async def later(left: asyncio.Event) -> bool:
         await left.wait()
-        return consented(p)
+        return has_consent(p)
 
     async def main() -> bool:
         left = asyncio.Event()
@@ -184,31 +184,31 @@ def test_a_task_that_was_started_within_it_does_not_keep_it(p: Any) -> None:
 
 
 def test_generators_that_end_in_any_order_leave_nothing_open(p: Any, bob: Any) -> None:
-    def reading(reason: str) -> Iterator[bool]:
+    def read(reason: str) -> Iterator[bool]:
         with sy.revealing(reason):
-            yield consented(p)
+            yield has_consent(p)
 
-    first, second = reading("first"), reading("second")
+    first, second = read("first"), read("second")
     assert next(first)
     assert next(second)
     first.close()
-    assert consented(p)
+    assert has_consent(p)
     second.close()
 
-    assert not consented(p)
+    assert not has_consent(p)
     assert reasons(bob) == ["first", "second", "second"]
 
 
 def test_a_generator_that_is_closed_in_another_context_leaves_nothing_open(p: Any) -> None:
-    def reading() -> Iterator[bool]:
+    def read() -> Iterator[bool]:
         with sy.revealing("a look"):
-            yield consented(p)
+            yield has_consent(p)
 
-    generator = reading()
+    generator = read()
     assert next(generator)
     contextvars.Context().run(generator.close)  # type: ignore[attr-defined]  # a generator
 
-    assert not consented(p)
+    assert not has_consent(p)
 
 
 # --- whatever lies over the pointer, and whatever it points to

@@ -69,7 +69,7 @@ simple = st.one_of(st.integers(-2, 2), st.text("ab", max_size=2), st.none(), st.
 tensors = st.one_of(layers, vectors())
 
 
-def nested(leaf: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def nest(leaf: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.recursive(
         leaf,
         lambda inner: st.one_of(
@@ -85,8 +85,8 @@ def nested(leaf: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-arguments = st.lists(nested(st.one_of(tensors, simple)), max_size=10).map(tuple)
-keywords = st.dictionaries(st.sampled_from(["out", "dim", "other"]), nested(st.one_of(tensors, simple)), max_size=2)
+arguments = st.lists(nest(st.one_of(tensors, simple)), max_size=10).map(tuple)
+keywords = st.dictionaries(st.sampled_from(["out", "dim", "other"]), nest(st.one_of(tensors, simple)), max_size=2)
 names = st.sampled_from(["toy.f", "toy.cat", "toy.Vector.__getitem__", "toy.Vector.sum"])
 calls = st.tuples(names, arguments, keywords)
 
@@ -140,7 +140,7 @@ def alike(one: Any, other: Any) -> bool:
     return one is other
 
 
-def wrapped_like(result: Any, response: Any, wrap_type: type, attributes: dict[str, Any]) -> bool:
+def is_wrapped_like(result: Any, response: Any, wrap_type: type, attributes: dict[str, Any]) -> bool:
     """Return whether ``result`` is ``response`` with every tensor wrapped in ``wrap_type``."""
 
     def unwrap(x: Any) -> Any:
@@ -188,8 +188,8 @@ def test_the_recursive_map_of_this_file_is_right() -> None:
     assert alike(take_off(Watcher, ([layer, 1], slice(layer, None))), ([vector, 1], slice(vector, None)))
     assert not alike([vector], (vector,))
     assert not alike([vector], [toy.Vector([1])])
-    assert wrapped_like([layer, 1], [vector, 1], Watcher, {})
-    assert not wrapped_like([vector, 1], [vector, 1], Watcher, {})
+    assert is_wrapped_like([layer, 1], [vector, 1], Watcher, {})
+    assert not is_wrapped_like([vector, 1], [vector, 1], Watcher, {})
 
 
 @exhaustive
@@ -233,26 +233,26 @@ def test_a_plan_built_by_hand_is_the_recursive_map(args: tuple[Any, ...]) -> Non
 
 
 @exhaustive
-@given(nested(st.one_of(tensors, simple)), st.sampled_from([1, 5]))
+@given(nest(st.one_of(tensors, simple)), st.sampled_from([1, 5]))
 def test_a_wrap_plan_is_the_recursive_map(response: Any, scale: int) -> None:
     first = hook_args.hook_response("f", response, wrap_type=Scaled, wrap_args={"scale": scale})
     second = hook_args.hook_response("f", response, wrap_type=Scaled, wrap_args={"scale": scale})
     by_hand = hook_args.build_wrap_response_from_function(response, Scaled, {"scale": scale})(response)
 
     for result in (first, second, by_hand):
-        assert wrapped_like(result, response, Scaled, {"scale": scale})
+        assert is_wrapped_like(result, response, Scaled, {"scale": scale})
 
 
 @exhaustive
-@given(st.lists(nested(st.one_of(tensors, simple)), min_size=2, max_size=5))
+@given(st.lists(nest(st.one_of(tensors, simple)), min_size=2, max_size=5))
 def test_responses_of_one_name_may_come_in_any_order(responses: list[Any]) -> None:
     for response in (*responses, *reversed(responses)):
         for wrap_type in (Watcher, Scaled):
-            assert wrapped_like(hook_args.hook_response("max", response, wrap_type), response, wrap_type, {})
+            assert is_wrapped_like(hook_args.hook_response("max", response, wrap_type), response, wrap_type, {})
 
 
 @exhaustive
-@given(nested(st.one_of(vectors(), simple)))
+@given(nest(st.one_of(vectors(), simple)))
 def test_wrapping_and_unwrapping_is_the_identity(response: Any) -> None:
     wrapped = hook_args.hook_response("f", response, wrap_type=Watcher)
     marker = Watcher().on(toy.Vector([1]), wrap=False)
@@ -263,7 +263,7 @@ def test_wrapping_and_unwrapping_is_the_identity(response: Any) -> None:
 
 
 @exhaustive
-@given(nested(st.one_of(tensors, simple)))
+@given(nest(st.one_of(tensors, simple)))
 def test_a_registering_plan_keeps_the_structure_and_takes_one_id_per_tensor(response: Any) -> None:
     inside = [leaf for leaf in all_leaves(response) if type(leaf) in {*RANKS, toy.Vector}]
     bob, ids = BaseWorker(id="bob"), list(range(100))
@@ -276,7 +276,7 @@ def test_a_registering_plan_keeps_the_structure_and_takes_one_id_per_tensor(resp
 
 
 @exhaustive
-@given(nested(st.one_of(tensors, simple)))
+@given(nest(st.one_of(tensors, simple)))
 def test_a_rule_is_one_exactly_where_a_tensor_is(obj: Any) -> None:
     assert hook_args.build_rule(obj) == skeleton(obj)
 

@@ -17,4 +17,4 @@ def test_a_users_layer_cannot_have_a_reserved_wire_code(code: int) -> None:
     with pytest.raises(SerdeError, match=f"cannot register wire code {code}: codes below 1000 are reserved"):
         register_layer_codec(Foreign, code=code)
 
-    assert Foreign not in codecs
+    assert Foreign not in codecs.by_type

@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-from syft_core.workers.ledger import Departure, Ledger
+from syft_core.workers.ledger import Entry, Ledger
 
 
-def ledger_of(*lines: Departure) -> Ledger:
+def ledger_of(*lines: Entry) -> Ledger:
     ledger = Ledger("north")
     for line in lines:
         ledger.record(line)
     return ledger
 
 
-def weight(id: int, when: float = 0.0) -> Departure:
-    return Departure(when, "me", id, "Tensor[3]", (1, 2, 77), "me", "training", ("#patients", "#ill #labels", ""))
+def weight(id: int, when: float = 0.0) -> Entry:
+    return Entry(when, "me", id, "Tensor[3]", (1, 2, 77), "me", "training", ("#patients", "#ill #labels", ""))
 
 
 def test_an_empty_ledger_has_a_note() -> None:
@@ -26,7 +26,7 @@ def test_sources_are_named_by_tags_or_else_by_ids() -> None:
 
 
 def test_similar_departures_are_one_line_of_the_summary() -> None:
-    loss = Departure(0.0, "me", 9, "Tensor[]", (1, 2), "me")
+    loss = Entry(0.0, "me", 9, "Tensor[]", (1, 2), "me")
 
     ledger = ledger_of(weight(5), loss, weight(6, when=60.0))
 
@@ -47,7 +47,7 @@ def test_a_notebook_shows_the_summary_and_on_demand_every_line() -> None:
 
 def test_text_from_peers_cannot_fake_a_line_or_a_column() -> None:
     fake = "me\n1970-01-01 00:00:00  boss  1  Tensor[]  #public  boss\r\x1b[2K\u2028\u202e\x85\ud800"
-    hostile = Departure(0.0, fake, fake, fake, (fake, "3"), fake, fake, ("#a\n#b", ""))
+    hostile = Entry(0.0, fake, fake, fake, (fake, "3"), fake, fake, ("#a\n#b", ""))
 
     ledger = ledger_of(hostile)
 
@@ -63,13 +63,13 @@ def test_text_from_peers_cannot_fake_a_line_or_a_column() -> None:
 def test_text_from_peers_is_escaped_in_html() -> None:
     fake = "</td></tr><tr><td>boss<script>"
 
-    page = ledger_of(Departure(0.0, fake, fake, fake, (fake,), fake, fake, (fake,)))._repr_html_()
+    page = ledger_of(Entry(0.0, fake, fake, fake, (fake,), fake, fake, (fake,)))._repr_html_()
 
     assert "<script>" not in page
     assert page.count("<tr>") == 4
 
 
 def test_a_comma_in_a_tag_is_not_another_source() -> None:
-    cells = Departure(0.0, "me", 5, "Tensor[3]", (1, "2, 3"), "me", "", ("#a, #patients", "")).cells()
+    cells = Entry(0.0, "me", 5, "Tensor[3]", (1, "2, 3"), "me", "", ("#a, #patients", "")).cells()
 
     assert cells[4] == r"#a\x2c #patients, 2\x2c 3"

@@ -3,16 +3,16 @@ from __future__ import annotations
 from syft_core.workers.store import MAX_SOURCES, MORE, Stored, lineage_of
 
 
-def stored(*sources: object) -> Stored:
+def make_stored(*sources: object) -> Stored:
     entry = Stored(None, "me")
     entry.sources = frozenset(sources)
     return entry
 
 
 def test_the_lineage_of_a_long_loop_keeps_the_data_that_recurs_in_it() -> None:
-    state = stored("data", "labels")
+    state = make_stored("data", "labels")
     for number in range(10 * MAX_SOURCES):
-        gradient = stored("data", "labels", number)
+        gradient = make_stored("data", "labels", number)
         _, state.sources = lineage_of([state, gradient])
 
     assert {"data", "labels", MORE} <= state.sources
@@ -20,4 +20,4 @@ def test_the_lineage_of_a_long_loop_keeps_the_data_that_recurs_in_it() -> None:
 
 
 def test_a_short_lineage_is_complete() -> None:
-    assert lineage_of([stored(1, 2), stored(2, 3), stored()])[1] == {1, 2, 3}
+    assert lineage_of([make_stored(1, 2), make_stored(2, 3), make_stored()])[1] == {1, 2, 3}

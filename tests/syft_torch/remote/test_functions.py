@@ -102,13 +102,13 @@ def residual(x: Any) -> Any:
     return (hidden * x).sum()
 
 
-def changed_in_place(x: Any) -> Any:
+def change_in_place(x: Any) -> Any:
     y = Square.apply(x * 1)
     y.mul_(3)
     return (y + x).sum()
 
 
-def used_twice(x: Any) -> Any:
+def use_twice(x: Any) -> Any:
     y = Square.apply(x)
     return (y * x + y.exp()).sum()
 
@@ -121,13 +121,13 @@ def two_results(x: Any) -> Any:
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "twice the same tensor": lambda x: (Square.apply(x) + x).sum(),
     "nested": lambda x: Square.apply(Square.apply(x) * x).sum(),
-    "used twice": used_twice,
+    "used twice": use_twice,
     "two results": two_results,
     "one result unused": lambda x: SumAndProduct.apply(x, x.cos())[1].sum(),
     "a result without gradient": lambda x: (Top.apply(x)[0] * x).sum(),
     "a function in backward": lambda x: (Outer.apply(x.sin()) + x).sum(),
     "a residual stream": residual,
-    "a result changed in place": changed_in_place,
+    "a result changed in place": change_in_place,
     "an unused link": lambda x: (Square.apply(x).detach() * x).sum(),
     "a reentrant checkpoint": lambda x: (checkpoint(lambda z: z.sin() * z, x * 2, use_reentrant=True) + x).sum(),
     "nested checkpoints": lambda x: (
@@ -270,3 +270,59 @@ def test_plain_tensors_use_torchs_own_functions(hook: Any, x: Any) -> None:
 
     assert type(y.grad_fn).__name__ == "SquareBackward"
     assert torch.equal(torch.func.vmap(torch.sin)(x), x.sin())
+
+
+class Normalized(torch.nn.Module):
+    """A block that changes its buffers, and calls a function that changes a tensor in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.ReLU(inplace=True))
+        self.drop = torch.nn.Dropout(0.3)
+
+    def forward(self, x: Any) -> Any:
+        return self.drop(self.layers(x)), x
+
+
+def test_a_checkpoint_that_is_not_reentrant_changes_buffers_twice_as_locally(bob: Any) -> None:
+    torch.manual_seed(0)
+    model = torch.nn.ModuleList([Normalized(), Normalized()])
+    remote, data = copy.deepcopy(model).send(bob), torch.randn(5, 4)
+
+    for blocks, x in ((model, data), (remote, data.send(bob))):
+        torch.manual_seed(1)
+        for _ in range(2):
+            hidden = x
+            for block in blocks:
+                hidden = hidden + checkpoint(block, hidden, use_reentrant=False)[0]
+            hidden.square().mean().backward()
+
+    assert model[0].layers[1].num_batches_tracked == 4
+    gradients = [parameter.grad for parameter in model.parameters()]
+    found = [parameter.grad.copy().get() for parameter in remote.parameters()]
+    assert all(torch.equal(a, b) for a, b in zip(gradients, found, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(model.buffers(), remote.get().buffers(), strict=True))
+
+
+def test_a_checkpoint_without_changes_in_place_is_not_repeated(bob: Any, x: Any) -> None:
+    calls = []
+
+    def square(z: Any) -> Any:
+        calls.append(z)
+        return z * z
+
+    remote = x.send(bob)
+    checkpoint(square, remote, use_reentrant=False).sum().backward()
+
+    assert len(calls) == 1
+    assert torch.equal(remote.grad.get(), 2 * x.detach())
+
+
+def test_a_failed_checkpoint_leaves_nothing_behind(bob: Any, x: Any) -> None:
+    def fail(z: Any) -> Any:
+        raise ValueError(z.shape)
+
+    with pytest.raises(ValueError, match="torch.Size"):
+        checkpoint(fail, x.send(bob), use_reentrant=False)
+
+    assert torch._C._len_torch_function_stack() == 0

@@ -318,7 +318,7 @@ def test_state_stays_on_a_worker_to_which_the_model_returns(bob: Any) -> None:
 
 
 class TestStateDict:
-    def trained(self, bob: Any) -> tuple[Any, Any]:
+    def make_trained(self, bob: Any) -> tuple[Any, Any]:
         model = mlp()
         optimizer = optim.Adam(model.parameters(), lr=0.1)
         model.send(bob)
@@ -327,12 +327,12 @@ class TestStateDict:
         return model, optimizer
 
     def test_the_state_of_remote_parameters_is_remote(self, bob: Any) -> None:
-        _model, optimizer = self.trained(bob)
+        _model, optimizer = self.make_trained(bob)
         assert {state["exp_avg"].location.id for state in optimizer.state_dict()["state"].values()} == {"bob"}
         assert len(bob.ledger) == 0
 
     def test_state_can_be_saved_after_get(self, bob: Any) -> None:
-        model, optimizer = self.trained(bob)
+        model, optimizer = self.make_trained(bob)
         model.get()
         file = io.BytesIO()
         torch.save(optimizer.state_dict(), file)
@@ -341,7 +341,7 @@ class TestStateDict:
         assert bob.objects_count == 0
 
     def test_collocate_moves_the_state_at_once(self, bob: Any) -> None:
-        model, optimizer = self.trained(bob)
+        model, optimizer = self.make_trained(bob)
         model.get()
         optimizer.collocate()
         assert {type(state["exp_avg"]) for state in optimizer.state.values()} == {torch.Tensor}

@@ -55,6 +55,74 @@ def test_a_tensor_fetched_from_a_graph_keeps_its_tags(bob: Any) -> None:
     assert "hidden" in hidden.get().tags
 
 
+# --- changes in place inside a graph
+
+
+def add_to_result(a: Any, b: Any) -> Any:
+    hidden = a * 2
+    hidden += b * 3
+    return hidden
+
+
+def change_a_view(a: Any, b: Any) -> Any:
+    hidden = a * 2
+    hidden[0].add_(b[0])
+    return hidden
+
+
+def change_the_base_of_a_view(a: Any, b: Any) -> Any:
+    hidden = a * 2
+    view = hidden[0]
+    hidden.mul_(b)
+    return view
+
+
+def set_an_item(a: Any, b: Any) -> Any:
+    hidden = a * 2
+    hidden[1] = b[1]
+    return hidden
+
+
+def change_a_list(a: Any, b: Any) -> Any:
+    hidden = a * 2
+    torch._foreach_add_([hidden], [b])
+    return hidden
+
+
+def change_without_a_graph(a: Any, b: Any) -> Any:
+    hidden = a * 2
+    with torch.no_grad():
+        hidden.add_(b)
+    return hidden
+
+
+def change_after_use(a: Any, b: Any) -> Any:
+    hidden = a * 2
+    before = hidden + 1
+    hidden.add_(b)
+    return before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(add_to_result, change_a_view, change_the_base_of_a_view, set_an_item, change_a_list),
+        *(change_without_a_graph, change_after_use),
+    ],
+)
+def test_every_operand_of_a_change_in_place_gets_its_gradient(change: Any, bob: Any, hook: Any) -> None:
+    hook.attributes.warm_up()
+    a, b = torch.ones(3, requires_grad=True), torch.full((3,), 2.0, requires_grad=True)
+    remote = [tensor.detach().send(bob).requires_grad_() for tensor in (a, b)]
+
+    change(a, b).sum().backward()
+    change(*remote).sum().backward()
+
+    for leaf, there in zip((a, b), remote, strict=True):
+        assert (there.grad is None) == (leaf.grad is None)
+        assert leaf.grad is None or torch.equal(there.grad.get(), leaf.grad)
+
+
 # --- the first tensor by keyword
 
 

@@ -11,7 +11,6 @@ BACKEND = Backend(
     framework="toy",
     hook="syft_toy.hook:ToyHook",
     install="pip install toy",
-    summary="chains on toy",
     exports={"ToyHook": "syft_toy.hook:ToyHook"},
 )
 

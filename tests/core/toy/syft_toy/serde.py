@@ -7,7 +7,7 @@ from typing import Any
 import toy
 
 from syft_core.serde import Codec, Context, SerdeError
-from syft_core.tensors.codecs import get_identity, require_child, set_identity
+from syft_core.tensors.codecs import build_wrapper_codec
 from syft_toy.wrapper import Wrapper
 
 _KINDS = {kind.__name__: kind for kind in (float, int, bool)}
@@ -24,16 +24,7 @@ def _detail_vector(payload: Any, _context: Context) -> toy.Vector:
     return toy.Vector(values)
 
 
-def _simplify_wrapper(wrapper: Wrapper, _context: Context) -> tuple[Any, ...]:
-    return get_identity(wrapper), wrapper.child
-
-
-def _detail_wrapper(payload: Any, _context: Context) -> Wrapper:
-    identity, child = payload
-    return set_identity(Wrapper(require_child(child)), identity)
-
-
 CODECS = (
     Codec(toy.Vector, 1500, _simplify_vector, _detail_vector, shared=True),
-    Codec(Wrapper, 1501, _simplify_wrapper, _detail_wrapper, shared=True),
+    build_wrapper_codec(Wrapper, 1501, Wrapper),
 )

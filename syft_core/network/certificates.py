@@ -1,0 +1,85 @@
+"""The command ``syft-core certs``: certificates for a worker and its users, and the user in one."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from syft_core.exceptions import ConfigurationError
+from syft_core.network.tokens import require_user_name
+
+
+def make_certificates(folder: Path, hosts: Sequence[str], users: Sequence[str], days: int = 365) -> list[str]:
+    """Write certificates for hosts and users; return a line for each file that says where it belongs.
+
+    The certificate authority is made once: later calls sign with it. No file is overwritten.
+    """
+    from syft_core.network.authority import MAX_DAYS, Authority  # noqa: PLC0415  # loads a large library
+
+    for user in users:
+        require_user_name(user)
+    for host in hosts:
+        _require_host(host)
+    if not (hosts or users):
+        raise ConfigurationError("cannot make certificates: no host and no user is named; add --host or --client")
+    if not 0 < days <= MAX_DAYS:
+        raise ConfigurationError(
+            f"cannot make certificates for {days} days: the authority is valid for {MAX_DAYS}; choose fewer"
+        )
+    names = ["server"] * bool(hosts) + [f"client-{user}" for user in users]
+    for path in [folder / f"{name}{suffix}" for name in names for suffix in (".pem", ".key")]:
+        if path.exists():
+            raise ConfigurationError(
+                f"cannot write {path}: it exists, and is not overwritten; move it away, or choose another folder"
+            )
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = []
+    if not (folder / "ca.pem").exists():
+        Authority.create(folder)
+        made.append("ca.key: keep it offline, because it can sign certificates for any user")
+    authority = Authority(folder)
+    made.append("ca.pem: for every client, which verifies the worker with it, and for the worker (--client-ca)")
+    if hosts:
+        authority.issue("server", hosts[0], hosts, days)
+        made.append(f"server.pem, server.key: for the worker at {', '.join(hosts)} (--cert, --key)")
+    for user in users:
+        authority.issue(f"client-{user}", user, (), days)
+        made.append(f"client-{user}.pem, client-{user}.key: for {user}; the worker takes the user name from it")
+    return made
+
+
+def user_in(certificate: Mapping[str, Any] | None) -> str | None:
+    """Return the user in a verified client certificate, as ``ssl.SSLSocket.getpeercert()`` returns it, or None."""
+    names = [value for rdn in (certificate or {}).get("subject", ()) for name, value in rdn if name == "commonName"]
+    return names[0] if len(names) == 1 and names[0] else None
+
+
+def _require_host(host: str) -> None:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        if not re.fullmatch(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", host):
+            raise ConfigurationError(
+                f"cannot make a certificate for the host {host!r}: it is neither a name nor an IP address; "
+                f"give what clients connect to, without scheme and port"
+            ) from None
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``syft-core certs``."""
+    parser = commands.add_parser("certs", help="make a private certificate authority, and certificates for TLS")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--host", nargs="+", default=[], help="the names and IP addresses that clients connect to")
+    parser.add_argument("--client", nargs="+", default=[], metavar="USER", help="the users who get a certificate")
+    parser.add_argument("--days", type=int, default=365, help="how long they are valid (default: 365)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> str:
+    """Write the certificates, and return what goes where."""
+    lines = make_certificates(args.folder, args.host, args.client, args.days)
+    return "\n".join([f"in {args.folder}:", *(f"  {line}" for line in lines)])

@@ -1,0 +1,367 @@
+"""WebsocketClientWorker: the location of a worker on the network."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from websockets.client import ClientProtocol
+from websockets.exceptions import WebSocketException
+from websockets.http11 import Response
+from websockets.typing import Subprotocol
+from websockets.uri import parse_uri
+
+from syft_core.exceptions import AuthenticationError, ConnectionLostError, WorkerError
+from syft_core.hook.hook import FrameworkHook
+from syft_core.location import Location
+from syft_core.messages import GetTicket, Introduce
+from syft_core.network.address import Address, explain_certificate, is_loopback
+from syft_core.network.connection import Connection, Envelope, Kind
+from syft_core.network.session import CLIENT, LOST, PROTOCOL, REASON, RECEIVED, RESUMED, SESSION, STATE, WORKER, Session
+from syft_core.peer import Id, Peer
+from syft_core.serde import Limits
+from syft_core.workers import codecs as _codecs  # noqa: F401  # registers codecs
+from syft_core.workers.base import BaseWorker
+from syft_core.workers.remote import Remote
+from syft_core.workers.wire import WireLocation
+
+_log = logging.getLogger(__name__)
+MAX_REPLY = Limits().max_bytes
+MAX_HANDSHAKE = 1 << 14
+"""How many bytes the answer to the opening handshake may have."""
+_PAUSES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Seconds to wait before each attempt to connect again; the last is repeated."""
+_instance = secrets.token_hex(6)
+"""Distinguishes this process from others whose local worker has the same id."""
+
+
+class WebsocketLocation(WireLocation):
+    """The location of a worker on the network.
+
+    The connection is encrypted and the certificate of the worker is verified, except on this machine. A lost connection
+    is made again, and the session continues: nothing is executed twice, and nothing is lost.
+    """
+
+    def __init__(self, client: BaseWorker, id: Id | None, address: Address, name: str, authorization: str) -> None:
+        self._address, self._name, self._authorization = address, name, authorization
+        self.timeout = address.timeout
+        self._tls = address.make_context()
+        self._session, self._secret = Session(), secrets.token_hex(16)
+        self._expected = id
+        self._connection: Connection | None = None
+        self._closed = False
+        self._local = client
+        super().__init__(client, "" if id is None else id)
+        self.connect()
+
+    @property
+    def url(self) -> str:
+        """The address of the worker."""
+        return self._address.url
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection."""
+        return self._connection is not None
+
+    def connect(self) -> None:
+        """Connect, or connect again and continue the session."""
+        with self._lock:
+            self._closed = False
+            if self._connection is None:
+                self._connect(time.monotonic() + self.timeout)
+
+    def close(self) -> None:
+        """Send what is buffered and close the connection; ``connect`` continues the session."""
+        with self._lock:
+            if self._buffer and self._connection is not None:
+                self._post(asks=False)
+            self._closed = True
+            self._drop_connection(graceful=True)
+
+    # --- the transport
+
+    def send_frames(self, sent: Sequence[Any]) -> None:
+        """Send one batch; keep a copy until the worker has confirmed it."""
+        frames = [frame if type(frame) is bytes else bytes(frame) for frame in sent]
+        envelope = self._session.keep(frames)
+        if self._connection is None:
+            self._reconnect(ConnectionLostError.closed())
+            return
+        try:
+            self._connection.send(envelope, frames)
+        except ConnectionLostError as error:
+            self._reconnect(error)
+
+    def receive_frames(self, wait: bool) -> Sequence[Any] | None:
+        """Return the next reply, answering the requests of the worker that arrive before it."""
+        while True:
+            try:
+                if self._connection is None:
+                    raise ConnectionLostError.closed()
+                received = self._connection.receive(wait)
+            except ConnectionLostError as error:
+                self._reconnect(error)
+                continue
+            if received is None:
+                return None
+            envelope, frames = received
+            if envelope.kind is Kind.REQUEST:
+                self._answer(envelope, frames)
+            elif self._session.accept(envelope):
+                return frames
+
+    def _answer(self, envelope: Envelope, frames: Sequence[Any]) -> None:
+        """Execute commands of the worker on the client, such as the return of a gradient."""
+        reply = self._local.deliver(frames, Peer(self.id))
+        try:
+            if self._connection is not None:
+                self._connection.send(Envelope(Kind.RESPONSE, envelope.number, 0), reply)
+        except ConnectionLostError as error:
+            self._reconnect(error)
+
+    # --- connecting
+
+    def _reconnect(self, error: ConnectionLostError) -> None:
+        self._drop_connection()
+        if self._closed:
+            raise ConnectionLostError(
+                f"cannot use worker {self.id!r}: the connection was closed; call `connect()` first"
+            )
+        _log.warning("connection to worker %r lost, connecting again: %s", self.id, error)
+        self._connect(time.monotonic() + self.timeout)
+
+    def _drop_connection(self, graceful: bool = False) -> None:
+        if self._connection is not None:
+            (self._connection.close if graceful else self._connection.abort)()
+            self._connection = None
+
+    def _connect(self, deadline: float) -> None:
+        """Connect and continue the session; try again until the deadline."""
+        attempt = 0
+        while True:
+            try:
+                sock, response, unread = self._shake_hands(max(deadline - time.monotonic(), 1))
+                break
+            except ssl.SSLCertVerificationError as error:
+                raise AuthenticationError.untrusted(self.url, error.verify_message) from None
+            except (OSError, WebSocketException, ConnectionLostError) as error:
+                if isinstance(error, AuthenticationError):
+                    raise
+                pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
+                attempt += 1
+                if time.monotonic() + pause > deadline:
+                    raise ConnectionLostError.unreachable(self.url, self.timeout, error) from None
+                time.sleep(pause)
+        connection = Connection(sock, is_client=True, max_bytes=MAX_REPLY, unread=unread, patience=self.timeout)
+        self._check_worker(response)
+        if response.headers.get(STATE) == LOST:
+            self._connection = connection
+            self._start_again(response.headers.get(REASON, "the worker has forgotten it"))
+        try:
+            self._session.resume(connection, int(response.headers.get(RECEIVED, 0)))
+        except ConnectionLostError as error:
+            connection.abort()
+            if time.monotonic() > deadline:
+                raise ConnectionLostError.unreachable(self.url, self.timeout, error) from None
+            self._connect(deadline)
+            return
+        self._connection = connection
+
+    def _check_worker(self, response: Response) -> None:
+        id = response.headers.get(WORKER, "")
+        if self._expected is not None and str(self._expected) != id:
+            raise AuthenticationError.refused(
+                self.url, f"the worker there is {id!r}, not {self._expected!r}", "check the address and the id"
+            )
+        self.client_id = response.headers.get(CLIENT, self.client_id)
+        self._local.add_alias(self.client_id)
+        if not self.id:
+            self.id = self._expected = id
+            self._context = replace(self._context, receiver=id)
+
+    def _start_again(self, why: str) -> None:
+        """Forget everything about a session that the worker has forgotten, and tell the caller."""
+        self._session = Session()
+        for forgotten in (self._in_flight, self._buffer, self._issued, self._dropped, self._errors):
+            forgotten.clear()
+        self._last_epochs = None
+        self.forget_forms()
+        self.forget_gradients()
+        raise ConnectionLostError.restarted(self.id, why)
+
+    def _shake_hands(self, seconds: float) -> tuple[socket.socket, Response, bytes]:
+        host, port = self._address.host, self._address.port
+        sock = socket.create_connection((host, port), timeout=min(seconds, self.timeout))
+        try:
+            prepare(sock)
+            if self._tls is not None:
+                sock = self._tls.wrap_socket(sock, server_hostname=host)
+            protocol = ClientProtocol(parse_uri(self.url), subprotocols=[Subprotocol(PROTOCOL)])
+            request = protocol.connect()
+            headers = {CLIENT: self._name, SESSION: self._secret, RECEIVED: str(self._session.received)}
+            if self._session.sent or self._session.received:
+                headers[STATE] = RESUMED
+            if self._authorization:
+                headers["Authorization"] = self._authorization
+            request.headers.update(headers)
+            protocol.send_request(request)
+            for data in protocol.data_to_send():
+                sock.sendall(data)
+            head, unread = read_head(sock, MAX_HANDSHAKE)
+            response, unread = _read_response(protocol, sock, head, unread)
+            why = response.headers.get(REASON, "the token is not valid")
+            if response.status_code == 429:
+                raise AuthenticationError.refused(self.url, why, "close other connections, or ask the owner")
+            if response.status_code in (401, 403):
+                raise AuthenticationError.refused(self.url, why)
+            if protocol.handshake_exc is not None:
+                why = response.headers.get(REASON, str(protocol.handshake_exc))
+                raise ConnectionLostError(f"cannot connect to {self.url}: {why}")
+        except BaseException as error:
+            sock.close()
+            if isinstance(error, ssl.SSLError) and (refusal := explain_certificate(error)) is not None:
+                raise AuthenticationError.refused(self.url, *refusal) from None
+            raise
+        return sock, response, unread
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} id:{self.id} at {self.url}>"
+
+
+class WebsocketClientWorker(WebsocketLocation):
+    """The location of a worker on the network: pointers, ``send`` and ``search`` work as with a virtual worker.
+
+    Connecting to the same address again, with the same token, returns the existing location, so that a notebook cell
+    can run twice.
+
+    Args:
+        hook: the hook whose local worker is the client.
+        host: the name or the address of the machine.
+        port: the port.
+        secure: whether to use TLS; by default for all other machines, and if ``ca`` or ``cert`` is given.
+        id: the id that the worker must have; by default the id that it reports.
+        is_client_worker: not used, nor are ``log_msgs`` and ``verbose``: the worker itself has these options.
+        log_msgs: see above.
+        verbose: see above.
+        data: objects to send, which the worker keeps permanently.
+        timeout: seconds without a sign of life after which a worker counts as unreachable.
+        token: the secret that authenticates the user; by default ``SYFT_TOKEN`` in the environment.
+        ca: a file with the certificates to trust, instead of those of the system.
+        cert: a file with the certificate of the client, and its key unless ``key`` has it.
+        key: a file with the key of the certificate.
+        client: the worker that connects, if it is not the local worker.
+
+    """
+
+    def __new__(cls, hook: Any, host: str, port: int, *_args: Any, **options: Any) -> WebsocketClientWorker:
+        """Return the existing location for this address, or a new one."""
+        client, token = options.get("client") or hook.local_worker, _find_token(options.get("token"))
+        for known in list(client._known_workers.values()):
+            same = type(known) is cls and known.client is client and known._address.host == host
+            if same and (known._address.port, known._token) == (port, token):
+                return known  # type: ignore[no-any-return]  # its type was compared
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        hook: FrameworkHook,
+        host: str,
+        port: int,
+        secure: bool | None = None,
+        id: Id | None = None,
+        is_client_worker: bool = False,
+        log_msgs: bool = False,
+        verbose: bool = False,
+        data: Sequence[Any] | None = None,
+        timeout: float = 60,
+        *,
+        token: str | None = None,
+        ca: str | Path | None = None,
+        cert: str | Path | None = None,
+        key: str | Path | None = None,
+        client: BaseWorker | None = None,
+    ) -> None:
+        if "_session" in self.__dict__:
+            self.connect()
+            return
+        local: BaseWorker = client if client is not None else hook.local_worker
+        self._token = _find_token(token)
+        if secure is None:
+            secure = not is_loopback(host) or ca is not None or cert is not None
+        address = Address(host, port, secure, timeout, ca, cert, key)
+        authorization = "" if self._token is None else f"Bearer {self._token}"
+        super().__init__(local, id, address, f"{str(local.id).replace('@', '_')}-{_instance}", authorization)
+        try:
+            local.add_worker(self)
+        except WorkerError:
+            self.close()
+            raise
+        for obj in data or ():
+            local.send(obj, self, create_pointer=False)
+
+    @property
+    def remote(self) -> Remote:
+        """Creates tensors directly on this worker: ``worker.remote.<framework>.zeros(2, 3)``."""
+        return Remote(self, self.client)  # type: ignore[arg-type]  # only its id is used
+
+    def search(self, query: Any = ()) -> list[Any]:
+        """Return pointers to the objects that match all parts of ``query``: tags, ids, parts of descriptions."""
+        found: list[Any] = self._local.request_search(query, self)
+        return found
+
+    def introduce(self, other: Location, ids: Sequence[Id]) -> None:
+        """Let this worker reach another one on the network on behalf of the client, for some objects there."""
+        if isinstance(other, WebsocketClientWorker) and other.id != self.id:
+            self.tell(Introduce(other.id, other.ask(GetTicket(self.id, tuple(ids)))))
+
+
+def prepare(sock: socket.socket) -> None:
+    """Send small messages at once, and let the system notice that the other machine is gone."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+def read_head(sock: socket.socket, limit: int) -> tuple[bytes, bytes]:
+    """Read the head of an HTTP message; return it, and what came after it."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        if len(data) > limit:
+            raise ConnectionLostError.malformed(f"the opening handshake has more than {limit} bytes")
+        received = sock.recv(4096)
+        if not received:
+            raise ConnectionLostError.closed()
+        data += received
+    head, _, unread = data.partition(b"\r\n\r\n")
+    return head + b"\r\n\r\n", unread
+
+
+def _read_response(protocol: ClientProtocol, sock: socket.socket, head: bytes, unread: bytes) -> tuple[Response, bytes]:
+    """Return the answer to the opening handshake, and what came after it."""
+    if not head.startswith(b"HTTP/1.1 101"):  # A refusal may have a body.
+        head, unread = head + unread, b""
+    received = 0
+    while True:
+        protocol.receive_data(head)
+        for event in protocol.events_received():
+            if isinstance(event, Response):
+                return event, unread
+        received += len(head)
+        head = sock.recv(4096) if received < MAX_HANDSHAKE else b""
+        if not head:
+            raise ConnectionLostError.malformed("it is not an answer to the opening handshake")
+
+
+def _find_token(given: str | None) -> str | None:
+    return given if given is not None else os.environ.get("SYFT_TOKEN")

@@ -1,0 +1,375 @@
+"""Connection: messages of several buffers over one websocket, without joining, copying or encoding the buffers.
+
+One message is one binary websocket message: an envelope, followed by the buffers. The library ``websockets`` does the
+opening handshake; the frames are read and written here, because the library copies every payload several times and
+needs a thread or an event loop for each connection (see benchmarks/README.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import ssl
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from itertools import islice
+from typing import Any, NamedTuple
+
+from websockets.utils import apply_mask
+
+from syft_core.exceptions import ConnectionLostError
+from syft_core.serde.layout import Frame
+
+MAX_BUFFERS = 100_000
+"""How many buffers one message may have."""
+MAX_CONTROL = 125
+"""How many bytes a ping, a pong or a close may have, by the standard."""
+_CHUNK = 1 << 14
+"""How many bytes are read ahead; what is longer is received where it stays."""
+_SMALL = 1 << 14
+"""Over TLS, buffers up to this size are joined: each call writes a record of its own."""
+_MAX_PARTS = min(os.sysconf("SC_IOV_MAX"), 512) if hasattr(os, "sysconf") else 16
+_ENVELOPE = struct.Struct("<BxxxIQQ")
+_SHORT, _LONG = struct.Struct(">H"), struct.Struct(">Q")
+_BINARY, _CLOSE, _PING, _PONG = 0x2, 0x8, 0x9, 0xA
+_FIN, _MASKED = 0x80, 0x80
+_NO_MASK = bytes(4)
+
+
+class Kind(IntEnum):
+    """The purpose of a message."""
+
+    BATCH = 0
+    """Commands of the client, or the reply to them."""
+    REQUEST = 1
+    """Commands of the worker to its client."""
+    RESPONSE = 2
+    """The reply to them."""
+
+
+_KINDS = tuple(Kind)
+
+
+class Envelope(NamedTuple):
+    """What the transport must know about a message."""
+
+    kind: Kind
+    number: int
+    """The position of the message in its direction, counted from 1 for each session."""
+    received: int
+    """The number of the last message that the sender has received."""
+
+
+class Connection:
+    """A websocket over a connected socket, for one reading thread and any number of writing threads.
+
+    A client must mask its frames; it uses the mask 0, which changes nothing. Masks protect proxies from scripts in
+    browsers, and our connections are encrypted, or do not leave the machine.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        *,
+        is_client: bool,
+        max_bytes: int,
+        unread: bytes = b"",
+        patience: float | None = None,
+    ) -> None:
+        self._socket = sock
+        self._timeout, self._patience = sock.gettimeout(), patience
+        """How many seconds to wait for the rest of a message, and for one to begin; None to wait forever."""
+        sock.setblocking(False)
+        self._arrival = select.poll()
+        self._arrival.register(sock, select.POLLIN)
+        self._calling = threading.Lock()
+        """Held during each call of the socket: two threads must not use a TLS connection at the same time."""
+        self._is_client = is_client
+        self._max_bytes = max_bytes
+        self._encrypted = isinstance(sock, ssl.SSLSocket)
+        self._writing = threading.Lock()
+        self._ahead = bytearray(max(_CHUNK, len(unread)))
+        self._ahead[: len(unread)] = unread
+        self._view = memoryview(self._ahead)
+        self._start, self._end = 0, len(unread)
+        """Where the bytes that were read ahead begin and end."""
+        self._left = 0
+        """How many bytes of the current frame have not been read."""
+        self._mask = b""
+        """Empty if it changes nothing."""
+        self._final = True
+        self.bytes_in = self.bytes_out = 0
+
+    # --- messages
+
+    def send(self, envelope: Envelope, buffers: Sequence[Frame]) -> None:
+        """Send one message; the buffers may be overwritten when this returns."""
+        lengths = [len(buffer) if type(buffer) is bytes else memoryview(buffer).nbytes for buffer in buffers]
+        kind, number, received = envelope
+        head = struct.pack(f"<BxxxIQQ{len(lengths)}Q", kind, len(lengths), number, received, *lengths)
+        with self._writing:
+            self._write_locked(_BINARY, [head, *buffers], len(head) + sum(lengths))
+
+    def receive(self, wait: bool = True) -> tuple[Envelope, list[bytearray]] | None:
+        """Return the next message, in memory of its own; without ``wait``, None if none has arrived."""
+        if not self._start_message(wait):
+            return None
+        kind, count, number, received = _ENVELOPE.unpack(self._take(_ENVELOPE.size))
+        if count > MAX_BUFFERS or kind > Kind.RESPONSE:
+            raise ConnectionLostError.malformed("its envelope is wrong")
+        lengths = struct.unpack(f"<{count}Q", self._take(8 * count))
+        if sum(lengths) > self._max_bytes:
+            raise ConnectionLostError.malformed(f"it has {sum(lengths)} bytes, and the limit is {self._max_bytes}")
+        buffers = [self._take(length) for length in lengths]
+        while not self._left and not self._final:  # The last frame may be empty.
+            self._continue_message()
+        if self._left:
+            raise ConnectionLostError.malformed("it is longer than its envelope says")
+        return Envelope(_KINDS[kind], number, received), buffers
+
+    def ping(self) -> None:
+        """Show the other end that this one is alive, unless another thread is writing, which shows it too."""
+        if self._writing.acquire(blocking=False):
+            try:
+                self._write_locked(_PING, [b""], 0)
+            finally:
+                self._writing.release()
+
+    def close(self, code: int = 1000) -> None:
+        """Say goodbye, as far as that is possible, and close the socket."""
+        with contextlib.suppress(OSError, ConnectionLostError):
+            self._timeout = 1
+            if self._writing.acquire(timeout=1):
+                try:
+                    self._write_locked(_CLOSE, [struct.pack(">H", code)], 2)
+                finally:
+                    self._writing.release()
+        self.abort()
+
+    def interrupt(self) -> None:
+        """Make the thread that uses the connection get an error; that thread closes the socket."""
+        interrupt(self._socket)
+
+    def abort(self) -> None:
+        """Close the socket."""
+        interrupt(self._socket)
+        self._socket.close()
+
+    # --- writing frames
+
+    def _write_locked(self, opcode: int, parts: list[Frame], length: int) -> None:
+        masked = _MASKED if self._is_client else 0
+        if length < 126:
+            head = struct.pack(">BB", _FIN | opcode, masked | length)
+        elif length < 1 << 16:
+            head = struct.pack(">BBH", _FIN | opcode, masked | 126, length)
+        else:
+            head = struct.pack(">BBQ", _FIN | opcode, masked | 127, length)
+        if masked:
+            head += _NO_MASK
+        self.bytes_out += len(head) + length
+        try:
+            self._send_all([head, *parts], len(head) + length)
+        except (OSError, ValueError) as error:
+            raise ConnectionLostError.during("sending", error) from None
+
+    def _send_all(self, parts: Sequence[Frame], length: int) -> None:
+        if self._encrypted:
+            for part in _join_small(parts):
+                left = memoryview(part).cast("B")
+                while left:
+                    left = left[self._send(self._socket.send, left) :]
+            return
+        try:
+            sent = self._socket.sendmsg(parts[:_MAX_PARTS])
+        except BlockingIOError:
+            sent = 0
+        if sent == length:
+            return
+        views = deque(memoryview(part).cast("B") for part in parts if len(part))
+        while True:
+            while views and sent >= len(views[0]):
+                sent -= len(views.popleft())
+            if not views:
+                return
+            views[0] = views[0][sent:]
+            sent = self._send(self._socket.sendmsg, list(islice(views, _MAX_PARTS)))
+
+    def _send(self, method: Callable[[Any], int], argument: Any) -> int:
+        sent = self._call(method, argument, select.POLLOUT, self._timeout)
+        if sent is None:
+            raise TimeoutError("the other end does not read")
+        return sent
+
+    def _call(self, method: Callable[[Any], int], argument: Any, event: int, seconds: float | None) -> int | None:
+        """Call a method of the socket as soon as it does not block; return None if it would for too long."""
+        while True:
+            try:
+                with self._calling:
+                    return method(argument)
+            except ssl.SSLWantReadError:
+                event = select.POLLIN
+            except ssl.SSLWantWriteError:
+                event = select.POLLOUT
+            except BlockingIOError:
+                pass
+            if seconds == 0:
+                return None
+            poll = select.poll()
+            poll.register(self._socket, event)
+            if not poll.poll(None if seconds is None else seconds * 1000):
+                return None
+
+    # --- reading frames
+
+    def _start_message(self, wait: bool) -> bool:
+        while True:
+            if self._start == self._end:
+                self._start, self._end = 0, self._receive(self._view, self._patience if wait else 0)
+                if not self._end:
+                    return False
+            opcode = self._read_head()
+            if opcode == _BINARY:
+                return True
+            self._answer_control(opcode)
+
+    def _read_head(self) -> int:
+        """Read the head of a frame, and return its opcode."""
+        self._read_ahead(2)
+        first, second = self._ahead[self._start : self._start + 2]
+        length, size = second & 0x7F, 2
+        if first & 0x70 or bool(second & _MASKED) is self._is_client:
+            raise ConnectionLostError.malformed("its frame is not masked, or uses an extension")
+        if length >= 126:
+            number = _SHORT if length == 126 else _LONG
+            self._read_ahead(2 + number.size)
+            (length,) = number.unpack_from(self._ahead, self._start + 2)
+            size += number.size
+        opcode = first & 0x0F
+        if opcode >= _CLOSE and (length > MAX_CONTROL or not first & _FIN):
+            raise ConnectionLostError.malformed("its control frame is too long")
+        if opcode < _CLOSE:
+            self._final = bool(first & _FIN)
+        self._start += size
+        mask = b"" if self._is_client else bytes(self._take_raw(4))
+        self._mask = mask if mask != _NO_MASK else b""
+        self._left = length
+        return opcode
+
+    def _answer_control(self, opcode: int) -> None:
+        payload = self._take(self._left)
+        if opcode == _PING:
+            with self._writing:
+                self._write_locked(_PONG, [payload], len(payload))
+        elif opcode == _CLOSE:
+            raise ConnectionLostError.closed()
+        elif opcode != _PONG:
+            raise ConnectionLostError.malformed("its frame is of an unknown kind")
+
+    def _take(self, length: int) -> bytearray:
+        """Return the next bytes of the payload of the current message, across frames."""
+        if length <= self._left:
+            data = self._take_raw(length)
+            self._left -= length
+            return self._unmask(data) if self._mask else data
+        data = bytearray()
+        while len(data) < length:
+            while not self._left:
+                if self._final:
+                    raise ConnectionLostError.malformed("it is shorter than its envelope says")
+                self._continue_message()
+            size = min(self._left, length - len(data))
+            piece = self._take_raw(size)
+            self._left -= size
+            data += self._unmask(piece)
+        return data
+
+    def _continue_message(self) -> None:
+        """Read the head of the next frame of a message; control frames may come in between."""
+        opcode = self._read_head()
+        if opcode >= _CLOSE:
+            self._answer_control(opcode)
+        elif opcode != 0:
+            raise ConnectionLostError.malformed("a new message begins before it has ended")
+
+    def _unmask(self, data: bytearray) -> bytearray:
+        if not self._mask or not data:
+            return data
+        plain = bytearray(apply_mask(bytes(data), self._mask))
+        shift = len(data) % 4
+        self._mask = self._mask[shift:] + self._mask[:shift]
+        return plain
+
+    def _take_raw(self, length: int) -> bytearray:
+        """Return the next bytes of the stream, in memory of their own."""
+        if length > _CHUNK and self._end - self._start < length:
+            return self._take_long(length)
+        self._read_ahead(length)
+        start = self._start
+        self._start = end = start + length
+        return self._ahead[start:end]
+
+    def _read_ahead(self, length: int) -> None:
+        """Read until the next ``length`` bytes are here."""
+        rest = self._end - self._start
+        if rest >= length:
+            return
+        if self._start + length > len(self._ahead) or not rest:
+            self._ahead[:rest] = self._ahead[self._start : self._end]
+            self._start, self._end = 0, rest
+        while self._end - self._start < length:
+            self._end += self._receive(self._view[self._end :], self._timeout)
+
+    def _take_long(self, length: int) -> bytearray:
+        taken, done = bytearray(length), self._end - self._start
+        view = memoryview(taken)
+        view[:done] = self._view[self._start : self._end]
+        self._start = self._end = 0
+        while done < length:
+            done += self._receive(view[done:], self._timeout)
+        return taken
+
+    def _receive(self, view: memoryview, seconds: float | None) -> int:
+        """Receive some bytes, and return how many; with 0 seconds, 0 if none have arrived."""
+        count: int | None = None
+        try:
+            if self._encrypted or seconds == 0 or self._arrival.poll(None if seconds is None else seconds * 1000):
+                count = self._call(self._socket.recv_into, view, select.POLLIN, seconds)
+        except (OSError, ValueError) as error:
+            raise ConnectionLostError.during("receiving", error) from None
+        if count is None:
+            if seconds == 0:
+                return 0
+            raise ConnectionLostError.during("receiving", TimeoutError("no sign of life"))
+        if not count:
+            raise ConnectionLostError.closed()
+        self.bytes_in += count
+        return count
+
+
+def interrupt(sock: socket.socket) -> None:
+    """Make a thread that waits for a socket get an error; the file descriptor stays in use until it closes it."""
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # For TLS too: only its thread may say goodbye.
+
+
+def _join_small(parts: Sequence[Frame]) -> list[Frame]:
+    """Join small parts that follow each other, so that TLS writes few records."""
+    joined: list[Frame] = []
+    small = bytearray()
+    for part in parts:
+        if len(part) <= _SMALL:
+            small += part
+            continue
+        if small:
+            joined.append(small)
+            small = bytearray()
+        joined.append(part)
+    if small:
+        joined.append(small)
+    return joined

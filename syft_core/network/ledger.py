@@ -1,0 +1,57 @@
+"""The command ``syft-core ledger``: show and verify the ledger of a worker."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from syft_core.exceptions import LedgerError
+from syft_core.pictures import text_table
+from syft_core.workers.journal import BEFORE, Line, iter_lines
+from syft_core.workers.ledger import Entry, Ledger
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``syft-core ledger show`` and ``syft-core ledger verify``."""
+    actions = commands.add_parser("ledger", help="show or verify the ledger of a worker").add_subparsers(
+        required=True, metavar="action"
+    )
+    show = actions.add_parser("show", help="list what left a worker, what was refused and what was released")
+    show.add_argument("file", type=Path)
+    show.add_argument("--user", help="only entries of this user")
+    show.add_argument("--json", action="store_true", help="one JSON object per line")
+    show.set_defaults(run=_show)
+    verify = actions.add_parser("verify", help="check that no entry was changed, inserted or removed")
+    verify.add_argument("file", type=Path)
+    verify.add_argument("--head", help="a hash that an earlier run printed: check that its entry is still there")
+    verify.set_defaults(run=_verify)
+
+
+def _show(args: argparse.Namespace) -> str:
+    lines: list[Line] = []
+    problem = ""
+    try:
+        lines.extend(iter_lines(args.file))
+    except LedgerError as error:  # Show what precedes it.
+        problem = f"\n{error}"
+    entries = [(line, Entry.from_line(line.content)) for line in lines]
+    chosen = [(line, entry) for line, entry in entries if args.user is None or args.user in _users_of(entry)]
+    if args.json:
+        return "\n".join([json.dumps(line.content) for line, _ in chosen]) + problem
+    rows = [(str(line.number), entry.event, *entry.cells()) for line, entry in chosen]
+    return text_table(("line", "event", *Ledger.HEADER), rows) + problem
+
+
+def _users_of(entry: Entry) -> list[str]:
+    """Return the user, and those on whose behalf the user asked."""
+    return entry.user.split(" through ")
+
+
+def _verify(args: argparse.Namespace) -> str:
+    last, seen = BEFORE, args.head is None
+    for last in iter_lines(args.file):
+        seen = seen or last.hash == args.head
+    if not seen:
+        raise LedgerError.cut(args.file, args.head)
+    return f"{args.file}: {last.number} lines, all intact; the last hash is {last.hash}"

@@ -1,0 +1,445 @@
+"""Page: shows a served worker to its owner in a browser, and lets the owner decide about release requests.
+
+Every answer is made by ``Page.respond``, which does no input or output of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.server
+import logging
+import re
+import secrets
+import socket
+import socketserver
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs
+
+from syft_core.exceptions import AuthenticationError, SyftError
+from syft_core.network import views
+from syft_core.network.address import is_loopback
+from syft_core.network.logs import log_event
+from syft_core.network.metrics import CONTENT_TYPE, render_metrics
+from syft_core.network.server import Credentials, Server, abort, read_authorization, read_certificate
+from syft_core.network.throttle import Throttle
+from syft_core.network.tokens import Identity
+from syft_core.pictures import one_line
+from syft_core.workers.release import ReleaseRequest
+
+_log = logging.getLogger(__name__)
+MAX_BODY = 8192
+"""How many bytes the body of a request may have."""
+MAX_CONNECTIONS = 32
+"""How many requests are answered at the same time."""
+READ_SECONDS, REQUEST_SECONDS = 10, 30
+"""How long a client may pause within a request, and how long a request may take."""
+SIGNED_IN_SECONDS = 8 * 3600
+MAX_SIGNED_IN = 1000
+MAX_REASON = 500
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request, as far as it matters here."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    address: str = ""
+    body: bytes = b""
+    certificate: Any = None
+
+    @property
+    def token(self) -> str | None:
+        """The token of a program, which a browser never sends by itself."""
+        kind, secret = read_authorization(self.headers)
+        return secret if kind == "bearer" else None
+
+    @property
+    def form(self) -> dict[str, str]:
+        """The fields of a form; the first of each name."""
+        try:
+            fields = parse_qs(self.body.decode(), keep_blank_values=True, max_num_fields=10)
+        except ValueError:
+            return {}
+        return {name: values[0] for name, values in fields.items()}
+
+
+@dataclass(frozen=True)
+class Response:
+    """An answer."""
+
+    body: str
+    status: int = 200
+    type: str = "text/html; charset=utf-8"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class RefusalError(Exception):
+    """A request is answered with an error."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status)
+        self.response = response
+
+
+class SignIns:
+    """Who is signed in, by the hash of a random cookie."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._known: OrderedDict[bytes, tuple[Credentials, float]] = OrderedDict()
+
+    def add(self, credentials: Credentials) -> str:
+        """Return the cookie of a new sign-in."""
+        cookie = secrets.token_urlsafe(32)
+        self._known[_digest(cookie)] = credentials, self._clock() + SIGNED_IN_SECONDS
+        if len(self._known) > MAX_SIGNED_IN:
+            self._known.popitem(last=False)
+        return cookie
+
+    def find(self, cookie: str) -> Credentials | None:
+        """Return with what a browser signed in, or None if it did not, or too long ago.
+
+        The credentials, not the identity: who they belong to is checked for each request.
+        """
+        credentials, until = self._known.get(_digest(cookie), (None, 0.0))
+        if credentials is not None and self._clock() >= until:
+            self.remove(cookie)
+            return None
+        return credentials
+
+    def remove(self, cookie: str) -> None:
+        """Sign out."""
+        self._known.pop(_digest(cookie), None)
+
+
+class Page:
+    """Serves the page of a worker, its metrics and its health on a port of their own.
+
+    The page has the TLS context and the authentication of the worker's server; only administrators see it.
+
+    Args:
+        server: the server of the worker.
+        port: the port, or 0 for any that is free.
+        host: the address to listen on; by default that of the server.
+        listener: a socket that listens already, and is shared with a supervisor.
+        restarts: how often the supervisor has started the worker again.
+
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        port: int = 0,
+        host: str | None = None,
+        *,
+        listener: socket.socket | None = None,
+        restarts: int = 0,
+    ) -> None:
+        self.server, self.port, self.host = server, port, server.host if host is None else host
+        if server.tls is None and not is_loopback(self.host):
+            raise AuthenticationError.refused(
+                f"http://{self.host}:{port}",
+                "without TLS, others on the network can read the owner's token",
+                "give the server a certificate and its key, or listen on 127.0.0.1",
+            )
+        self._listener, self._restarts = listener, restarts
+        self.sign_ins, self.throttle = SignIns(), Throttle()
+        self._key = secrets.token_bytes(32)
+        self._speeds: deque[float] = deque([0.0] * 60, maxlen=60)
+        """Operations per second in the last minute."""
+        self._http: _HttpServer | None = None
+        self._stopping = threading.Event()
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'http' if self.server.tls is None else 'https'}://{host}:{self.port}/"
+
+    def start(self) -> None:
+        """Listen, and answer in the background."""
+        if self._listener is None:
+            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+            self._listener = socket.create_server((self.host, self.port), family=family, backlog=64)
+        self.port = self._listener.getsockname()[1]
+        self._http = _HttpServer(self, self._listener)
+        for target in (partial(self._http.serve_forever, 0.1), self._keep_house):
+            threading.Thread(target=target, name=f"{self.server.worker.id}: page", daemon=True).start()
+        log_event(_log, logging.INFO, "serving the page of the worker", url=self.url)
+
+    def stop(self) -> None:
+        """Stop listening."""
+        self._stopping.set()
+        if self._http is not None:
+            self._http.shutdown()
+            self._http.server_close()
+
+    def _keep_house(self) -> None:
+        """Measure the speed of the worker every second, and end requests that take too long."""
+        before, then = self.server.worker.stats.operations, time.monotonic()
+        while not self._stopping.wait(1):
+            count, now = self.server.worker.stats.operations, time.monotonic()
+            self._speeds.append((count - before) / (now - then))
+            before, then = count, now
+            if self._http is not None:
+                self._http.end_slow_requests()
+
+    # --- answers
+
+    def respond(self, request: Request) -> Response:
+        """Answer a request."""
+        path = request.path.partition("?")[0]
+        try:
+            if (request.method, path) == ("GET", "/health"):
+                return self._health()
+            if (request.method, path) == ("GET", "/metrics"):
+                return self._metrics(request)
+            if request.method == "POST" and request.token is None:
+                self._require_csrf(request)
+            if path == "/login":
+                return self._login(request)
+            return self._respond_to_owner(request, path, self._require_admin(request))
+        except RefusalError as refusal:
+            return refusal.response
+
+    def _health(self) -> Response:
+        healthy = self.server.is_serving
+        return Response("ok\n" if healthy else "not serving\n", 200 if healthy else 503, "text/plain; charset=utf-8")
+
+    def _metrics(self, request: Request) -> Response:
+        """Answer any user of the worker, so that the program that collects metrics needs no rights of an owner."""
+        if self._authenticate_bearer(request) is None:
+            raise _refuse(401, "a token is needed", {"WWW-Authenticate": "Bearer"})
+        return Response(render_metrics(self.server, self._restarts), type=CONTENT_TYPE)
+
+    def _respond_to_owner(self, request: Request, path: str, owner: Identity) -> Response:
+        cookie = self._cookie_of(request) or secrets.token_urlsafe(32)
+        headers = {} if self._cookie_of(request) else self._set_cookie(cookie)
+        if (request.method, path) == ("GET", "/"):
+            shown = views.overview(self.server, owner.user, self._csrf_of(cookie), list(self._speeds))
+            return Response(shown, headers=headers)
+        if (request.method, path) == ("POST", "/logout"):
+            self.sign_ins.remove(cookie)
+            return _redirect("/login", self._set_cookie(""))
+        matched = re.fullmatch(r"/requests/([0-9]{1,9})(?:/(approve|deny))?", path)
+        if matched is None:
+            raise _refuse(404, "there is no such page")
+        found = next((r for r in self.server.worker.requests if r.number == int(matched[1])), None)
+        if found is None:
+            raise _refuse(404, "there is no such request")
+        if request.method == "GET" and matched[2] is None:
+            return Response(views.review(found, self._csrf_of(cookie)), headers=headers)
+        if request.method == "POST" and matched[2] is not None:
+            return self._decide(found, matched[2], request.form.get("why", "").strip(), owner)
+        raise _refuse(405, "this page does not take that method")
+
+    def _decide(self, found: ReleaseRequest, verb: str, why: str, owner: Identity) -> Response:
+        worker = self.server.worker
+        if verb == "deny" and not 0 < len(why) <= MAX_REASON:
+            raise _refuse(400, f"give the user a reason of at most {MAX_REASON} characters")
+        if not worker.lock.acquire(timeout=READ_SECONDS):
+            raise _refuse(503, "the worker is computing; try again later")
+        try:
+            if verb == "approve":
+                worker.approve(found, by=owner.user)
+            else:
+                worker.deny(found, why, by=owner.user)
+        except SyftError as error:
+            raise _refuse(409, str(error)) from None
+        finally:
+            worker.lock.release()
+        log_event(_log, logging.INFO, f"request {found.state}", number=found.number, by=owner.user)
+        return _redirect("/")
+
+    # --- who is it?
+
+    def _login(self, request: Request) -> Response:
+        if request.method == "GET":
+            cookie = self._cookie_of(request) or secrets.token_urlsafe(32)
+            return Response(self._login_form(cookie), headers=self._set_cookie(cookie))
+        if request.method != "POST":
+            raise _refuse(405, "this page does not take that method")
+        credentials = Credentials(request.form.get("token", "").strip(), request.certificate)
+        identity = self._authenticate(request, credentials)
+        if identity is None or not identity.admin:
+            cookie = self._cookie_of(request)
+            why = "This token is not valid." if identity is None else "This token is not that of an owner."
+            return Response(self._login_form(cookie, why), 401 if identity is None else 403)
+        log_event(_log, logging.INFO, "signed in", user=identity.user, address=request.address)
+        return _redirect("/", self._set_cookie(self.sign_ins.add(credentials)))
+
+    def _login_form(self, cookie: str, error: str = "") -> str:
+        return views.login(self.server.worker.id, self._csrf_of(cookie), error)
+
+    def _require_admin(self, request: Request) -> Identity:
+        """Return who makes a request: by its token, by its cookie, or by its certificate."""
+        if request.token is not None:
+            identity = self._authenticate_bearer(request)
+        else:
+            cookie = self._cookie_of(request)
+            credentials = self.sign_ins.find(cookie) or Credentials(None, request.certificate)
+            identity = self.server.authenticate(credentials)
+            if identity is None and request.method == "GET":
+                raise RefusalError(_redirect("/login"))
+        if identity is None:
+            raise _refuse(401, "sign in first", {"WWW-Authenticate": "Bearer"})
+        if not identity.admin:
+            raise _refuse(403, "only owners of the worker may see this")
+        return identity
+
+    def _authenticate_bearer(self, request: Request) -> Identity | None:
+        if request.token is None:
+            return None
+        return self._authenticate(request, Credentials(request.token, request.certificate))
+
+    def _authenticate(self, request: Request, credentials: Credentials) -> Identity | None:
+        pause = self.throttle.wait_for(request.address)
+        if pause:
+            raise _refuse(429, "too many wrong tokens; wait a little", {"Retry-After": str(int(pause) + 1)})
+        identity = self.server.authenticate(credentials)
+        if identity is None:
+            self.throttle.note_failure(request.address)
+            log_event(_log, logging.WARNING, "refused a token", address=request.address)
+        return identity
+
+    # --- cookies
+
+    def _require_csrf(self, request: Request) -> None:
+        """Refuse forms that are not from this page: browsers send cookies and certificates along with any form."""
+        cookie, given = self._cookie_of(request), request.form.get("csrf", "")
+        if not cookie or not hmac.compare_digest(self._csrf_of(cookie).encode(), given.encode()):
+            raise _refuse(403, "this form is not from this page, or too old; load the page again")
+
+    def _csrf_of(self, cookie: str) -> str:
+        return hmac.new(self._key, cookie.encode(), hashlib.sha256).hexdigest()
+
+    @property
+    def _cookie_name(self) -> str:
+        """The name of the cookie: browsers share cookies between the ports of a host."""
+        return f"syft-{self.port}" if self.server.tls is None else f"__Host-syft-{self.port}"
+
+    def _set_cookie(self, cookie: str) -> dict[str, str]:
+        secure = "" if self.server.tls is None else "; Secure"
+        age = SIGNED_IN_SECONDS if cookie else 0
+        flags = f"Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}"
+        return {"Set-Cookie": f"{self._cookie_name}={cookie}; {flags}"}
+
+    def _cookie_of(self, request: Request) -> str:
+        parts = [part.strip().partition("=") for part in request.headers.get("Cookie", "").split(";")]
+        return next((value for name, _, value in parts if name == self._cookie_name), "")
+
+
+def _digest(cookie: str) -> bytes:
+    return hashlib.sha256(cookie.encode()).digest()
+
+
+def _refuse(status: int, why: str, headers: Mapping[str, str] | None = None) -> RefusalError:
+    return RefusalError(Response(views.message(HTTPStatus(status).phrase, why), status, headers=headers or {}))
+
+
+def _redirect(path: str, headers: Mapping[str, str] | None = None) -> Response:
+    return Response("", 303, headers={"Location": path, **(headers or {})})
+
+
+# --- HTTP
+
+
+class _HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, page: Page, listener: socket.socket) -> None:
+        # Not of TCPServer, which makes a socket: an isolated process may not.
+        socketserver.BaseServer.__init__(self, listener.getsockname(), _Handler)
+        self.page, self.socket = page, listener
+        self._open: dict[socket.socket, float] = {}
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a request in a thread of its own, unless there are too many."""
+        if len(self._open) >= MAX_CONNECTIONS:
+            self.shutdown_request(request)
+            return
+        self._open[request] = time.monotonic() + REQUEST_SECONDS
+        super().process_request(request, client_address)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Answer a request, encrypted if the worker is; the handshake must not hold up other requests."""
+        request.settimeout(READ_SECONDS)
+        deadline, plain = self._open[request], request
+        try:
+            if self.page.server.tls is not None:
+                request = self.page.server.tls.wrap_socket(request, server_side=True)
+                self._open[request] = deadline
+            super().finish_request(request, client_address)
+        except OSError as error:
+            _log.info("request from %s ended: %s", client_address[0], one_line(str(error)))
+        finally:
+            self._open.pop(plain, None)
+            self._open.pop(request, None)
+            if request is not plain:
+                self.shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log an unexpected error; the page goes on."""
+        _log.exception("cannot answer a request from %s", client_address[0])
+
+    def end_slow_requests(self) -> None:
+        """Disconnect clients whose requests take too long."""
+        now = time.monotonic()
+        for sock, deadline in list(self._open.items()):
+            if now > deadline:
+                abort(sock)
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: _HttpServer
+    protocol_version = "HTTP/1.0"
+
+    def do_GET(self) -> None:
+        self._answer(b"")
+
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length", "")
+        if not re.fullmatch("[0-9]{1,6}", length) or int(length) > MAX_BODY:
+            self.send_error(413 if length.isdigit() else 411)
+            return
+        self._answer(self.rfile.read(int(length)))
+
+    def _answer(self, body: bytes) -> None:
+        certificate = read_certificate(self.connection)
+        headers = {name.title(): value for name, value in self.headers.items()}
+        request = Request(str(self.command), self.path, headers, self.client_address[0], body, certificate)
+        self._send(self.server.page.respond(request))
+
+    def _send(self, response: Response) -> None:
+        body = response.body.encode()
+        self.send_response(response.status)
+        content = {"Content-Type": response.type, "Content-Length": str(len(body))}
+        for name, value in {**content, **views.HEADERS, **response.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer a malformed request, without quoting it."""
+        self.request_version = (
+            self.protocol_version
+        )  # A malformed request may have none, and gets headers all the same.
+        self._send(Response(f"{HTTPStatus(code).phrase}\n", code, "text/plain; charset=utf-8"))
+
+    def version_string(self) -> str:
+        return "syft-core"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        _log.debug("%s: %s", self.client_address[0], one_line(format % args))

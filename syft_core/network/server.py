@@ -1,0 +1,630 @@
+"""Server: serves a worker to clients on the network, one thread for each connection.
+
+A thread waits in the kernel, not in Python, so it answers with less delay than an event loop, and the worker executes
+one message at a time anyway.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import logging
+import secrets
+import socket
+import ssl
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from websockets.exceptions import WebSocketException
+from websockets.http11 import Request, Response
+from websockets.server import ServerProtocol
+from websockets.typing import Subprotocol
+
+from syft_core.exceptions import (
+    AuthenticationError,
+    ConnectionLostError,
+    TicketError,
+    WorkerError,
+    WorkerNotFoundError,
+)
+from syft_core.hook.hook import FrameworkHook
+from syft_core.network.address import is_loopback
+from syft_core.network.client import prepare, read_head
+from syft_core.network.connection import Connection, Envelope, Kind, interrupt
+from syft_core.network.session import (
+    CLIENT,
+    LOST,
+    PROTOCOL,
+    REASON,
+    RECEIVED,
+    RESUMED,
+    SESSION,
+    STARTED,
+    STATE,
+    WORKER,
+    Session,
+)
+from syft_core.network.tokens import Identity
+from syft_core.peer import Id, Peer
+from syft_core.pictures import one_line
+from syft_core.workers.base import BaseWorker
+from syft_core.workers.tickets import Mandate
+from syft_core.workers.wire import WireLocation
+
+_log = logging.getLogger(__name__)
+MAX_HANDSHAKE = 1 << 14
+"""How many bytes a request to open a connection may have."""
+HANDSHAKE_SECONDS = 10
+"""How long opening a connection may take."""
+MAX_IDLE_SESSIONS = 64
+"""How many sessions of one user are kept without a connection."""
+_LINGER = 1
+"""How many seconds to wait until a client has read why its certificate was refused."""
+_MAX_NAME = 128
+_FORGOTTEN = "the worker was started again, or the session expired"
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What a client presents when it connects."""
+
+    token: str | None
+    """The secret of the header ``Authorization``."""
+    certificate: Any
+    """The verified certificate of the client, as ``ssl`` returns it, or None."""
+
+
+Authenticate = Callable[[Credentials], Identity | None]
+"""Returns who presents the credentials, or None if they are not valid."""
+
+
+@dataclass(eq=False)
+class ClientSession:
+    """The session of one client, across its connections."""
+
+    peer: Peer
+    mandate: Mandate | None = None
+    """What a worker may do that has opened the session with a ticket."""
+    session: Session = field(default_factory=Session)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    """Held by the thread that serves the session."""
+    connection: Connection | None = None
+    thread: int | None = None
+    """The thread that serves the session."""
+    waiting: deque[tuple[Envelope, Sequence[Any]]] = field(default_factory=deque)
+    """Messages that arrived while the worker waited for a response."""
+    busy_since: float | None = None
+    """When the execution of the current message began."""
+    seen: float = field(default_factory=time.monotonic)
+    """When a connection of the client was last in use."""
+    since: float = field(default_factory=time.time)
+    """When the session began, in seconds since 1970."""
+    bytes_before: int = 0
+    """How many bytes earlier connections moved."""
+
+    @property
+    def in_flight(self) -> int:
+        """The number of messages that are being executed, or wait for it."""
+        return (self.busy_since is not None) + len(self.waiting)
+
+    @property
+    def bytes_moved(self) -> int:
+        """The number of bytes received and sent."""
+        connection = self.connection
+        now = 0 if connection is None else connection.bytes_in + connection.bytes_out
+        return self.bytes_before + now
+
+
+class ReverseLocation(WireLocation):
+    """The client of a session as its worker sees it: requests travel over the connection of the client.
+
+    The thread of the session sends a request and waits for the response. Requests are not repeated on a new connection.
+    """
+
+    def __init__(self, worker: BaseWorker, client: ClientSession) -> None:
+        super().__init__(worker, client.peer.id)
+        self._of = client
+
+    def tell(self, message: Any) -> None:
+        """Wait for every answer, because the client reads requests only while it waits itself."""
+        self.ask(message)
+
+    def send_frames(self, sent: Sequence[Any]) -> None:
+        """Send a request to the client."""
+        self._require_connection().send(Envelope(Kind.REQUEST, self._number, 0), sent)
+
+    def receive_frames(self, wait: bool) -> Sequence[Any] | None:
+        """Return the response of the client."""
+        while True:
+            received = self._require_connection().receive(wait)
+            if received is None:
+                return None
+            envelope, frames = received
+            if envelope.kind is Kind.RESPONSE:
+                return frames
+            self._of.waiting.append(received)
+
+    def _require_connection(self) -> Connection:
+        """Return the connection; only commands of the client itself may use it."""
+        if self._of.thread != threading.get_ident():
+            raise WorkerNotFoundError.named(self.id, ())
+        if self._of.connection is None:
+            raise ConnectionLostError.closed()
+        return self._of.connection
+
+
+class Server:
+    """Serves a worker on a port.
+
+    Args:
+        worker: the worker to serve.
+        host: the address to listen on.
+        port: the port, or 0 for any that is free.
+        authenticate: identifies who presents credentials.
+        tls: the TLS context; without one, only clients of this machine can be served.
+        max_connections: how many clients may be connected at the same time.
+        session_timeout: seconds after which the session of a client that is gone ends, and its objects are removed.
+        heartbeat: seconds between signs of life while a client waits.
+        io_timeout: seconds after which a client that stops in the middle of a message is disconnected.
+        listener: a socket that listens already; it is shared with a supervisor, so it is not shut down.
+        ended: why sessions of an earlier process are lost, by the id of the client; "" for all others.
+        is_valid: returns whether an identity is still valid, for connections that are open.
+
+    """
+
+    def __init__(
+        self,
+        worker: BaseWorker,
+        host: str,
+        port: int,
+        authenticate: Authenticate,
+        tls: ssl.SSLContext | None = None,
+        *,
+        max_connections: int = 1000,
+        session_timeout: float = 3600,
+        heartbeat: float = 5,
+        io_timeout: float = 60,
+        listener: socket.socket | None = None,
+        ended: Mapping[str, str] | None = None,
+        is_valid: Callable[[Identity], bool] = lambda _identity: True,
+    ) -> None:
+        if tls is None and not is_loopback(host):
+            raise AuthenticationError.refused(
+                f"ws://{host}:{port}",
+                "without TLS, others on the network can read and change what is sent",
+                "give a certificate and its key (`syft-core certs` makes them), or listen on 127.0.0.1",
+            )
+        self.worker, self.host, self.port = worker, host, port
+        self.authenticate, self.tls = authenticate, tls
+        self.sessions_opened = self.connections_refused = 0
+        self._max_connections, self._session_timeout = max_connections, session_timeout
+        self._heartbeat, self._io_timeout = heartbeat, io_timeout
+        self._sessions: dict[str, ClientSession] = {}
+        self._ended, self._is_valid = ended or {}, is_valid
+        self._identities: dict[Id, Identity] = {}
+        """Who has authenticated, by the id of the client."""
+        self._lock = threading.Lock()
+        self._threads: set[threading.Thread] = set()
+        self._opening: dict[socket.socket, float] = {}
+        """The connections that have not been authenticated, and since when they exist."""
+        self._listener, self._shares_listener = listener, listener is not None
+        self._stopping = threading.Event()
+
+    # --- life
+
+    def start(self) -> None:
+        """Listen, and serve clients in the background."""
+        if self._listener is None:
+            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+            self._listener = socket.create_server((self.host, self.port), family=family, backlog=128)
+        else:
+            self._listener.settimeout(0.5)  # To notice that the server stops: others may use the socket.
+        self.port = self._listener.getsockname()[1]
+        if self.tls is None:
+            _log.warning("worker %r is served without TLS, to clients of this machine only", self.worker.id)
+        self._start_thread(self._accept_clients)
+        self._start_thread(self._keep_house)
+
+    def wait(self) -> None:
+        """Wait until the server is stopped."""
+        self._stopping.wait()
+
+    def stop(self, seconds: float = 5) -> None:
+        """Stop listening, let the messages that are being executed finish, and disconnect all clients."""
+        self._stopping.set()
+        if self._listener is not None:
+            (self._listener.close if self._shares_listener else partial(abort, self._listener))()
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and any(client.busy_since is not None for client in self.sessions):
+            time.sleep(0.01)
+        for client in self.sessions:
+            if client.connection is not None:
+                client.connection.close(1001)
+        for thread in list(self._threads):
+            thread.join(max(deadline - time.monotonic(), 0.1))
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether clients can connect."""
+        return self._listener is not None and not self._stopping.is_set()
+
+    @property
+    def sessions(self) -> list[ClientSession]:
+        """The sessions of all clients."""
+        return list(self._sessions.values())
+
+    def _start_thread(self, target: Callable[..., None], *args: Any) -> None:
+        def run() -> None:
+            try:
+                target(*args)
+            finally:
+                self._threads.discard(threading.current_thread())
+
+        thread = threading.Thread(target=run, name=f"{self.worker.id}: {target.__name__.strip('_')}", daemon=True)
+        self._threads.add(thread)
+        try:
+            thread.start()
+        except BaseException:
+            self._threads.discard(thread)
+            raise
+
+    def _accept_clients(self) -> None:
+        listener = self._listener
+        while listener is not None and not self._stopping.is_set():
+            try:
+                sock, address = listener.accept()
+            except TimeoutError:
+                continue
+            except OSError:
+                if not self._stopping.is_set():
+                    time.sleep(0.1)  # Out of file descriptors, for instance.
+                continue
+            if len(self._threads) >= self._max_connections:
+                _log.warning("refused a connection from %s: there are %d", address[0], len(self._threads))
+                sock.close()
+                continue
+            try:
+                self._start_thread(self._serve_connection, sock, address)
+            except (RuntimeError, MemoryError):  # There is no memory for another thread.
+                _log.error("refused a connection from %s: there is no memory for it", address[0])
+                sock.close()
+
+    def _keep_house(self) -> None:
+        """Show waiting clients that the worker is alive, and end the sessions of clients that are gone."""
+        while not self._stopping.wait(self._heartbeat):
+            now = time.monotonic()
+            for sock, since in list(self._opening.items()):
+                if now - since > HANDSHAKE_SECONDS:
+                    interrupt(sock)
+            for key, client in list(self._sessions.items()):
+                connection = client.connection
+                if connection is not None:
+                    identity = self._identities.get((client.mandate or client).peer.id)
+                    if identity is not None and not self._is_valid(identity):
+                        _log.warning("disconnected %s: its token is not valid any more", one_line(str(client.peer)))
+                        connection.interrupt()
+                    elif client.busy_since is not None and now - client.busy_since >= self._heartbeat:
+                        _ping(connection)
+                elif now - client.seen > self._session_timeout:
+                    self._end_session(key, client)
+
+    def _end_session(self, key: str, client: ClientSession) -> None:
+        with client.lock:
+            if client.connection is not None:
+                return
+            self._sessions.pop(key, None)
+            if client.mandate is not None:
+                self.worker.sessions.pop(client.mandate, None)
+            elif all(other.peer.id != client.peer.id for other in self.sessions):
+                self._identities.pop(client.peer.id, None)
+                self.worker.forget_client(client.peer)
+        _log.info("session of %s ended", one_line(str(client.peer)))
+
+    # --- one connection
+
+    def _serve_connection(self, sock: socket.socket, address: Any) -> None:
+        try:
+            sock.settimeout(HANDSHAKE_SECONDS)
+            prepare(sock)
+            if self.tls is not None:
+                sock = self.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            self._opening[sock] = time.monotonic()
+            if isinstance(sock, ssl.SSLSocket):
+                _encrypt(sock)
+            opened = self._open(sock)
+            if opened is None:
+                return
+            self._opening.pop(sock, None)
+            client, unread = opened
+            sock.settimeout(self._io_timeout)
+            limits = self.worker.limits
+            connection = Connection(sock, is_client=False, max_bytes=limits.max_bytes, unread=unread)
+            self._serve_client(client, connection)
+        except (OSError, WebSocketException, ConnectionLostError, ValueError) as error:
+            _log.info("connection from %s ended: %s", address[0], one_line(str(error)))
+        except Exception:  # noqa: BLE001  # a defect must not end the server
+            _log.exception("connection from %s ended", address[0])
+        finally:
+            self._opening.pop(sock, None)
+            abort(sock)
+
+    def _open(self, sock: socket.socket) -> tuple[ClientSession, bytes] | None:
+        """Answer the opening handshake; return the session of the client, or None if it was refused."""
+        head, unread = read_head(sock, MAX_HANDSHAKE)
+        protocol = ServerProtocol(subprotocols=[Subprotocol(PROTOCOL)])
+        protocol.receive_data(head)
+        request = next((event for event in protocol.events_received() if isinstance(event, Request)), None)
+        if request is None:
+            return None
+        response, client = self._respond(protocol, request, read_certificate(sock))
+        if client is None:
+            self.connections_refused += 1
+            response.headers["Connection"] = "close"
+        protocol.send_response(response)
+        for data in protocol.data_to_send():
+            if data:
+                sock.sendall(data)
+        return None if client is None else (client, unread)
+
+    def _respond(
+        self, protocol: ServerProtocol, request: Request, certificate: Any
+    ) -> tuple[Response, ClientSession | None]:
+        name, secret = request.headers.get(CLIENT, ""), request.headers.get(SESSION, "")
+        admitted = self._admit(*read_authorization(request.headers), name, f"{name}/{secret}", certificate)
+        status, why = 401, "the token or certificate is missing, wrong, expired or revoked"
+        if admitted is not None:
+            status, why = 429, self._refuse_connection(admitted[0], secret)
+        if admitted is None or why:
+            return _refuse(protocol, status, why), None
+        response = protocol.accept(request)
+        if response.status_code != 101:
+            return response, None
+        if protocol.subprotocol != PROTOCOL:
+            return _refuse(protocol, 400, f"the worker speaks {PROTOCOL}; install the same release at both ends"), None
+        if not 0 < len(name) <= _MAX_NAME or not 32 <= len(secret) <= _MAX_NAME or not self._is_name(name):
+            return _refuse(protocol, 400, "the name or the session of the client is missing or not allowed"), None
+        client, state, reason = self._find_session(*admitted, secret, request.headers.get(STATE) == RESUMED)
+        received = client.session.received if state == RESUMED else 0
+        try:
+            client.session.acknowledge(int(request.headers.get(RECEIVED, "0")) if state == RESUMED else 0)
+        except (ValueError, ConnectionLostError):
+            return _refuse(protocol, 400, "the session of the client is not in order"), None
+        headers = {WORKER: str(self.worker.id), CLIENT: str(client.peer.id), STATE: state, RECEIVED: str(received)}
+        response.headers.update({**headers, **({REASON: reason} if reason else {})})
+        return response, client
+
+    def _admit(
+        self, kind: str, secret: str, name: str, key: str, certificate: Any
+    ) -> tuple[Peer, Mandate | None] | None:
+        """Return who connects, and for whom if it is a worker with a ticket; None if the credentials are not valid."""
+        if kind != "ticket":
+            identity = self.authenticate(Credentials(secret if kind == "bearer" else None, certificate))
+            if identity is None:
+                return None
+            peer = Peer(f"{name}@{identity.user}", identity.user)
+            self._identities[peer.id] = identity
+            return peer, None
+        known = self._sessions.get(key)  # A ticket opens one session, which may have several connections.
+        if known is not None and known.mandate is not None:
+            return known.peer, known.mandate
+        try:
+            return Peer(name), Mandate(self.worker.tickets.redeem(secret, name))
+        except TicketError:
+            return None
+
+    def _is_name(self, name: str) -> bool:
+        """Return whether a client may have this name: it must not be mistaken for another user's, or for the worker."""
+        return name.isprintable() and "@" not in name and name != str(self.worker.id)
+
+    def _refuse_connection(self, peer: Peer, secret: str) -> str:
+        """Return why a user may not have a connection besides those of other sessions, or an empty text."""
+        if self.worker.guard is None or peer.user is None:
+            return ""
+        open_ones = [
+            key for key, client in list(self._sessions.items()) if client.connection and client.peer.user == peer.user
+        ]
+        others = sum(not key.endswith(f"/{secret}") for key in open_ones)
+        return self.worker.guard.refuse_connection(peer.user, others) or ""
+
+    def _find_session(
+        self, peer: Peer, mandate: Mandate | None, secret: str, resumes: bool
+    ) -> tuple[ClientSession, str, str]:
+        """Return the session of a client, its state, and why it is lost if it is."""
+        key = f"{peer.id}/{secret}"
+        with self._lock:
+            client = self._sessions.get(key)
+            if client is None:
+                created = self._sessions[key] = ClientSession(peer, mandate)
+                self.sessions_opened += 1
+                if mandate is None:
+                    self.worker.add_client(ReverseLocation(self.worker, created))
+        if client is not None:
+            previous = client.connection
+            if previous is not None:
+                previous.interrupt()
+            with client.lock:  # The thread that serves it finishes its message, and leaves the session to this one.
+                return client, RESUMED, ""
+        client = created
+        self._limit_idle_sessions(peer)
+        if resumes:
+            return client, LOST, self._ended.get(str(peer.id)) or self._ended.get("", _FORGOTTEN)
+        return client, STARTED, ""
+
+    def _limit_idle_sessions(self, peer: Peer) -> None:
+        """End the oldest sessions without a connection, if a user has too many."""
+        idle = [
+            (client.seen, key)
+            for key, client in list(self._sessions.items())
+            if client.connection is None and client.peer.user == peer.user
+        ]
+        for _, key in sorted(idle)[:-MAX_IDLE_SESSIONS]:
+            if (oldest := self._sessions.get(key)) is not None:
+                self._end_session(key, oldest)
+
+    def _serve_client(self, client: ClientSession, connection: Connection) -> None:
+        with client.lock:
+            client.connection, client.thread = connection, threading.get_ident()
+            client.waiting.clear()
+            _log.info("serving %s", one_line(str(client.peer)))
+            try:
+                client.session.resume(connection, 0)
+                while not self._stopping.is_set():
+                    received = client.waiting.popleft() if client.waiting else connection.receive()
+                    if received is not None:
+                        self._serve_message(client, connection, *received)
+            finally:
+                client.connection, client.thread, client.seen = None, None, time.monotonic()
+                client.bytes_before += connection.bytes_in + connection.bytes_out
+
+    def _serve_message(
+        self, client: ClientSession, connection: Connection, envelope: Envelope, frames: Sequence[Any]
+    ) -> None:
+        if envelope.kind is not Kind.BATCH or not client.session.accept(envelope):
+            return
+        client.busy_since = time.monotonic()
+        try:
+            if self.worker.guard is not None and (pause := self.worker.guard.admit(client.peer, envelope.number)):
+                self._stopping.wait(pause)
+            reply = self.worker.deliver(frames, client.peer, client.mandate)
+        finally:
+            client.busy_since = None
+        connection.send(client.session.keep(reply), reply)
+
+
+class WebsocketServerWorker(BaseWorker):
+    """A worker that is served on the network.
+
+    Args:
+        hook: the hook of the framework.
+        host: the address to listen on.
+        port: the port, or 0 for any that is free.
+        id: the id of the worker.
+        log_msgs: whether to keep every message in ``msg_history``.
+        verbose: whether to log every message.
+        data: objects to load, which the worker keeps permanently.
+        loop: not used; the worker has threads of its own.
+        cert_path: a file with the certificate of the worker; without it, only clients of this machine are served.
+        key_path: a file with the key of the certificate.
+        authenticate: identifies a user by credentials; by default whoever has ``token`` or, for the page of the worker,
+            ``owner_token``, which are new secrets.
+        options: further options of ``BaseWorker``, and of ``Server``.
+
+    """
+
+    def __init__(
+        self,
+        hook: FrameworkHook | None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        id: Id = 0,
+        log_msgs: bool = False,
+        verbose: bool = False,
+        data: Sequence[Any] | None = None,
+        loop: object = None,
+        cert_path: str | None = None,
+        key_path: str | None = None,
+        *,
+        authenticate: Authenticate | None = None,
+        tls: ssl.SSLContext | None = None,
+        **options: Any,
+    ) -> None:
+        serving = {name: options.pop(name) for name in _SERVING if name in options}
+        super().__init__(hook, id, data, log_msgs=log_msgs, verbose=verbose, **options)
+        self.token: str | None = None if authenticate is not None else secrets.token_urlsafe(32)
+        self.owner_token: str | None = None if authenticate is not None else secrets.token_urlsafe(32)
+        if cert_path is not None:
+            tls = make_server_context(cert_path, key_path)
+        self.server = Server(self, host, port, authenticate or self._check_token, tls, **serving)
+
+    def start(self, block: bool = True) -> None:
+        """Serve clients until interrupted, or in the background."""
+        self.server.start()
+        if not block:
+            return
+        try:
+            self.server.wait()
+        except KeyboardInterrupt:
+            self.stop()
+
+    def stop(self) -> None:
+        """Disconnect all clients."""
+        self.server.stop()
+
+    @property
+    def port(self) -> int:
+        """The port on which the worker is served."""
+        return self.server.port
+
+    def _check_token(self, credentials: Credentials) -> Identity | None:
+        given, found = (credentials.token or "").encode(), None
+        for token, identity in ((self.token, Identity("user")), (self.owner_token, Identity("owner", True))):
+            if token is not None and hmac.compare_digest(given, token.encode()):
+                found = identity
+        return found
+
+
+_SERVING = ("max_connections", "session_timeout", "heartbeat", "io_timeout")
+
+
+def make_server_context(
+    cert: str | Path, key: str | Path | None, client_ca: str | Path | None = None
+) -> ssl.SSLContext:
+    """Return the TLS context of a server; with ``client_ca``, clients may present certificates signed by it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(str(cert), None if key is None else str(key))
+        if client_ca is not None:
+            context.load_verify_locations(str(client_ca))
+            context.verify_mode = ssl.CERT_OPTIONAL
+    except OSError as error:
+        raise WorkerError(f"cannot read a certificate: {error}; `syft-core certs` makes certificates") from None
+    return context
+
+
+def read_authorization(headers: Mapping[str, str]) -> tuple[str, str]:
+    """Return the kind of authorization and its secret."""
+    kind, _, secret = headers.get("Authorization", "").partition(" ")
+    return kind.lower(), secret.strip()
+
+
+def read_certificate(sock: socket.socket) -> Any:
+    """Return the verified certificate of the other end, or None."""
+    return sock.getpeercert() if isinstance(sock, ssl.SSLSocket) else None
+
+
+def _encrypt(sock: ssl.SSLSocket) -> None:
+    try:
+        sock.do_handshake()
+    except ssl.SSLError:
+        with contextlib.suppress(OSError):  # Closing a socket with unread data would discard the alert that says why.
+            sock.shutdown(socket.SHUT_WR)
+            sock.settimeout(_LINGER)
+            sock.recv(MAX_HANDSHAKE)
+        raise
+
+
+def _refuse(protocol: ServerProtocol, status: int, why: str) -> Response:
+    response = protocol.reject(status, f"{why}\n")
+    response.headers[REASON] = why
+    return response
+
+
+def _ping(connection: Connection) -> None:
+    try:
+        connection.ping()
+    except WorkerError:
+        connection.interrupt()
+
+
+def abort(sock: socket.socket) -> None:
+    """Close a socket; a thread that reads or writes gets an error."""
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+    sock.close()

@@ -1,0 +1,170 @@
+"""The serving process: loads a worker as its configuration says, gives up rights, and serves clients.
+
+``Supervisor`` starts it, and again if it dies. It reads its configuration as one line of JSON from standard input, and
+ends when that is closed: it never outlives its supervisor.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from syft_core.exceptions import SyftError
+from syft_core.network.activity import MISCONFIGURED, Activity
+from syft_core.network.address import Address
+from syft_core.network.certificates import user_in
+from syft_core.network.config import WorkerConfig, parse_config
+from syft_core.network.data import choose_backend, load
+from syft_core.network.isolation import Isolation, isolate, machine_memory
+from syft_core.network.links import PeerLocation
+from syft_core.network.logs import configure_logs, log_event
+from syft_core.network.page import Page
+from syft_core.network.quotas import QuotaGuard, make_policy
+from syft_core.network.server import Credentials, Server, make_server_context
+from syft_core.network.storage import Storage
+from syft_core.network.tokens import Identity, TokenFile
+from syft_core.plugins.backend import find_installed
+from syft_core.plugins.manager import plugin_manager
+from syft_core.serde import PEER_LIMITS
+from syft_core.workers import codecs as _codecs  # noqa: F401  # registers codecs
+from syft_core.workers.base import BaseWorker
+from syft_core.workers.ledger import Ledger
+from syft_core.workers.permissions import POLICIES
+
+_log = logging.getLogger(__name__)
+
+
+def main() -> int:
+    """Serve until the supervisor asks to stop, or is gone; return the exit code."""
+    with open(0, "rb", buffering=0, closefd=False) as stdin:
+        given = json.loads(stdin.readline())
+    config = parse_config(given["config"])
+    configure_logs(config.log_format)
+    stopping = threading.Event()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    try:
+        worker, close = build_worker(config, given)
+        server = _make_server(worker, config, given)
+        applied = isolate(_list_needs(config))
+    except SyftError as error:
+        log_event(_log, logging.ERROR, str(error))
+        return MISCONFIGURED
+    threading.Thread(target=_wait_for_supervisor, args=(stopping,), daemon=True).start()
+    server.start()
+    page = _start_page(server, given)
+    os.write(given["ready"], json.dumps({"isolation": applied, "objects": worker.objects_count}).encode() + b"\n")
+    stopping.wait()
+    if page is not None:
+        page.stop()
+    server.stop()
+    close()
+    return 0
+
+
+def build_worker(config: WorkerConfig, given: dict[str, Any]) -> tuple[BaseWorker, Callable[[], None]]:
+    """Return a worker with its data, and a function that closes its files."""
+    chosen = choose_backend(config.framework)
+    installed = [chosen] if config.framework else find_installed(list(plugin_manager().backends.values()))
+    hooks = {backend.name: backend.load()(backend.import_framework(), verbose=False) for backend in installed}
+    hook = hooks[chosen.name]
+    for attached in hooks.values():
+        attached.attributes.warm_up()
+    size = config.limits.message_bytes
+    worker = BaseWorker(
+        hook,
+        config.id,
+        auto_add=False,
+        policy=make_policy(config.users, POLICIES[config.policy]),
+        limits=replace(PEER_LIMITS, max_bytes=size, max_expanded=size),
+        ledger=None if config.ledger is None else Ledger(config.id, config.ledger),
+    )
+    files = ExitStack()
+    files.callback(worker.ledger.close)
+    data = load(config.data, hook)
+    if config.store is None:
+        worker.load_data(data)
+    else:
+        files.callback(Storage(config.store, worker, data).close)
+    for name, peer in config.peers.items():
+        worker.add_worker(PeerLocation(worker, name, Address.parse(peer.url, ca=peer.ca)))
+    activity = Activity(given["activity"])
+    worker.guard = QuotaGuard(worker, config.users, given["refused"], given["crashes"], activity)
+    return worker, files.close
+
+
+class Authentication:
+    """Who connects: by token, by certificate, or by ``secret`` if the configuration has neither."""
+
+    def __init__(self, config: WorkerConfig, secret: str | None) -> None:
+        self._tokens = None if config.token_file is None else TokenFile(config.token_file)
+        self._has_certificates = config.client_ca is not None
+        self._secret = secret
+
+    def authenticate(self, credentials: Credentials) -> Identity | None:
+        """Return who presents credentials; who presents a token is not known by a certificate instead."""
+        token = credentials.token
+        if token is not None and self._tokens is not None:
+            return self._tokens.authenticate(token)
+        if token is not None and self._secret is not None:
+            valid = hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._secret.encode())
+            return Identity("user", admin=True) if valid else None
+        user = user_in(credentials.certificate) if self._has_certificates else None
+        return None if user is None else Identity(user)
+
+    def is_valid(self, identity: Identity) -> bool:
+        """Return whether the token of an identity, if it has one, is still valid."""
+        return not identity.name or self._tokens is None or self._tokens.is_valid(identity)
+
+
+def _make_server(worker: BaseWorker, config: WorkerConfig, given: dict[str, Any]) -> Server:
+    tls = None if config.cert is None else make_server_context(config.cert, config.key, config.client_ca)
+    authentication = Authentication(config, given["secret"])
+    return Server(
+        worker,
+        config.host,
+        config.port,
+        authentication.authenticate,
+        tls,
+        is_valid=authentication.is_valid,
+        max_connections=config.limits.connections,
+        session_timeout=config.limits.session_seconds,
+        listener=socket.socket(fileno=given["listener"]),
+        ended=given["ended"],
+    )
+
+
+def _start_page(server: Server, given: dict[str, Any]) -> Page | None:
+    if given["page"] is None:
+        return None
+    page = Page(server, listener=socket.socket(fileno=given["page"]), restarts=given["restarts"])
+    page.start()
+    return page
+
+
+def _list_needs(config: WorkerConfig) -> Isolation:
+    files = (config.token_file, *(peer.ca for peer in config.peers.values()))
+    folders = (config.store, None if config.ledger is None else config.ledger.parent)
+    return Isolation(
+        memory=config.limits.memory or machine_memory() * 3 // 4,
+        files=config.limits.connections,
+        reads=[file.parent for file in files if file is not None],  # A file that is replaced is another one.
+        writes=[Path(folder) for folder in folders if folder is not None],
+        connects=bool(config.peers),
+    )
+
+
+def _wait_for_supervisor(stopping: threading.Event) -> None:
+    while os.read(0, 1):
+        pass
+    stopping.set()

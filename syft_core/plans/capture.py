@@ -1,0 +1,67 @@
+"""Find what a function refers to besides its arguments: the models, optimizers and tensors that a plan must contain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from syft_core.hook.hook import is_library
+from syft_core.hook.rules import leaves
+from syft_core.values import Function
+
+MAX_OBJECTS = 10_000
+"""How many objects are looked at."""
+
+
+def find_captured(function: Function, state: Any = ()) -> list[Any]:
+    """Return the objects that ``function`` can reach, and those of ``state``: closures, globals, attributes."""
+    seen: dict[int, Any] = {}
+    waiting = [function, *reversed(leaves(state))]
+    while waiting and len(seen) < MAX_OBJECTS:
+        thing = waiting.pop()
+        if id(thing) in seen or isinstance(thing, _SKIPPED):
+            continue
+        seen[id(thing)] = thing
+        waiting += reversed(list(_find_parts(thing)))
+    return list(seen.values())
+
+
+_SKIPPED = (type, ModuleType, BuiltinFunctionType, CodeType, str, bytes, int, float, complex, type(None))
+
+
+def _find_parts(thing: Any) -> Iterator[Any]:
+    if isinstance(thing, MethodType):
+        yield from (thing.__self__, thing.__func__)
+    elif isinstance(thing, FunctionType):
+        if not is_library(thing.__module__):
+            yield from _find_names(thing)
+    elif isinstance(thing, dict):
+        yield from thing.values()
+    elif isinstance(thing, list | tuple | set | frozenset):
+        yield from thing
+    elif not is_tensor_like(thing):
+        yield from getattr(thing, "__dict__", {}).values()
+
+
+def is_tensor_like(thing: Any) -> bool:
+    """Return whether ``thing`` is a tensor or a chain, whose attributes are not searched."""
+    return hasattr(type(thing), "shape")
+
+
+def _find_names(function: FunctionType) -> Iterator[Any]:
+    """Yield the values of closure variables, defaults, and globals that the code names."""
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # It has no value yet.
+            yield cell.cell_contents
+    yield from (function.__defaults__ or ())
+    yield from (function.__kwdefaults__ or {}).values()
+    names: set[str] = set()
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    for name in names & function.__globals__.keys():
+        yield function.__globals__[name]

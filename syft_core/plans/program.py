@@ -1,0 +1,451 @@
+"""Program: the recorded operations of a plan, as they are sent, checked, printed and replayed.
+
+A program works on *slots*: the arguments of a call, then the state of the plan, then the results of its steps in order.
+A step is an operation of an op table, a step of Python's arithmetic on numbers, or a constant.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from types import GeneratorType
+from typing import Any, ClassVar, NamedTuple
+
+from syft_core.exceptions import PlanError, SerdeError
+from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.forms import Form
+from syft_core.hook.hook import attached_hook
+from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.ranks import framework_types
+from syft_core.hook.rules import build_rule, leaves, map_leaves
+from syft_core.messages import MAX_RESULTS, make_codec
+from syft_core.pictures import form_of
+from syft_core.serde import codecs
+from syft_core.values import Nested
+
+MAX_STEPS = 1 << 15
+"""How many steps a program may have."""
+ITEM, CONSTANT = "read number", "copy constant"
+
+
+def _on_floats(function: Callable[..., Any]) -> Callable[..., float]:
+    """Return an operator for floats only: integers can have any size."""
+
+    def compute(*operands: float) -> float:
+        result = function(*map(float, operands))
+        if type(result) is not float:
+            raise ValueError("cannot compute a number of a plan: the result is complex; use a positive base")
+        return result
+
+    return compute
+
+
+NUMBERS: Mapping[str, Callable[..., float]] = {
+    name: _on_floats(getattr(operator, name)) for name in ("add", "sub", "mul", "truediv", "pow", "neg")
+}
+"""Python's arithmetic that a program may do on floats."""
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**"}
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The value in a slot, or an attribute of it that pointers may refer to."""
+
+    code: ClassVar[int] = 331
+    number: int
+    attr: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation; slots stand for its operands, and its results get the next ``count`` slots."""
+
+    code: ClassVar[int] = 332
+    framework: str
+    """The framework of the op table; empty for arithmetic, for reading a number, and for a constant."""
+    op: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    count: int
+    modes: str | None = None
+    """The caller's modes from this step on; None if they are those of the step before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """The steps of one call, what it returns, and the state that it replaces."""
+
+    code: ClassVar[int] = 333
+    steps: tuple[Any, ...]
+    answer: Any
+    """The returned value, with slots for tensors."""
+    carry: tuple[Any, ...] = ()
+    """Pairs of a state slot and the slot whose value is the state for the next call."""
+
+
+@dataclass(eq=False, repr=False)
+class Program:
+    """A recorded plan.
+
+    The first call may differ from later ones: an optimizer creates its state. So there are one or two routines.
+    """
+
+    code: ClassVar[int] = 334
+    name: str
+    inputs: tuple[Any, ...]
+    """The form of each tensor among the arguments, with -1 for any length; None for a number."""
+    state: tuple[int | str, ...]
+    """The ids of the state on the worker."""
+    made: int
+    """How many objects of the state, the last ones, the first call creates."""
+    routines: tuple[Any, ...]
+    """The routine of the first call, if it differs, and the routine of all others."""
+    begun: bool = False
+    """Whether the first call has been made."""
+
+    def __post_init__(self) -> None:
+        """Check everything that a sender could have got wrong; nothing is executed."""
+        _require(all(entry is None or type(entry) is Form for entry in self.inputs), "an input is not a form")
+        _require(0 <= self.made <= len(self.state), "its state has a wrong size")
+        _require(len(self.routines) in (1, 2), "it has no routine, or too many")
+        _require(all(type(routine) is Routine for routine in self.routines), "a routine has a wrong type")
+        counts = {self._check(routine) for routine in self.routines}
+        _require(len(counts) == 1, "its routines return different numbers of tensors")
+
+    @cached_property
+    def results(self) -> int:
+        """The number of tensors that a call returns."""
+        return len(self.find_returned(self.routines[-1]))
+
+    def _check(self, routine: Routine) -> int:
+        """Raise unless every step refers to earlier slots only; return the number of results."""
+        _require(len(routine.steps) <= MAX_STEPS, f"it has more than {MAX_STEPS} steps")
+        start = known = len(self.inputs) + len(self.state)
+        numbers: set[int] = set()
+        for step in routine.steps:
+            _require(type(step) is Step, "a step has a wrong type")
+            _require(0 <= step.count <= MAX_RESULTS, "a step has too many results")
+            for leaf in leaves((step.args, step.kwargs)):
+                _require(type(leaf) is not Slot or 0 <= leaf.number < known, "a step uses a later result")
+            if not step.framework:
+                _require(_is_valid_number(step), f"{step.op!r} is not arithmetic")
+                numbers.update([known] if step.op != CONSTANT else [])
+            known += step.count
+        tensors = {*range(start, known)} - numbers
+        for leaf in leaves(routine.answer):
+            is_slot = type(leaf) is Slot
+            _require(not is_slot or leaf.attr is None, "it returns an attribute of a tensor")
+            _require(
+                not is_slot or leaf.number in tensors or 0 <= leaf.number < len(self.inputs), "its answer is wrong"
+            )
+        for pair in routine.carry:
+            is_pair = type(pair) is tuple and len(pair) == 2 and all(type(part) is int for part in pair)
+            _require(is_pair and len(self.inputs) <= pair[0] < start and pair[1] in tensors, "its carry is wrong")
+        return len(self.find_returned(routine))
+
+    def find_returned(self, routine: Routine) -> list[int]:
+        """Return the slots of the tensors that a call returns, each once, without those that are arguments."""
+        found = dict.fromkeys(leaf.number for leaf in leaves(routine.answer) if type(leaf) is Slot)
+        return [number for number in found if number >= len(self.inputs)]
+
+    @cached_property
+    def kept(self) -> dict[int, list[int]]:
+        """The slots of ``find_returned`` by identity of routine."""
+        return {id(routine): self.find_returned(routine) for routine in self.routines}
+
+    @property
+    def routine(self) -> Routine:
+        """The routine of the next call."""
+        return self.routines[-1] if self.begun else self.routines[0]  # type: ignore[no-any-return]  # checked
+
+    @cached_property
+    def prepared(self) -> dict[int, list[Segment]]:
+        """The routines, prepared to be replayed, by identity."""
+        return {id(routine): list(_prepare(self, routine)) for routine in self.routines}
+
+    @cached_property
+    def facts(self) -> dict[int, tuple[bool, bool]]:
+        """Whether all operations are reviewed, and whether one reads beyond its operands, by identity of routine."""
+        ops = {id(routine): [look_up(s) for s in routine.steps if s.framework] for routine in self.routines}
+        return {
+            key: (all(op.tier == "reviewed" for op in found), any(op.reads_beyond for op in found))
+            for key, found in ops.items()
+        }
+
+    @cached_property
+    def changes_gradients(self) -> bool:
+        """Whether a call may add or remove gradients."""
+        ops = {look_up(step) for routine in self.routines for step in routine.steps if step.framework}
+        return any(op.accumulates or op.alters_autograd for op in ops)
+
+    def __repr__(self) -> str:
+        return f"<Program {self.name}: {len(self.routines[-1].steps)} steps>"
+
+    # --- text
+
+    def describe(self, routine: Routine, place: int) -> str:
+        """Return one step as a line of code."""
+        known = len(self.inputs) + len(self.state) + sum(step.count for step in routine.steps[:place])
+        return self._line(routine.steps[place], known)
+
+    @property
+    def text(self) -> str:
+        """The program as readable code, one line per operation."""
+        names = ", ".join(self._name(place) for place in range(len(self.inputs)))
+        blocks = []
+        for routine in self.routines:
+            first = len(self.routines) == 2 and routine is self.routines[0]
+            title = f"def {self.name}({names}):" + ("  # the first call" if first else "")
+            known = len(self.inputs) + len(self.state)
+            lines = []
+            for step in routine.steps:
+                if step.modes is not None:
+                    lines.append(f"# modes: {step.modes}")
+                lines.append(self._line(step, known))
+                known += step.count
+            lines += [f"{self._name(state)} = {self._name(made)}" for state, made in routine.carry]
+            lines.append(f"return {self._show(routine.answer)}")
+            blocks.append("\n".join([title, *[f"    {line}" for line in lines]]))
+        return "\n\n".join(blocks)
+
+    def _line(self, step: Step, known: int) -> str:
+        made = ", ".join(self._name(known + place) for place in range(step.count))
+        args = [*map(self._show, step.args), *[f"{name}={self._show(arg)}" for name, arg in step.kwargs.items()]]
+        if step.op in _SIGNS and not step.framework:
+            called = f" {_SIGNS[step.op]} ".join(args)
+        elif not step.framework:
+            called = {"neg": "-{}", ITEM: "{}.item()", CONSTANT: "{}"}[step.op].format(*args)
+        else:
+            called = f"{step.op}({', '.join(args)})"
+        return f"{made} = {called}" if made else called
+
+    def _name(self, number: int) -> str:
+        if number < len(self.inputs):
+            return f"x{number}"
+        number -= len(self.inputs)
+        return f"s{number}" if number < len(self.state) else f"v{number - len(self.state)}"
+
+    def _show(self, part: Nested) -> str:
+        cls = type(part)
+        if cls is Slot:
+            return self._name(part.number) + (f".{part.attr}" if part.attr else "")
+        if cls is list or cls is tuple:
+            shown = ", ".join(map(self._show, part))
+            return f"[{shown}]" if cls is list else f"({shown}{',' if len(part) == 1 else ''})"
+        if cls is dict:
+            return "{" + ", ".join(f"{key!r}: {self._show(value)}" for key, value in part.items()) + "}"
+        if cls is slice:
+            return "slice(" + ", ".join(map(self._show, (part.start, part.stop, part.step))) + ")"
+        return form_of(part) if is_framework_tensor(cls) else repr(part)
+
+
+def _require(holds: bool, problem: str) -> None:
+    if not holds:
+        raise SerdeError(f"cannot read a plan: {problem} (malformed message)")
+
+
+def _is_valid_number(step: Step) -> bool:
+    if step.kwargs or step.count != 1:
+        return False
+    if step.op in (ITEM, CONSTANT):
+        return len(step.args) == 1 and (step.op == CONSTANT or type(step.args[0]) is Slot)
+    is_operand = all(type(arg) in (Slot, int, float) for arg in step.args)
+    return step.op in NUMBERS and is_operand and len(step.args) == (1 if step.op == "neg" else 2)
+
+
+for _kind in (Slot, Step, Routine):
+    codecs.register(make_codec(_kind))
+codecs.register(make_codec(Program))
+
+
+# --- replaying
+
+
+class Operation(NamedTuple):
+    """A step that is ready to run on the slots of a call."""
+
+    place: int
+    step: Step
+    op: Op | None
+    """The operation of the op table; None for arithmetic and constants."""
+    run: Callable[..., Any]
+    is_direct: bool
+    """Whether it only computes results from its operands, so that nothing has to be tracked."""
+    written: tuple[Slot, ...]
+    """The slots that it may change."""
+    args: Callable[[list[Any]], Any]
+    kwargs: Callable[[list[Any]], dict[str, Any]] | None
+    first: int
+    """The slot of the first result."""
+    dead: tuple[int, ...]
+    """The slots that no later step needs."""
+
+
+class Segment(NamedTuple):
+    """Consecutive steps with the same modes."""
+
+    framework: FrameworkAttributes | None
+    modes: str | None
+    operations: list[Operation]
+
+
+Execute = Callable[[Operation, Any, "dict[str, Any]"], Any]
+
+
+def replay(program: Program, routine: Routine, slots: list[Any], execute: Execute) -> Generator[Any, Any, None]:
+    """Run the steps of a call on ``slots``; ``execute`` runs those that change something, and may return a process."""
+    place = 0
+    try:
+        for segment in program.prepared[id(routine)]:
+            modes = None if segment.framework is None else segment.modes
+            with nullcontext() if modes is None else segment.framework.apply_modes(modes, (), {}):  # type: ignore[union-attr]  # checked above
+                for operation in segment.operations:
+                    place = operation.place
+                    args = operation.args(slots)
+                    kwargs = operation.kwargs(slots) if operation.kwargs is not None else _NONE
+                    if operation.is_direct:
+                        result = operation.run(*args, **kwargs)
+                    else:
+                        result = execute(operation, args, kwargs)
+                        if type(result) is GeneratorType:
+                            result = yield from result
+                    _put_results(slots, operation, result)
+    except Exception as error:
+        _note_step(error, program, routine, place)
+        raise
+
+
+_NONE: dict[str, Any] = {}
+
+
+@contextmanager
+def explaining(program: Program, routine: Routine, place: int) -> Iterator[None]:
+    """Add a note to an error in this block: the step of the plan that failed."""
+    try:
+        yield
+    except Exception as error:
+        _note_step(error, program, routine, place)
+        raise
+
+
+def _note_step(error: Any, program: Program, routine: Routine, place: int) -> None:
+    line = program.describe(routine, place)
+    note = f"in step {place + 1} of {len(routine.steps)} of the plan {program.name!r}: {line}"
+    error.__notes__ = [*getattr(error, "__notes__", ()), note]  # Python 3.10 has no `add_note`.
+
+
+def _put_results(slots: list[Any], operation: Operation, result: Nested) -> None:
+    """Put the results of a step into their slots, and clear the slots that are no longer needed."""
+    count, first = operation.step.count, operation.first
+    if count == 1 and (operation.op is None or framework_types.get(type(result))):
+        slots[first] = result
+    elif count:
+        made = [leaf for leaf in leaves(result) if build_rule(leaf)]
+        if len(made) != count:
+            raise count_error(len(made), count)
+        slots[first : first + count] = made
+    for number in operation.dead:
+        slots[number] = None
+
+
+def count_error(found: int, expected: int) -> PlanError:
+    """Return the error for a step that has other results than when it was recorded."""
+    return PlanError(f"cannot continue a plan: a step returned {found} tensors instead of {expected}; record it again")
+
+
+def _prepare(program: Program, routine: Routine) -> Iterator[Segment]:
+    """Look up the operations of a routine, and group them by modes."""
+    modes: str | None = None
+    found: list[tuple[str | None, Operation]] = []
+    last = _last_uses(routine)
+    known = len(program.inputs) + len(program.state)
+    for place, step in enumerate(routine.steps):
+        modes = step.modes if step.modes is not None else modes
+        dead = tuple([number for number in last.get(place, ()) if number >= len(program.inputs) + len(program.state)])
+        op = None if not step.framework else look_up(step)
+        run = NUMBERS[step.op] if op is None and step.op in NUMBERS else (op.run if op is not None else _identity)
+        written = () if op is None else tuple(leaf for leaf in op.targets(step.args, step.kwargs) if type(leaf) is Slot)
+        is_direct = step.op != ITEM if op is None else op.only_computes and not written
+        kwargs = _fill_dict(step.kwargs) if step.kwargs else None
+        found.append(
+            (modes, Operation(place, step, op, run, is_direct, written, _fill(step.args), kwargs, known, dead))
+        )
+        known += step.count
+    for modes, group in groupby(found, key=operator.itemgetter(0)):
+        operations = [operation for _, operation in group]
+        named = [operation.step.framework for operation in operations if operation.step.framework]
+        yield Segment(attributes_of(named[0]) if named else None, modes, operations)
+
+
+def look_up(step: Step) -> Op:
+    """Return the operation of a step; raise if it is not in the op table."""
+    return attributes_of(step.framework).command(step.op)
+
+
+def attributes_of(framework: str) -> FrameworkAttributes:
+    """Return the attributes of a hooked framework."""
+    hook = attached_hook(framework)
+    if hook is None:
+        raise SerdeError(f"cannot read a plan: it uses {framework!r}, which is not hooked here; hook it first")
+    return hook.attributes
+
+
+def _last_uses(routine: Routine) -> dict[int, list[int]]:
+    """Return, by step, the slots that are used there for the last time."""
+    last: dict[int, int] = {}
+    for place, step in enumerate(routine.steps):
+        last.update({leaf.number: place for leaf in leaves((step.args, step.kwargs)) if type(leaf) is Slot})
+    kept = {leaf.number for leaf in leaves(routine.answer) if type(leaf) is Slot} | {made for _, made in routine.carry}
+    uses: dict[int, list[int]] = {}
+    for number, place in last.items():
+        if number not in kept:
+            uses.setdefault(place, []).append(number)
+    return uses
+
+
+Fill = Callable[[list[Any]], Any]
+
+
+def _fill(part: Nested) -> Fill:
+    """Return a function that replaces the slots in a part of a call by their values."""
+    cls = type(part)
+    if cls is Slot:
+        number, attr = part.number, part.attr
+        return operator.itemgetter(number) if attr is None else lambda slots: _read(slots[number], attr)
+    if is_framework_tensor(cls):  # A call may change or keep it.
+        copy = framework_of(part).transfer
+        return lambda _slots: copy(part)
+    if not _has_slots(part):
+        return lambda _slots: part
+    if cls is list or cls is tuple:
+        fills = [_fill(item) for item in part]
+        return lambda slots: cls([fill(slots) for fill in fills])
+    return lambda slots: map_leaves(lambda leaf: _fill(leaf)(slots), part)
+
+
+def _fill_dict(parts: dict[str, Any]) -> Callable[[list[Any]], dict[str, Any]]:
+    if not _has_slots(parts):
+        return lambda _slots: parts
+    fills = {name: _fill(part) for name, part in parts.items()}
+    return lambda slots: {name: fill(slots) for name, fill in fills.items()}
+
+
+def _has_slots(part: Nested) -> bool:
+    """Return whether a part of a call differs from call to call."""
+    return any(type(leaf) is Slot or is_framework_tensor(type(leaf)) for leaf in leaves(part))
+
+
+def _read(value: Any, attr: str) -> Any:
+    """Return an attribute of a tensor that is a tensor too."""
+    if attr not in framework_of(value).tensor_attributes:
+        raise SerdeError(f"cannot run a plan: it reads {attr!r}, which is not a tensor of a tensor (malformed message)")
+    return getattr(value, attr)
+
+
+def _identity(value: Any) -> Any:
+    return value

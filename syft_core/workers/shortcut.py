@@ -1,0 +1,137 @@
+"""The shortcut of operations on plain objects of a worker in this process that need no check and leave no record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from syft_core.hook.attributes import Op
+from syft_core.hook.dispatch import frameworks_of_types
+from syft_core.hook.hook_args import wrap_response
+from syft_core.hook.rules import map_leaves
+from syft_core.peer import behalf
+from syft_core.pointers.object_pointer import new_id
+from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at, pointer_for
+from syft_core.values import Args, Kwargs, LayerType
+from syft_core.workers.local import LocalLocation
+from syft_core.workers.running import NUMBERS, keep_results
+from syft_core.workers.store import Lineage, Stored, lineage_of
+from syft_core.workers.trace import traces
+
+if TYPE_CHECKING:
+    from syft_core.workers.base import BaseWorker
+
+UNANSWERED = object()
+
+
+def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Any:
+    """Run an operation on wrapped pointers, or return ``UNANSWERED`` if that takes more than a shortcut.
+
+    It replaces ``dispatch``, ``PointerTensor.respond`` and the handler of ``Run`` where these would only look up the
+    operands, run the operation and store the result: each condition excludes something else that they do.
+    """
+    first: Any = args[0] if args else None
+    if type(first) is list and first:
+        first = first[0]
+    pointer = first.child if type(first) is wrapper else None
+    if type(pointer) is not PointerTensor or type(location := pointer._location) is not LocalLocation:
+        return UNANSWERED
+    if not (op.is_plain and _is_simple(op, pointer, location.worker, kwargs)):
+        return UNANSWERED
+    worker = location.worker
+    parents: list[Stored] = []
+    found: list[Any] = []
+    with worker.lock:
+        if worker.dropped:
+            worker.object_store.release(worker.dropped)
+        operands = _look_up(args, wrapper, pointer, parents, found)
+        if operands is None:
+            return UNANSWERED
+        targets = op.targets(operands, kwargs) if op.writes else []
+        if targets and (not op.inplace or worker.sessions or worker.object_store.listener is not None):
+            return UNANSWERED
+        worker.stats.messages += 1
+        worker.stats.operations += 1
+        lineage = lineage_of(parents)
+        try:
+            result = op.run(*operands, **kwargs)
+        finally:  # A failing operation may have changed something first.
+            if targets:
+                written = set(map(id, targets))
+                for entry, operand in zip(parents, found, strict=True):
+                    if id(operand) in written:
+                        entry.sources, entry.touched = lineage[1], True
+        return args[0] if op.inplace else _keep(wrapper, op, pointer, result, lineage)
+
+
+def _is_simple(op: Op, pointer: PointerTensor, worker: BaseWorker, kwargs: Kwargs) -> bool:
+    """Return whether nothing but its operands can make a command need more than a shortcut."""
+    framework = pointer.framework
+    if kwargs and not NUMBERS.issuperset(map(type, kwargs.values())):
+        return False
+    return (
+        not (traces or behalf.get())
+        and not worker.is_attended
+        and worker.attributes_of(framework.ALIAS) is framework
+        and framework.ops.by_name.get(op.name) is op
+        and op.attr not in framework.facts_of_form
+        and framework.isolate() is None
+    )
+
+
+def _keep(wrapper: LayerType, op: Op, pointer: PointerTensor, result: Any, lineage: Lineage) -> Any:
+    """Store the tensors of a result, and return it with wrapped pointers to them."""
+    location: Any = pointer._location
+    first, peer = new_id(), location.client.peer
+    if frameworks_of_types.get(type(result)) is not pointer.framework:
+        reply = keep_results(location.worker, op.name, result, first, peer, lineage)
+        return wrap_response(op.name, map_leaves(lambda leaf: pointer_for(leaf, pointer), reply), wrapper, {})
+    entry = Stored(result, peer.id)
+    entry.sources = lineage[1]
+    location.worker.object_store.put(first, entry)
+    return wrapper(pointer_at(location, first, pointer.framework, pointer._syft_owner))
+
+
+def _look_up(
+    args: Sequence[Any], wrapper: LayerType, like: PointerTensor, parents: list[Stored], found: list[Any]
+) -> list[Any] | None:
+    """Return the operands, or None if one is not a number or a plain object of the sender, at the place of ``like``.
+
+    Append the objects to ``parents``, and those of their values that are operands to ``found``.
+    """
+    operands: list[Any] = []
+    location: Any = like._location
+    framework, get, holder = like.framework, location.worker.object_store.get, location.client.id
+    for arg in args:
+        cls = type(arg)
+        if cls is wrapper:
+            pointer = arg.child
+            if type(pointer) is not PointerTensor or pointer._location is not location or pointer.gone is not None:
+                return None
+            entry = get(pointer._id_at_location)
+            if (
+                entry is None
+                or entry.holder != holder
+                or entry.access is not None
+                or entry.published
+                or entry.guard is not None
+                or frameworks_of_types.get(type(entry.value)) is not framework
+            ):
+                return None
+            value, whole = entry.value, pointer.whole
+            if whole is not None:
+                is_gradient = pointer.point_to_attr == pointer._gradient_name and whole.gone is None
+                value = value.grad if is_gradient else None
+                if value is None:
+                    return None
+            parents.append(entry)
+            found.append(value)
+            operands.append(value)
+        elif cls in NUMBERS:
+            operands.append(arg)
+        else:
+            inner = _look_up(arg, wrapper, like, parents, found) if cls is list else None
+            if inner is None:
+                return None
+            operands.append(inner)
+    return operands

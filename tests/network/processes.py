@@ -1,0 +1,71 @@
+"""Workers in processes of their own, for tests."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+from syft_core.network.address import Address
+from syft_core.network.client import WebsocketClientWorker
+from syft_core.network.data import DataSource, load
+from syft_core.network.links import PeerLocation
+from syft_core.network.server import Credentials, Server
+from syft_core.network.tokens import Identity
+from syft_core.testing.transport import equip
+from syft_core.workers.virtual import VirtualWorker
+
+
+def authenticate(credentials: Credentials) -> Identity | None:
+    """Accept a token that names its user: "secret of ana"."""
+    start, _, user = (credentials.token or "").partition(" of ")
+    return Identity(user) if start == "secret" and user else None
+
+
+def run_worker(backend: str, id: str, data: Sequence[str], links: dict[str, int], pipe: Connection) -> None:
+    """Run a worker that is served on the network, until the pipe is closed.
+
+    ``data`` are files that it loads. ``links`` are workers that it reaches with its own token; the pipe names those
+    that it reaches with tickets.
+    """
+    framework, hook_module, hook_name = backend.split(" ")
+    hook = getattr(importlib.import_module(hook_module), hook_name)(importlib.import_module(framework))
+    worker = VirtualWorker(hook, id=id, auto_add=False, serialize=False)
+    equip(worker, hook)
+    worker.load_data(load([DataSource.parse(source) for source in data], hook))
+    for other, port in links.items():
+        WebsocketClientWorker(hook, "127.0.0.1", port, id=other, client=worker, token=f"secret of {id}")
+    server = Server(worker, "127.0.0.1", 0, authenticate)
+    server.start()
+    pipe.send(server.port)
+    try:
+        while True:
+            for other, port in pipe.recv().items():
+                worker.add_worker(PeerLocation(worker, other, Address("127.0.0.1", port, secure=False)))
+            pipe.send("done")
+    except EOFError:
+        server.stop()
+
+
+@contextmanager
+def start_worker(backend: str, id: str, data: Sequence[str] = (), **links: int) -> Iterator[tuple[Any, int, Any]]:
+    """Start a worker in a second process; yield its process, its port, and a function that adds peers."""
+    context = get_context("spawn")
+    mine, theirs = context.Pipe()
+    process = context.Process(target=run_worker, args=(backend, id, data, links, theirs))
+    process.start()
+    theirs.close()
+
+    def add_peers(ports: dict[str, int]) -> None:
+        mine.send(ports)
+        mine.recv()
+
+    try:
+        yield process, mine.recv(), add_peers
+    finally:
+        mine.close()
+        process.join(30)
+        process.kill()

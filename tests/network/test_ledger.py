@@ -1,0 +1,252 @@
+"""The ledger on disk: written before anything leaves, continued after a restart, and verifiable."""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from syft_core import cli
+from syft_core.exceptions import GetNotPermittedError, LedgerError, WriteNotPermittedError
+from syft_core.workers.journal import MAX_TEXT, Journal
+from syft_core.workers.ledger import Entry, Ledger, read_ledger
+from syft_core.workers.virtual import VirtualWorker
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "bob.ledger"
+
+
+@pytest.fixture(params=[False, True], ids=["in_process", "by_wire"])
+def bob(torch_hook: Any, path: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
+    bob = VirtualWorker(torch_hook, id="bob", ledger=Ledger("bob", path), serialize=request.param)
+    bob.load_data([torch.tensor([10.0, 20.0]).private_tensor(["alice"]).tag("#ages")])
+    yield bob
+    bob.ledger.close()
+
+
+@contextmanager
+def full_disk(path: Path, room: int) -> Iterator[None]:
+    """Let no file grow further than ``room`` bytes beyond the size of this one."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + room, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def events(path: Path) -> list[str]:
+    return [entry.event for entry in read_ledger(path)]
+
+
+def fill(path: Path, lines: int) -> None:
+    ledger = Ledger("bob", path)
+    for number in range(lines):
+        ledger.record(Entry(1.5e9 + number, "ana", number, "Tensor[2]", (1, "x"), "me", "why\n", ("#a", "")))
+    ledger.close()
+
+
+def test_departures_refusals_and_releases_are_in_the_file(bob: Any, path: Path) -> None:
+    ages = bob.search("#ages")[0]
+    torch.ones(2).send(bob).get(reason="a look")
+    with pytest.raises(GetNotPermittedError):
+        ages.get()
+    with pytest.raises(WriteNotPermittedError):
+        ages.add_(1)
+    mean, total = ages.mean(), ages.sum()
+    bob.approve(mean.request("table 1"), by="dr. noor")
+    bob.deny(total.request("table 2"), "too few", by="dr. noor")
+    mean.get(reason="paper")
+
+    entries = list(read_ledger(path))
+
+    names = ["opened", "departed", "refused", "refused", "requested", "approved", "requested", "denied", "released"]
+    assert [entry.event for entry in entries] == names
+    departed, refused, released = entries[1], entries[2], entries[-1]
+    assert (departed.user, departed.peer, departed.to, departed.reason) == ("eve", "me", "me", "a look")
+    assert departed.form == "Tensor[2]"
+    assert refused.names == ("#ages",)
+    assert refused.reason.startswith("Fetch: cannot get object")
+    assert entries[3].reason.startswith("Run: cannot change object")
+    assert (released.request, released.approver, released.names) == (1, "dr. noor", ("#ages",))
+    assert (entries[-2].reason, entries[-2].approver) == ("too few", "dr. noor")
+    assert "15." not in path.read_text()
+    assert [entry.event for entry in bob.ledger] == ["departed", "released"]
+
+
+def test_a_refused_move_is_recorded_once(bob: Any, torch_hook: Any, path: Path) -> None:
+    carol = VirtualWorker(torch_hook, id="carol")
+    with pytest.raises(GetNotPermittedError):
+        bob.search("#ages")[0].move(carol)
+
+    assert events(path) == ["opened", "refused"]
+
+
+def test_with_a_full_disk_nothing_leaves_and_the_chain_stays_intact(bob: Any, path: Path) -> None:
+    pointer = torch.ones(2).send(bob)
+    before = path.read_bytes()
+    for room in (0, 40):
+        with full_disk(path, room), pytest.raises(LedgerError, match="cannot let anything leave worker 'bob'"):
+            pointer.get()
+        assert path.read_bytes() == before
+
+    assert len(bob.ledger) == 0
+    assert pointer.get().tolist() == [1.0, 1.0]
+    assert events(path) == ["opened", "departed"]
+
+
+def test_with_a_closed_ledger_nothing_leaves(bob: Any, path: Path) -> None:
+    pointer = torch.ones(2).send(bob)
+    bob.ledger.close()
+
+    with pytest.raises(LedgerError, match="its ledger cannot be written .Bad file descriptor."):
+        pointer.get()
+    with pytest.raises(GetNotPermittedError):  # A refusal that cannot be recorded is still a refusal.
+        bob.search("#ages")[0].get()
+    assert len(bob.ledger) == 0
+
+
+def test_an_approval_that_cannot_be_recorded_is_not_given(bob: Any, path: Path) -> None:
+    mean = bob.search("#ages")[0].mean()
+    number = mean.request("table 1")
+    with full_disk(path, 0), pytest.raises(LedgerError):
+        bob.approve(number)
+
+    assert bob.requests[0].state == "open"
+    with pytest.raises(GetNotPermittedError, match="is waiting for its owner"):
+        mean.get()
+
+
+def test_the_chain_continues_after_a_restart(path: Path) -> None:
+    fill(path, 2)
+    fill(path, 1)
+
+    assert [entry.id for entry in read_ledger(path)] == ["", 0, 1, 0]
+    last = list(read_ledger(path))[-1]
+    assert last == Entry(1.5e9, "ana", 0, "Tensor[2]", (1, "x"), "me", "why\n", ("#a", ""))
+
+
+def test_an_incomplete_last_line_is_set_aside_and_reported(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    fill(path, 2)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-10])
+    torn = whole[:-10].rpartition(b"\n")[2]
+    with pytest.raises(LedgerError, match="cannot verify line 3 of .*: it is incomplete"):
+        events(path)
+
+    fill(path, 1)
+
+    assert events(path) == ["opened", "departed", "recovered", "departed"]
+    (aside,) = path.parent.glob("bob.ledger.torn-3-*")
+    assert aside.read_bytes() == torn
+    assert (
+        list(read_ledger(path))[2].reason == f"line 3 was incomplete ({len(torn)} bytes) and was moved to {aside.name}"
+    )
+    assert "line 3 was incomplete" in caplog.text
+
+
+def test_two_processes_cannot_write_to_one_ledger(path: Path) -> None:
+    first = Journal(path, "bob")
+    with pytest.raises(LedgerError, match="cannot open the ledger .*: another process writes to it"):
+        Journal(path, "bob")
+    first.close()
+    Journal(path, "bob").close()
+
+
+def test_a_changed_ledger_is_not_continued(path: Path) -> None:
+    fill(path, 3)
+    path.write_bytes(path.read_bytes().replace(b'"id":1', b'"id":7'))
+
+    with pytest.raises(LedgerError, match="cannot verify line 3"):
+        Ledger("bob", path)
+
+
+def test_verify_names_the_line_of_any_flipped_bit(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(path, 4)
+    whole = path.read_bytes()
+    source = random.Random(11)
+    places = {0, len(whole) - 1, *source.sample(range(len(whole)), 200)}
+    for place in places:
+        changed = bytearray(whole)
+        changed[place] ^= 1 << source.randrange(8)
+        path.write_bytes(changed)
+
+        code = cli.main(["ledger", "verify", str(path)])
+
+        line = whole[:place].count(b"\n") + 1
+        assert code == 1
+        assert f"cannot verify line {line} of" in capsys.readouterr().err
+
+
+def test_verify_notices_missing_and_exchanged_lines(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(path, 3)
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert cli.main(["ledger", "verify", str(path)]) == 0
+    head = capsys.readouterr().out.split()[-1]
+
+    for changed in ([lines[0], *lines[2:]], [lines[0], lines[2], lines[1], lines[3]]):
+        path.write_bytes(b"".join(changed))
+        assert cli.main(["ledger", "verify", str(path)]) == 1
+        assert "cannot verify line 2" in capsys.readouterr().err
+    path.write_bytes(b"".join(lines[:-1]))
+    assert cli.main(["ledger", "verify", str(path)]) == 0
+    assert cli.main(["ledger", "verify", str(path), "--head", head]) == 1
+    assert f"cannot find the hash {head}" in capsys.readouterr().err
+
+
+def test_show_prints_a_table_or_json_of_one_user_and_what_precedes_a_changed_line(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(path, 1)
+    ledger = Ledger("bob", path)
+    ledger.record(Entry(1.5e9, "bo\nb through ana", 5, "Tensor[]", (), "me"))
+    ledger.record(Entry(1.5e9, "carol", 6, "Tensor[]", (), "me"))
+    ledger.close()
+
+    assert cli.main(["ledger", "show", str(path), "--user", "ana"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == ["line", "2", "3"]
+    assert r"bo\nb through ana" in rows[2]
+    cli.main(["ledger", "show", str(path), "--json"])
+    assert [json.loads(row)["event"] for row in capsys.readouterr().out.splitlines()] == ["opened", *["departed"] * 3]
+    path.write_bytes(path.read_bytes().replace(b"carol", b"clara"))
+    cli.main(["ledger", "show", str(path)])
+    rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 5
+    assert rows[-1].startswith("cannot verify line 4")
+    assert cli.main(["ledger", "show", str(path.with_name("none"))]) == 0
+    assert "No such file or directory" in capsys.readouterr().out
+
+
+def test_a_long_text_of_a_peer_takes_little_room(path: Path) -> None:
+    ledger = Ledger("bob", path)
+    ledger.record(Entry(1.5e9, "ana", 1, "Tensor[]", (), "me", "x" * 1_000_000))
+    ledger.close()
+
+    assert path.stat().st_size < 2 * MAX_TEXT
+    assert list(read_ledger(path))[-1].reason.endswith("… (995904 more characters)")
+
+
+def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="cannot open the ledger .*: Is a directory"):
+        Ledger("bob", tmp_path)
+    with pytest.raises(LedgerError, match="cannot open the ledger .*: No such file or directory"):
+        Ledger("bob", tmp_path / "missing" / "ledger")
+
+
+def test_only_the_owner_can_read_the_file(path: Path) -> None:
+    fill(path, 1)
+
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,95 @@
+"""One worker serves many clients at once, and notices when one waits or is waited for in vain."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syft_core.exceptions import ConnectionLostError
+from syft_core.network.client import WebsocketClientWorker
+from syft_core.workers.virtual import VirtualWorker
+
+from .processes import start_worker
+
+torch = pytest.importorskip("torch")
+
+BACKEND = "torch syft_torch.hook TorchHook"
+
+
+def test_many_clients_at_once_lose_no_reply_and_leave_no_object(hook: Any) -> None:
+    with start_worker(BACKEND, "far") as (process, port, _), ExitStack() as stack:
+        clients = [VirtualWorker(hook, id=f"client {n}") for n in range(20)]
+        locations = [
+            WebsocketClientWorker(hook, "127.0.0.1", port, token=f"secret of user {n}", client=client)
+            for n, client in enumerate(clients)
+        ]
+        for location in locations:
+            stack.callback(location.close)
+        memory = []
+        for _ in range(3):
+            assert _run_at_once(locations) == [50.0] * 20
+            assert _count_objects(clients[0], locations[0]) == 2  # its own
+            memory.append(_resident(process.pid))
+        assert memory[2] < memory[1] * 1.05
+
+
+def test_a_client_waits_for_a_long_operation_longer_than_its_timeout(connect: Any, far: Any) -> None:
+    location = connect(timeout=0.5)  # The server shows a sign of life every 0.2 seconds.
+    x = torch.ones(2).send(location)
+    location.flush()
+    far.message_pending_time = 1.5
+
+    assert x.get().tolist() == [1.0, 1.0]
+
+
+def test_a_worker_that_stands_still_counts_as_lost_until_it_goes_on(hook: Any) -> None:
+    with start_worker(BACKEND, "still") as (process, port, _):
+        location = WebsocketClientWorker(hook, "127.0.0.1", port, token="secret of ana", timeout=1)
+        x = torch.ones(2).send(location)
+        location.flush()
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(
+                ConnectionLostError, match=r"cannot reach worker 'still' at .*: no connection for 1 sec"
+            ):
+                (x + 1).get()
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+
+        location.timeout = 10
+        assert (x + 2).get().tolist() == [3.0, 3.0]
+        location.close()
+
+
+def _run_at_once(locations: list[WebsocketClientWorker]) -> list[float]:
+    results = [0.0] * len(locations)
+
+    def count_up(place: int) -> None:
+        total = torch.zeros(3).send(locations[place])
+        for number in range(1, 51):
+            total += 1
+            if number % 10 == 0:
+                assert (total * 1).get().tolist() == [number] * 3
+        results[place] = total.get()[0].item()
+
+    threads = [threading.Thread(target=count_up, args=(place,)) for place in range(len(locations))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def _count_objects(client: Any, location: WebsocketClientWorker) -> int:
+    (count,) = client.request_search("#count", location)
+    return count()  # type: ignore[no-any-return]  # a number
+
+
+def _resident(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1])

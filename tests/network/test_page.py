@@ -1,0 +1,555 @@
+"""The page of a worker: who sees it, what it shows, and what an owner can do there."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import pytest
+
+from syft_core.exceptions import AuthenticationError, GetNotPermittedError
+from syft_core.network import page as page_module
+from syft_core.network import views
+from syft_core.network.logs import configure_logs
+from syft_core.network.page import Page, SignIns
+from syft_core.network.quotas import Allowance, QuotaGuard
+from syft_core.network.server import Credentials, Server, WebsocketServerWorker, make_server_context
+from syft_core.network.throttle import FREE, Throttle
+from syft_core.network.tokens import Identity
+
+from .served import Served, serve
+
+torch = pytest.importorskip("torch")
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+
+
+@pytest.fixture
+def served(hook: Any) -> Iterator[Served]:
+    with serve(hook) as served:
+        yield served
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: str
+
+
+class Browser:
+    """Keeps a cookie and sends forms, as far as the page needs it."""
+
+    def __init__(self, page: Page, address: str = "127.0.0.1") -> None:
+        self._page, self._address = page, address
+        self.cookie = ""
+
+    def request(self, method: str, path: str, body: str | None = None, **headers: str) -> Answer:
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self._page.port, timeout=20, source_address=(self._address, 0)
+        )
+        if self.cookie:
+            headers["Cookie"] = f'other="[1, 2"; {self.cookie}; last'
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        answer = Answer(response.status, dict(response.getheaders()), response.read().decode())
+        connection.close()
+        if "Set-Cookie" in answer.headers:
+            self.cookie = answer.headers["Set-Cookie"].partition(";")[0]
+        return answer
+
+    def get(self, path: str, token: str | None = None) -> Answer:
+        return self.request("GET", path, **({} if token is None else {"Authorization": f"Bearer {token}"}))
+
+    def csrf(self, path: str) -> str:
+        found = re.search(r'name="csrf" value="([0-9a-f]+)"', self.get(path).body)
+        assert found is not None
+        return found[1]
+
+    def post(self, path: str, **fields: str) -> Answer:
+        return self.request("POST", path, urlencode(fields))
+
+    def sign_in(self, token: str = "owner-secret") -> Answer:
+        return self.post("/login", token=token, csrf=self.csrf("/login"))
+
+
+def ask_for_release(served: Served, reason: str = "for the paper") -> Any:
+    served.worker.load_data([torch.tensor([86753.0]).private_tensor([]).tag("#ages")])
+    bob = served.connect()
+    pointer = bob.search("#ages")[0] * 2
+    pointer.request(reason)
+    return pointer
+
+
+# --- who sees it
+
+
+def test_the_page_needs_a_sign_in(served: Served) -> None:
+    for path in ("/", "/requests/1", "/anything"):
+        answer = Browser(served.page).get(path)
+        assert (answer.status, answer.headers["Location"], answer.body) == (303, "/login", "")
+
+
+@pytest.mark.parametrize("path", ["/requests/1/approve", "/requests/1/deny", "/logout", "/login"])
+def test_a_form_from_elsewhere_is_refused(served: Served, path: str) -> None:
+    pointer = ask_for_release(served)
+    browser = Browser(served.page)
+    browser.sign_in()
+
+    for csrf in ({}, {"csrf": ""}, {"csrf": "0" * 64}, {"csrf": Browser(served.page).csrf("/login")}):
+        answer = browser.post(path, token="owner-secret", why="no", **csrf)
+        assert answer.status == 403
+        assert "not from this page" in answer.body
+    assert served.worker.requests[0].state == "open"
+    assert browser.get("/").status == 200
+    del pointer
+
+
+def test_an_owner_signs_in_and_out(served: Served) -> None:
+    browser = Browser(served.page)
+    before = browser.csrf("/login"), browser.cookie
+
+    answer = browser.post("/login", token="owner-secret", csrf=before[0])
+
+    assert (answer.status, answer.headers["Location"]) == (303, "/")
+    assert browser.cookie != before[1]
+    flags = answer.headers["Set-Cookie"].split("; ")[1:]
+    assert flags == ["Path=/", "Max-Age=28800", "HttpOnly", "SameSite=Strict"]
+    shown = browser.get("/")
+    assert shown.status == 200
+    assert "signed in as Dr. Noor" in shown.body
+    old = Browser(served.page)
+    old.cookie = browser.cookie
+    assert browser.post("/logout", csrf=browser.csrf("/")).headers["Location"] == "/login"
+    assert old.get("/").status == 303
+
+
+def test_a_wrong_token_and_one_without_rights_do_not_sign_in(served: Served) -> None:
+    browser = Browser(served.page)
+
+    wrong, weak = browser.sign_in("guess"), browser.sign_in("ana-secret")
+
+    assert (wrong.status, weak.status) == (401, 403)
+    assert "This token is not valid." in wrong.body
+    assert "This token is not that of an owner." in weak.body
+    assert browser.get("/").status == 303
+    assert Browser(served.page).get("/", "ana-secret").status == 403
+    assert Browser(served.page).get("/", "guess").status == 401
+
+
+def test_a_revoked_token_ends_its_sign_ins(served: Served) -> None:
+    browser = Browser(served.page)
+    browser.sign_in()
+    assert browser.get("/").status == 200
+
+    del served.tokens["owner-secret"]
+
+    assert browser.get("/").status == 303
+
+
+def test_a_sign_in_expires() -> None:
+    now = [0.0]
+    sign_ins = SignIns(lambda: now[0])
+    credentials = Credentials("secret", None)
+    cookie = sign_ins.add(credentials)
+
+    now[0] = page_module.SIGNED_IN_SECONDS - 1
+    assert sign_ins.find(cookie) is credentials
+    now[0] += 1
+    assert sign_ins.find(cookie) is None
+    assert sign_ins.find("") is None
+
+
+def test_who_guesses_is_slowed_down_and_others_are_not(served: Served) -> None:
+    guesser = Browser(served.page)
+    for _ in range(FREE):
+        assert guesser.get("/", "guess").status == 401
+
+    refused = guesser.get("/", "owner-secret")
+
+    assert refused.status == 429
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert guesser.sign_in().status == 429
+    assert guesser.get("/metrics", "owner-secret").status == 429
+    assert Browser(served.page, "127.0.0.2").get("/", "owner-secret").status == 200
+
+
+def test_the_wait_doubles_up_to_a_minute_and_is_forgotten() -> None:
+    now, waits = [0.0], []
+    throttle = Throttle(lambda: now[0])
+    for _ in range(FREE - 1):
+        throttle.note_failure("a")
+    assert throttle.wait_for("a") == 0
+
+    for _ in range(8):
+        throttle.note_failure("a")
+        waits.append(throttle.wait_for("a"))
+        now[0] += waits[-1]
+        assert throttle.wait_for("a") == 0
+
+    assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
+    now[0] += 601
+    throttle.note_failure("a")
+    assert throttle.wait_for("a") == 0
+
+
+def test_without_tls_the_page_is_for_this_machine_only(hook: Any) -> None:
+    server = Server(Served(hook).worker, "127.0.0.1", 0, lambda credentials: None)
+
+    with pytest.raises(AuthenticationError) as caught:
+        Page(server, 8080, host="0.0.0.0")
+
+    assert str(caught.value) == (
+        "cannot connect to http://0.0.0.0:8080: without TLS, others on the network can read the owner's token; "
+        "give the server a certificate and its key, or listen on 127.0.0.1"
+    )
+
+
+def test_a_user_with_a_certificate_needs_no_token_but_the_form_of_the_page(hook: Any) -> None:
+    served = Served(hook)
+    served.server.authenticate = lambda given: Identity("Dr. Noor", True) if given.certificate == "noor" else None
+    get = page_module.Request("GET", "/", {}, certificate="noor")
+    post = page_module.Request("POST", "/logout", {}, certificate="noor")
+
+    assert served.page.respond(get).status == 200
+    assert served.page.respond(post).status == 403
+    assert served.page.respond(page_module.Request("GET", "/", {})).status == 303
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_with_tls_the_page_is_encrypted_and_a_stalled_handshake_holds_up_nobody(hook: Any, tmp_path: Path) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=127.0.0.1"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run([*make.split(), *names], check=True, capture_output=True)
+    trust = ssl.create_default_context(cafile=str(cert))
+    with serve(hook, tls=make_server_context(cert, key)) as served:
+        stalled = socket.create_connection(("127.0.0.1", served.page.port), timeout=20)
+        connection = http.client.HTTPSConnection("127.0.0.1", served.page.port, timeout=20, context=trust)
+        connection.request("GET", "/login")
+        response = connection.getresponse()
+        cookie = response.headers["Set-Cookie"]
+        stalled.close()
+        with pytest.raises((ConnectionError, http.client.HTTPException)):
+            Browser(served.page).get("/login")
+
+    assert response.status == 200
+    assert served.page.url == f"https://127.0.0.1:{served.page.port}/"
+    assert cookie.startswith(f"__Host-syft-{served.page.port}=")
+    assert cookie.endswith("; HttpOnly; SameSite=Strict; Secure")
+
+
+def test_the_owner_of_a_websocket_worker_has_a_token_of_their_own(hook: Any) -> None:
+    worker = WebsocketServerWorker(hook, id="clinic", auto_add=False)
+    page = Page(worker.server)
+
+    def ask(token: str | None) -> int:
+        return page.respond(page_module.Request("GET", "/", {"Authorization": f"Bearer {token}"})).status
+
+    assert (ask(worker.owner_token), ask(worker.token), ask("")) == (200, 403, 401)
+
+
+# --- what it shows
+
+
+def test_every_answer_forbids_scripts_frames_and_caches(served: Served) -> None:
+    browser = Browser(served.page)
+    answers = [
+        browser.get("/login"),
+        browser.sign_in(),
+        browser.get("/"),
+        browser.get("/health"),
+        browser.get("/nothing"),
+    ]
+    answers += [browser.request("BREW", "/"), browser.get("/metrics", "ana-secret"), browser.post("/login")]
+
+    for answer in answers:
+        policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; style-src 'sha256-")
+        assert "unsafe" not in policy
+        assert answer.headers["X-Frame-Options"] == "DENY"
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert "<script" not in answer.body
+        assert "http:" not in answer.body
+        assert "style=" not in answer.body
+
+
+def test_the_page_shows_names_forms_and_counts_but_no_values(served: Served) -> None:
+    pointer = ask_for_release(served)
+    served.worker.load_data([torch.tensor([[1.5, 2.5]]).tag("#dose").describe("milligrams")])
+    bob = served.clients[0]
+    (bob.search("#dose")[0] + 1).get(reason="a look")
+
+    shown = Browser(served.page).get("/", "owner-secret").body
+
+    for text in ("#ages", "PrivateTensor&gt;Tensor[1]", "#dose", "Tensor[1, 2]", "milligrams", "nobody", "the owner"):
+        assert text in shown
+    for text in ("ana", bob.client_id, "a look", "for the paper", "no quotas", "operations per second"):
+        assert text in shown
+    assert "86753" not in shown
+    assert "1.5" not in re.sub(r"<style>.*</style>|<svg.*?</svg>", "", shown, flags=re.DOTALL)
+    del pointer
+
+
+def test_what_peers_write_is_escaped_wherever_it_is_shown(hook: Any) -> None:
+    with serve(hook, id=f"bob{EVIL}") as served:
+        served.tokens["evil"] = Identity(f"eve{EVIL}", True)
+        bob = served.connect("evil")
+        data = torch.ones(2).tag(f"#t{EVIL}").describe(f"d{EVIL}").send(bob)
+        data.publish()
+        served.worker.load_data([torch.ones(3).private_tensor([f"user{EVIL}"]).tag("#mine")])
+        secret = bob.search("#mine")[0] + 1
+        data.copy().get(reason=f"because{EVIL}")
+        assert secret.request(f"reason{EVIL}") == 1
+        assert secret.request(f"again{EVIL}") == 2
+        browser = Browser(served.page)
+        browser.sign_in("evil")
+        browser.post("/requests/1/deny", why=f"answer{EVIL}", csrf=browser.csrf("/requests/1"))
+        limit(served, f"quota{EVIL}")
+
+        pages = [browser.get(path).body for path in ("/", "/requests/1", "/requests/2", "/login", f"/{EVIL[:8]}")]
+
+    for shown in pages:
+        assert "<script" not in shown
+        assert "<img" not in shown
+        assert "onerror=alert(2)&gt;" in shown or "onerror" not in shown
+    for word in ("bob", "eve", "#t", "d", "user", "because", "reason", "again", "answer", "quota"):
+        assert f"{word}&lt;script&gt;" in "".join(pages), word
+
+
+def limit(served: Served, user: str) -> None:
+    """Limit what a user may use of the worker."""
+    guard = QuotaGuard(served.worker, {user: Allowance(objects=100, bytes=2_000_000, cpu_seconds=30)})
+    guard.account_of(user)
+    served.worker.guard = guard
+
+
+def test_quotas_are_shown_with_the_users(served: Served) -> None:
+    limit(served, "ana")
+    x = torch.ones(1000).send(served.connect())
+    served.clients[0].flush()
+
+    shown = Browser(served.page).get("/", "owner-secret").body
+
+    for text in ("1 of 100", "4.0 kB of 2.0 MB", "30 per minute", "no limit"):
+        assert text in shown
+    assert "no quotas" not in shown
+    del x
+
+
+def test_the_page_is_shown_while_the_worker_computes(served: Served) -> None:
+    limit(served, "ana")
+    served.connect()
+    with served.worker.lock:
+        shown = Browser(served.page).get("/", "owner-secret").body
+
+    assert "not known while it computes" in shown
+
+
+def test_a_long_list_is_cut(served: Served) -> None:
+    served.worker.load_data([torch.ones(1) for _ in range(views.MAX_ROWS + 7)])
+
+    shown = Browser(served.page).get("/", "owner-secret").body
+
+    assert "… and 7 more" in shown
+    assert shown.count("Tensor[1]") == views.MAX_ROWS
+
+
+# --- what an owner can do
+
+
+def test_an_approved_request_lets_the_user_get_the_object(served: Served) -> None:
+    pointer = ask_for_release(served)
+    with pytest.raises(GetNotPermittedError):
+        pointer.get()
+    browser = Browser(served.page)
+    browser.sign_in()
+    assert "for the paper" in browser.get("/requests/1").body
+
+    answer = browser.post("/requests/1/approve", csrf=browser.csrf("/requests/1"))
+
+    assert (answer.status, answer.headers["Location"]) == (303, "/")
+    assert torch.equal(pointer.get(), torch.tensor([173506.0]))
+    assert served.worker.ledger[0].reason == "request 1, approved by Dr. Noor"
+
+
+def test_a_denied_request_tells_the_user_why(served: Served) -> None:
+    pointer = ask_for_release(served)
+    browser = Browser(served.page)
+    browser.sign_in()
+    csrf = browser.csrf("/requests/1")
+    assert browser.post("/requests/1/deny", csrf=csrf, why="  ").status == 400
+    assert browser.post("/requests/1/deny", csrf=csrf, why="x" * 501).status == 400
+
+    assert browser.post("/requests/1/deny", csrf=csrf, why="too few patients").status == 303
+
+    with pytest.raises(GetNotPermittedError, match="too few patients"):
+        pointer.get()
+    again = browser.post("/requests/1/approve", csrf=csrf)
+    assert again.status == 409
+    assert "denied" in again.body
+
+
+def test_a_program_decides_with_the_token_of_an_owner(served: Served) -> None:
+    pointer = ask_for_release(served)
+    program = Browser(served.page)
+
+    weak = program.request("POST", "/requests/1/approve", "", Authorization="Bearer ana-secret")
+    answer = program.request("POST", "/requests/1/approve", "", Authorization="Bearer owner-secret")
+
+    assert (weak.status, answer.status) == (403, 303)
+    assert pointer.get().shape == (1,)
+
+
+def test_unknown_requests_and_methods_are_refused(served: Served) -> None:
+    browser = Browser(served.page)
+    browser.sign_in()
+
+    assert browser.get("/requests/1").status == 404
+    assert browser.get("/requests/1/approve").status == 404
+    assert browser.get("/requests/x").status == 404
+    assert browser.request("BREW", "/").status == 501
+    pointer = ask_for_release(served)
+    assert browser.get("/requests/1/approve").status == 405
+    assert served.worker.requests[0].state == "open"
+    del pointer
+
+
+# --- metrics, health and logs
+
+
+def test_health_says_whether_the_worker_serves_and_nothing_else(served: Served) -> None:
+    healthy = Browser(served.page).get("/health")
+    served.server.stop()
+    ill = Browser(served.page).get("/health")
+
+    assert (healthy.status, healthy.body) == (200, "ok\n")
+    assert (ill.status, ill.body) == (503, "not serving\n")
+    assert healthy.headers["Server"] == "syft-core"
+
+
+def test_a_supervisor_passes_on_the_socket_and_the_number_of_restarts(hook: Any) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    served = Served(hook)
+    page = Page(served.server, listener=listener, restarts=3)
+    page.start()
+    try:
+        metrics = Browser(page).get("/metrics", "ana-secret").body
+    finally:
+        page.stop()
+
+    assert "syft_restarts_total 3\n" in metrics
+
+
+def test_metrics_count_and_name_nobody(served: Served) -> None:
+    pointer = ask_for_release(served)
+    with pytest.raises(GetNotPermittedError):
+        pointer.get()
+    with pytest.raises(AuthenticationError):
+        served.connect("guess")
+    assert Browser(served.page).get("/metrics").status == 401
+    signed_in = Browser(served.page)
+    signed_in.sign_in()
+    assert signed_in.get("/metrics").status == 401
+
+    answer = Browser(served.page).get("/metrics", "ana-secret")
+
+    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    samples = dict(line.rsplit(" ", 1) for line in answer.body.splitlines() if not line.startswith("#"))
+    stats = served.worker.stats
+    assert int(samples["syft_messages_total"]) == stats.messages > 0
+    assert int(samples["syft_operations_total"]) == stats.operations > 0
+    assert int(samples["syft_received_bytes_total"]) == stats.bytes_in > 0
+    assert int(samples["syft_sent_bytes_total"]) == stats.bytes_out > 0
+    assert samples["syft_sessions_total"] == samples["syft_connections"] == "1"
+    assert samples['syft_refusals_total{what="connection"}'] == "1"
+    assert samples['syft_refusals_total{what="command"}'] == "1"
+    assert samples['syft_requests{state="open"}'] == "1"
+    assert samples["syft_restarts_total"] == samples["syft_departures_total"] == "0"
+    for line in answer.body.splitlines():
+        assert re.fullmatch(r'# (HELP|TYPE) syft_\w+ .+|syft_\w+(\{\w+="\w+"\})? \d+', line)
+    for secret in ("ana", "#ages", "86753"):
+        assert secret not in answer.body
+
+
+@pytest.fixture
+def _root_logger() -> Iterator[None]:
+    """Restore the configuration of logs."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.mark.usefixtures("_root_logger")
+def test_logs_are_lines_of_json_and_contain_no_token(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("json")
+    pointer = ask_for_release(served)
+    browser = Browser(served.page)
+    browser.sign_in("guess")
+    browser.sign_in()
+    browser.post("/requests/1/approve", csrf=browser.csrf("/requests/1"))
+
+    written = capsys.readouterr().err
+    lines = {line["event"]: line for line in map(json.loads, written.splitlines())}
+    assert {"refused a token", "signed in", "request approved"} <= set(lines)
+    assert (lines["request approved"]["number"], lines["request approved"]["by"]) == (1, "Dr. Noor")
+    assert lines["signed in"]["address"] == "127.0.0.1"
+    assert "secret" not in written
+    assert "guess" not in written
+    del pointer
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"nonsense\r\n\r\n", b"400"),
+        (b"GET / HTTP/9.9\r\n\r\n", b"505"),
+        (b"GET /" + b"x" * 70_000 + b" HTTP/1.0\r\n\r\n", b"414"),
+        (b"POST /login HTTP/1.0\r\n\r\n", b"411"),
+        (b"POST /login HTTP/1.0\r\nContent-Length: -1\r\n\r\n", b"411"),
+        (b"POST /login HTTP/1.0\r\nContent-Length: 99999\r\n\r\n", b"413"),
+        (b"POST /login HTTP/1.0\r\nContent-Length: 3\r\n\r\n\xff\xfe\xfd", b"403"),
+        (b"GET / HTTP/1.0\r\nCookie: \x00;;=;syft\r\n\r\n", b"303"),
+        (b"GET / HTTP/1.0\r\nAuthorization: Bearer \xff\r\n\r\n", b"401"),
+    ],
+)
+def test_a_malformed_request_gets_an_error_and_the_page_goes_on(served: Served, sent: bytes, status: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", served.page.port), timeout=20) as sock:
+        sock.sendall(sent)
+        sock.shutdown(socket.SHUT_WR)
+        received = b"".join(iter(lambda: sock.recv(4096), b""))
+
+    assert received.split(b" ")[1] == status
+    assert Browser(served.page).get("/health").status == 200
+
+
+def test_more_connections_than_allowed_are_closed_and_the_page_goes_on(served: Served) -> None:
+    address = ("127.0.0.1", served.page.port)
+    silent = [socket.create_connection(address, timeout=20) for _ in range(page_module.MAX_CONNECTIONS + 1)]
+
+    assert silent[-1].recv(1) == b""
+
+    for sock in silent:
+        sock.close()
+    assert _try_until_answered(served.page).status == 200
+
+
+def _try_until_answered(page: Page) -> Answer:
+    """Ask until the page has noticed that the silent connections are gone."""
+    while True:
+        with suppress(ConnectionError, http.client.HTTPException):
+            return Browser(page).get("/health")

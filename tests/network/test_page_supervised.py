@@ -1,0 +1,54 @@
+"""The page of a worker that runs under a supervisor, in an isolated process."""
+
+from __future__ import annotations
+
+import threading
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syft_core.exceptions import GetNotPermittedError
+from syft_core.network.client import WebsocketClientWorker
+from syft_core.network.config import parse_config
+from syft_core.network.supervisor import Supervisor
+
+numpy = pytest.importorskip("numpy")
+torch = pytest.importorskip("torch")
+
+
+def test_the_owner_of_a_supervised_worker_releases_an_object_on_its_page(hook: Any, tmp_path: Path) -> None:
+    numpy.save(tmp_path / "ages.npy", numpy.array([30.0, 40.0], dtype="float32"))
+    table = {"id": "ward", "port": 0, "page_port": 0, "framework": "torch"}
+    data = [{"file": str(tmp_path / "ages.npy"), "tags": ["#ages"], "private": []}]
+    supervisor = Supervisor(parse_config({**table, "data": data}))
+    thread = threading.Thread(target=supervisor.run)
+    thread.start()
+    try:
+        bob = WebsocketClientWorker(hook, "127.0.0.1", supervisor.port, token=supervisor.secret)
+        pointer = bob.search("#ages")[0] * 2
+        pointer.request("for the paper")
+        with pytest.raises(GetNotPermittedError):
+            pointer.get()
+        status, shown = ask(supervisor, "GET", "/")
+        approved, _ = ask(supervisor, "POST", "/requests/1/approve")
+        fetched = pointer.get()
+        bob.close()
+    finally:
+        supervisor.stop()
+        thread.join(60)
+
+    assert (status, approved) == (200, 303)
+    assert "#ages" in shown
+    assert torch.equal(fetched, torch.tensor([60.0, 80.0]))
+
+
+def ask(supervisor: Supervisor, method: str, path: str) -> tuple[int, str]:
+    assert supervisor.page_port is not None
+    connection = HTTPConnection("127.0.0.1", supervisor.page_port, timeout=30)
+    connection.request(method, path, "", {"Authorization": f"Bearer {supervisor.secret}"})
+    response = connection.getresponse()
+    answer = response.status, response.read().decode()
+    connection.close()
+    return answer

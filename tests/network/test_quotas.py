@@ -1,0 +1,262 @@
+"""Users get what their owner allows: errors name the quota, nothing is lost, and others notice nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from syft_core.exceptions import (
+    AuthenticationError,
+    GetNotPermittedError,
+    OperationNotAllowedError,
+    QuotaExceededError,
+)
+from syft_core.messages import Run
+from syft_core.network.quotas import PATIENCE, Allowance, Bucket, QuotaGuard, make_policy
+from syft_core.peer import Peer
+from syft_core.workers.permissions import unless_private
+from syft_core.workers.virtual import VirtualWorker
+
+from .conftest import Connect
+
+torch = pytest.importorskip("torch")
+
+Limit = Callable[..., Any]
+
+
+@pytest.fixture
+def limit(far: Any, connect: Connect) -> Limit:
+    """Connect as ana, who has an allowance; others have none."""
+
+    def limit(**allowance: Any) -> Any:
+        users = {"ana": Allowance(**allowance)}
+        far.guard = QuotaGuard(far, users)
+        far.policy = make_policy(users, unless_private)
+        return connect("ana")
+
+    return limit
+
+
+def do(far: Any, call: Callable[[], Any]) -> None:
+    """Execute a call, and wait for its failure."""
+    kept = call()
+    far.flush()
+    del kept
+
+
+def connect_other(connect: Connect, hook: Any, name: str = "other", user: str = "bo") -> tuple[Any, Any]:
+    client = VirtualWorker(hook, id=name, auto_add=False)
+    return connect(user, client=client), client
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, far: far.remote.torch.zeros(10**12),
+        lambda x, far: far.remote.torch.ones(10**6, 10**6, device="cpu:0"),
+        lambda x, far: x.expand(10**9, 100, 100).contiguous(),
+        lambda x, far: torch.outer(x.flatten(), x.flatten()),
+        lambda x, far: x.repeat(1000, 1000),
+        lambda x, far: torch.cat([x] * 1000),
+        lambda x, far: torch.nn.functional.pad(x, (10**9, 0)),
+        lambda x, far: x.new_zeros(10**12),
+        lambda x, far: x.resize_(10**6, 10**6),
+        lambda x, far: x.unsqueeze(0).broadcast_to(10**8, 100, 100).clone(),
+        lambda x, far: torch.add(x.unsqueeze(0).expand(10**8, 100, 100), 1, out=x),
+    ],
+)
+def test_a_result_that_is_too_large_is_refused_without_running(limit: Limit, call: Any) -> None:
+    far = limit(bytes=10**6)
+    x = torch.ones(100, 100).send(far)
+
+    with pytest.raises(QuotaExceededError, match=r"cannot run 'torch.*': user 'ana' would then have [\d,]+ bytes"):
+        do(far, lambda: call(x, far))
+
+    assert x.copy().get().sum() == 10_000
+
+
+def test_views_need_no_memory(limit: Limit) -> None:
+    far = limit(bytes=10**5)
+    x = torch.ones(100, 100).send(far)
+
+    views = [x.t(), x.expand(10**9, 100, 100), x[0], x.view(-1), *x.unbind()]
+    far.flush()
+
+    assert (x[0] + views[2]).get().sum() == 200
+
+
+def test_an_object_that_is_too_large_is_not_stored_and_dropping_pointers_makes_room(limit: Limit, hook: Any) -> None:
+    far = limit(bytes=100_000)
+    x = torch.ones(20_000).send(far)
+    with pytest.raises(
+        QuotaExceededError, match="user 'ana' would then have 160,000 bytes on the worker, and the limit"
+    ):
+        do(far, lambda: torch.ones(20_000).send(far))
+
+    del x
+    far.flush()
+    y = torch.ones(20_000).send(far)
+
+    assert y.get().sum() == 20_000
+
+
+def test_a_small_view_counts_with_all_the_memory_that_it_keeps(limit: Limit, far: Any) -> None:
+    location = limit(bytes=10**6)
+    part = torch.ones(100_000).send(location)[:1]
+    location.flush()
+
+    (account,) = far.guard.accounts
+
+    assert part.shape == (1,)
+    assert account.bytes == 400_000
+
+
+def test_too_many_objects_are_refused_before_they_are_made(limit: Limit) -> None:
+    far = limit(objects=10)
+    x = torch.ones(100).send(far)
+
+    with pytest.raises(QuotaExceededError, match="cannot run 'torch.Tensor.unbind': .* 101 objects .* limit is 10;"):
+        do(far, lambda: x.unbind())
+    many = [x + 1 for _ in range(9)]
+    far.flush()
+    with pytest.raises(QuotaExceededError, match="11 objects"):
+        do(far, lambda: many.append(x + 1))
+
+    x.add_(1)  # This creates nothing.
+    assert x.get()[0] == 2
+
+
+def test_too_many_leases_are_refused(limit: Limit, far: Any) -> None:
+    location = limit(leases=5)
+    far.load_data([torch.ones(1).tag("#many") for _ in range(3)])
+
+    found = [location.search("#many"), location.search("#many")]
+    with pytest.raises(QuotaExceededError, match=r"cannot execute a Search: user 'ana' would then have 7 leases"):
+        location.search("#many")
+
+    assert len(found[0]) == 3
+
+
+def test_others_are_not_affected_by_the_quota_of_a_user(limit: Limit, connect: Connect, hook: Any) -> None:
+    far = limit(bytes=1000, objects=2)
+    theirs, _client = connect_other(connect, hook)
+
+    with pytest.raises(QuotaExceededError):
+        do(far, lambda: torch.ones(1000).send(far))
+    zeros = theirs.remote.torch.zeros(100_000)
+
+    assert zeros.get().shape == (100_000,)
+
+
+def test_who_has_used_up_the_cpu_seconds_has_to_wait(limit: Limit, connect: Connect, hook: Any) -> None:
+    far = limit(cpu_seconds=0.001)
+    theirs, _client = connect_other(connect, hook)
+    x = torch.ones(300, 300).send(far)
+    for _ in range(20):
+        x = x @ x
+    with pytest.raises(QuotaExceededError, match="'ana' has used up the 0.001 CPU seconds per minute; wait .* seconds"):
+        do(far, lambda: far.search("#secret"))
+
+    assert theirs.remote.torch.zeros(3).get().tolist() == [0, 0, 0]
+
+
+def test_who_sends_too_many_messages_is_slowed_down(far: Any) -> None:
+    guard = QuotaGuard(far, {"ana": Allowance(messages=100)})
+    peer = Peer("me@ana", "ana")
+
+    guard.account_of("ana").messages.use(250)
+
+    assert 1 < guard.admit(peer, 1) <= 1.5
+    assert guard.admit(Peer("me@bo", "bo"), 1) == 0
+    guard.account_of("ana").messages.use(10**6)
+    assert guard.admit(peer, 2) == PATIENCE
+
+
+def test_a_rate_allows_a_burst_and_recovers() -> None:
+    bucket = Bucket(rate=10, burst=5)
+
+    bucket.use(5)
+    assert bucket.wait() == 0
+    bucket.use(10)
+    assert 0.9 < bucket.wait() <= 1
+    bucket.since = time.monotonic() - 100
+    assert bucket.wait() == 0
+
+
+def test_a_user_has_so_many_connections_and_can_connect_again(limit: Limit, connect: Connect, hook: Any) -> None:
+    far = limit(connections=1)
+
+    with pytest.raises(
+        AuthenticationError, match="user 'ana' has 1 connections, and the limit is 1; close other connections"
+    ):
+        connect_other(connect, hook, user="ana")
+    connect_other(connect, hook, "third", user="bo")
+
+    far._connection.abort()
+    assert far.remote.torch.zeros(1).get().tolist() == [0]
+
+
+def test_a_user_of_the_reviewed_tier_cannot_run_other_operations(limit: Limit, hook: Any) -> None:
+    far = limit(tier="reviewed")
+    x = torch.ones(3, 3).send(far)
+    public = next(op.name for op in hook.attributes.ops if op.tier == "public" and not (op.local or op.reveals))
+
+    with pytest.raises(OperationNotAllowedError, match="user 'ana' may run only reviewed operations; ask the owner"):
+        far.ask(Run("torch", public, (x.child,), None, 1))
+
+    assert (x + x).get().sum() == 18
+
+
+def test_each_user_has_a_policy(limit: Limit, connect: Connect, hook: Any) -> None:
+    far = limit(policy="nothing")
+    theirs, _client = connect_other(connect, hook)
+    x = torch.ones(3).send(far)
+
+    with pytest.raises(GetNotPermittedError, match="this worker lets nothing leave"):
+        (x + 1).get()
+
+    assert theirs.remote.torch.zeros(1).get().tolist() == [0]
+
+
+def test_a_refused_signature_is_refused_for_everybody_and_other_forms_are_not(far: Any, connect: Connect) -> None:
+    far.guard = QuotaGuard(far, {}, {"torch.Tensor.__add__(float32[3]/1, 1)": "it ended the process before"})
+    location = connect("ana")
+    x = torch.ones(3).send(location)
+
+    with pytest.raises(OperationNotAllowedError, match="it ended the process before; use another operation"):
+        do(location, lambda: x + 1)
+
+    assert (x + 2).get().tolist() == [3, 3, 3]
+
+
+def test_signatures_have_forms_and_constants_but_no_values(far: Any, connect: Connect) -> None:
+    far.guard = QuotaGuard(far, {})
+    location = connect("ana")
+    x = torch.ones(2, 3).send(location)
+
+    torch.nn.functional.pad(x * 86753.5, (1, 2), value=86753.5)
+    x[0, 1:]
+    location.flush()
+
+    assert [known.signature for known in far.guard._known.values()] == [
+        "torch.Tensor.__mul__(float32[2, 3]/3,1, float)",
+        "torch.nn.functional.pad(float32[2, 3]/3,1, [1, 2], mode='constant', value=float)",
+        "torch.Tensor.__getitem__(float32[2, 3]/3,1, [0, [1, None, None]])",
+    ]
+
+
+def test_a_worker_without_a_guard_asks_nobody(far: Any, connect: Connect) -> None:
+    assert far.guard is None
+    assert (connect("ana").remote.torch.zeros(2) + 1).get().tolist() == [1, 1]
+
+
+def test_a_refused_function_of_the_owner_is_not_called(far: Any, connect: Connect) -> None:
+    location = connect("ana")
+    (count,) = location.search("#count")
+    far.guard = QuotaGuard(far, {}, {f"Call({count.id_at_location!a})": "it ended the process before"})
+
+    with pytest.raises(OperationNotAllowedError, match=r"cannot run 'Call\(.*\)' on a worker: it ended the process"):
+        count()

@@ -1,0 +1,83 @@
+"""Release over the network: what a user asks for leaves the worker once, after its owner has approved it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syft_core.exceptions import GetNotPermittedError
+from syft_core.workers.ledger import Ledger, read_ledger
+
+from .served import Served, serve
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def served(torch_hook: Any, tmp_path: Path) -> Iterator[Served]:
+    ages = torch.tensor([[30.0], [40.0]]).private_tensor([])
+    with serve(torch_hook, ledger=Ledger("hospital", path=tmp_path / "ledger")) as served:
+        served.worker.load_data([ages.tag("#ages")])
+        yield served
+
+
+@pytest.fixture
+def ages(served: Served) -> Any:
+    return served.connect().search("#ages")[0]
+
+
+@pytest.fixture
+def model(ages: Any) -> Any:
+    """A model of ana's, trained on private data."""
+    model = torch.nn.Linear(1, 1).send(ages.location)
+    model(ages).sum().backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+    return model
+
+
+def test_an_approved_result_leaves_once_and_the_ledger_names_the_approver(served: Served, ages: Any) -> None:
+    mean = ages.mean()
+    number = mean.request("table 1")
+    with pytest.raises(GetNotPermittedError, match="request 1 is waiting for its owner"):
+        mean.get()
+    served.worker.approve(number, by="Dr. Noor")
+
+    assert mean.get(deregister_ptr=False, reason="table 1").item() == 35.0
+
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        mean.get()
+    (entry,) = served.worker.ledger
+    assert (entry.user, entry.names, entry.approver) == ("ana", ("#ages",), "Dr. Noor")
+    assert entry.reason == "table 1, request 1, approved by Dr. Noor"
+    released = [line for line in read_ledger(served.worker.ledger.file.path) if line.event == "released"]
+    assert [(line.user, line.request, line.approver) for line in released] == [("ana", 1, "Dr. Noor")]
+
+
+def test_an_approved_model_leaves_once(served: Served, model: Any) -> None:
+    kept = model.copy()
+    with pytest.raises(GetNotPermittedError):
+        model.get()
+
+    served.worker.approve(model.request("the paper"), by="Dr. Noor")
+    model.get()
+
+    assert model.location is None
+    assert {entry.reason for entry in served.worker.ledger} == {"request 1, approved by Dr. Noor"}
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        kept.get()
+
+
+def test_a_denied_model_stays_and_the_error_says_why(served: Served, model: Any) -> None:
+    served.worker.deny(model.request("the paper"), "too few patients", by="Dr. Noor")
+
+    with pytest.raises(
+        GetNotPermittedError,
+        match=r"its owner denied request 1 \(too few patients\); ask again with another reason, or for less",
+    ):
+        model.get()
+
+    assert model.location is not None
+    assert len(served.worker.ledger) == 0

@@ -1,0 +1,194 @@
+"""A session survives its connections: nothing is executed twice, and nothing is lost."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from typing import Any
+
+import pytest
+
+from syft_core.exceptions import ConnectionLostError
+from syft_core.network.client import WebsocketClientWorker
+from syft_core.network.server import Server
+from syft_core.network.session import Session
+from syft_core.workers.virtual import VirtualWorker
+
+from .processes import authenticate
+
+torch = pytest.importorskip("torch")
+
+
+def _train(model: Any, data: Any, target: Any) -> Any:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(20):
+        optimizer.zero_grad()
+        loss = ((model(data) - target) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+    return loss
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cut_connections_do_not_change_what_training_gives(hook: Any, connect: Any, proxy: Any, seed: int) -> None:
+    torch.manual_seed(seed)
+    local = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    remote, data, target = local.copy(), torch.rand(16, 4), torch.rand(16, 1)
+    expected = _train(local, data, target)
+    cuts = random.Random(seed)
+    proxy.budgets.extend(cuts.randrange(500, 8000) for _ in range(12))
+    far = connect(port=proxy.port)
+
+    loss = _train(remote.send(far), data.send(far), target.send(far))
+
+    assert loss.get().tolist() == expected.tolist()
+    remote.get()
+    assert [p.tolist() for p in remote.parameters()] == [p.tolist() for p in local.parameters()]
+    assert proxy.connections > 8
+
+
+def test_every_command_is_executed_once_however_often_the_connection_is_cut(connect: Any, proxy: Any) -> None:
+    cuts = random.Random(0)
+    proxy.budgets.extend(cuts.randrange(300, 3000) for _ in range(60))
+    far = connect(port=proxy.port)
+    total = torch.zeros(1).send(far)
+
+    for _ in range(500):
+        total += 1
+        if cuts.random() < 0.05:
+            far.flush()
+
+    assert total.get().item() == 500
+    assert proxy.connections > 5
+
+
+def test_a_large_object_arrives_whole_after_a_cut(connect: Any, proxy: Any) -> None:
+    far = connect(port=proxy.port)
+    proxy.cut()
+    proxy.budgets.extend([200_000, 1_500_000])
+    sent = torch.arange(1_000_000)
+
+    pointer = sent.send(far)
+
+    assert torch.equal(pointer.get(), sent)
+
+
+def test_what_a_tensor_held_when_it_was_sent_arrives_after_a_cut(connect: Any, proxy: Any) -> None:
+    far = connect(port=proxy.port)
+    far.flush()
+    proxy.cut()
+    tensor = torch.ones(10_000)
+
+    pointer = tensor.send(far)
+    tensor += 1
+
+    assert pointer.get().tolist() == [1.0] * 10_000
+
+
+def test_a_closed_connection_continues_its_session(connect: Any) -> None:
+    far = connect()
+    x = torch.ones(2).send(far)
+    far.close()
+    with pytest.raises(ConnectionLostError, match=r"call `connect\(\)` first"):
+        (x + 1).get()
+
+    far.connect()
+
+    assert (x + 1).get().tolist() == [2.0, 2.0]
+
+
+def test_a_worker_that_was_started_again_is_reported_and_usable(hook: Any, connect: Any, far: Any, server: Any) -> None:
+    location = connect()
+    x = torch.ones(2).send(location)
+    location.flush()
+    server.stop(1)
+    second = Server(far, "127.0.0.1", server.port, authenticate)
+    far.clear_objects()
+    second.start()
+    try:
+        with pytest.raises(ConnectionLostError, match="cannot continue the session on worker 'far'"):
+            (x + 1).get()
+
+        assert (torch.ones(2).send(location) + 1).get().tolist() == [2.0, 2.0]
+    finally:
+        location.close()
+        second.stop(1)
+
+
+def test_a_worker_that_stays_away_is_named(connect: Any, server: Any) -> None:
+    location = connect(timeout=0.3)
+    server.stop(1)
+
+    with pytest.raises(ConnectionLostError, match="cannot reach the worker at ws://127.0.0.1"):
+        location.flush()
+
+
+def test_the_objects_of_a_client_that_is_gone_are_removed(hook: Any, far: Any) -> None:
+    server = Server(far, "127.0.0.1", 0, authenticate, heartbeat=0.05, session_timeout=0.1)
+    server.start()
+    before = far.objects_count
+    location = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana")
+    kept = torch.ones(2).send(location).tag("#kept").publish()
+    pointer = torch.ones(2).send(location)
+    location.flush()
+    assert far.objects_count == before + 2
+
+    location.close()
+    while server.sessions:
+        pass
+
+    assert far.objects_count == before + 1
+    server.stop(1)
+    del kept, pointer
+
+
+def test_a_session_belongs_to_its_user(hook: Any, connect: Any, server: Any) -> None:
+    ana, eve = connect("ana"), connect("eve", client=VirtualWorker(hook, id="eve"))
+    x = torch.ones(2).send(ana)
+    ana.flush()
+    eve._secret = ana._secret
+    eve.close()
+    eve.connect()
+
+    assert len(server.sessions) == 3
+    assert x.get().tolist() == [1.0, 1.0]
+
+
+def test_connecting_twice_returns_the_same_location(connect: Any, server: Any) -> None:
+    first = connect()
+    x = torch.ones(2).send(first)
+
+    second = connect()
+
+    assert second is first
+    assert (x + torch.ones(2).send(second)).get().tolist() == [2.0, 2.0]
+    assert len(server.sessions) == 1
+
+
+def test_a_session_that_ends_leaves_the_objects_of_another_session_of_the_client(hook: Any, far: Any) -> None:
+    server = Server(far, "127.0.0.1", 0, authenticate, heartbeat=0.05, session_timeout=0.1)
+    server.start()
+    first = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana")
+    first.close()
+    hook.local_worker.remove_worker_from_registry("far")
+    second = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana")
+    x = torch.ones(2).send(second)
+    second.flush()
+    while len(server.sessions) > 1:
+        pass
+
+    assert x.get().tolist() == [1.0, 1.0]
+    second.close()
+    server.stop(1)
+
+
+def test_idle_sessions_of_a_user_are_bounded(monkeypatch: pytest.MonkeyPatch, connect: Any, server: Any) -> None:
+    monkeypatch.setattr("syft_core.network.server.MAX_IDLE_SESSIONS", 3)
+    location = connect()
+    for _ in range(10):
+        location.close()
+        location._secret = secrets.token_hex(16)
+        location._session = Session()
+        location.connect()
+
+    assert len(server.sessions) <= 5

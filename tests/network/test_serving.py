@@ -1,0 +1,80 @@
+"""Who may connect to a served worker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syft_core.exceptions import AuthenticationError
+from syft_core.network.client import WebsocketClientWorker
+from syft_core.network.config import WorkerConfig, parse_config
+from syft_core.network.server import Credentials, Server
+from syft_core.network.serving import Authentication
+from syft_core.network.tokens import Identity, TokenFile
+
+torch = pytest.importorskip("torch")
+
+CERTIFICATE = {"subject": ((("commonName", "bo"),),)}
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Iterator[TokenFile]:
+    path = tmp_path / "tokens.json"
+    path.write_text('{"format": 1, "tokens": []}')
+    path.chmod(0o600)
+    return TokenFile(path)
+
+
+def authenticate(config: WorkerConfig, token: str | None = None, certificate: Any = None, secret: Any = None) -> Any:
+    return Authentication(config, secret).authenticate(Credentials(token, certificate))
+
+
+def test_users_are_known_by_token_or_certificate_or_both(tokens: TokenFile) -> None:
+    _, secret = tokens.add("ana", None)
+    by_token = parse_config({"token_file": str(tokens.path)})
+    by_certificate = parse_config({"client_ca": "ca.pem"})
+    by_both = parse_config({"token_file": str(tokens.path), "client_ca": "ca.pem"})
+
+    assert authenticate(by_token, secret) == authenticate(by_both, secret) == Identity("ana", name="ana-1")
+    assert authenticate(by_certificate, None, CERTIFICATE) == authenticate(by_both, None, CERTIFICATE) == Identity("bo")
+    for config in (by_token, by_certificate, by_both):
+        assert authenticate(config) is None
+    assert authenticate(by_token, None, CERTIFICATE) is None
+    assert authenticate(by_both, "wrong", CERTIFICATE) is None
+
+
+def test_without_authentication_only_the_new_secret_gives_access() -> None:
+    assert authenticate(WorkerConfig(), "right", None, "right") == Identity("user", admin=True)
+    for token in ("wrong", "", "ä", None):
+        assert authenticate(WorkerConfig(), token, CERTIFICATE, "right") is None
+
+
+def test_a_revoked_token_ends_open_connections(hook: Any, far: Any, tokens: TokenFile) -> None:
+    _, secret = tokens.add("ana", None)
+    known = Authentication(parse_config({"token_file": str(tokens.path)}), None)
+    server = Server(far, "127.0.0.1", 0, known.authenticate, heartbeat=0.05, is_valid=known.is_valid)
+    server.start()
+    location = WebsocketClientWorker(hook, "127.0.0.1", server.port, token=secret, timeout=10)
+    assert location.remote.torch.zeros(1).get().tolist() == [0]
+
+    tokens.revoke("ana-1")
+
+    with pytest.raises(AuthenticationError, match="wrong, expired or revoked"):
+        deque(iter(lambda: location.remote.torch.zeros(1).get(), None), maxlen=0)  # Until it is disconnected.
+    location.close()
+    server.stop()
+
+
+def test_a_process_whose_supervisor_is_gone_ends() -> None:
+    program = (
+        "import os, threading; from syft_core.network.serving import _wait_for_supervisor as wait; "
+        "stopping = threading.Event(); wait(stopping); os._exit(3 if stopping.is_set() else 4)"
+    )
+
+    assert subprocess.run([sys.executable, "-c", program], stdin=subprocess.DEVNULL, check=False).returncode == 3

@@ -1,0 +1,268 @@
+"""Strangers on a socket get nothing and break nothing: the worker goes on, and the others notice nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect as connect_by_library
+
+from syft_core.exceptions import AuthenticationError
+from syft_core.messages import COMMANDS, Batch, Fetch, Reply, Search
+from syft_core.network.server import Server
+from syft_core.network.session import CLIENT, PROTOCOL, SESSION
+from syft_core.peer import Peer
+from syft_core.serde import frames, from_frames
+from syft_core.workers.virtual import VirtualWorker
+
+from .processes import authenticate
+
+torch = pytest.importorskip("torch")
+HEADERS = {CLIENT: "stranger", SESSION: "0" * 32}
+
+
+@contextmanager
+def by_library(server: Server, token: str | None = "secret of eve", **headers: str) -> Iterator[Any]:
+    """Connect with the library ``websockets``: real masks, and frames of any kind."""
+    sent = {**HEADERS, **headers, **({} if token is None else {"Authorization": f"Bearer {token}"})}
+    address = f"ws://127.0.0.1:{server.port}"
+    with connect_by_library(address, additional_headers=sent, subprotocols=[PROTOCOL], compression=None) as connection:
+        yield connection
+
+
+def pack(number: int, *buffers: Any) -> bytes:
+    lengths = [len(buffer) for buffer in buffers]
+    head = struct.pack("<BxxxIQQ", 0, len(buffers), number, 0) + struct.pack(f"<{len(lengths)}Q", *lengths)
+    return head + b"".join(map(bytes, buffers))
+
+
+def unpack(message: bytes) -> Any:
+    _, count, _, _ = struct.unpack_from("<BxxxIQQ", message)
+    lengths = struct.unpack_from(f"<{count}Q", message, 24)
+    start, parts = 24 + 8 * count, []
+    for length in lengths:
+        parts.append(message[start : start + length])
+        start += length
+    return from_frames(parts)
+
+
+@pytest.fixture
+def others(connect: Any) -> Iterator[None]:
+    """A client that works before and after whatever a stranger does."""
+    location = connect()
+    x = torch.ones(2).send(location)
+    location.flush()
+    yield
+    assert (x + 1).get().tolist() == [2.0, 2.0]
+
+
+@pytest.mark.usefixtures("others")
+@pytest.mark.parametrize("token", [None, "", "secret", "secret of", "wrong of ana", "x" * 4000])
+def test_who_is_not_authenticated_is_refused(server: Any, token: str | None) -> None:
+    with pytest.raises(InvalidStatus) as caught, by_library(server, token):
+        pass
+
+    assert caught.value.response.status_code == 401
+
+
+def test_a_wrong_token_is_explained(hook: Any, server: Any, connect: Any) -> None:
+    with pytest.raises(AuthenticationError, match="the token or certificate is missing, wrong, expired or revoked"):
+        connect("")
+
+
+@pytest.mark.usefixtures("others")
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
+def test_no_message_reaches_the_worker_without_authentication(server: Any, far: Any, command: Any) -> None:
+    before = far.stats.messages
+    with socket.create_connection(("127.0.0.1", server.port)) as sock:
+        sock.sendall(
+            f"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{CLIENT}: me\r\n".encode()
+        )
+        sock.sendall(f"{SESSION}: {'0' * 32}\r\nSec-WebSocket-Protocol: {PROTOCOL}\r\n".encode())
+        sock.sendall(b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+        message = pack(1, *frames(Batch(1, (_example(command),), True)))
+        sock.sendall(struct.pack(">BBQ", 0x82, 0xFF, len(message)) + bytes(4) + message)
+        answer = sock.recv(4096)
+
+    assert answer.startswith(b"HTTP/1.1 401")
+    assert far.stats.messages == before
+
+
+def _example(command: Any) -> Any:
+    values = {"int": 1, "str": "x", "bool": True, "dict[str, Any]": {}, "Any": 1}
+    kinds = [str(field.type) for field in dataclasses.fields(command)]
+    return command(*[values.get(kind.split(" | ")[0], () if "tuple" in kind else None) for kind in kinds])
+
+
+def test_another_websocket_library_can_be_a_client(server: Any) -> None:
+    with by_library(server) as connection:
+        connection.send(pack(1, *frames(Batch(1, (Search(("#count",)),), True))))
+        reply = unpack(connection.recv())
+
+        assert type(reply) is Reply
+        assert [item[1] for item in reply.value] == [("#count",)]
+
+
+def test_fragmented_messages_are_put_together(server: Any) -> None:
+    message = pack(1, *frames(Batch(1, (Search(("#count",)),), True)))
+
+    with by_library(server) as connection:
+        connection.send([message[:3], message[3:30], b"", message[30:]])
+
+        assert unpack(connection.recv()).failure is None
+
+
+@pytest.mark.usefixtures("others")
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"garbage",
+        os.urandom(1000),
+        pack(1),
+        pack(1, b"garbage"),
+        pack(1, b"SYFT" + bytes(100)),
+        pack(7, b"a number is missing"),
+        pack(1, *frames(Batch(1, (), True))) + b"more",
+        struct.pack("<BxxxIQQ", 9, 0, 1, 0),
+        struct.pack("<BxxxIQQ", 0, 0xFFFFFFFF, 1, 0),
+        struct.pack("<BxxxIQQ", 0, 1, 1, 0) + struct.pack("<Q", 1 << 60),
+        struct.pack("<BxxxIQQ", 0, 1, 1, 1 << 60) + struct.pack("<Q", 0),
+    ],
+)
+def test_malformed_messages_end_the_connection_or_are_answered(server: Any, message: bytes) -> None:
+    with by_library(server) as connection:
+        connection.send(message)
+        try:
+            reply = unpack(connection.recv(10))
+        except ConnectionClosed:
+            return
+
+        assert reply.failure is not None
+
+
+@pytest.mark.usefixtures("others")
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"\x00" * 100,
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 10_000,
+        b"A" * 100_000,
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(500),
+    ],
+)
+def test_connections_that_do_not_speak_the_protocol_are_closed(server: Any, sent: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", server.port)) as sock:
+        sock.settimeout(10)
+        with contextlib.suppress(OSError):
+            sock.sendall(sent)
+            sock.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(ConnectionError):
+            while sock.recv(4096):
+                pass
+
+
+@pytest.mark.usefixtures("others")
+def test_a_client_that_vanishes_in_the_middle_of_a_message_is_forgotten(server: Any, connect: Any) -> None:
+    message = pack(1, *frames(Batch(1, (Search(("#count",)),), True)))
+    with by_library(server) as connection:
+        connection.socket.sendall(struct.pack(">BBH", 0x82, 0xFE, len(message)) + bytes(4) + message[:20])
+        connection.socket.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_client_that_does_not_read_is_disconnected(hook: Any, far: VirtualWorker, connect: Any) -> None:
+    slow = Server(far, "127.0.0.1", 0, authenticate, io_timeout=0.3)
+    slow.start()
+    far.load_data([torch.zeros(1_000_000).tag("#big")])
+    id = far.object_store.search(("#big",))[0]
+
+    with by_library(slow) as connection:
+        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.protocol.max_size = None
+        request = [struct.pack(">BBQ", 0x82, 0xFF, 0)]
+        message = pack(1, *frames(Batch(1, (Fetch(id, keep=True),), True)))
+        for number in range(1, 20):
+            message = pack(number, *frames(Batch(number, (Fetch(id, keep=True),), True)))
+            request = [struct.pack(">BBH", 0x82, 0xFE, len(message)), bytes(4), message]
+            connection.socket.sendall(b"".join(request))
+        while slow.sessions[0].connection is None:
+            pass
+        while slow.sessions[0].connection is not None:
+            pass
+
+    location = connect(port=slow.port)
+    assert (torch.ones(1).send(location) + 1).get().tolist() == [2.0]
+    location.close()
+    slow.stop(1)
+
+
+def test_an_oversized_message_is_refused_before_it_is_received(hook: Any, connect: Any, server: Any) -> None:
+    with by_library(server) as connection:
+        limit = server.worker.limits.max_bytes
+        head = struct.pack("<BxxxIQQ", 0, 1, 1, 0) + struct.pack("<Q", limit + 1)
+        connection.socket.sendall(struct.pack(">BBQ", 0x82, 0xFF, len(head) + limit + 1) + bytes(4) + head)
+
+        with pytest.raises(ConnectionClosed):
+            connection.recv(10)
+
+
+def test_the_user_comes_from_the_connection(connect: Any, far: Any) -> None:
+    location = connect("ana")
+    torch.ones(2).send(location).tag("#mine").publish()
+    location.flush()
+
+    (id,) = far.object_store.search(("#mine",))
+    assert far.object_store.entry(id).publisher.user == "ana"
+
+
+def test_a_client_cannot_take_the_name_of_another(server: Any, connect: Any, far: Any) -> None:
+    ana = connect("ana")
+    x = torch.ones(2).send(ana)
+    ana.flush()
+
+    name = ana.client_id.partition("@")[0]
+    with by_library(server, "secret of eve", **{CLIENT: name, SESSION: ana._secret}):
+        names = {client.peer for client in server.sessions}
+    assert Peer(f"{name}@eve", "eve") in names
+    for wrong in (ana.client_id, "far"):  # With the user "b", "x@a" would be the client "x" of a user "a@b".
+        with pytest.raises(InvalidStatus, match="HTTP 400"), by_library(server, "secret of eve", **{CLIENT: wrong}):
+            pass
+    assert x.get().tolist() == [1.0, 1.0]
+
+
+def test_a_client_of_one_user_cannot_reach_the_client_of_another(hook: Any, connect: Any, far: Any) -> None:
+    ana = connect("ana")
+    ana.flush()
+    eve = connect("eve", client=VirtualWorker(hook, id="eve"))
+    x = eve._local.send(torch.ones(2), eve)
+    hook.local_worker.remove_worker_from_registry("eve")
+
+    with pytest.raises(Exception, match="cannot find worker"):
+        x.move(ana.client_id)
+
+
+def test_a_stranger_that_never_finishes_the_handshake_is_disconnected(
+    monkeypatch: pytest.MonkeyPatch, server: Any
+) -> None:
+    monkeypatch.setattr("syft_core.network.server.HANDSHAKE_SECONDS", 0.5)
+    with socket.create_connection(("127.0.0.1", server.port)) as sock:
+        sock.settimeout(0.1)
+        while True:
+            try:
+                sock.sendall(b"G")
+                if not sock.recv(1):
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break

@@ -1,0 +1,254 @@
+"""`syft-core worker`: whatever an operation does, the worker goes on, and the client learns why."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from syft_core.cli import main
+from syft_core.exceptions import AuthenticationError, ConnectionLostError, OperationNotAllowedError
+from syft_core.messages import Run
+from syft_core.network.client import WebsocketClientWorker
+from syft_core.network.tokens import TokenFile
+from syft_core.pointers.object_pointer import new_id
+from syft_core.workers.virtual import VirtualWorker
+
+from .supervised import SupervisedWorker, supervise
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("resource")
+
+from syft_numpy.hook import NumpyHook  # noqa: E402
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests rely on the isolation of Linux")
+
+
+@pytest.fixture(scope="module")
+def numpy_hook() -> Iterator[Any]:
+    with NumpyHook(np) as hook:
+        yield hook
+
+
+class Served(NamedTuple):
+    worker: SupervisedWorker
+    far: WebsocketClientWorker
+    hook: Any
+    store: Path
+    tokens: dict[str, str]
+
+    def run(self, name: str, *args: Any) -> Any:
+        """Run a command on one object, which is sent first."""
+        x = np.ones(3) if not args else args[0]
+        pointer = self.hook.make_taggable(x).send(self.far)
+        return self.far.ask(Run("numpy", name, (pointer.child,), None, new_id()))
+
+    def ages(self) -> list[float]:
+        (found,) = self.far.search("#ages")
+        values: list[float] = found.copy().get().tolist()
+        return values
+
+
+def options(folder: Path) -> list[str]:
+    config = folder / "worker.toml"
+    config.write_text(
+        """
+        id = "north"
+        framework = "numpy"
+        data = ["tests.network.dangers:load"]
+        token_file = "tokens.json"
+        store = "store"
+        [limits]
+        operation_seconds = 2.0
+        memory = "600MB"
+        """
+    )
+    return [str(config)]
+
+
+def add_tokens(folder: Path, *users: str) -> dict[str, str]:
+    path = folder / "tokens.json"
+    path.write_text('{"format": 1, "tokens": []}')
+    path.chmod(0o600)
+    return {user: TokenFile(path).add(user, None)[1] for user in users}
+
+
+@pytest.fixture(scope="module")
+def served(numpy_hook: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("north")
+    tokens = add_tokens(folder, "ana", "bo")
+    with supervise(*options(folder)) as worker:
+        far = worker.connect(numpy_hook, tokens["ana"])
+        yield Served(worker, far, numpy_hook, folder / "store", tokens)
+        far.close()
+
+
+def test_the_worker_reports_how_it_is_isolated(served: Served) -> None:
+    ready = served.worker.wait_for("worker is ready")
+
+    assert "limits" in ready["isolation"]
+    assert "no-new-privileges" in ready["isolation"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("test.crash", r"ended the process \(SIGSEGV\)"), ("test.hang", "ran longer than 2 seconds")]
+)
+def test_an_operation_that_ends_the_process_is_named_and_refused_from_then_on(
+    served: Served, name: str, reason: str
+) -> None:
+    pointer = served.hook.make_taggable(np.arange(2.0)).tag("#kept").send(served.far)
+    pointer.publish()
+    other = VirtualWorker(served.hook, id=f"other of {name}", auto_add=False)
+    theirs = served.worker.connect(served.hook, served.tokens["bo"], client=other)
+
+    with pytest.raises(ConnectionLostError, match=rf"the operation {name}\(float64\[3\]/8\) {reason} in batch"):
+        served.run(name)
+
+    assert served.ages() == [30.0, 40.0, 50.0]
+    assert pointer.child.id_at_location in [found.id_at_location for found in served.far.search("#kept")]
+    with pytest.raises(ConnectionLostError, match="the worker's process ended, and was started again"):
+        theirs.search("#ages")
+    assert len(theirs.search("#ages")) == 1
+    with pytest.raises(OperationNotAllowedError, match=rf"{name}.*it {reason} before; use another operation"):
+        served.run(name)
+    assert served.ages() == [30.0, 40.0, 50.0]
+    theirs.close()
+
+
+def test_the_log_names_user_session_batch_and_operation_of_what_ended_the_process(served: Served) -> None:
+    event = served.worker.wait_for("an operation ended the process")
+
+    assert (event["user"], event["operation"]) == ("ana", "test.crash(float64[3]/8)")
+    assert event["client"].endswith("@ana")
+    assert event["batch"] > 0
+
+
+def test_an_operation_that_needs_too_much_memory_fails_and_nothing_else(served: Served) -> None:
+    before = len(served.worker.events)
+
+    with pytest.raises(MemoryError):
+        served.run("test.hog")
+
+    assert served.ages() == [30.0, 40.0, 50.0]
+    assert not [event for event in served.worker.events[before:] if "starting" in event["event"]]
+
+
+@pytest.mark.parametrize("name", ["read_passwords", "start_program", "open_socket", "signal_supervisor"])
+def test_an_operation_reaches_no_files_programs_machines_or_processes(served: Served, name: str) -> None:
+    applied = served.worker.wait_for("worker is ready")["isolation"]
+    if "landlock" not in applied or "seccomp" not in applied:
+        pytest.skip("the kernel has no Landlock or seccomp")
+
+    with pytest.raises(PermissionError):
+        served.run(f"test.{name}")
+
+
+def test_a_worker_that_is_killed_comes_back_and_nobody_is_blamed(served: Served) -> None:
+    served.ages()
+    ready = [event for event in served.worker.events if event["event"] == "worker is ready"]
+    os.kill(ready[-1]["process"], signal.SIGKILL)
+    served.worker.wait_for("worker is ready", len(ready) + 1)
+
+    with pytest.raises(ConnectionLostError, match="the worker's process ended"):
+        served.ages()
+    assert served.ages() == [30.0, 40.0, 50.0]
+    assert served.worker.wait_for("and no operation")["process"] == ready[-1]["process"]
+
+
+def test_refusals_outlive_the_supervisor_and_end_with_the_users_crashes(numpy_hook: Any, tmp_path: Path) -> None:
+    tokens = add_tokens(tmp_path, "ana")
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "incidents.json").write_text(
+        '{"refused": {"test.crash(float64[3]/8)": "it x before"}, "crashes": {"ana": 4}}'
+    )
+    with supervise(*options(tmp_path), "--id", "west") as worker:
+        far = worker.connect(numpy_hook, tokens["ana"])
+        served = Served(worker, far, numpy_hook, store, tokens)
+
+        with pytest.raises(OperationNotAllowedError, match="it x before"):
+            served.run("test.crash")
+        with pytest.raises(AuthenticationError, match="operations of user 'ana' ended the worker's process 5 times"):
+            served.run("test.crash", np.ones((2, 2)))
+        far.close()
+        assert worker.stop() == 0
+
+
+def test_a_worker_that_cannot_start_gives_up_and_says_so() -> None:
+    worker = SupervisedWorker("--framework", "numpy", "--data", "tests.network.dangers:end_at_once")
+
+    assert worker.process.wait(60) == 1
+    worker.stop()
+
+    assert "its process ended 3 times before it was ready (exit code 7)" in "".join(worker.lines)
+
+
+def test_a_mistake_in_the_configuration_ends_the_start_at_once(tmp_path: Path) -> None:
+    worker = SupervisedWorker("--framework", "numpy", "--data", str(tmp_path / "missing.npy"))
+
+    assert worker.process.wait(60) == 1
+    worker.stop()
+
+    assert len([event for event in worker.events if event["event"] == "starting the worker"]) == 1
+    assert "missing.npy: No such file or directory" in worker.wait_for("cannot load")["event"]
+
+
+def test_the_token_of_a_worker_without_authentication_is_printed(numpy_hook: Any) -> None:
+    with supervise("--framework", "numpy", "--id", "south") as worker:
+        far = worker.connect(numpy_hook, worker.read_token())
+        assert far.id == "south"
+        with pytest.raises(AuthenticationError):
+            worker.connect(numpy_hook, "wrong", client=VirtualWorker(numpy_hook, id="stranger", auto_add=False))
+        far.close()
+        assert worker.stop() == 0
+
+
+def test_users_are_known_by_certificate_over_tls(numpy_hook: Any, tmp_path: Path) -> None:
+    assert main(["certs", str(tmp_path), "--host", "localhost", "127.0.0.1", "--client", "ana"]) == 0
+    files = {"--cert": "server.pem", "--key": "server.key", "--client-ca": "ca.pem"}
+    given = [part for option, name in files.items() for part in (option, str(tmp_path / name))]
+    with supervise("--framework", "numpy", "--id", "east", *given) as worker:
+        client = {"cert": tmp_path / "client-ana.pem", "key": tmp_path / "client-ana.key"}
+        far = worker.connect(numpy_hook, "", secure=True, ca=tmp_path / "ca.pem", **client)
+
+        assert far.client_id.endswith("@ana")
+        assert far.remote.numpy.zeros(2).get().tolist() == [0, 0]
+        far.close()
+
+
+def test_an_object_moves_between_workers_that_know_each_other(numpy_hook: Any, tmp_path: Path) -> None:
+    with supervise("--framework", "numpy", "--id", "inland") as inland:
+        inland.wait_for("worker is ready")
+        (tmp_path / "coast.toml").write_text(
+            f'id = "coast"\nframework = "numpy"\n[peers.inland]\nurl = "ws://127.0.0.1:{inland.port}"'
+        )
+        with supervise(str(tmp_path / "coast.toml")) as coast:
+            near = coast.connect(numpy_hook, coast.read_token())
+            far = inland.connect(numpy_hook, inland.read_token())
+            x = numpy_hook.make_taggable(np.arange(3.0)).send(near)
+
+            moved = x.move(far)
+
+            assert moved.location.id == "inland"
+            assert moved.get().tolist() == [0, 1, 2]
+            near.close()
+            far.close()
+
+
+def test_connections_without_memory_are_refused_and_the_others_go_on(numpy_hook: Any) -> None:
+    with supervise("--framework", "numpy", "--id", "small", "--limits", "memory=300MB") as worker:
+        far = worker.connect(numpy_hook, worker.read_token())
+        strangers = [socket.create_connection(("127.0.0.1", worker.port)) for _ in range(60)]
+
+        worker.wait_for("refused a connection from 127.0.0.1: there is no memory for it")
+
+        assert far.remote.numpy.zeros(2).get().tolist() == [0, 0]
+        for stranger in strangers:
+            stranger.close()
+        far.close()

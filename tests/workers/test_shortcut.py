@@ -1,0 +1,134 @@
+"""Operations on plain objects of a worker in this process take a shortcut; all others take the general path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import syft_core as sy
+from syft_core.peer import Peer, acting_for
+from syft_core.workers.ledger import Ledger
+from syft_core.workers.shortcut import UNANSWERED, compute
+from syft_torch.wrapper import Wrapper
+
+
+def shorten(hook: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    return compute(Wrapper, hook.attributes.method(name), args, kwargs)
+
+
+def is_shortened(hook: Any, name: str, *args: Any, **kwargs: Any) -> bool:
+    return shorten(hook, name, *args, **kwargs) is not UNANSWERED
+
+
+@pytest.fixture
+def carol(hook: Any) -> Any:
+    return sy.VirtualWorker(hook, id="carol", serialize=False)
+
+
+@pytest.fixture
+def p(carol: Any) -> Any:
+    return torch.tensor([1.0, -2.0]).send(carol)
+
+
+PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda p, q: p + q,
+    "number": lambda p, q: p * 2,
+    "keyword": lambda p, q: torch.add(p, q, alpha=3),
+    "in place": lambda p, q: p.mul_(q),
+    "lists": lambda p, q: torch._foreach_add_([p, q], [q, p], alpha=2)[0],
+    "tuple": lambda p, q: (p + q).max(0).values,
+    "split": lambda p, q: p.split(1)[1],
+    "slice": lambda p, q: p[1:] + q[0],
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_shortcut_and_the_general_path_do_the_same(hook: Any, carol: Any, program: str) -> None:
+    found = []
+    for log in (False, True):
+        carol.log_msgs = log
+        p, q = torch.tensor([1.0, -2.0]).send(carol), torch.tensor([3.0, 5.0]).send(carol)
+        before = carol.stats.messages, carol.stats.operations
+        result = PROGRAMS[program](p, q)
+        counted = carol.stats.messages - before[0], carol.stats.operations - before[1]
+        entry = carol.object_store.entry(result.id_at_location)
+        known = {p.id_at_location: "p", q.id_at_location: "q"}
+        sources = sorted(known[source.id] for source in entry.sources)
+        target = carol.object_store.entry(p.id_at_location)
+        found.append(
+            (counted, sources, entry.touched, target.touched, entry.holder, entry.leases, result.get().tolist())
+        )
+    assert found[0] == found[1]
+
+
+def test_a_gradient_is_an_operand_of_the_shortcut(hook: Any, carol: Any) -> None:
+    p = torch.tensor([2.0], requires_grad=True).send(carol)
+    (p * p).sum().backward()
+    assert is_shortened(hook, "__add__", p.grad, p.grad)
+    assert (p.grad + p.grad).get().tolist() == [8.0]
+
+
+def test_an_error_of_an_operation_is_the_same(hook: Any, carol: Any, p: Any) -> None:
+    texts = []
+    for log in (False, True):
+        carol.log_msgs = log
+        with pytest.raises(RuntimeError) as error:
+            p + torch.ones(3).send(carol)
+        texts.append(str(error.value))
+    assert texts[0] == texts[1]
+
+
+OPTIONS = {"log_msgs": True, "verbose": True, "message_pending_time": 1e-6, "policy": "only_published"}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_worker_with_more_to_do_takes_the_general_path(hook: Any, carol: Any, p: Any, option: str) -> None:
+    assert is_shortened(hook, "__add__", p, p)
+    setattr(carol, option, OPTIONS[option])
+    assert not is_shortened(hook, "__add__", p, p)
+
+
+def test_a_ledger_in_a_file_takes_the_general_path(hook: Any, tmp_path: Path) -> None:
+    dave = sy.VirtualWorker(hook, id="dave", serialize=False, ledger=Ledger("dave", path=tmp_path / "ledger"))
+    p = torch.ones(2).send(dave)
+    assert not is_shortened(hook, "__add__", p, p)
+
+
+def test_a_trace_or_a_request_for_others_takes_the_general_path(hook: Any, p: Any) -> None:
+    with sy.trace():
+        assert not is_shortened(hook, "__add__", p, p)
+    with acting_for((Peer("eve"),)):
+        assert not is_shortened(hook, "__add__", p, p)
+
+
+def test_operands_that_need_a_check_take_the_general_path(hook: Any, carol: Any, p: Any) -> None:
+    others = [
+        torch.ones(2).private_tensor(["me"]).send(carol),
+        torch.ones(2).publish(carol),
+        sy.LoggingTensor().on(torch.ones(2)).send(carol),
+        torch.ones(2).send(sy.VirtualWorker(hook, id="dave", serialize=False)),
+        torch.tensor(1.0),
+        p.data,
+    ]
+    fetched = torch.ones(2).send(carol)
+    fetched.get()
+    for other in (*others, fetched):
+        assert not is_shortened(hook, "__add__", p, other)
+        assert not is_shortened(hook, "__add__", other, p)
+
+
+def test_an_object_of_another_client_takes_the_general_path(hook: Any, carol: Any, p: Any) -> None:
+    carol.object_store.entry(p.id_at_location).holder = "eve"
+    assert not is_shortened(hook, "__add__", p, p)
+
+
+def test_operations_with_other_effects_take_the_general_path(hook: Any, p: Any) -> None:
+    assert not is_shortened(hook, "requires_grad_", p)
+    assert not is_shortened(hook, "item", p)
+    assert not is_shortened(hook, "dim", p)
+    assert not is_shortened(hook, "backward", p)
+    assert not is_shortened(hook, "add", p, p, out=p)
