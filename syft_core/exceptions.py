@@ -44,6 +44,7 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── ConnectionLostError           (also a ConnectionError) a worker on the network cannot be reached
     │   ├── AuthenticationError           (also a PermissionError) a worker on the network refused the connection
     │   ├── TicketError                   (also a PermissionError) a worker may not act for a peer on another one
+    │   ├── ProtocolError                 a protocol on shared values cannot run, or a party did not follow it
     │   ├── QuotaExceededError            a user would use more of a worker than its owner allows
     │   ├── InvalidTensorForRemoteGetError (also a TypeError) a worker was asked to fetch its own data
     │   └── ValueRefusedError             (also a TypeError, RuntimeError) it would implicitly reveal a remote value
@@ -358,6 +359,15 @@ class TicketError(WorkerError, PermissionError):
     missing = Text(
         "cannot reach worker {worker!r} on behalf of {peer!r}: there is no ticket for it; send the pointer again, or "
         "move the object"
+    )
+
+
+class ProtocolError(WorkerError):
+    """A protocol on shared values cannot run, or a party did not follow it."""
+
+    needs_parties = Text(
+        "cannot run {name!r} with {count} parties: it needs {needed}; share the values among {needed} workers",
+        order="name needed count",
     )
 
 

@@ -1,0 +1,1 @@
+"""Computation on encrypted values: additive secret shares and the protocols on them."""

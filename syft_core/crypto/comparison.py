@@ -1,0 +1,361 @@
+"""Comparison: the sign of a shared value, and what follows from it.
+
+The value is opened under a uniform mask r whose bits are shared too. The sign then follows from the comparison of the
+opened number with r, a tree that joins four neighbours at each level. The provider shares products of mask bits, so a
+product of four factors needs one opening, and the first level none. See Note [Joining neighbours].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
+from syft_core.crypto.protocol import Correlation, Draw, Open, OpenBits, Party, Spec, Steps, protocol
+from syft_core.crypto.truncation import BITS
+
+# Note [Joining neighbours]
+# ~~~~~~~~~~~~~~~~~~~~~~~~~
+# Let c be the opened number c = x + r, so x = c - r. The sign of x is top(c) xor top(r) xor borrow, where the borrow is
+# 1 if the lower bits of c are smaller than those of r. For each bit, "c < r" is g = ¬c·r and "c = r" is p = ¬(c xor r);
+# c is public, so these are linear in r. Four neighbours, from high to low, are joined by
+#     G = g3 + p3·g2 + p3·p2·g1 + p3·p2·p1·g0   and   P = p3·p2·p1·p0   (+ is xor).
+# In the first level all factors are r or public, and the provider shares the products of the bits of r. In the next
+# levels each factor v is opened as v + m under a mask m, and the provider shares the products of the masks: a product
+# of (public + m) is a sum of products of masks with public factors. The 64 bits become 16, then 4, then 1.
+
+_FACTORS = "abcxyzd"
+"""The factors of a level: a, b, c, d are p3 to p0; x, y, z are g2, g1 and g0. Only P uses d."""
+_BORROW = ("ax", "aby", "abcz")
+_ALL = (*_BORROW, "abcd")
+_EQUAL = ("abcd",)
+
+
+def _parts_of(products: Iterable[str]) -> list[str]:
+    """Return the products of at least two masks that occur when ``products`` are multiplied out.
+
+    >>> _parts_of(["aby"])
+    ['ab', 'ay', 'by', 'aby']
+    """
+    found = {
+        "".join(part): None
+        for factors in products
+        for size in range(2, len(factors) + 1)
+        for part in combinations(factors, size)
+    }
+    return list(found)
+
+
+def _factors_of(products: Iterable[str]) -> list[str]:
+    used = set("".join(products))
+    return [factor for factor in _FACTORS if factor in used]
+
+
+_NIBBLE = ["".join(part) for size in range(1, 5) for part in combinations("0123", size)]
+"""The products of the four bits of a nibble, bit 0 first."""
+
+
+@dataclass(frozen=True)
+class SignMask(Correlation):
+    """A uniform mask r with what ``sign`` needs: its bits, masks for both levels of the tree, and a random bit."""
+
+    shape: Shape
+    dtype: str
+
+    def free(self) -> Sequence[Spec]:
+        """Return the forms of r, of the random bit, and of the masks of both levels."""
+        return (
+            Spec(self.shape, self.dtype),
+            Spec(self.shape, "uint8"),
+            Spec((len(_factors_of(_ALL)), *self.shape), "uint8"),
+            Spec((len(_factors_of(_BORROW)), *self.shape), "uint8"),
+        )
+
+    def dependent(self) -> Sequence[Spec]:
+        """Return the forms of the bit as an integer, bit times r, the bits of r, and the products of masks."""
+        return (
+            Spec(self.shape, self.dtype),
+            Spec(self.shape, self.dtype),
+            Spec((len(_NIBBLE), *self.shape), "int16"),
+            Spec(self.shape, "uint8"),
+            Spec((len(_parts_of(_ALL)), *self.shape), "uint8"),
+            Spec((len(_parts_of(_BORROW)), *self.shape), "uint8"),
+        )
+
+    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
+        """Compute them."""
+        mask, bit, first, second = free
+        bit = kernels.cast(bit & 1, self.dtype)
+        words = widen(kernels, mask)
+        return (
+            bit,
+            bit * mask,
+            _nibble_products(kernels, words << 1),
+            kernels.cast((words >> 63) & 1, "uint8"),
+            _multiply_masks(kernels, first, _ALL),
+            _multiply_masks(kernels, second, _BORROW),
+        )
+
+
+@dataclass(frozen=True)
+class ZeroMask(Correlation):
+    """The same for ``is_zero``."""
+
+    shape: Shape
+    dtype: str
+
+    def free(self) -> Sequence[Spec]:
+        """Return the forms of r, of the random bit, and of the masks of both levels."""
+        masks = Spec((4, *self.shape), "uint8")
+        return Spec(self.shape, self.dtype), Spec(self.shape, "uint8"), masks, masks
+
+    def dependent(self) -> Sequence[Spec]:
+        """Return the forms of the bit as an integer, the bits of r, and the products of masks."""
+        products = Spec((len(_parts_of(_EQUAL)), *self.shape), "uint8")
+        return Spec(self.shape, self.dtype), Spec((len(_NIBBLE), *self.shape), "int16"), products, products
+
+    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
+        """Compute them."""
+        mask, bit, first, second = free
+        return (
+            kernels.cast(bit & 1, self.dtype),
+            _nibble_products(kernels, widen(kernels, mask)),
+            _multiply_masks(kernels, first, _EQUAL),
+            _multiply_masks(kernels, second, _EQUAL),
+        )
+
+
+@protocol(
+    rounds=4,
+    sends=lambda x, **_options: prod(x.shape) * (BITS[x.dtype] // 8 + 14),
+    opens="x plus a uniform mask, and 14 bits under uniform masks",
+    uses="one sign mask",
+)
+def is_negative(party: Party, x: Array) -> Steps:
+    """Compute 1 where x < 0, and 0 elsewhere.
+
+    1. Open  c = x + r.
+    2. Join the bits of c and r, four at a time: the borrow of c - r, as an XOR share.
+    3. Open  e = sign xor ρ  for a random bit ρ;  [sign] = e + (1 - 2e)[ρ].
+
+    Rounds: 4. Bytes: 22 for each element of 64 bits.
+    """
+    bit, _product, _c, opened = yield from _open_sign(party, x)
+    return _flip(party, bit, opened)
+
+
+@protocol(
+    rounds=4,
+    sends=lambda x, **_options: prod(x.shape) * (BITS[x.dtype] // 8 + 14),
+    opens="the same as is_negative",
+    uses="one sign mask",
+)
+def relu(party: Party, x: Array, *, derivative: bool = False) -> Steps:
+    """Compute max(x, 0), and where asked for, also 1 where x >= 0 and 0 elsewhere.
+
+    As ``is_negative``; the product of x and ρ needs no further opening, because  [xρ] = c[ρ] - [rρ].
+
+    Rounds: 4. Bytes: 22 for each element of 64 bits.
+    """
+    bit, product, c, opened = yield from _open_sign(party, x)
+    # x·sign = e·x + (1 - 2e)·x·ρ
+    result = x - x * opened - (c * bit - product) * (1 - 2 * opened)
+    if not derivative:
+        return result
+    sign = _flip(party, bit, opened)
+    return result, (1 - sign) if party.leads else -sign
+
+
+@protocol(
+    rounds=4,
+    sends=lambda x, _y, **_options: prod(x.shape) * (BITS[x.dtype] // 8 + 14),
+    opens="the same as is_negative, of x - y",
+    uses="one sign mask",
+)
+def maximum(party: Party, x: Array, y: Array) -> Steps:
+    """Compute the larger of two values of the same shape: y + relu(x - y).
+
+    Rounds: 4. Bytes: 22 for each element of 64 bits.
+    """
+    return y + (yield from relu(party, x - y))
+
+
+@protocol(
+    rounds=4,
+    sends=lambda x, **_options: prod(x.shape) * (BITS[x.dtype] // 8 + 9),
+    opens="x plus a uniform mask, and 9 bits under uniform masks",
+    uses="one zero mask",
+)
+def is_zero(party: Party, x: Array) -> Steps:
+    """Compute 1 where x = 0, and 0 elsewhere: whether all bits of c = x + r equal those of r.
+
+    Rounds: 4. Bytes: 17 for each element of 64 bits.
+    """
+    kernels, dtype = party.kernels, dtype_name(x)
+    mask, rho, first, second, bit, nibbles, first_parts, second_parts = yield Draw(ZeroMask(tuple(x.shape), dtype))
+    (c,) = yield Open(x + mask)
+    _, equal = _join_bits(party, _split(kernels, ~widen(kernels, c)), nibbles)
+    for masks, parts in ((first, first_parts), (second, second_parts)):
+        _, equal = yield from _join(party, None, _quarter(kernels, equal), masks, parts, _EQUAL)
+    (opened,) = yield OpenBits((equal ^ rho) & 1)
+    return _flip(party, bit, kernels.cast(opened, dtype))
+
+
+def _open_sign(party: Party, x: Array) -> Steps:
+    """Return [ρ], [rρ], c = x + r, and the sign of x opened as e = sign xor ρ."""
+    kernels, dtype = party.kernels, dtype_name(x)
+    mask, rho, first, second, *rest = yield Draw(SignMask(tuple(x.shape), dtype))
+    bit, product, nibbles, top, first_parts, second_parts = rest
+    (c,) = yield Open(x + mask)
+    words = widen(kernels, c)
+    borrow, equal = _join_bits(party, _split(kernels, ~(words << 1)), nibbles)
+    borrow, equal = yield from _join(
+        party, _quarter(kernels, borrow), _quarter(kernels, equal), first, first_parts, _ALL
+    )
+    borrow, _ = yield from _join(
+        party, _quarter(kernels, borrow), _quarter(kernels, equal), second, second_parts, _BORROW
+    )
+    sign = borrow ^ top ^ rho
+    if party.leads:
+        sign = sign ^ kernels.cast((words >> 63) & 1, "uint8")
+    (opened,) = yield OpenBits(sign & 1)
+    return bit, product, c, kernels.cast(opened, dtype)
+
+
+def _flip(party: Party, bit: Array, opened: Array) -> Array:
+    """Return the share of e xor ρ as an integer: e + (1 - 2e)[ρ]."""
+    result = bit * (1 - 2 * opened)
+    return result + opened if party.leads else result
+
+
+def widen(kernels: Kernels, x: Array) -> Array:
+    """Return the elements in the upper bits of 64-bit words; the lower bits of a smaller ring are 0."""
+    return x if dtype_name(x) == "int64" else kernels.cast(x, "int64") << 32
+
+
+# --- the first level
+
+
+def _split(kernels: Kernels, words: Array) -> list[Array]:
+    """Return, for each bit of a nibble, that bit of all 16 nibbles of a word, as one word of 16 bits."""
+    parts = []
+    for bit in range(4):
+        spread = (words >> bit if bit else words) & 0x1111111111111111
+        nibbles = ((spread * 0x1248) >> 12) & 0x000F000F000F000F
+        parts.append(kernels.cast((nibbles * 0x0001001001001000) >> 48, "int16"))
+    return parts
+
+
+def _nibble_products(kernels: Kernels, words: Array) -> Array:
+    """Return the products of the bits of each nibble, in the order of ``_NIBBLE``."""
+    known = {str(bit): part for bit, part in enumerate(_split(kernels, words))}
+    for part in _NIBBLE:
+        if len(part) > 1:
+            known[part] = known[part[:-1]] & known[part[-1]]
+    return kernels.stack([known[part] for part in _NIBBLE], 0)
+
+
+def _join_bits(party: Party, flipped: Sequence[Array], nibbles: Array) -> tuple[Array, Array]:
+    """Return G and P of each nibble; ``flipped`` are the bits of ¬c, and ``nibbles`` the products of the bits of r.
+
+    With F_k = r_k · p_(k+1) · … · p_3  and  Q_k = p_k · … · p_3:   G = Σ ¬c_k·F_k,   Q_k = F_k + ¬c_k·Q_(k+1).
+    """
+    products = dict(zip(_NIBBLE, nibbles, strict=True))
+    borrow = equal = None
+    for k in (3, 2, 1, 0):
+        factor = _expand(products, flipped, str(k), tuple(range(k + 1, 4)))
+        part = flipped[k] & factor
+        borrow = part if borrow is None else borrow ^ part
+        if equal is None:
+            equal = factor ^ flipped[k] if party.leads else factor
+        else:
+            equal = factor ^ (flipped[k] & equal)
+    return borrow, equal
+
+
+def _expand(products: Mapping[str, Array], flipped: Sequence[Array], factors: str, others: tuple[int, ...]) -> Array:
+    """Return the product of the bits ``factors`` of r, and of p = r + ¬c for the bits ``others``."""
+    if not others:
+        return products["".join(sorted(factors))]
+    bit, *rest = others
+    with_bit = _expand(products, flipped, f"{factors}{bit}", tuple(rest))
+    return with_bit ^ (flipped[bit] & _expand(products, flipped, factors, tuple(rest)))
+
+
+# --- the other levels
+
+
+def _quarter(kernels: Kernels, words: Array) -> list[Array]:
+    """Return every fourth bit of words of 16 or 4 bits, lowest first."""
+    if dtype_name(words) == "uint8":
+        return [words, words >> 1, words >> 2, words >> 3]
+    parts = [((words >> bit if bit else words) & 0x1111) * 0x1248 >> 12 for bit in range(4)]
+    return [kernels.cast(part & 0xF, "uint8") for part in parts]
+
+
+def _multiply_masks(kernels: Kernels, masks: Array, products: Sequence[str]) -> Array:
+    known = dict(zip(_factors_of(products), masks, strict=True))
+    parts = _parts_of(products)
+    for part in parts:
+        known[part] = known[part[:-1]] & known[part[-1]]
+    return kernels.stack([known[part] for part in parts], 0)
+
+
+def _join(
+    party: Party,
+    borrows: Sequence[Array] | None,
+    equals: Sequence[Array],
+    masks: Array,
+    parts: Array,
+    products: Sequence[str],
+) -> Steps:
+    """Join four neighbours: return G and P as far as ``products`` contain them. One round."""
+    factors = _factors_of(products)
+    p0, p1, p2, p3 = equals
+    values = {"a": p3, "b": p2, "c": p1, "d": p0}
+    if borrows is not None:
+        g0, g1, g2, g3 = borrows
+        values.update(x=g2, y=g1, z=g0)
+    masked = party.kernels.stack([values[factor] for factor in factors], 0) ^ masks
+    (opened,) = yield OpenBits(masked)
+    public = dict(zip(factors, opened, strict=True))
+    known: dict[str, Array] = dict(zip(factors, masks, strict=True))
+    known.update(zip(_parts_of(products), parts, strict=True))
+    product = _Products(party, public, known)
+    equal = product.of("abcd") if "abcd" in products else None
+    if borrows is None:
+        return None, equal
+    borrow = g3
+    for factors_of_term in _BORROW:
+        borrow = borrow ^ product.of(factors_of_term)
+    return borrow, equal
+
+
+class _Products:
+    """Shares of products of factors v = e + m, where e is public and the products of the masks m are shared."""
+
+    def __init__(self, party: Party, public: Mapping[str, Array], masks: Mapping[str, Array]) -> None:
+        self._leads, self._public, self._masks = party.leads, public, masks
+        self._known: dict[tuple[str, str], Array] = {}
+
+    def of(self, factors: str, masks: str = "") -> Array:
+        """Return the share of the product of ``factors`` with the ``masks``; the last factor is multiplied out first.
+
+        With the factor v = e + m:   factors·v·masks = factors·(m·masks) + e·(factors·masks).
+        """
+        if not factors:
+            return self._masks["".join(sorted(masks, key=_FACTORS.index))] if masks else None
+        found = self._known.get((factors, masks))
+        if found is None:
+            rest, last = factors[:-1], factors[-1]
+            public = self._public[last]
+            without = self.of(rest, masks)
+            found = self.of(rest, f"{last}{masks}")
+            if without is not None:
+                found = found ^ (public & without)
+            elif self._leads:  # Nothing but public factors: added by one party.
+                found = found ^ public
+            self._known[factors, masks] = found
+        return found

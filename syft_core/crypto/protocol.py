@@ -1,0 +1,246 @@
+"""Protocols: generators that one party runs, and the requests that they yield.
+
+A protocol is written once, from the view of one party. It yields what it needs from the others and is resumed with the
+answer, so it does not depend on how the parties communicate. ``run.py`` drives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name, size_of
+from syft_core.exceptions import ProtocolError
+from syft_core.registry import Registry
+
+
+class Spec(NamedTuple):
+    """The form of an array of a correlation. Integers of the ring are shared by addition, all others by XOR."""
+
+    shape: Shape
+    dtype: str = "int64"
+
+    @property
+    def is_additive(self) -> bool:
+        """Whether the shares of the array add up to its value, instead of XOR."""
+        return self.dtype in ("int64", "int32")
+
+
+class Correlation:
+    """Random values that fit together, such as a product and its factors: one share for each party.
+
+    A subclass is a frozen dataclass, whose fields describe the forms. ``free`` lists arrays that are uniformly random:
+    every party expands its share from the seed that it shares with the provider. ``dependent`` lists the arrays that
+    ``derive`` computes from them. All parties but the first expand these from their seeds too, so the provider sends
+    one correction to the first party, and nothing to the others.
+    """
+
+    name: ClassVar[str]
+
+    def free(self) -> Sequence[Spec]:
+        """Return the forms of the arrays that are uniformly random."""
+        raise NotImplementedError
+
+    def dependent(self) -> Sequence[Spec]:
+        """Return the forms of the arrays that follow from the free ones."""
+        raise NotImplementedError
+
+    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
+        """Compute the dependent arrays; only the provider does, which knows the values."""
+        raise NotImplementedError
+
+    @property
+    def label(self) -> bytes:
+        """Identifies the form of the correlation: each party counts how many of a form it has used."""
+        return repr(self).encode()
+
+
+# --- requests
+
+
+@dataclass(slots=True)
+class Open:
+    """Send shares of the ring to all other parties; the answer is the list of the values, the sums of all shares."""
+
+    shares: tuple[Array, ...]
+
+    def __init__(self, *shares: Array) -> None:
+        self.shares = shares
+
+
+@dataclass(slots=True)
+class OpenBits:
+    """The same for XOR shares."""
+
+    shares: tuple[Array, ...]
+
+    def __init__(self, *shares: Array) -> None:
+        self.shares = shares
+
+
+@dataclass(slots=True)
+class Draw:
+    """Use a correlation; the answer is the list of this party's shares, free arrays first."""
+
+    correlation: Correlation
+
+
+@dataclass(slots=True)
+class Send:
+    """Send arrays to one party, or to the provider (``PROVIDER``); the answer is None."""
+
+    to: int
+    arrays: tuple[Array, ...]
+
+
+@dataclass(slots=True)
+class Receive:
+    """Wait for the arrays that a party, or the provider, sends; the answer is the tuple of them."""
+
+    sender: int
+
+
+@dataclass(slots=True)
+class Common:
+    """Random arrays that all parties know, and the provider does not."""
+
+    specs: tuple[Spec, ...]
+
+
+@dataclass(slots=True)
+class Zeros:
+    """Random shares of zeros, from seeds that pairs of parties share; nothing is sent."""
+
+    specs: tuple[Spec, ...]
+
+
+Request: TypeAlias = Open | OpenBits | Draw | Send | Receive | Common | Zeros
+Steps: TypeAlias = Generator[Request, Any, Any]
+"""A running protocol: it yields requests and returns one share, or a tuple of shares."""
+PROVIDER = -1
+"""The rank of the provider."""
+
+
+@dataclass(frozen=True)
+class Party:
+    """Who runs a protocol: one of ``count`` parties, or the provider with rank ``PROVIDER``."""
+
+    rank: int
+    count: int
+    kernels: Kernels
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the first party, which adds public values to its share."""
+        return self.rank == 0
+
+    @property
+    def helps(self) -> bool:
+        """Whether this is the provider, in a protocol with a role for it."""
+        return self.rank == PROVIDER
+
+
+Cost: TypeAlias = Callable[..., int]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """An entry of the table of protocols. A worker runs nothing else for a client."""
+
+    name: str
+    function: Callable[..., Steps]
+    rounds: int | Cost
+    """How often the parties wait for each other; a function of the shapes and options if it depends on them."""
+    sends: int | Cost
+    """The bytes that each party sends to each other party: per element of the first argument, or a function."""
+    opens: str
+    """What the parties see in the clear, and why it reveals nothing."""
+    uses: str
+    """The correlations it uses up."""
+    parties: int | None
+    """The number of parties it needs; None if it is right for any number."""
+    has_helper: bool
+    """Whether the provider takes part, instead of only dealing correlations."""
+
+
+PROTOCOLS: Registry[str, Protocol] = Registry("protocols", advice="register it with `@protocol` in syft_core/crypto")
+
+
+def protocol(
+    *,
+    rounds: int | Cost,
+    sends: int | Cost,
+    opens: str,
+    uses: str,
+    parties: int | None = None,
+    has_helper: bool = False,
+) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:
+    """Register a generator function as a protocol, with its costs; a test compares them with what a run counts."""
+
+    def register(function: Callable[..., Steps]) -> Callable[..., Steps]:
+        name = function.__name__
+        PROTOCOLS.register(name, Protocol(name, function, rounds, sends, opens, uses, parties, has_helper))
+        return function
+
+    return register
+
+
+# --- rehearsal
+
+
+class Rehearsal(NamedTuple):
+    """What a run of a protocol needs and returns, as far as it follows from forms."""
+
+    demands: tuple[Correlation, ...]
+    results: tuple[Spec, ...]
+    rounds: int
+    sends: int
+    """Bytes from each party to each other party."""
+
+
+def rehearse(
+    kernels: Kernels, name: str, specs: tuple[Spec, ...], options: tuple[tuple[str, Any], ...], count: int
+) -> Rehearsal:
+    """Run a protocol on blank arrays, for what it needs and returns; remembered for each signature."""
+    key = (kernels, name, specs, options, count)
+    known = _rehearsals.get(key)
+    if known is None:
+        if len(_rehearsals) >= MAX_REHEARSALS:
+            _rehearsals.clear()
+        known = _rehearsals[key] = _rehearse(kernels, name, specs, options, count)
+    return known
+
+
+def _rehearse(
+    kernels: Kernels, name: str, specs: tuple[Spec, ...], options: tuple[tuple[str, Any], ...], count: int
+) -> Rehearsal:
+    blanks = [kernels.blank(*spec) for spec in specs]
+    steps = PROTOCOLS[name].function(Party(0, count, kernels), *blanks, **dict(options))
+    demands: list[Correlation] = []
+    rounds = sends = 0
+    answer: Any = None
+    try:
+        while True:
+            request = steps.send(answer)
+            answer = None
+            if isinstance(request, Open | OpenBits):
+                rounds += 1
+                sends += sum(size_of(tuple(x.shape), dtype_name(x)) for x in request.shares)
+                answer = list(request.shares)
+            elif isinstance(request, Draw):
+                demands.append(request.correlation)
+                answer = [
+                    kernels.blank(*spec) for spec in (*request.correlation.free(), *request.correlation.dependent())
+                ]
+            elif isinstance(request, Common | Zeros):
+                answer = [kernels.blank(*spec) for spec in request.specs]
+            else:
+                raise ProtocolError(f"cannot rehearse {name!r}: it has roles; declare `has_helper=True`")
+    except StopIteration as end:
+        results = end.value if isinstance(end.value, tuple) else (end.value,)
+    return Rehearsal(tuple(demands), tuple(Spec(tuple(x.shape), dtype_name(x)) for x in results), rounds, sends)
+
+
+MAX_REHEARSALS = 4096
+_rehearsals: dict[Any, Rehearsal] = {}

@@ -1,0 +1,187 @@
+"""Products of shared values with Beaver triples (Beaver 1991; Damgård, Pastro, Smart, Zakarias 2012)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
+from syft_core.crypto.protocol import Correlation, Draw, Open, Spec, Steps, protocol
+from syft_core.crypto.truncation import truncate
+
+Options = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Triple(Correlation):
+    """Uniform a and b, and c = a ∘ b for a bilinear operation ∘."""
+
+    op: str
+    x: Shape
+    y: Shape
+    z: Shape
+    dtype: str
+    options: Options = ()
+
+    def free(self) -> Sequence[Spec]:
+        """Return the forms of a and b."""
+        return Spec(self.x, self.dtype), Spec(self.y, self.dtype)
+
+    def dependent(self) -> Sequence[Spec]:
+        """Return the form of c."""
+        return (Spec(self.z, self.dtype),)
+
+    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
+        """Compute c."""
+        a, b = free
+        return (BILINEAR[self.op](kernels, a, b, **dict(self.options)),)
+
+
+@dataclass(frozen=True)
+class Square(Correlation):
+    """Uniform a, and c = a²."""
+
+    x: Shape
+    dtype: str
+
+    def free(self) -> Sequence[Spec]:
+        """Return the form of a."""
+        return (Spec(self.x, self.dtype),)
+
+    def dependent(self) -> Sequence[Spec]:
+        """Return the form of c."""
+        return (Spec(self.x, self.dtype),)
+
+    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
+        """Compute c."""
+        return (free[0] * free[0],)
+
+
+def _sends_product(x: Spec, y: Spec, **options: Any) -> int:
+    bytes_each = 8 if x.dtype == "int64" else 4
+    z = prod(_result_shape(options.get("op", "mul"), x.shape, y.shape, _bilinear_options(options)))
+    return bytes_each * (prod(x.shape) + prod(y.shape) + (z if options.get("divisor", 1) != 1 else 0))
+
+
+def _bilinear_options(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in ("op", "divisor")}
+
+
+@protocol(
+    rounds=lambda *_specs, **options: 1 + (options.get("divisor", 1) != 1),
+    sends=_sends_product,
+    opens="x - a and y - b, both uniform because a and b are; with a divisor, also the product plus a uniform mask",
+    uses="one triple; with a divisor, one truncation mask",
+)
+def spdz_mul(party: Any, x: Array, y: Array, *, op: str = "mul", divisor: int = 1, **options: Any) -> Steps:
+    """Multiply two shared values, elementwise or with another bilinear operation.
+
+    1. Open  d = x - a  and  e = y - b.
+    2. [xy] = [c] + d[b] + [a]e + de,  the last term at the first party only: two products for each party.
+    3. With a divisor, truncate the product.
+
+    Rounds: 1, and 1 to truncate. Bytes: those of x and y, and of the product to truncate.
+    """
+    run, dtype = BILINEAR[op], dtype_name(x)
+    shape = _result_shape(op, tuple(x.shape), tuple(y.shape), options)
+    triple = Triple(op, tuple(x.shape), tuple(y.shape), shape, dtype, tuple(sorted(options.items())))
+    a, b, c = yield Draw(triple)
+    d, e = yield Open(x - a, y - b)
+    kernels = party.kernels
+    z = c + run(kernels, d, b + e if party.leads else b, **options) + run(kernels, a, e, **options)
+    return (yield from truncate(party, z, divisor=divisor)) if divisor != 1 else z
+
+
+@protocol(
+    rounds=lambda *_specs, **options: 1 + (options.get("divisor", 1) != 1),
+    sends=lambda x, **options: (
+        (8 if x.dtype == "int64" else 4) * prod(x.shape) * (1 + (options.get("divisor", 1) != 1))
+    ),
+    opens="x - a, uniform because a is; with a divisor, also the square plus a uniform mask",
+    uses="one square; with a divisor, one truncation mask",
+)
+def square(party: Any, x: Array, *, divisor: int = 1) -> Steps:
+    """Square a shared value:  open d = x - a;  [x²] = [c] + 2d[a] + d²,  the last term at the first party only.
+
+    Rounds: 1, and 1 to truncate. Bytes: those of x, twice to truncate.
+    """
+    a, c = yield Draw(Square(tuple(x.shape), dtype_name(x)))
+    (d,) = yield Open(x - a)
+    z = c + (a + a) * d
+    if party.leads:
+        z = z + d * d
+    return (yield from truncate(party, z, divisor=divisor)) if divisor != 1 else z
+
+
+def _mul(_kernels: Kernels, x: Array, y: Array) -> Array:
+    return x * y
+
+
+BILINEAR: dict[str, Callable[..., Array]] = {
+    "mul": _mul,
+    "matmul": lambda kernels, x, y: kernels.matmul(x, y),
+    "conv2d": lambda kernels, x, y, **options: kernels.conv2d(x, y, **options),
+    "conv2d_input": lambda kernels, x, y, **options: kernels.conv2d_input(x, y, **options),
+    "conv2d_weight": lambda kernels, x, y, **options: kernels.conv2d_weight(x, y, **options),
+}
+"""The bilinear operations: products of the ring, matrix products, convolutions and their gradients."""
+
+
+def _result_shape(op: str, x: Shape, y: Shape, options: dict[str, Any]) -> Shape:
+    if op == "mul":
+        return broadcast(x, y)
+    if op == "matmul":
+        return matmul_shape(x, y)
+    if op == "conv2d":
+        return conv2d_shape(x, y, **options)
+    return tuple(options["shape"])
+
+
+def broadcast(x: Shape, y: Shape) -> Shape:
+    """Return the shape of two shapes broadcast together.
+
+    >>> broadcast((2, 1), (3,))
+    (2, 3)
+    """
+    rank = max(len(x), len(y))
+    pairs = zip((1,) * (rank - len(x)) + x, (1,) * (rank - len(y)) + y, strict=True)
+    shape = []
+    for one, other in pairs:
+        if one != other and 1 not in (one, other):
+            raise ValueError(f"cannot broadcast shapes {x} and {y}: they differ in a dimension; reshape one of them")
+        shape.append(other if one == 1 else one)
+    return tuple(shape)
+
+
+def matmul_shape(x: Shape, y: Shape) -> Shape:
+    """Return the shape of a matrix product.
+
+    >>> matmul_shape((5, 2, 3), (3, 4)), matmul_shape((3,), (3,))
+    ((5, 2, 4), ())
+    """
+    rows, columns = x[-2:-1], y[-1:] if len(y) > 1 else ()
+    if not x or not y or x[-1] != y[-2 if len(y) > 1 else -1]:
+        raise ValueError(f"cannot multiply matrices of shapes {x} and {y}: the inner dimensions differ")
+    return (*broadcast(x[:-2], y[:-2]), *rows, *columns)
+
+
+def conv2d_shape(
+    x: Shape,
+    weight: Shape,
+    stride: Sequence[int] = (1, 1),
+    padding: Sequence[int] = (0, 0),
+    dilation: Sequence[int] = (1, 1),
+    groups: int = 1,
+) -> Shape:
+    """Return the shape of a convolution of images with filters.
+
+    >>> conv2d_shape((16, 1, 28, 28), (8, 1, 5, 5))
+    (16, 8, 24, 24)
+    """
+    sides = [
+        (x[axis] + 2 * padding[k] - dilation[k] * (weight[axis] - 1) - 1) // stride[k] + 1
+        for k, axis in enumerate((2, 3))
+    ]
+    return (x[0], weight[0], *sides)

@@ -1,0 +1,80 @@
+"""Truncation: divide a shared value by a public number, right for any number of parties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
+from syft_core.crypto.protocol import Correlation, Draw, Open, Spec, Steps, protocol
+
+BITS = {"int64": 64, "int32": 32}
+
+
+@dataclass(frozen=True)
+class TruncationMask(Correlation):
+    """Uniform r; the quotient of its lower bits and the divisor; and its highest bit, as an integer."""
+
+    shape: Shape
+    divisor: int
+    dtype: str
+
+    def free(self) -> Sequence[Spec]:
+        """Return the form of r."""
+        return (Spec(self.shape, self.dtype),)
+
+    def dependent(self) -> Sequence[Spec]:
+        """Return the forms of the quotient and of the highest bit."""
+        return Spec(self.shape, self.dtype), Spec(self.shape, self.dtype)
+
+    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
+        """Compute the quotient and the highest bit."""
+        low, top = split_top(kernels, free[0])
+        return kernels.floor_divide(low, self.divisor), top
+
+
+def split_top(kernels: Kernels, x: Array) -> tuple[Array, Array]:
+    """Return the lower bits of the elements, and the highest bit as 0 or 1."""
+    bits = BITS[dtype_name(x)]
+    return x & ((1 << (bits - 1)) - 1), (x >> (bits - 1)) & 1
+
+
+@protocol(
+    rounds=1,
+    sends=lambda x, **_options: BITS[x.dtype] // 8 * prod(x.shape),
+    opens="x plus a uniform mask",
+    uses="one truncation mask",
+)
+def truncate(party: Any, x: Array, *, divisor: int) -> Steps:
+    """Divide by a public number, for |x| < 2^(l-2) in a ring of l bits.
+
+    The result is x / divisor, rounded up or down at random such that its expectation is exact: the error is less than
+    one, always. (Dividing each share locally has rare errors of up to 2^l / divisor, and is wrong for three parties.)
+
+    1. Add a multiple of the divisor to x, so that it is not negative.
+    2. Open  c = x + r.  Let c' and r' be the lower l-1 bits of c and r;  w = 1 if x + r' overflows them.
+       Then  w = top(c) xor top(r),  and  x = c' + w·2^(l-1) - r'.
+    3. [x / d] = (c' + [w]·2^(l-1)) / d - [r' / d],  where w selects one of two public quotients.
+
+    Rounds: 1. Bytes: those of x.
+    """
+    kernels, bits = party.kernels, BITS[dtype_name(x)]
+    mask, quotient, top = yield Draw(TruncationMask(tuple(x.shape), divisor, dtype_name(x)))
+    lift = (1 << (bits - 2)) // divisor
+    masked = x + mask
+    (c,) = yield Open(masked + lift * divisor if party.leads else masked)
+    low, c_top = split_top(kernels, c)
+    whole, rest = divmod(1 << (bits - 1), divisor)
+    result = top * (1 - 2 * c_top)
+    if party.leads:
+        result = result + c_top
+    floor = kernels.floor_divide(low, divisor)
+    if rest:  # The second quotient is one larger if the remainders add up to the divisor.
+        carry = low - floor * divisor + (rest - divisor)
+        result = result * (whole + 1 + (carry >> (bits - 1)))
+    else:
+        result = result * whole
+    result = result - quotient
+    return result + (floor - lift) if party.leads else result

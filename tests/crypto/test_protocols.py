@@ -1,0 +1,149 @@
+"""Every protocol computes the right values, for any number of parties, in both rings and on both frameworks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from syft_core.crypto.protocol import PROTOCOLS, Spec, rehearse  # noqa: E402
+from syft_core.crypto.run import Counted, counting  # noqa: E402
+from syft_core.exceptions import ProtocolError  # noqa: E402
+from syft_numpy.kernels import NumpyKernels  # noqa: E402
+
+from .groups import Group  # noqa: E402
+
+LIMITS = {"int64": 1 << 61, "int32": 1 << 29}
+
+
+def make_kernels(framework: str) -> Any:
+    if framework == "numpy":
+        return NumpyKernels()
+    pytest.importorskip("torch")
+    from syft_torch.kernels import TorchKernels
+
+    return TorchKernels()
+
+
+@pytest.fixture(params=[("numpy", 2), ("numpy", 3), ("numpy", 5), ("torch", 2), ("torch", 4)], ids=str)
+def group(request: pytest.FixtureRequest) -> Group:
+    framework, count = request.param
+    return Group(count, make_kernels(framework))
+
+
+@pytest.fixture(params=["int64", "int32"])
+def values(request: pytest.FixtureRequest) -> Any:
+    limit = LIMITS[request.param]
+    random = np.random.default_rng(7)
+    x = random.integers(-limit, limit, (300,)).astype(request.param)
+    x[:8] = [0, 1, -1, limit - 1, -limit + 1, 2, -2, 255]
+    y = random.integers(-limit, limit, (300,)).astype(request.param)
+    y[::5] = x[::5]
+    return x, y
+
+
+def test_products_and_squares_are_exact(group: Group, values: Any) -> None:
+    x, y = values
+
+    assert (group.open(group.run("spdz_mul", group.share(x), group.share(y))) == x * y).all()
+    assert (group.open(group.run("square", group.share(x))) == x * x).all()
+
+
+def test_matrix_products_and_convolutions_are_exact(group: Group) -> None:
+    random = np.random.default_rng(7)
+    x, y = random.integers(-99, 99, (2, 3, 4)), random.integers(-99, 99, (4, 5))
+    image, filters = random.integers(-99, 99, (2, 4, 7, 7)), random.integers(-99, 99, (6, 2, 3, 3))
+    options = {"op": "conv2d", "stride": (2, 2), "padding": (1, 1), "groups": 2}
+
+    assert (group.open(group.run("spdz_mul", group.share(x), group.share(y), op="matmul")) == x @ y).all()
+    expected = NumpyKernels().conv2d(image, filters, (2, 2), (1, 1), (1, 1), 2)
+    assert (group.open(group.run("spdz_mul", group.share(image), group.share(filters), **options)) == expected).all()
+
+
+@pytest.mark.parametrize("divisor", [2, 7, 1000, 65536, 1 << 20])
+def test_truncation_is_never_off_by_one_or_more(group: Group, values: Any, divisor: int) -> None:
+    x = values[0] // 2
+    small = np.arange(-50, 250).astype(x.dtype)
+
+    for numbers in (x, small):
+        found = group.open(group.run("truncate", group.share(numbers), divisor=divisor))
+        error = [abs(int(q) * divisor - int(n)) for q, n in zip(found, numbers, strict=True)]
+        assert max(error) < divisor
+
+
+def test_truncation_is_right_on_average() -> None:
+    group = Group(3, NumpyKernels())
+
+    found = group.open(group.run("truncate", group.share(np.full(40_000, 250)), divisor=1000))
+
+    assert set(found.tolist()) == {0, 1}
+    assert abs(found.mean() - 0.25) < 0.02
+
+
+def test_signs_and_what_follows_from_them_are_right(group: Group, values: Any) -> None:
+    x, y = values
+    shares = group.share(x)
+
+    assert (group.open(group.run("is_negative", shares)) == (x < 0)).all()
+    positive, derivative = group.run("relu", shares, derivative=True)
+    assert (group.open(positive) == np.maximum(x, 0)).all()
+    assert (group.open(derivative) == (x >= 0)).all()
+    assert (
+        group.open(group.run("maximum", group.share(x // 2), group.share(y // 2))) == np.maximum(x // 2, y // 2)
+    ).all()
+    assert (group.open(group.run("is_zero", group.share(x - y))) == (x == y)).all()
+
+
+COSTS: list[tuple[str, tuple[Spec, ...], dict[str, Any]]] = [
+    ("spdz_mul", (Spec((4, 3)), Spec((3,))), {}),
+    ("spdz_mul", (Spec((4, 3)), Spec((3, 2))), {"op": "matmul", "divisor": 1000}),
+    ("square", (Spec((5,)),), {"divisor": 2}),
+    ("truncate", (Spec((5,), "int32"),), {"divisor": 10}),
+    ("is_negative", (Spec((5,)),), {}),
+    ("relu", (Spec((5,), "int32"),), {"derivative": True}),
+    ("maximum", (Spec((5,)), Spec((5,))), {}),
+    ("is_zero", (Spec((5,)),), {}),
+]
+
+
+@pytest.mark.parametrize(("name", "specs", "options"), COSTS, ids=lambda part: str(part)[:30])
+def test_a_protocol_costs_what_its_declaration_says(name: str, specs: Any, options: Any) -> None:
+    group, entry = Group(2, NumpyKernels()), PROTOCOLS[name]
+    operands = [group.share(np.zeros(spec.shape, spec.dtype)) for spec in specs]
+    counted = Counted()
+    token = counting.set(counted)
+    try:
+        group.run(name, *operands, **options)
+    finally:
+        counting.reset(token)
+
+    rounds, sends = (cost if isinstance(cost, int) else cost(*specs, **options) for cost in (entry.rounds, entry.sends))
+    assert (counted.rounds, counted.bytes) == (rounds, 2 * sends)
+    rehearsed = rehearse(NumpyKernels(), name, specs, tuple(sorted(options.items())), 2)
+    assert (rehearsed.rounds, rehearsed.sends) == (rounds, sends)
+
+
+def test_a_run_cannot_be_repeated_with_the_same_randomness() -> None:
+    group = Group(2, NumpyKernels())
+    shares = group.share(np.arange(3))
+    group.run("square", shares)
+    group.number -= 1
+
+    with pytest.raises(ProtocolError, match="cannot start run 1: a later one was started already"):
+        group.run("square", shares)
+
+
+def test_prepared_correlations_are_used_first() -> None:
+    sent: list[Any] = []
+    group = Group(2, NumpyKernels(), watch=lambda sender, receiver, payload: sent.append((sender, receiver)))
+    x = np.arange(6)
+    for demand in rehearse(NumpyKernels(), "relu", (Spec((6,)),), (), 2).demands:
+        group.channels[-1].prepare(demand, 2)
+
+    for _ in range(2):
+        assert (group.open(group.run("relu", group.share(x - 3))) == np.maximum(x - 3, 0)).all()
+    assert (-1, 0) not in sent
+    assert (group.open(group.run("relu", group.share(x - 3))) == np.maximum(x - 3, 0)).all()
+    assert (-1, 0) in sent
