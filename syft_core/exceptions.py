@@ -21,6 +21,7 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── RemoteObjectFoundError        a pointer was asked for its child
     │   └── ResponseSignatureError        a result has more tensors than ids
     ├── DomainError                       (also a ValueError) a value outside an approximation's domain
+    ├── PrecisionError                    (also a ValueError) a number does not fit a fixed precision
     ├── PlanError                         (also a TypeError, RuntimeError) a plan cannot be recorded, sent or called
     ├── IdNotUniqueError                  (also a ValueError) an id is in use already
     ├── WorkerError                       workers and the objects they hold
@@ -181,6 +182,10 @@ class OperationNotAllowedError(HookError, TypeError, RuntimeError):
             layer, name, f"{why}; decode the tensor first, or give {layer} a rule called {operation!r}"
         )
 
+    no_kernels = Text(
+        "cannot compute on shares with {framework}: its backend has no integer kernels; "
+        "set `kernels` of its FrameworkAttributes"
+    )
     no_numeric_wrapper = Text(
         "cannot wrap this layer: it encodes values, and the {framework} backend has no numeric wrapper; use it without "
         "a wrapper: `layer.on(x, wrap=False)`"
@@ -204,6 +209,10 @@ class MixedLayersError(HookError, TypeError):
             f"create both operands with the same {listed}"
         )
 
+    parties = Text(
+        "cannot compute on values shared among {one} and among {other}: the parties, their order or the "
+        "crypto_provider differ; share both among the same workers"
+    )
     plain = Text(
         "cannot mix a {layer} with a plain tensor: {layer} does not encode operands by itself; put the plain tensor "
         "under the same layers first"
@@ -362,12 +371,80 @@ class TicketError(WorkerError, PermissionError):
     )
 
 
+class PrecisionError(SyftError, ValueError):
+    """A number cannot be represented, or an operation not computed, with fixed precision."""
+
+    out_of_range = Text(
+        "cannot encode numbers of {limit:.3g} or more, or numbers that are not finite, with base {base} and "
+        "{precision} fractional digits: they do not fit into the ring; scale the data, or use fewer digits",
+        order="limit base precision",
+    )
+    unknown_field = Text("cannot use the field {field!r}: expected 'long' (64 bits) or 'int' (32 bits)")
+    not_plain = Text(
+        "cannot encode this tensor: it is a chain already; call `get()` or `float_precision()` first, or encode before "
+        "the tensor is sent or shared"
+    )
+    not_fixed = Text(
+        "cannot convert to floats: the tensor has no fixed precision; use it as it is, or call `x.fix_precision()`"
+    )
+    still_shared = Text(
+        "cannot convert a shared number to a float: no worker knows it; fetch it first: `x.get().float_precision()`"
+    )
+    fractional_power = Text(
+        "cannot raise a fixed-precision number to this power: the exponent must be an integer; use `x.sqrt()`, or "
+        "`(y * x.log()).exp()`"
+    )
+
+
 class ProtocolError(WorkerError):
     """A protocol on shared values cannot run, or a party did not follow it."""
 
     needs_parties = Text(
         "cannot run {name!r} with {count} parties: it needs {needed}; share the values among {needed} workers",
         order="name needed count",
+    )
+    mixed_locations = Text(
+        "cannot share among workers of this process and others: they cannot wait for each other; "
+        "use virtual workers only, or workers on the network only, the crypto_provider included"
+    )
+    too_few_parties = Text(
+        "cannot share among {count} workers: at least two are needed; "
+        "write `x.share(bob, alice, crypto_provider=carol)`"
+    )
+    same_worker_twice = Text(
+        "cannot share: a worker is given twice, or is the crypto_provider too, and would learn the values; "
+        "use different workers"
+    )
+    no_provider = Text(
+        "cannot share without a crypto_provider: products and comparisons need its random numbers; "
+        "write `x.share(bob, alice, crypto_provider=carol)`"
+    )
+    not_shared = Text(
+        "cannot do this: the tensor is not shared; write `x.share(bob, alice, crypto_provider=carol)` first"
+    )
+    not_an_integer = Text("cannot share {dtype} numbers: shares are integers; write `x.fix_precision().share(...)`")
+    party_failed = Text("cannot finish the protocol: party {party!r} failed; see the error of that worker")
+    malformed = Text("cannot continue the protocol: party {party!r} sent arrays of another form (malformed message)")
+    unreachable = Text(
+        "cannot finish the protocol: party {party!r} cannot be reached ({error}); "
+        "share the values again when it is back",
+    )
+    silent = Text(
+        "cannot finish the protocol: party {party!r} has sent nothing for {seconds:.0f} seconds; "
+        "call the operation again"
+    )
+    unknown_channel = Text(
+        "cannot find channel {id!r}: it was not opened by this client, or the worker was restarted; "
+        "share the values again"
+    )
+    untrusted = Text(
+        "cannot compute on private shares of worker {worker!r} together with {others}: its owner does not trust them; "
+        "ask the owner to call `{worker}.trust({others})`",
+        order="worker others",
+    )
+    not_a_share = Text(
+        "cannot run {name!r} on a {kind}: expected a share, an integer tensor; share the value first: "
+        "`x.fix_precision().share(bob, alice, crypto_provider=carol)`"
     )
 
 

@@ -56,6 +56,8 @@ class Location(ABC):
     client: Party
     predicts: bool = False
     """Whether the client infers forms, because the worker is not in this process."""
+    is_parallel: bool = False
+    """Whether the worker executes commands while the client goes on."""
     records: bool = False
     """Whether the commands are recorded for a plan, so that local tensors in them become constants."""
     form_epoch: int = 0
@@ -89,6 +91,9 @@ class Location(ABC):
     @abstractmethod
     def tell(self, message: Message) -> None:
         """Send a message without waiting for an answer."""
+
+    def push(self) -> None:  # noqa: B027  # most need none
+        """Send told commands that are still buffered."""
 
     @abstractmethod
     def flush(self) -> None:

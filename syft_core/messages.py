@@ -252,6 +252,62 @@ class Redeem(Message):
 
 
 @dataclass(slots=True)
+class OpenChannel(Message):
+    """Join a group of parties that compute on shares; the ``rank`` of the provider is -1."""
+
+    code: ClassVar[int] = 350
+    id: int | str
+    framework: str
+    parties: tuple[int | str, ...]
+    provider: int | str | None
+    rank: int
+
+
+@dataclass(slots=True)
+class RunProtocol(Message):
+    """Run a protocol with the other parties of a channel: on shares, or on their forms if the provider receives it."""
+
+    code: ClassVar[int] = 351
+    id: int | str
+    number: int
+    """The number of the run; all parties use the same, and each number once."""
+    name: str
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+    result: int
+    count: int
+    waits: bool
+    """Whether to wait for the other parties; a worker in the client's process continues when they are started."""
+
+    @property
+    def expected(self) -> range:
+        """The ids of the results."""
+        return range(self.result, self.result + self.count) if 0 < self.count <= MAX_RESULTS else range(0)
+
+
+@dataclass(slots=True)
+class Prepare(Message):
+    """Make the provider deal the correlations of a protocol in advance, for operands of these forms."""
+
+    code: ClassVar[int] = 352
+    id: int | str
+    name: str
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+    times: int
+
+
+@dataclass(slots=True)
+class Deposit(Message):
+    """Pass what a party of a channel sends to another one, for the run of a number."""
+
+    code: ClassVar[int] = 353
+    id: int | str
+    number: int
+    payload: Any
+
+
+@dataclass(slots=True)
 class Batch(Message):
     """Commands to execute in order, with one reply: the value of the last one, if the sender waits for it."""
 
@@ -319,7 +375,7 @@ MAX_RESULTS = 1 << 16
 
 COMMANDS: tuple[type[Message], ...] = (
     Store, Run, Fetch, FetchAll, AskRelease, Forward, Lease, Release, Describe, Tag, Search, Call, SendOn, GetBack,
-    RunPlan, GetTicket, Introduce, Redeem,
+    RunPlan, GetTicket, Introduce, Redeem, OpenChannel, RunProtocol, Prepare, Deposit,
 )  # fmt: skip
 MESSAGES: tuple[type[Message], ...] = (*COMMANDS, Batch, Placed, Named, Failure, Reply)
 

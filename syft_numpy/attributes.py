@@ -31,6 +31,7 @@ from syft_core.hook.guards import limit_integers
 from syft_core.hook.rules import leaves
 from syft_core.values import Args, Function, Nested, Tensor
 from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, describe
+from syft_numpy.kernels import NumpyKernels
 from syft_numpy.wrapper import wrap
 
 EXCLUDE = words("save savez savez_compressed savetxt dump dumps tofile data ctypes base to_device")
@@ -77,6 +78,7 @@ class NumpyAttributes(FrameworkAttributes):
     """
 
     ALIAS = "numpy"
+    kernels = NumpyKernels()
     exclude = EXCLUDE
     inplace_methods = INPLACE_METHODS
     worker_methods = ("array", "arange", "ones", "zeros")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,10 +24,18 @@ class NumpyKernels(Kernels):
         """Convert the elements, modulo the range of the type."""
         return x.astype(dtype)
 
-    def concat(self, parts: Sequence[Array]) -> Array:
-        """Join arrays along the first axis."""
-        return np.concatenate(parts)
+    def concat(self, parts: Sequence[Array], axis: int = 0) -> Array:
+        """Join arrays along an axis."""
+        return np.concatenate(parts, axis)
 
     def permute(self, x: Array, axes: Sequence[int]) -> Array:
         """Reorder the axes."""
         return x.transpose(tuple(axes))
+
+    def encode(self, x: Array, scale: int, dtype: str) -> Array:
+        """Return real numbers, times ``scale``, as the nearest integers."""
+        return np.rint(np.asarray(x, np.float64) * scale).astype(dtype)
+
+    def decode(self, x: Array, scale: int, dtype: Any) -> Array:
+        """Return integers, divided by ``scale``, as real numbers of a dtype."""
+        return (np.asarray(x, np.float64) / scale).astype(dtype)

@@ -34,10 +34,12 @@ from syft_torch.aten import ATEN
 from syft_torch.facts import describe
 from syft_torch.guards import add_guard
 from syft_torch.isolation import isolate
+from syft_torch.kernels import TorchKernels
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange_all
 from syft_torch.placing import Placing
 from syft_torch.recording import hold_state
+from syft_torch.structural import STRUCTURAL, convolve, real_dtype
 from syft_torch.wrapper import Wrapper
 
 # torch resets the warning filters in each of 1,400 look-ups; the wrapped function does not.
@@ -107,6 +109,8 @@ class TorchAttributes(FrameworkAttributes):
     """
 
     ALIAS = "torch"
+    kernels = TorchKernels()
+    structural = STRUCTURAL
     exclude = EXCLUDE
     worker_methods = (
         *("tensor", "zeros", "ones", "full", "empty", "eye", "arange", "linspace", "logspace"),
@@ -147,6 +151,18 @@ class TorchAttributes(FrameworkAttributes):
     def replace_in_place(self, tensor: Tensor, other: Any) -> None:
         """Swap the contents of two tensor objects."""
         exchange_all([tensor], [other])
+
+    def expand(self, tensor: Tensor, shape: tuple[int, ...]) -> Any:
+        """Repeat a tensor along axes of length one, to a shape."""
+        return tensor.expand(shape)
+
+    def bilinear(self, name: str) -> Function:
+        """Return a convolution, or a gradient of one."""
+        return convolve(name)
+
+    def real_dtype(self, tensor: Tensor) -> Any:
+        """Return the dtype of the real numbers of a tensor."""
+        return real_dtype(tensor)
 
     def memory_of(self, tensor: Tensor) -> frozenset[int] | None:
         """Return the storage of a tensor, which its views share; for a sparse tensor, the storages of its parts."""

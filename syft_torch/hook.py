@@ -15,6 +15,7 @@ import torch as _torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import get_overridable_functions
 
+from syft_core.crypto.sharing import Sharing
 from syft_core.hook.dispatch import dispatch, forget_answers, frameworks
 from syft_core.hook.hook import FrameworkHook, Patches
 from syft_core.hook.hook_args import default_register_tensor, type_rule
@@ -121,6 +122,7 @@ class TorchHook(FrameworkHook):
 
     def _hook_native_tensor(self, tensor_type: type, syft_type: type) -> None:
         """Add the names of ``syft_type`` to ``tensor_type``, and keep its own methods as ``native_<name>``."""
+        self._transfer_methods_to_native_tensor(tensor_type, Sharing)
         self._transfer_methods_to_native_tensor(tensor_type, Travelling)  # Takes precedence over the methods below.
         self.__hook_properties(tensor_type)
         self.to_auto_overload[tensor_type] = self._which_methods_should_we_auto_overload(tensor_type)

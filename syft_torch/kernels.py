@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -29,6 +30,10 @@ class TorchKernels(Kernels):
         """Convert the elements, modulo the range of the type."""
         return x.to(self.dtype(dtype))
 
+    def concat(self, parts: Sequence[Array], axis: int = 0) -> Array:
+        """Join tensors along an axis."""
+        return torch.cat(list(parts), axis)
+
     def stack(self, parts: Sequence[Array], axis: int) -> Array:
         """Join tensors along a new axis."""
         return torch.stack(list(parts), axis)
@@ -52,3 +57,11 @@ class TorchKernels(Kernels):
     ) -> Array:
         """Convolve integers."""
         return torch.conv2d(x, weight, None, tuple(stride), tuple(padding), tuple(dilation), groups)
+
+    def encode(self, x: Array, scale: int, dtype: str) -> Array:
+        """Return real numbers, times ``scale``, as the nearest integers."""
+        return (x.detach().double() * scale).round().to(self.dtype(dtype))
+
+    def decode(self, x: Array, scale: int, dtype: Any) -> Array:
+        """Return integers, divided by ``scale``, as real numbers of a dtype."""
+        return (x.double() / scale).to(dtype)

@@ -6,12 +6,13 @@ from typing import Any
 
 import torch
 
+from syft_core.crypto.sharing import Sharing
 from syft_core.pointers.travel import Travelling
 from syft_core.tensors.identity import Identified
 from syft_core.values import Kwargs
 
 
-class TorchTensor(Travelling, Identified):
+class TorchTensor(Sharing, Travelling, Identified):
     """The methods of every torch tensor while torch is hooked, and of every wrapper.
 
     None of them replaces one of torch's own.

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
+from typing import Any
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
 from syft_core.crypto.protocol import Correlation, Draw, Open, OpenBits, Party, Spec, Steps, protocol
+from syft_core.crypto.spdz import conv2d_shape, spdz_mul
 from syft_core.crypto.truncation import BITS
 
 # Note [Joining neighbours]
@@ -138,7 +140,7 @@ def is_negative(party: Party, x: Array) -> Steps:
 
     1. Open  c = x + r.
     2. Join the bits of c and r, four at a time: the borrow of c - r, as an XOR share.
-    3. Open  e = sign xor ρ  for a random bit ρ;  [sign] = e + (1 - 2e)[ρ].
+    3. Open  e = sign xor η  for a random bit η;  [sign] = e + (1 - 2e)[η].
 
     Rounds: 4. Bytes: 22 for each element of 64 bits.
     """
@@ -155,12 +157,12 @@ def is_negative(party: Party, x: Array) -> Steps:
 def relu(party: Party, x: Array, *, derivative: bool = False) -> Steps:
     """Compute max(x, 0), and where asked for, also 1 where x >= 0 and 0 elsewhere.
 
-    As ``is_negative``; the product of x and ρ needs no further opening, because  [xρ] = c[ρ] - [rρ].
+    As ``is_negative``; the product of x and η needs no further opening, because  [xη] = c[η] - [rη].
 
     Rounds: 4. Bytes: 22 for each element of 64 bits.
     """
     bit, product, c, opened = yield from _open_sign(party, x)
-    # x·sign = e·x + (1 - 2e)·x·ρ
+    # x·sign = e·x + (1 - 2e)·x·η
     result = x - x * opened - (c * bit - product) * (1 - 2 * opened)
     if not derivative:
         return result
@@ -204,7 +206,7 @@ def is_zero(party: Party, x: Array) -> Steps:
 
 
 def _open_sign(party: Party, x: Array) -> Steps:
-    """Return [ρ], [rρ], c = x + r, and the sign of x opened as e = sign xor ρ."""
+    """Return [η], [rη], c = x + r, and the sign of x opened as e = sign xor η."""
     kernels, dtype = party.kernels, dtype_name(x)
     mask, rho, first, second, *rest = yield Draw(SignMask(tuple(x.shape), dtype))
     bit, product, nibbles, top, first_parts, second_parts = rest
@@ -225,7 +227,7 @@ def _open_sign(party: Party, x: Array) -> Steps:
 
 
 def _flip(party: Party, bit: Array, opened: Array) -> Array:
-    """Return the share of e xor ρ as an integer: e + (1 - 2e)[ρ]."""
+    """Return the share of e xor η as an integer: e + (1 - 2e)[η]."""
     result = bit * (1 - 2 * opened)
     return result + opened if party.leads else result
 
@@ -268,10 +270,8 @@ def _join_bits(party: Party, flipped: Sequence[Array], nibbles: Array) -> tuple[
         factor = _expand(products, flipped, str(k), tuple(range(k + 1, 4)))
         part = flipped[k] & factor
         borrow = part if borrow is None else borrow ^ part
-        if equal is None:
-            equal = factor ^ flipped[k] if party.leads else factor
-        else:
-            equal = factor ^ (flipped[k] & equal)
+        above = (flipped[k] if party.leads else 0) if equal is None else flipped[k] & equal
+        equal = factor ^ above
     return borrow, equal
 
 
@@ -359,3 +359,150 @@ class _Products:
                 found = found ^ public
             self._known[factors, masks] = found
         return found
+
+
+# --- the largest of several
+
+
+def _join_costs(count: int) -> tuple[int, int]:
+    """Return the levels of a tournament of ``count`` values, and the number of comparisons.
+
+    >>> _join_costs(5)
+    (3, 4)
+    """
+    levels = comparisons = 0
+    while count > 1:
+        comparisons += count // 2
+        count -= count // 2
+        levels += 1
+    return levels, comparisons
+
+
+def _sends_tournament(x: Spec, **options: object) -> int:
+    count, rest = x.shape[0], prod(x.shape[1:])
+    levels, comparisons = _join_costs(count)
+    sent = comparisons * rest * (BITS[x.dtype] // 8 + 14)
+    if options.get("positions"):
+        sent += (levels - 1) * 2 * count * rest * BITS[x.dtype] // 8
+    return sent
+
+
+@protocol(
+    rounds=lambda x, **options: (
+        4 * _join_costs(x.shape[0])[0] + (max(_join_costs(x.shape[0])[0] - 1, 0) if options.get("positions") else 0)
+    ),
+    sends=_sends_tournament,
+    opens="the same as is_negative, of differences; with positions also uniform values, as spdz_mul",
+    uses="one sign mask for each comparison; with positions a triple for each level but the first",
+)
+def largest(party: Party, x: Array, *, positions: bool = False) -> Steps:
+    """Compute the largest value along the first axis, with a tournament of neighbours.
+
+    With ``positions``, also an array like x with 1 at the first of the largest values, and 0 elsewhere: the product of
+    the results of all comparisons in which the element, or the winner of its part, took part.
+
+    Rounds: 4 for each level, of which there are log2 of the length; with positions 1 more for each level but the first.
+    Bytes: 22 for each comparison of 64 bits.
+    """
+    kernels, count = party.kernels, x.shape[0]
+    groups: list[list[int]] = [[index] for index in range(count)]
+    chosen: Array | None = None
+    while x.shape[0] > 1:
+        even = x.shape[0] // 2 * 2
+        first, second, rest = x[0:even:2], x[1:even:2], x[even:]
+        larger, bits = yield from relu(party, first - second, derivative=True)
+        larger = larger + second
+        if positions:
+            groups, chosen = yield from _keep_winners(party, groups, chosen, bits, count)
+        x = kernels.concat([larger, rest]) if rest.shape[0] else larger
+    if not positions:
+        return x[0]
+    if chosen is None:  # One value is always the largest.
+        chosen = x - x + (1 if party.leads else 0)
+    return x[0], chosen
+
+
+def _keep_winners(party: Party, groups: list[list[int]], chosen: Array | None, bits: Array, count: int) -> Steps:
+    """Multiply the marks of all elements by the result of the comparison of their groups; join the groups."""
+    kernels = party.kernels
+    factors: list[Array] = [None] * count
+    one = bits[0] - bits[0] + (1 if party.leads else 0)
+    joined = []
+    for pair in range(bits.shape[0]):
+        first, second = groups[2 * pair], groups[2 * pair + 1]
+        won = bits[pair]
+        for index in first:
+            factors[index] = won
+        for index in second:
+            factors[index] = one - won
+        joined.append(first + second)
+    for group in groups[2 * bits.shape[0] :]:
+        for index in group:
+            factors[index] = one
+        joined.append(group)
+    marks = kernels.stack(factors, 0)
+    return joined, marks if chosen is None else (yield from spdz_mul(party, chosen, marks))
+
+
+def _pooled_size(x: Spec, options: Mapping[str, Any]) -> Spec:
+    shape = conv2d_shape(x.shape, (1, 1, *options["size"]), options["stride"], options["padding"], options["dilation"])
+    return Spec((prod(options["size"]), *x.shape[:2], *shape[2:]), x.dtype)
+
+
+@protocol(
+    rounds=lambda _x, **options: 4 * _join_costs(prod(options["size"]))[0],
+    sends=lambda x, **options: _sends_tournament(_pooled_size(x, options)),
+    opens="the same as largest",
+    uses="the same as largest",
+)
+def max_pool2d(
+    party: Party,
+    x: Array,
+    *,
+    size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Steps:
+    """Compute the largest value of each window of images (batch, channels, height, width), all windows at once.
+
+    Rounds: 4 for each level of a tournament of a window's elements. Bytes: 22 for each comparison of 64 bits.
+    """
+    return (yield from largest(party, _stack_windows(party, x, size, stride, padding, dilation)))
+
+
+@protocol(
+    rounds=lambda _x, **options: 5 * _join_costs(prod(options["size"]))[0] - 1,
+    sends=lambda x, **options: _sends_tournament(_pooled_size(x, options), positions=True),
+    opens="the same as largest",
+    uses="the same as largest",
+)
+def max_pool2d_positions(
+    party: Party,
+    x: Array,
+    *,
+    size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Steps:
+    """Compute 1 at the first of the largest values of each window, and 0 elsewhere; the window is the first axis.
+
+    Rounds: 5 for each level of the tournament, less 1. Bytes: as ``largest`` with positions.
+    """
+    windows = _stack_windows(party, x, size, stride, padding, dilation)
+    return (yield from largest(party, windows, positions=True))[1]
+
+
+def _stack_windows(
+    party: Party, x: Array, size: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
+) -> Array:
+    """Return the windows of images, with the elements of a window along the first axis."""
+    kernels = party.kernels
+    if any(padding):
+        lowest = -(1 << (BITS[dtype_name(x)] - 4))  # Smaller than any value; still in the range of a comparison.
+        x = kernels.pad(x - lowest if party.leads else x, tuple(padding))
+        x = x + lowest if party.leads else x
+    views = kernels.windows(x, size, stride, dilation)
+    batch, channels, rows, columns, high, wide = views.shape
+    return kernels.reshape(kernels.permute(views, (2, 3, 0, 1, 4, 5)), (rows * columns, batch, channels, high, wide))

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 Array: TypeAlias = Any
 """An integer array of a framework: a share, or random numbers."""
 Shape: TypeAlias = tuple[int, ...]
+RINGS = ("int64", "int32")
+"""The dtypes of shares."""
 ITEM_BYTES = {"int64": 8, "int32": 4, "int16": 2, "uint8": 1}
 
 
@@ -28,7 +30,8 @@ class Kernels:
 
     def from_bytes(self, buffer: bytearray, dtype: str, shape: Shape) -> Array:
         """Return an array of the bytes in ``buffer``, in little-endian order; it may use the buffer's memory."""
-        flat = self.xp.asarray(memoryview(buffer).cast(_CODES[dtype]), dtype=self.dtype(dtype))
+        numbers: Any = memoryview(buffer)
+        flat = self.xp.asarray(numbers.cast(_CODES[dtype]), dtype=self.dtype(dtype))
         return self.xp.reshape(flat, shape)
 
     def blank(self, shape: Shape, dtype: str) -> Array:
@@ -47,9 +50,9 @@ class Kernels:
         """Multiply matrices modulo a power of two."""
         return self.xp.matmul(x, y)
 
-    def concat(self, parts: Sequence[Array]) -> Array:
-        """Join arrays along the first axis."""
-        return self.xp.concat(parts)
+    def concat(self, parts: Sequence[Array], axis: int = 0) -> Array:
+        """Join arrays along an axis."""
+        return self.xp.concat(parts, axis=axis)
 
     def stack(self, parts: Sequence[Array], axis: int) -> Array:
         """Join arrays along a new axis."""
@@ -71,14 +74,15 @@ class Kernels:
         """Divide and round down."""
         return x // divisor if divisor & (divisor - 1) else x >> (divisor.bit_length() - 1)
 
-    def pad(self, x: Array, padding: int) -> Array:
+    def pad(self, x: Array, padding: Sequence[int]) -> Array:
         """Surround the last two axes with zeros."""
-        if not padding:
-            return x
-        *rest, height, width = x.shape
-        padded = self.zeros((*rest, height + 2 * padding, width + 2 * padding), dtype_name(x))
-        padded[..., padding : padding + height, padding : padding + width] = x
-        return padded
+        for axis, width in ((-2, padding[0]), (-1, padding[1])):
+            if width:
+                shape = list(x.shape)
+                shape[axis] = width
+                zeros = self.zeros(tuple(shape), dtype_name(x))
+                x = self.concat([zeros, x, zeros], axis)
+        return x
 
     def windows(self, x: Array, size: Sequence[int], stride: Sequence[int], dilation: Sequence[int] = (1, 1)) -> Array:
         """Return the windows over the last two axes, as two additional axes before them: (..., i, j, row, column)."""
@@ -107,9 +111,7 @@ class Kernels:
         groups: int = 1,
     ) -> Array:
         """Convolve images (batch, channels, height, width) with filters, modulo a power of two."""
-        if padding[0] != padding[1]:
-            raise ValueError("cannot pad rows and columns differently")
-        views = self.windows(self.pad(x, padding[0]), weight.shape[-2:], stride, dilation)
+        views = self.windows(self.pad(x, padding), weight.shape[-2:], stride, dilation)
         batch, channels, rows, columns, high, wide = views.shape
         per_group, filters = channels // groups, weight.shape[0] // groups
         parts = []
@@ -118,11 +120,93 @@ class Kernels:
             patches = self.reshape(inputs, (batch, per_group * rows * columns, high * wide))
             kernel = self.reshape(weight[group * filters : (group + 1) * filters, ...], (filters, -1))
             parts.append(self.reshape(self.matmul(kernel, patches), (batch, filters, high, wide)))
-        return (
-            parts[0]
-            if groups == 1
-            else self.permute(self.concat([self.permute(p, (1, 0, 2, 3)) for p in parts]), (1, 0, 2, 3))
-        )
+        return parts[0] if groups == 1 else self.concat(parts, 1)
+
+    def fold(self, views: Array, shape: Shape, stride: Sequence[int], dilation: Sequence[int] = (1, 1)) -> Array:
+        """Add windows (..., i, j, row, column) to images of a shape, at the places that ``windows`` took them from."""
+        images = self.zeros(shape, dtype_name(views))
+        rows, columns, high, wide = views.shape[-4:]
+        for i in range(rows):
+            for j in range(columns):
+                top, left = i * dilation[0], j * dilation[1]
+                place = (
+                    ...,
+                    slice(top, top + (high - 1) * stride[0] + 1, stride[0]),
+                    slice(left, left + (wide - 1) * stride[1] + 1, stride[1]),
+                )
+                images[place] = images[place] + views[..., i, j, :, :]
+        return images
+
+    def conv2d_input(
+        self,
+        gradient: Array,
+        weight: Array,
+        *,
+        shape: Shape,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        groups: int,
+    ) -> Array:
+        """Compute the gradient of a convolution with respect to its input of this shape."""
+        batch, _, high, wide = gradient.shape
+        rows, columns = weight.shape[-2:]
+        filters, per_group = weight.shape[0] // groups, weight.shape[1]
+        parts = []
+        for group in range(groups):
+            part = self.reshape(
+                gradient[:, group * filters : (group + 1) * filters, ...], (batch, filters, high * wide)
+            )
+            kernel = self.reshape(weight[group * filters : (group + 1) * filters, ...], (filters, -1))
+            columns_of = self.matmul(self.permute(kernel, (1, 0)), part)
+            parts.append(self.reshape(columns_of, (batch, per_group, rows, columns, high, wide)))
+        views = parts[0] if groups == 1 else self.concat(parts, 1)
+        padded = (*shape[:2], shape[2] + 2 * padding[0], shape[3] + 2 * padding[1])
+        images = self.fold(views, padded, stride, dilation)
+        return images[..., padding[0] : padding[0] + shape[2], padding[1] : padding[1] + shape[3]]
+
+    def conv2d_weight(
+        self,
+        x: Array,
+        gradient: Array,
+        *,
+        shape: Shape,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        groups: int,
+    ) -> Array:
+        """Compute the gradient of a convolution with respect to its filters of this shape."""
+        views = self.windows(self.pad(x, padding), shape[-2:], stride, dilation)
+        batch, channels, rows, columns, _, _ = views.shape
+        high, wide = gradient.shape[-2:]
+        views = views[..., :high, :wide]
+        per_group, filters = channels // groups, shape[0] // groups
+        parts = []
+        for group in range(groups):
+            inputs = views[:, group * per_group : (group + 1) * per_group, ...]
+            patches = self.reshape(inputs, (batch, per_group * rows * columns, high * wide))
+            part = self.reshape(
+                gradient[:, group * filters : (group + 1) * filters, ...], (batch, filters, high * wide)
+            )
+            products = self.matmul(part, self.permute(patches, (0, 2, 1)))
+            parts.append(self.reshape(self.sum(products, 0), (filters, per_group, rows, columns)))
+        return parts[0] if groups == 1 else self.concat(parts)
+
+    # --- fixed precision
+
+    def encode(self, x: Array, scale: int, dtype: str) -> Array:
+        """Return real numbers, times ``scale``, as the nearest integers."""
+        numbers = self.xp.astype(x, self.xp.float64) * scale
+        return self.xp.astype(self.xp.round(numbers), self.dtype(dtype))
+
+    def decode(self, x: Array, scale: int, dtype: Any) -> Array:
+        """Return integers, divided by ``scale``, as real numbers of a dtype."""
+        return self.xp.astype(self.xp.astype(x, self.xp.float64) / scale, dtype)
+
+    def is_within(self, x: Array, limit: float) -> bool:
+        """Return whether all elements are finite and smaller than ``limit`` in size."""
+        return bool(self.xp.all(self.xp.abs(x) < limit))
 
 
 def dtype_name(x: Array) -> str:

@@ -162,6 +162,10 @@ class Protocol:
     """The number of parties it needs; None if it is right for any number."""
     has_helper: bool
     """Whether the provider takes part, instead of only dealing correlations."""
+    reveals: bool = False
+    """Whether the parties learn a value, so that each of them must permit it."""
+    results: Callable[..., Sequence[Spec]] | None = None
+    """The forms of the results, for a protocol with roles, which cannot be rehearsed."""
 
 
 PROTOCOLS: Registry[str, Protocol] = Registry("protocols", advice="register it with `@protocol` in syft_core/crypto")
@@ -175,12 +179,16 @@ def protocol(
     uses: str,
     parties: int | None = None,
     has_helper: bool = False,
+    reveals: bool = False,
+    results: Callable[..., Sequence[Spec]] | None = None,
 ) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:
     """Register a generator function as a protocol, with its costs; a test compares them with what a run counts."""
 
     def register(function: Callable[..., Steps]) -> Callable[..., Steps]:
         name = function.__name__
-        PROTOCOLS.register(name, Protocol(name, function, rounds, sends, opens, uses, parties, has_helper))
+        PROTOCOLS.register(
+            name, Protocol(name, function, rounds, sends, opens, uses, parties, has_helper, reveals, results)
+        )
         return function
 
     return register

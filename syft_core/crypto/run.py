@@ -30,21 +30,24 @@ from syft_core.crypto.protocol import (
     Send,
     Spec,
     Steps,
+    Zeros,
     rehearse,
 )
 from syft_core.exceptions import ProtocolError, SyftError
-from syft_core.peer import Id
+from syft_core.peer import Id, Peer
 
 Post: TypeAlias = Callable[[int, int, Any], None]
 """Sends to the party of a rank, for the run of a number, a payload."""
-Finish: TypeAlias = Callable[[Any, BaseException | None], None]
+Finish: TypeAlias = Callable[[Any, Exception | None], None]
 """Takes the result of a run, or its error."""
+MAX_CHANNELS = 1024
 SETUP = 0
 """The number under which seeds are exchanged; runs start at 1."""
 
 
-class Failed:
-    """The payload that says that a party has failed, instead of what the others wait for."""
+def is_failure(payload: object) -> bool:
+    """Return whether a payload says that its sender has failed: the error, or None from another process."""
+    return payload is None or isinstance(payload, Exception)
 
 
 class Channel:
@@ -135,6 +138,8 @@ class Channel:
             run.advance()
 
     def _set_up(self, rank: int, payload: Any) -> None:
+        if payload is None:
+            return  # It only shows that the sender can reach this party.
         if type(payload) is bytes:
             if rank >= self.rank or rank in self._seeds:
                 raise ProtocolError("cannot accept a seed: the sender may not choose it (malformed message)")
@@ -151,7 +156,7 @@ class Channel:
             self._runs.pop(number, None)
             self._inboxes.pop(number, None)
 
-    def abort(self, error: BaseException) -> None:
+    def abort(self, error: Exception) -> None:
         """End all runs with an error."""
         for run in list(self._runs.values()):
             run.fail(error)
@@ -164,6 +169,10 @@ class Channel:
         if counted is not None and type(payload) is tuple:
             counted.note(self.rank, rank, _bytes_in(payload))
         self._post(rank, number, payload)
+
+    def ping(self, rank: int) -> None:
+        """Raise if a party cannot be reached."""
+        self._post(rank, SETUP, None)
 
     def inbox(self, number: int, rank: int) -> deque[Any]:
         """Return what a party has sent for a run."""
@@ -185,17 +194,20 @@ class Channel:
         self._used[demand.label] = index + 1
         return index
 
-    def find_correction(self, number: int, demand: Correlation) -> tuple[int, Any] | None:
-        """Return the number of the next correlation of a form and its correction, or None if it has not arrived."""
+    def find_correction(self, number: int, demand: Correlation) -> tuple[int, Any]:
+        """Return the number of the next correlation of a form, and the first party's correction, which has arrived."""
         if self.rank != 0:
             return self._count(demand), None
         index = self._used.get(demand.label, 0)
         if (demand.label, index) in self._stock:
             return self._count(demand), self._stock.pop((demand.label, index))
         inbox = self.inbox(number, PROVIDER)
-        if not inbox or inbox[0] is Failed:
-            return None
-        first, *rest = inbox.popleft()  # The provider sends the corrections of a run together.
+        payload = inbox.popleft()
+        if is_failure(payload):
+            return -1, payload
+        first, *rest = payload  # The provider sends the corrections of a run together.
+        if [Spec(tuple(x.shape), dtype_name(x)) for x in first] != list(demand.dependent()):
+            raise ProtocolError.malformed(self.provider)
         if rest:
             inbox.appendleft(tuple(rest))
         return self._count(demand), first
@@ -232,6 +244,28 @@ class Channel:
         return [self.kernels.from_bytes(stream.take(size_of(*spec)), spec.dtype, spec.shape) for spec in specs]
 
 
+class Channels:
+    """The channels of a worker, by the client that opened them and their id."""
+
+    def __init__(self) -> None:
+        self._channels: dict[tuple[Peer, Id], Channel] = {}
+
+    def add(self, client: Peer, id: Id, channel: Channel) -> None:
+        """Add a channel, under an id that its client has not used; the oldest one is forgotten when there are many."""
+        if (client, id) in self._channels:
+            raise ProtocolError(f"cannot open channel {id!r}: it exists already; choose another id")
+        if len(self._channels) >= MAX_CHANNELS:
+            self._channels.pop(next(iter(self._channels)))
+        self._channels[client, id] = channel
+
+    def find(self, client: Peer, id: Id) -> Channel:
+        """Return the channel of a client."""
+        channel = self._channels.get((client, id))
+        if channel is None:
+            raise ProtocolError.unknown_channel(id)
+        return channel
+
+
 class ProtocolRun:
     """One party's run of a protocol. ``advance`` takes it as far as possible; it never waits."""
 
@@ -245,10 +279,9 @@ class ProtocolRun:
         self._ended = False
 
     @property
-    def waits_for(self) -> list[Id | None]:
-        """The workers from which the run needs something to continue."""
-        ranks = self._missing()
-        return [self._channel.name_of(rank) for rank in ranks]
+    def waits_for(self) -> list[int]:
+        """The ranks of the parties from which the run needs something to continue."""
+        return self._missing()
 
     def advance(self) -> None:
         """Continue as long as everything that the protocol asks for is there."""
@@ -261,7 +294,7 @@ class ProtocolRun:
             finally:
                 self._lock.release()
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: Exception) -> None:
         """End the run with an error, and tell the others."""
         if self._ended:
             return
@@ -271,7 +304,7 @@ class ProtocolRun:
         for rank in range(PROVIDER if self._channel.provider is not None else 0, self._channel.party.count):
             if rank != self._channel.rank:
                 try:
-                    self._channel.post(rank, self._number, Failed)
+                    self._channel.post(rank, self._number, error)
                 except (SyftError, OSError):
                     continue  # It is the one that failed, or fails too.
         self._finish(None, error)
@@ -322,57 +355,59 @@ class ProtocolRun:
             self.fail(error)
 
     def _answer(self) -> Any:
+        """Return the answer to the current request, which is ready; post shares to be opened first."""
         channel, number, request = self._channel, self._number, self._request
-        if request is None:
-            return None
+        answer: Any = None
         if isinstance(request, Open | OpenBits):
-            if not self._posted:
-                self._posted = True
-                for rank in range(channel.party.count):
-                    if rank != channel.rank:
-                        channel.post(rank, number, request.shares)
-                if self._missing():
-                    return _LATER
-            received = [self._take(rank) for rank in range(channel.party.count) if rank != channel.rank]
-            self._check(request, received)
-            join = _add if isinstance(request, Open) else _xor
-            return [join(parts) for parts in zip(request.shares, *received, strict=True)]
-        if isinstance(request, Draw):
-            if channel.rank == PROVIDER:
-                channel.deal(number, [request.correlation])
-                return [None] * (len(request.correlation.free()) + len(request.correlation.dependent()))
-            found = channel.find_correction(number, request.correlation)
-            if found is None:
-                raise self._error_of(PROVIDER)
-            return channel.draw(request.correlation, found[1], found[0])
-        if isinstance(request, Send):
+            answer = self._open(request)
+        elif isinstance(request, Draw):
+            answer = self._draw(request.correlation)
+        elif isinstance(request, Send):
             channel.post(request.to, number, request.arrays)
-            return None
-        if isinstance(request, Receive):
-            return self._take(request.sender)
-        if isinstance(request, Common):
-            return channel.common(number, self._step, request.specs)
-        return channel.zeros(number, self._step, request.specs)
+        elif isinstance(request, Receive):
+            answer = self._take(request.sender)
+        elif isinstance(request, Common):
+            answer = channel.common(number, self._step, request.specs)
+        elif isinstance(request, Zeros):
+            answer = channel.zeros(number, self._step, request.specs)
+        return answer
+
+    def _open(self, request: Open | OpenBits) -> Any:
+        channel, number = self._channel, self._number
+        others = [rank for rank in range(channel.party.count) if rank != channel.rank]
+        if not self._posted:
+            self._posted = True
+            for rank in others:
+                channel.post(rank, number, request.shares)
+            if self._missing():
+                return _LATER
+        received = [self._take(rank) for rank in others]
+        self._check(request, others, received)
+        join = _add if isinstance(request, Open) else _xor
+        return [join(parts) for parts in zip(request.shares, *received, strict=True)]
+
+    def _draw(self, demand: Correlation) -> list[Array]:
+        channel, number = self._channel, self._number
+        if channel.rank == PROVIDER:
+            channel.deal(number, [demand])
+            return [None] * (len(demand.free()) + len(demand.dependent()))
+        index, correction = channel.find_correction(number, demand)
+        if is_failure(correction) and channel.rank == 0:
+            raise correction or ProtocolError.party_failed(channel.provider)
+        return channel.draw(demand, correction, index)
 
     def _take(self, rank: int) -> tuple[Array, ...]:
         payload = self._channel.inbox(self._number, rank).popleft()
-        if payload is Failed:
-            raise self._error_of(rank)
+        if is_failure(payload):
+            raise payload or ProtocolError.party_failed(self._channel.name_of(rank))
         return payload  # type: ignore[no-any-return]  # arrays
 
-    def _error_of(self, rank: int) -> ProtocolError:
-        return ProtocolError(f"cannot finish the protocol: party {self._channel.name_of(rank)!r} failed; see its error")
-
-    def _check(self, request: Open | OpenBits, received: Sequence[Any]) -> None:
+    def _check(self, request: Open | OpenBits, others: Sequence[int], received: Sequence[Any]) -> None:
         """Raise if a party sent something other than arrays of the expected forms."""
         expected = [(tuple(x.shape), x.dtype) for x in request.shares]
-        ranks = [rank for rank in range(self._channel.party.count) if rank != self._channel.rank]
-        for rank, arrays in zip(ranks, received, strict=True):
+        for rank, arrays in zip(others, received, strict=True):
             if [(tuple(getattr(x, "shape", ())), getattr(x, "dtype", None)) for x in arrays] != expected:
-                raise ProtocolError(
-                    f"cannot open values: party {self._channel.name_of(rank)!r} sent arrays of another form "
-                    "(malformed message)"
-                )
+                raise ProtocolError.malformed(self._channel.name_of(rank))
 
 
 _LATER = object()

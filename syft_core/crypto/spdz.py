@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
-from syft_core.crypto.protocol import Correlation, Draw, Open, Spec, Steps, protocol
+from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, Shape, dtype_name
+from syft_core.crypto.protocol import Correlation, Draw, Open, Spec, Steps, Zeros, protocol
 from syft_core.crypto.truncation import truncate
 
 Options = tuple[tuple[str, Any], ...]
@@ -185,3 +185,32 @@ def conv2d_shape(
         for k, axis in enumerate((2, 3))
     ]
     return (x[0], weight[0], *sides)
+
+
+# --- values as they are
+
+
+@protocol(rounds=0, sends=0, opens="nothing", uses="nothing")
+def zero(_party: Any, x: Array) -> Steps:
+    """Compute fresh random shares of zeros, of the form of x, from seeds that pairs of parties share.
+
+    Rounds: 0. Bytes: 0.
+    """
+    (zeros,) = yield Zeros((Spec(tuple(x.shape), dtype_name(x)),))
+    return zeros
+
+
+@protocol(
+    rounds=1,
+    sends=lambda x, **_options: ITEM_BYTES[x.dtype] * prod(x.shape),
+    opens="x, to all parties",
+    uses="nothing",
+    reveals=True,
+)
+def reconstruct(_party: Any, x: Array) -> Steps:
+    """Open a value at all parties.
+
+    Rounds: 1. Bytes: those of x.
+    """
+    (value,) = yield Open(x)
+    return value

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, cast, overload
 
 from syft_core.exceptions import OperationNotAllowedError, PluginError
 from syft_core.hook.autograd import Autograd
@@ -17,6 +17,9 @@ from syft_core.hook.forms import Form, Inferred
 from syft_core.hook.ranks import is_numeric
 from syft_core.hook.rules import leaves
 from syft_core.values import Args, Function, Kwargs, Tensor
+
+if TYPE_CHECKING:
+    from syft_core.crypto.kernels import Kernels
 
 T = TypeVar("T")
 Spelling = Literal["function", "method", "getter", "setter"]
@@ -315,6 +318,11 @@ class FrameworkAttributes:
     """The named tuples that operations return, by their name on the wire."""
     facts_of_form: frozenset[str] = frozenset()
     """The operations that can be answered from a form: ``shape``, ``size`` …"""
+    kernels: ClassVar[Kernels | None] = None
+    """The integer arithmetic that protocols on shares need, if the backend has it."""
+    structural: ClassVar[Mapping[str, Function | None]] = {}
+    """The operations that only move or add elements, so that they also apply to encodings and shares. With a function,
+    it is called instead of the operation, which may not have a spelling that a worker accepts."""
     autograd: ClassVar[Autograd | None] = None
     """The framework's names for autograd, if it has autograd."""
     tensor_attributes: frozenset[str] = frozenset()
@@ -384,6 +392,18 @@ class FrameworkAttributes:
 
     def replace_in_place(self, tensor: Tensor, other: Any) -> None:
         """Replace the contents of ``tensor`` with those of ``other``, keeping the Python object."""
+        raise NotImplementedError
+
+    def expand(self, tensor: Tensor, shape: tuple[int, ...]) -> Any:
+        """Repeat a tensor along axes of length one, to a shape."""
+        raise NotImplementedError
+
+    def real_dtype(self, tensor: Tensor) -> Any:
+        """Return the dtype of the real numbers of a tensor: its own, or the default for integers."""
+        raise NotImplementedError
+
+    def bilinear(self, name: str) -> Function:
+        """Return the function for a product other than ``*`` and ``@``, such as a convolution, on pointers."""
         raise NotImplementedError
 
     def memory_of(self, tensor: Tensor) -> frozenset[int] | None:

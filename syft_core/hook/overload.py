@@ -36,7 +36,7 @@ class _Overloaded:
     def answer(self, _op: Op | None, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         """Unwrap, call, wrap; a numeric layer encodes plain operands first."""
         if plan.layer.numeric and any(is_framework_tensor(type(leaf)) for leaf in leaves((args, kwargs))):
-            args, kwargs = _encode_plain(plan.leader(args, kwargs), args, kwargs)
+            args, kwargs = encode_plain(plan.leader(args, kwargs), args, kwargs)
             plan = get_plan(self.name, args, kwargs)
         attributes = attributes_of(self.name, plan, args, kwargs)
         new_args, new_kwargs = plan.unwrap(args, kwargs)
@@ -59,7 +59,7 @@ class _Overloaded:
         return rewrap(self.name, self(*new_args, **new_kwargs), plan, attributes, (args, kwargs))
 
 
-def _encode_plain(layer: Tensor, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+def encode_plain(layer: Tensor, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
     """Encode the plain tensors among the arguments like ``layer``."""
 
     def encode(leaf: Tensor) -> Tensor:

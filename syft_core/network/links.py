@@ -40,7 +40,12 @@ class PeerLocation(Location):
 
     def tell(self, message: Message) -> None:
         """Send a message on behalf of the client for which the worker acts."""
-        self._use_link(lambda link: link.tell(message))
+
+        def tell(link: WebsocketLocation) -> None:
+            link.tell(message)
+            link.push()
+
+        self._use_link(tell)
 
     def flush(self) -> None:
         """Wait until everything that was sent on behalf of the client has been executed."""

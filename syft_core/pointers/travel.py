@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from syft_core.exceptions import SendNotPermittedError
-from syft_core.hook.chain import below_wrapper, end_of, iter_links
+from syft_core.hook.chain import below_wrapper, end_of, is_wrapper, iter_links
 from syft_core.hook.dispatch import framework_of
+from syft_core.hook.ranks import is_framework_tensor
 from syft_core.location import Location, Party
 from syft_core.messages import Store
 from syft_core.peer import Id, Peer
@@ -95,7 +96,7 @@ class Travelling:
         pointer = _require_pointer(self, "get")
         if isinstance(pointer, MultiPointerTensor):
             return pointer.get(sum_results=sum_results, **options)
-        return _replace_end(self, pointer.get(deregister_ptr=deregister_ptr, **options))
+        return replace_end(self, pointer, pointer.get(deregister_ptr=deregister_ptr, **options))
 
     def request(self, reason: str) -> int:
         """Ask the worker's owner to release the object; after approval, ``get`` works."""
@@ -117,7 +118,7 @@ class Travelling:
         if requires_grad:
             _require_autograd(self)
         moved = pointer.move(worker, requires_grad)
-        return self if moved is pointer else _replace_end(self, moved)
+        return self if moved is pointer else replace_end(self, pointer, moved)
 
     def remote_send(self, worker: object) -> Tensor:
         """Make the worker send the object to another one; this then points to a pointer to it."""
@@ -323,21 +324,21 @@ def _copy_metadata(wrapper: Tensor, pointer: Tensor) -> None:
 
 def _require_pointer(chain: Tensor, verb: str) -> Tensor:
     end = end_of(chain)
-    if not isinstance(end, ObjectPointer | MultiPointerTensor):
+    if not isinstance(end, ObjectPointer | MultiPointerTensor) and not hasattr(end, "locations"):
         raise TypeError(f"cannot {verb} a tensor: it is not a pointer, its data is in this process; use it as it is")
     return end
 
 
-def _replace_end(chain: Tensor, end: Tensor) -> Tensor:
+def replace_end(chain: Tensor, end: Tensor, new: Tensor) -> Tensor:
     """Return the layers of ``chain`` on another end: a pointer, a plain tensor or another chain."""
     link = chain.child
-    if isinstance(link, ObjectPointer):
-        return wrap(end) if isinstance(end, ObjectPointer) else end
-    return framework_of(end).wrapper(_stack_layers(link, below_wrapper(end)))
+    if link is end:
+        return new if is_framework_tensor(type(new)) or is_wrapper(new) else wrap(new)
+    return framework_of(new).wrapper(_stack_layers(link, end, below_wrapper(new)))
 
 
-def _stack_layers(link: Tensor, end: Tensor) -> Tensor:
-    return end if isinstance(link, ObjectPointer) else link.copy_onto(_stack_layers(link.child, end))
+def _stack_layers(link: Tensor, end: Tensor, new: Tensor) -> Tensor:
+    return new if link is end else link.copy_onto(_stack_layers(link.child, end, new))
 
 
 def _private_layers(chain: Tensor) -> list[PrivateTensor]:

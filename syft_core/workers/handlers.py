@@ -26,6 +26,7 @@ from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.messages import (
     AskRelease,
     Call,
+    Deposit,
     Describe,
     Fetch,
     FetchAll,
@@ -35,9 +36,12 @@ from syft_core.messages import (
     Introduce,
     Lease,
     Message,
+    OpenChannel,
+    Prepare,
     Release,
     Run,
     RunPlan,
+    RunProtocol,
     Search,
     SendOn,
     Store,
@@ -69,6 +73,7 @@ from syft_core.workers.permissions import (
     require_right_to_use,
 )
 from syft_core.workers.planning import require_known_operations, run_plan
+from syft_core.workers.protocols import accept_deposit, open_channel, prepare, run_protocol
 from syft_core.workers.requests import Ask, Elsewhere, Process
 from syft_core.workers.running import attribute, form_of, keep, resolve, run, set_owner
 from syft_core.workers.store import Holder, Stored, derive, lineage_of
@@ -360,6 +365,10 @@ HANDLERS: dict[type[Message], Handler] = {
     AskRelease: ask_release,
     GetTicket: get_ticket,
     Introduce: introduce,
+    OpenChannel: open_channel,
+    RunProtocol: run_protocol,
+    Prepare: prepare,
+    Deposit: accept_deposit,
 }
 
 

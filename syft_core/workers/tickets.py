@@ -15,14 +15,14 @@ from typing import Any
 
 from syft_core.exceptions import TicketError
 from syft_core.hook.rules import leaves
-from syft_core.messages import Batch, Call, Describe, Fetch, Forward, Lease, Redeem, Release, Run, Store
+from syft_core.messages import Batch, Call, Deposit, Describe, Fetch, Forward, Lease, Redeem, Release, Run, Store
 from syft_core.peer import Id, Peer
 
 LIFETIME = 60.0
 """Seconds after which a ticket expires."""
 MAX_TICKETS = 256
 """How many unused tickets a peer may have."""
-_PERMITTED = (Store, Run, Fetch, Forward, Lease, Release, Describe, Call, Redeem)
+_PERMITTED = (Store, Run, Fetch, Forward, Lease, Release, Describe, Call, Redeem, Deposit)
 """What a worker may do with a ticket; searching, tagging and asking for releases concern no named object."""
 
 

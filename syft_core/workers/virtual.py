@@ -25,6 +25,8 @@ BY_WIRE = os.environ.get("SYFT_SERIALIZE", "0") not in ("", "0")
 class LoopbackLocation(WireLocation):
     """The location of a worker in this process, through the wire format. It executes and raises immediately."""
 
+    is_parallel = False
+
     def __init__(self, client: Party, worker: BaseWorker) -> None:
         super().__init__(client, worker.id)
         self.worker = worker

@@ -53,6 +53,7 @@ class WireLocation(Place, Location):
     """
 
     predicts = True
+    is_parallel = True
 
     def __init__(self, client: Party, id: Id) -> None:
         super().__init__(client, id)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn, Protocol, TypeAlias
 
+from syft_core.crypto.run import Channels
 from syft_core.exceptions import (
     ObjectNotFoundError,
     WorkerError,
@@ -121,6 +122,10 @@ class Worker:
         self.save: Callable[[], None] | None = None
         """Writes changed objects to disk, if the worker keeps them there; called after each command, under the lock."""
         self.tickets = Tickets()
+        self.channels = Channels()
+        """The groups of parties in which this worker computes on shares."""
+        self.trusted: set[Id] = set()
+        """The workers that may take part in protocols on private objects; see ``trust``."""
         self.stats = Stats()
         self.sessions: OrderedDict[SessionKey, Session] = OrderedDict()
         self.dropped: deque[tuple[Id, Holder]] = deque()
@@ -134,6 +139,13 @@ class Worker:
         raise WorkerNotPicklableError.of(self.id)
 
     # --- identity and policy
+
+    def trust(self, *workers: WorkerLike) -> None:
+        """Let other workers, as parties or provider, take part in computing on shares of private objects.
+
+        They see values under random masks only, but learn the values if they all collude.
+        """
+        self.trusted.update(worker if isinstance(worker, int | str) else worker.id for worker in workers)
 
     @property
     def user(self) -> str | None:

@@ -22,9 +22,7 @@ def make_kernels(framework: str) -> Any:
     if framework == "numpy":
         return NumpyKernels()
     pytest.importorskip("torch")
-    from syft_torch.kernels import TorchKernels
-
-    return TorchKernels()
+    return pytest.importorskip("syft_torch.kernels").TorchKernels()
 
 
 @pytest.fixture(params=[("numpy", 2), ("numpy", 3), ("numpy", 5), ("torch", 2), ("torch", 4)], ids=str)

@@ -1,0 +1,242 @@
+"""AdditiveSharingTensor: integers of which each party holds a share; the shares add up to the value."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from syft_core.crypto.group import Group, Shares, find_group
+from syft_core.crypto.kernels import RINGS, dtype_name, size_of
+from syft_core.exceptions import MixedLayersError, OperationNotAllowedError, ProtocolError
+from syft_core.hook import hook_args
+from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.dispatch import dispatch, framework_of
+from syft_core.hook.forms import Form, form
+from syft_core.hook.plans import Plan
+from syft_core.hook.rules import leaves, map_leaves
+from syft_core.location import WorkerLike
+from syft_core.pointers.multi_pointer import Children, MultiPointerTensor
+from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.pointers.travel import send_copy
+from syft_core.tensors.numeric import NumericTensor
+from syft_core.values import Args, Kwargs, Nested, Tensor
+
+
+class AdditiveSharingTensor(NumericTensor):
+    """Integers modulo 2^64 (or 2^32), shared among the parties of a group.
+
+    ``child`` maps each worker to a pointer to its share. No worker can compute the value alone, nor can all but one of
+    them together. Sums and products with public numbers are computed by each party on its own share; products of shared
+    values and comparisons are protocols, for which the crypto_provider supplies correlated random numbers.
+    """
+
+    _form: Form | None = None
+    derivative: AdditiveSharingTensor | None = None
+    """For a result of relu: 1 where the operand was positive or zero, and 0 elsewhere."""
+    bit: AdditiveSharingTensor | None = None
+    """For numbers that are 0 or 1: the same as integers, without a scale."""
+
+    def __init__(self, shares: Shares | None = None, group: Group | None = None, **identity: Any) -> None:
+        super().__init__(**identity)
+        if shares is not None:
+            self.child = Children(shares)
+        self.group: Any = group
+
+    def get_class_attributes(self) -> Kwargs:
+        """Return the group."""
+        return {"group": self.group}
+
+    @property
+    def framework(self) -> FrameworkAttributes:
+        """The framework of the shares."""
+        framework: FrameworkAttributes = self.child.framework
+        return framework
+
+    @property
+    def pointer(self) -> PointerTensor:
+        """The pointer to the share of the first party."""
+        return next(iter(self.child.values()))  # type: ignore[no-any-return]  # pointers
+
+    @property
+    def form(self) -> Form:
+        """The form of the value, which is that of each share."""
+        if self._form is None:
+            pointer = self.pointer
+            self._form = pointer.known_form or form(pointer.shape, None, pointer.dtype, pointer.device)
+        return self._form
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the ring."""
+        return self.form.dtype
+
+    @property
+    def locations(self) -> list[Any]:
+        """The workers that hold the shares."""
+        return [pointer.location for pointer in self.child.values()]
+
+    @property
+    def location(self) -> list[Any]:
+        """Alias of ``locations``."""
+        return self.locations
+
+    @property
+    def crypto_provider(self) -> Any:
+        """The worker that supplies correlated random numbers."""
+        return self.group.provider.face
+
+    def has_child(self) -> bool:
+        """Return True: the shares."""
+        return True
+
+    # --- creating and opening
+
+    @classmethod
+    def share(cls, secret: Tensor, workers: Sequence[WorkerLike], provider: WorkerLike, owner: Any) -> Any:
+        """Share integers that are in this process: send a random share to each worker."""
+        framework = framework_of(secret)
+        if dtype_name(secret) not in RINGS:
+            raise ProtocolError.not_an_integer(dtype_name(secret))
+        group = find_group(owner, workers, provider, framework)
+        shares = generate_shares(secret, len(group.parties), framework.kernels)
+        pointers = [send_copy(share, owner, location) for share, location in zip(shares, group.parties, strict=True)]
+        return cls(dict(zip(group.ids, pointers, strict=True)), group)
+
+    def get(self, user: str | None = None, reason: str = "", **_options: Any) -> Tensor:
+        """Fetch all shares and return the value; every party's policy decides, and every ledger records it."""
+        shares = [pointer.get(user=user, reason=reason) for pointer in self.child.values()]
+        return _add(shares)
+
+    def virtual_get(self) -> Tensor:
+        """Return the value without fetching the shares, if the workers are in this process; for tests only."""
+        return _add([pointer.location.get_obj(pointer.id_at_location) for pointer in self.child.values()])
+
+    def refresh(self) -> AdditiveSharingTensor:
+        """Return new random shares of the same value."""
+        return self.on_each(lambda p, q: p + q, self.zero())
+
+    def zero(self) -> AdditiveSharingTensor:
+        """Return random shares of zeros of the same shape."""
+        (shares,) = self.group.run("zero", self.child)
+        return AdditiveSharingTensor(shares, self.group)
+
+    def reconstruct(self) -> MultiPointerTensor:
+        """Open the value at every party, if their policies allow it, without showing it to this client."""
+        opened = self.group.run("reconstruct", self.child)[0]
+        return MultiPointerTensor(list(opened.values()))
+
+    # --- operations
+
+    def on_each(self, function: Any, *others: AdditiveSharingTensor) -> AdditiveSharingTensor:
+        """Return the value whose shares are ``function`` of the shares of these values, at each party."""
+        for other in others:
+            _require_same_group(self, other)
+        shares = {id: function(*[value.child[id] for value in (self, *others)]) for id in self.child}
+        return AdditiveSharingTensor(shares, self.group)
+
+    def run(self, name: str, *others: AdditiveSharingTensor, **options: Any) -> Any:
+        """Run a protocol; return its result, or a tuple of results."""
+        for other in others:
+            _require_same_group(self, other)
+        results = self.group.run(name, self.child, *[other.child for other in others], **options)
+        values = tuple([AdditiveSharingTensor(shares, self.group) for shares in results])
+        return values[0] if len(values) == 1 else values
+
+    @classmethod
+    def respond(cls, op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Any:
+        """Answer an operation: an integer operation from the table, or one that each party runs on its share."""
+        framework = next(leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls).framework
+        if op.reflected:
+            args = (args[1], args[0], *args[2:])
+        if op.operation in framework.structural:
+            result = restructure(framework, op, args, kwargs)
+        else:
+            function = OPERATIONS.get(op.operation)
+            if function is None:
+                raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
+            result = function(*args, **kwargs)
+        if op.inplace:
+            args[0].assign(result.child)
+            return args[0]
+        return result
+
+    def assign(self, child: Any) -> None:
+        """Overwrite the shares in place, so that their views change too."""
+        for id, pointer in self.child.items():
+            pointer.copy_(child[id])
+
+    def encode(self, plain: Tensor) -> Tensor:
+        """Return a public operand as it is."""
+        return plain
+
+    def __str__(self) -> str:
+        shares = "".join(f"\n\t-> {pointer}" for pointer in self.child.values())
+        return f"[{type(self).__name__}]{shares}\n\t*crypto provider: {self.group.provider.id}*"
+
+    __repr__ = __str__
+
+
+OPERATIONS: dict[str, Any] = {}
+"""The operations on shared integers, by name; ``integers.py`` defines them."""
+
+
+def restructure(framework: FrameworkAttributes, op: Op, args: Args, kwargs: Kwargs) -> Nested:
+    """Run an operation that only moves or adds elements on the shares of each party."""
+    function = framework.structural[op.operation]
+    shared = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is AdditiveSharingTensor]
+    first = shared[0]
+    for other in shared[1:]:
+        _require_same_group(first, other)
+    parts = []
+    for id in first.child:
+        own_args, own_kwargs = map_leaves(partial(_select, id, first), (args, kwargs))
+        parts.append(function(*own_args, **own_kwargs) if function else dispatch(op, own_args, own_kwargs))
+    return _combine(parts, first)
+
+
+def generate_shares(secret: Tensor, n_workers: int, kernels: Any) -> list[Tensor]:
+    """Split integers into ``n_workers`` shares, all but one of which are random numbers of the operating system."""
+    if n_workers < 2:
+        raise ProtocolError.too_few_parties(n_workers)
+    shape, dtype = tuple(secret.shape), dtype_name(secret)
+    shares = [
+        kernels.from_bytes(bytearray(secrets.token_bytes(size_of(shape, dtype))), dtype, shape)
+        for _ in range(n_workers - 1)
+    ]
+    last = secret
+    for share in shares:
+        last = last - share
+    return [*shares, last]
+
+
+def _require_same_group(one: AdditiveSharingTensor, other: AdditiveSharingTensor) -> None:
+    if one.group is not other.group:
+        raise MixedLayersError.parties(", ".join(map(str, one.group.ids)), ", ".join(map(str, other.group.ids)))
+
+
+def _select(id: Any, first: AdditiveSharingTensor, leaf: Tensor) -> Tensor:
+    """Return the party's part of an operand: its share, or the whole public value at the first party, else zeros."""
+    if type(leaf) is AdditiveSharingTensor:
+        return leaf.child[id]
+    return leaf
+
+
+def _combine(parts: Sequence[Nested], first: AdditiveSharingTensor) -> Nested:
+    """Turn one result for each party, of any nesting, into the same nesting of shared values."""
+    if isinstance(parts[0], PointerTensor):
+        return AdditiveSharingTensor(dict(zip(first.child, parts, strict=True)), first.group)
+    if isinstance(parts[0], list | tuple):
+        return [_combine(items, first) for items in zip(*parts, strict=True)]
+    return parts[0]
+
+
+def _add(shares: Sequence[Tensor]) -> Tensor:
+    total = shares[0]
+    for share in shares[1:]:
+        total = total + share
+    return total
+
+
+hook_args.default_register_tensor(AdditiveSharingTensor)

@@ -1,0 +1,342 @@
+"""FixedPrecisionTensor: real numbers as scaled integers, which can be shared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from syft_core.crypto import integers, numbers
+from syft_core.crypto.additive_shared import AdditiveSharingTensor
+from syft_core.crypto.integers import Integers
+from syft_core.crypto.numbers import Numbers
+from syft_core.crypto.truncation import BITS
+from syft_core.exceptions import OperationNotAllowedError, PrecisionError
+from syft_core.hook import hook_args
+from syft_core.hook.attributes import Op
+from syft_core.hook.dispatch import forward, framework_of
+from syft_core.hook.hook_args import get_plan
+from syft_core.hook.overload import encode_plain, overloaded
+from syft_core.hook.plans import Plan
+from syft_core.hook.rules import leaves, map_leaves
+from syft_core.tensors.numeric import NumericTensor
+from syft_core.values import Args, Kwargs, Nested, Tensor
+
+FIELDS = {"long": "int64", "int": "int32"}
+"""The rings, by the ancestor's names."""
+
+
+class FixedPrecisionTensor(NumericTensor):
+    """Real numbers x as the integers nearest to x · base ** precision_fractional.
+
+    The wrapper above has the dtype of the real numbers, so torch's own autograd and optimizers work on it, also when
+    the integers are shared. Operands of different precision are refused: convert one with ``fix_precision``.
+    """
+
+    def __init__(
+        self, base: int = 10, precision_fractional: int = 3, field: str = "long", dtype: Any = None, **identity: Any
+    ) -> None:
+        super().__init__(**identity)
+        if field not in FIELDS:
+            raise PrecisionError.unknown_field(field)
+        self.base, self.precision_fractional, self.field, self.dtype = base, precision_fractional, field, dtype
+        self.numbers = Numbers(base**precision_fractional)
+
+    def get_class_attributes(self) -> Kwargs:
+        """Return base, precision, ring and dtype."""
+        return {
+            "base": self.base,
+            "precision_fractional": self.precision_fractional,
+            "field": self.field,
+            "dtype": self.dtype,
+        }
+
+    @property
+    def scale(self) -> int:
+        """The integer that means 1."""
+        return self.numbers.scale
+
+    def has_child(self) -> bool:
+        """Return whether it is on a tensor."""
+        return self.child is not None
+
+    # --- encoding
+
+    def encode(self, plain: Tensor) -> Tensor:
+        """Return the integers of plain numbers; refuse numbers that are not finite, or too large for the ring."""
+        kernels, ring = integers.kernels_of(plain), FIELDS[self.field]
+        limit = float(1 << (BITS[ring] - 2))
+        if not kernels.is_within(plain, limit / self.scale):
+            raise PrecisionError.out_of_range(limit / self.scale, self.base, self.precision_fractional)
+        return kernels.encode(plain, self.scale, ring)
+
+    def decode(self, value: Tensor) -> Tensor:
+        """Return plain integers as real numbers."""
+        return integers.kernels_of(value).decode(value, self.scale, self.dtype)
+
+    def float_precision(self) -> Tensor:
+        """Return the real numbers; a shared value must be fetched first."""
+        if integers.is_shared(self.child):
+            raise PrecisionError.still_shared()
+        return self.decode(self.child)
+
+    float_prec = float_precision
+
+    def share(self, *workers: Any, crypto_provider: Any = None, **_options: Any) -> FixedPrecisionTensor:
+        """Return the same numbers, shared among workers."""
+        shared = AdditiveSharingTensor.share(self.child, workers, crypto_provider, self.owner)
+        return self.copy_onto(shared)  # type: ignore[no-any-return]  # the same layer
+
+    # --- operations that move elements
+
+    @classmethod
+    def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+        """Run an operation that only moves or adds elements on the integers; refuse others without a rule."""
+        layer = plan.leader(args, kwargs)
+        if op.operation not in framework_of(layer).structural:
+            raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
+        args, kwargs = encode_plain(layer, args, kwargs)
+        args, kwargs = _share_all(args, kwargs)
+        return forward(op, get_plan(op.name, args, kwargs), args, kwargs)
+
+    def _value(self, x: Any) -> Integers:
+        """Return an operand as integers: a child as it is, a Python number encoded."""
+        return self.numbers.of(x) if isinstance(x, int | float) else x
+
+    # --- arithmetic
+
+    @overloaded.method
+    def add(self, _self: Any, other: Any, *, alpha: float = 1) -> Integers:
+        """Add."""
+        other = self._value(other)
+        return integers.add(self._value(_self), self.numbers.times(other, alpha) if alpha != 1 else other)
+
+    @overloaded.method
+    def sub(self, _self: Any, other: Any, *, alpha: float = 1) -> Integers:
+        """Subtract."""
+        other = self._value(other)
+        return integers.sub(self._value(_self), self.numbers.times(other, alpha) if alpha != 1 else other)
+
+    @overloaded.method
+    def neg(self, _self: Any) -> Integers:
+        """Negate."""
+        return integers.neg(_self)
+
+    @overloaded.method
+    def mul(self, _self: Any, other: Any) -> Integers:
+        """Multiply."""
+        if isinstance(other, int | float):
+            return self.numbers.times(_self, other)
+        if isinstance(_self, int | float):
+            return self.numbers.times(other, _self)
+        return self.numbers.mul(_self, other)
+
+    @overloaded.method
+    def div(self, _self: Any, other: Any) -> Integers:
+        """Divide: by a public number, or by the approximate reciprocal of a shared one."""
+        if isinstance(other, int | float):
+            return self.numbers.over(_self, other)
+        return self.numbers.mul(self._value(_self), self._reciprocal(other))
+
+    def _reciprocal(self, x: Integers) -> Integers:
+        if integers.is_shared(x):
+            return numbers.reciprocal(self.numbers, x)
+        return self.encode(1 / self.decode(x))
+
+    @overloaded.method
+    def square(self, _self: Any) -> Integers:
+        """Square."""
+        return self.numbers.square(_self)
+
+    @overloaded.method
+    def pow(self, _self: Any, exponent: Any) -> Integers:
+        """Raise to an integer power, by squaring; a negative one is the power of the reciprocal."""
+        if not isinstance(exponent, int | float) or exponent != int(exponent):
+            raise PrecisionError.fractional_power()
+        power, base = abs(int(exponent)), _self if exponent >= 0 else self._reciprocal(_self)
+        result: Any = None
+        while power:
+            if power & 1:
+                result = base if result is None else self.numbers.mul(result, base)
+            power >>= 1
+            base = self.numbers.square(base) if power else base
+        return integers.add(integers.sub(base, base), self.scale) if result is None else result
+
+    @overloaded.method
+    def matmul(self, _self: Any, other: Any) -> Integers:
+        """Multiply matrices."""
+        return integers.multiply(_self, other, self.scale, "matmul")
+
+    mm = bmm = mv = dot = matmul
+
+    @overloaded.method
+    def addmm(self, _self: Any, one: Any, other: Any, *, beta: float = 1, alpha: float = 1) -> Integers:
+        """Add a matrix product."""
+        product = self.numbers.times(integers.multiply(one, other, self.scale, "matmul"), alpha)
+        return integers.add(self.numbers.times(_self, beta), product)
+
+    @overloaded.method
+    def sum(
+        self, _self: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False, **_: Any
+    ) -> Integers:
+        """Add elements."""
+        return integers.total(_self, _axes(dim if axis is None else axis), keepdim or keepdims)
+
+    @overloaded.method
+    def mean(
+        self, _self: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False, **_: Any
+    ) -> Integers:
+        """Average elements."""
+        axes = _axes(dim if axis is None else axis)
+        shape = integers.shape_of(_self)
+        count = 1
+        for place in range(len(shape)) if axes is None else (axes if isinstance(axes, tuple) else (axes,)):
+            count *= shape[place]
+        return self.numbers.over(integers.total(_self, axes, keepdim or keepdims), count)
+
+    # --- comparison
+
+    @overloaded.method
+    def lt(self, _self: Any, other: Any) -> Integers:
+        """Return 1 where the first is smaller."""
+        return self.numbers.from_bit(integers.less(self._value(_self), self._value(other)))
+
+    @overloaded.method
+    def gt(self, _self: Any, other: Any) -> Integers:
+        """Return 1 where the first is larger."""
+        return self.numbers.from_bit(integers.greater(self._value(_self), self._value(other)))
+
+    @overloaded.method
+    def le(self, _self: Any, other: Any) -> Integers:
+        """Return 1 where the first is not larger."""
+        return self.numbers.from_bit(integers.at_most(self._value(_self), self._value(other)))
+
+    @overloaded.method
+    def ge(self, _self: Any, other: Any) -> Integers:
+        """Return 1 where the first is not smaller."""
+        return self.numbers.from_bit(integers.at_least(self._value(_self), self._value(other)))
+
+    @overloaded.method
+    def eq(self, _self: Any, other: Any) -> Integers:
+        """Return 1 where both are equal."""
+        return self.numbers.from_bit(integers.equal(self._value(_self), self._value(other)))
+
+    @overloaded.method
+    def ne(self, _self: Any, other: Any) -> Integers:
+        """Return 1 where they differ."""
+        return self.numbers.from_bit(integers.differ(self._value(_self), self._value(other)))
+
+    @overloaded.method
+    def where(self, condition: Any, one: Any, other: Any) -> Integers:
+        """Return elements of the first where the condition is 1, and of the second where it is 0."""
+        one, other = self._value(one), self._value(other)
+        return integers.add(self.numbers.mul(condition, integers.sub(one, other)), other)
+
+    @overloaded.method
+    def maximum(self, _self: Any, other: Any) -> Integers:
+        """Return the larger."""
+        return integers.maximum(self._value(_self), self._value(other))
+
+    @overloaded.method
+    def minimum(self, _self: Any, other: Any) -> Integers:
+        """Return the smaller."""
+        return integers.minimum(self._value(_self), self._value(other))
+
+    @overloaded.method
+    def clamp(self, _self: Any, min: float | None = None, max: float | None = None) -> Integers:
+        """Limit to a range."""
+        if min is not None:
+            _self = integers.maximum(_self, self._value(min))
+        return _self if max is None else integers.minimum(_self, self._value(max))
+
+    clamp_min = clamp
+
+    @overloaded.method
+    def abs(self, _self: Any) -> Integers:
+        """Return the size: x - 2·min(x, 0)."""
+        return integers.add(_self, integers.multiply(integers.relu(integers.neg(_self)), 2))
+
+    @overloaded.method
+    def sign(self, _self: Any) -> Integers:
+        """Return -1, 0 or 1."""
+        return self.numbers.from_bit(integers.sub(integers.greater(_self, 0), integers.less(_self, 0)))
+
+    @overloaded.method
+    def relu(self, _self: Any) -> Integers:
+        """Return the number where it is positive, and 0 elsewhere."""
+        return integers.relu(_self)
+
+    @overloaded.method
+    def threshold_backward(self, gradient: Any, result: Any, threshold: float) -> Integers:
+        """Return the gradient where the result of relu is positive; its forward pass has kept where that is."""
+        known = getattr(result, "derivative", None)
+        if threshold == 0 and known is not None:
+            return integers.multiply(known, gradient)
+        return self.numbers.mul(self.numbers.from_bit(integers.greater(result, self._value(threshold))), gradient)
+
+    # --- constants
+
+    @overloaded.method
+    def zeros_like(self, _self: Any, **_options: Any) -> Integers:
+        """Return zeros of the same shape."""
+        return integers.sub(_self, _self)
+
+    @overloaded.method
+    def ones_like(self, _self: Any, **_options: Any) -> Integers:
+        """Return ones of the same shape."""
+        return integers.add(integers.sub(_self, _self), self.scale)
+
+    @overloaded.method
+    def full_like(self, _self: Any, fill_value: float, **_options: Any) -> Integers:
+        """Return a constant of the same shape."""
+        return integers.add(integers.sub(_self, _self), self._value(fill_value))
+
+    @overloaded.method
+    def zero(self, _self: Any) -> Integers:
+        """Set to zeros."""
+        return integers.sub(_self, _self)
+
+    @overloaded.method
+    def fill(self, _self: Any, value: Any) -> Integers:
+        """Set to a constant."""
+        return integers.add(integers.sub(_self, _self), self._value(value))
+
+    # --- functions
+
+    @overloaded.method
+    def exp(self, _self: Any) -> Integers:
+        """Approximate e^x; see ``numbers.exp``."""
+        return numbers.exp(self.numbers, _self)
+
+    @overloaded.method
+    def reciprocal(self, _self: Any) -> Integers:
+        """Approximate 1 / x; see ``numbers.reciprocal``."""
+        return self._reciprocal(_self)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}>{self.child!r}" if self.child is not None else type(self).__name__
+
+    __repr__ = __str__
+
+
+def _axes(axes: Any) -> Any:
+    if isinstance(axes, Sequence):
+        return tuple(axes) or None
+    return axes
+
+
+def _share_all(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    """Turn public operands of a call with shared ones into shared ones."""
+    layers = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, FixedPrecisionTensor)]
+    shared = next((layer.child for layer in layers if integers.is_shared(layer.child)), None)
+    if shared is None or all(integers.is_shared(layer.child) for layer in layers):
+        return args, kwargs
+
+    def convert(leaf: Any) -> Any:
+        if isinstance(leaf, FixedPrecisionTensor) and not integers.is_shared(leaf.child):
+            return leaf.copy_onto(integers.make_public(leaf.child, shared))
+        return leaf
+
+    return map_leaves(convert, args), map_leaves(convert, kwargs)
+
+
+hook_args.default_register_tensor(FixedPrecisionTensor)

@@ -1,0 +1,169 @@
+"""Group: the workers among which values are shared, as a client sees them."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Rehearsal, Spec, rehearse
+from syft_core.crypto.run import Counted, counting
+from syft_core.exceptions import OperationNotAllowedError, ProtocolError
+from syft_core.hook.attributes import FrameworkAttributes
+from syft_core.hook.forms import Form, form
+from syft_core.location import Location, Party, WorkerLike
+from syft_core.messages import OpenChannel, Prepare, RunProtocol
+from syft_core.peer import Id
+from syft_core.pointers.object_pointer import new_id
+from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
+
+Shares: TypeAlias = dict[Id, PointerTensor]
+"""One pointer to a share for each party, in the order of the group."""
+Progress: TypeAlias = Callable[[int, int], None]
+"""Takes how many of how many steps are done."""
+
+
+class Group:
+    """Two or more parties that hold shares, and the provider of their correlated randomness.
+
+    Use ``find_group``: a client has one group for each set of workers, and opens its channel on first use.
+    """
+
+    def __init__(self, client: Party, parties: Sequence[Location], provider: Location, framework: Any) -> None:
+        self.client, self.parties, self.provider = client, tuple(parties), provider
+        self.framework: FrameworkAttributes = framework
+        if framework.kernels is None:
+            raise OperationNotAllowedError.no_kernels(framework.ALIAS)
+        self._kernels = framework.kernels
+        self.ids = tuple(location.id for location in parties)
+        self._waits = provider.is_parallel
+        if any(location.is_parallel != self._waits for location in parties):
+            raise ProtocolError.mixed_locations()
+        self._number = 0
+        self._lock = threading.Lock()
+        self._channel = new_id()
+        self._recorded: list[tuple[Any, ...]] | None = None
+        self._open()
+
+    def _open(self) -> None:
+        """Open the channel at all workers, those that receive seeds first."""
+        everybody = (*self.parties, self.provider)
+        for sender in everybody:
+            for receiver in self.parties:
+                if sender is not receiver:
+                    sender.introduce(receiver, (self._channel,))
+        for rank in (*reversed(range(len(self.parties))), PROVIDER):
+            everybody[rank].ask(OpenChannel(self._channel, self.framework.ALIAS, self.ids, self.provider.id, rank))
+
+    def run(self, name: str, *operands: Shares, **options: Any) -> tuple[Shares, ...]:
+        """Run a protocol on shares; return the shares of its results. One message is sent to each worker."""
+        specs = tuple([_spec_of(next(iter(shares.values()))) for shares in operands])
+        settings = tuple(sorted(options.items()))
+        results = self._rehearse(name, specs, settings)
+        first, count = new_id(), len(results)
+        with self._lock:
+            self._number += 1
+            call = (self._channel, self._number, name)
+            forms = tuple([(spec.shape, spec.dtype) for spec in specs])
+            self.provider.tell(RunProtocol(*call, forms, options, first, 0, self._waits))
+            for location in self.parties:
+                own = tuple([shares[location.id] for shares in operands])
+                location.tell(RunProtocol(*call, own, options, first, count, self._waits))
+        if self._waits:
+            for location in (self.provider, *self.parties):
+                location.push()
+        if self._recorded is not None:
+            self._recorded.append((name, forms, options))
+        return tuple([self._point(first + place, spec) for place, spec in enumerate(results)])
+
+    def _rehearse(self, name: str, specs: tuple[Spec, ...], settings: tuple[tuple[str, Any], ...]) -> tuple[Spec, ...]:
+        entry = PROTOCOLS[name]
+        if entry.parties is not None and entry.parties != len(self.parties):
+            raise ProtocolError.needs_parties(name, entry.parties, len(self.parties))
+        if entry.results is not None:
+            return tuple(entry.results(*specs, **dict(settings)))
+        found: Rehearsal = rehearse(self._kernels, name, specs, settings, len(self.parties))
+        return found.results
+
+    def _point(self, id: int, spec: Spec) -> Shares:
+        known = _form_of(self.framework, spec)
+        pointers = {}
+        for location in self.parties:
+            pointer = pointer_at(location, id, self.framework, self.client)
+            if location.predicts:
+                pointer.remember_form(known)
+            pointers[location.id] = pointer
+        return pointers
+
+    @contextmanager
+    def recording(self) -> Iterator[list[tuple[Any, ...]]]:
+        """Record which protocols run in a ``with`` block, for ``prepare``."""
+        before, self._recorded = self._recorded, []
+        try:
+            yield self._recorded
+        finally:
+            self._recorded = before
+
+    def prepare(self, recorded: Iterable[tuple[Any, ...]], times: int = 1, progress: Progress | None = None) -> None:
+        """Let the provider deal, in advance, what the recorded protocols need, ``times`` times."""
+        calls = list(recorded)
+        for place, (name, forms, options) in enumerate(calls):
+            self.provider.ask(Prepare(self._channel, name, forms, options, times))
+            if progress is not None:
+                progress(place + 1, len(calls))
+
+    def __repr__(self) -> str:
+        return f"<Group of {', '.join(map(str, self.ids))} with provider {self.provider.id}>"
+
+
+_groups: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Group]] = weakref.WeakKeyDictionary()
+
+
+def find_group(client: Any, workers: Sequence[WorkerLike], provider: WorkerLike, framework: Any) -> Group:
+    """Return the client's group of these workers; open it on first use."""
+    parties = [client.location_of(worker) for worker in workers]
+    helper = client.location_of(provider)
+    ids = [location.id for location in parties]
+    if len(parties) < 2:
+        raise ProtocolError.too_few_parties(len(parties))
+    if len({*ids, helper.id}) <= len(ids):
+        raise ProtocolError.same_worker_twice()
+    groups = _groups.setdefault(client, {})
+    key = (framework.ALIAS, *map(id, parties), id(helper))
+    found = groups.get(key)
+    if found is None:
+        found = groups[key] = Group(client, parties, helper, framework)
+    return found
+
+
+@contextmanager
+def count() -> Iterator[Counted]:
+    """Count the rounds and the bytes of protocols between workers of this process, in a ``with`` block."""
+    counted = Counted()
+    token = counting.set(counted)
+    try:
+        yield counted
+    finally:
+        counting.reset(token)
+
+
+def _spec_of(pointer: PointerTensor) -> Spec:
+    return Spec(tuple(pointer.shape), str(pointer.dtype).rpartition(".")[2])
+
+
+@lru_cache(maxsize=8192)
+def _form_of(framework: FrameworkAttributes, spec: Spec) -> Form | None:
+    kernels = framework.kernels
+    if kernels is None:
+        return None
+    plain = framework.form_of(kernels.zeros((0,), spec.dtype))
+    if plain is None:
+        return None
+    strides, step = [], 1
+    for length in reversed(spec.shape):
+        strides.append(step)
+        step *= max(length, 1)
+    return form(type(plain.shape)(spec.shape), tuple(reversed(strides)), plain.dtype, plain.device)

@@ -1,0 +1,252 @@
+"""Arithmetic on integers that are shared, or public: what layers that encode numbers build on.
+
+Every function takes shared values, plain tensors of integers, or Python's integers, in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from syft_core.crypto.additive_shared import OPERATIONS, AdditiveSharingTensor
+from syft_core.crypto.kernels import Kernels, dtype_name
+from syft_core.exceptions import OperationNotAllowedError
+from syft_core.hook.dispatch import framework_of
+from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.pointers.travel import send_copy
+from syft_core.values import Tensor
+
+Integers: TypeAlias = Any
+"""A shared value, a plain tensor of integers, or an integer."""
+
+
+def is_shared(x: Integers) -> bool:
+    """Return whether a value is shared."""
+    return type(x) is AdditiveSharingTensor
+
+
+def _shared(*values: Integers) -> AdditiveSharingTensor:
+    return next(value for value in values if is_shared(value))  # type: ignore[no-any-return]  # checked by callers
+
+
+def _is_tensor(x: Integers) -> bool:
+    return hasattr(x, "shape") and not is_shared(x)
+
+
+def shape_of(x: Integers) -> tuple[int, ...]:
+    """Return the shape of a value."""
+    return tuple(x.shape) if hasattr(x, "shape") else ()
+
+
+def kernels_of(x: Integers) -> Kernels:
+    """Return the integer arithmetic of the framework of a value."""
+    kernels = framework_of(x).kernels
+    if kernels is None:
+        raise OperationNotAllowedError.no_kernels(framework_of(x).ALIAS)
+    return kernels
+
+
+def _send(value: Integers, pointer: PointerTensor) -> Integers:
+    """Return a public operand at the worker of a pointer."""
+    return send_copy(value, pointer._syft_owner, pointer._location) if _is_tensor(value) else value
+
+
+def make_public(value: Tensor, like: AdditiveSharingTensor) -> AdditiveSharingTensor:
+    """Return a public value as a shared one: the first party holds it, and the others zeros."""
+    zeros = kernels_of(value).zeros(shape_of(value), dtype_name(value))
+    shares = {id: _send(zeros if place else value, pointer) for place, (id, pointer) in enumerate(like.child.items())}
+    return AdditiveSharingTensor(shares, like.group)
+
+
+def expand(x: Integers, shape: Sequence[int]) -> Integers:
+    """Repeat a value along axes of length one, to a shape."""
+    if shape_of(x) == tuple(shape):
+        return x
+    framework = framework_of(x)
+    return x.on_each(lambda p: framework.expand(p, tuple(shape))) if is_shared(x) else framework.expand(x, tuple(shape))
+
+
+# --- linear operations
+
+
+def add(x: Integers, y: Integers) -> Integers:
+    """Add; a public value is added by the first party."""
+    if is_shared(x) and is_shared(y):
+        return x.on_each(lambda p, q: p + q, y)
+    if is_shared(y):
+        x, y = y, x
+    if not is_shared(x):
+        return x + y
+    shape = _broadcast(shape_of(x), shape_of(y))
+    wide = expand(x, shape)
+    shares = dict(wide.child)
+    first, pointer = next(iter(shares.items()))
+    shares[first] = pointer + _send(y, pointer)
+    return AdditiveSharingTensor(shares, x.group)
+
+
+def neg(x: Integers) -> Integers:
+    """Negate."""
+    return x.on_each(lambda p: -p) if is_shared(x) else -x
+
+
+def sub(x: Integers, y: Integers) -> Integers:
+    """Subtract."""
+    if is_shared(x) and is_shared(y):
+        return x.on_each(lambda p, q: p - q, y)
+    if is_shared(x) or is_shared(y):
+        return add(x, neg(y))
+    return x - y
+
+
+def total(x: Integers, axes: Any = None, keepdims: bool = False) -> Integers:
+    """Add the elements, along some axes or all."""
+    options = {} if axes is None and not keepdims else {"axis": axes, "keepdims": keepdims}
+    if axes is None and keepdims:
+        options["axis"] = tuple(range(len(shape_of(x))))
+    return x.on_each(lambda p: p.sum(**options)) if is_shared(x) else x.sum(**options)
+
+
+# --- products
+
+
+def multiply(x: Integers, y: Integers, divisor: int = 1, op: str = "mul", **options: Any) -> Integers:
+    """Multiply with a bilinear operation of ``spdz.BILINEAR``, and divide by ``divisor``."""
+    if is_shared(x) and is_shared(y):
+        if x is y and op == "mul":
+            return x.run("square", divisor=divisor) if divisor != 1 else x.run("square")
+        scaled = {"divisor": divisor} if divisor != 1 else {}
+        return x.run("spdz_mul", y, **scaled, **({"op": op} if op != "mul" else {}), **options)
+    if not is_shared(x) and not is_shared(y):
+        known = x if _is_tensor(x) else y
+        return divide(_multiply_plain(kernels_of(known), x, y, op, options), divisor)
+    shared = _shared(x, y)
+    run = _remote_product(shared.framework, op, options)
+    product = (lambda p: run(p, _send(y, p))) if is_shared(x) else (lambda p: run(_send(x, p), p))
+    return divide(shared.on_each(product), divisor)
+
+
+def _multiply_plain(kernels: Kernels, x: Integers, y: Integers, op: str, options: dict[str, Any]) -> Integers:
+    if op == "mul":
+        return x * y
+    return getattr(kernels, op)(x, y, **options)
+
+
+def _remote_product(framework: Any, op: str, options: dict[str, Any]) -> Callable[[Any, Any], Any]:
+    if op == "mul":
+        return lambda p, q: p * q
+    if op == "matmul":
+        return lambda p, q: p @ q
+    function = framework.bilinear(op)
+    return lambda p, q: function(p, q, **options)
+
+
+def divide(x: Integers, divisor: int) -> Integers:
+    """Divide by a positive integer: shared values are rounded at random to a neighbour, public ones to the nearest."""
+    if divisor == 1:
+        return x
+    if is_shared(x):
+        return x.run("truncate", divisor=divisor)
+    return (x + divisor // 2) // divisor
+
+
+# --- comparison
+
+
+def is_negative(x: Integers) -> Integers:
+    """Return 1 where a value is negative, and 0 elsewhere."""
+    if is_shared(x):
+        return x.run("is_negative")
+    return kernels_of(x).cast(x < 0, dtype_name(x))
+
+
+def is_zero(x: Integers) -> Integers:
+    """Return 1 where a value is zero, and 0 elsewhere."""
+    if is_shared(x):
+        return x.run("is_zero")
+    return kernels_of(x).cast(x == 0, dtype_name(x))
+
+
+def relu(x: Integers) -> Integers:
+    """Return the value where it is positive, and 0 elsewhere."""
+    if is_shared(x):
+        positive, x_derivative = x.run("relu", derivative=True)
+        positive.derivative = x_derivative
+        return positive
+    return x * kernels_of(x).cast(x > 0, dtype_name(x))
+
+
+def complement(bit: Integers) -> Integers:
+    """Return 1 - bit."""
+    return sub(1, bit)
+
+
+def less(x: Integers, y: Integers) -> Integers:
+    """Return 1 where x < y, and 0 elsewhere."""
+    return is_negative(sub(x, y))
+
+
+def greater(x: Integers, y: Integers) -> Integers:
+    """Return 1 where x > y."""
+    return less(y, x)
+
+
+def at_least(x: Integers, y: Integers) -> Integers:
+    """Return 1 where x >= y."""
+    return complement(less(x, y))
+
+
+def at_most(x: Integers, y: Integers) -> Integers:
+    """Return 1 where x <= y."""
+    return complement(less(y, x))
+
+
+def equal(x: Integers, y: Integers) -> Integers:
+    """Return 1 where x = y."""
+    return is_zero(sub(x, y))
+
+
+def differ(x: Integers, y: Integers) -> Integers:
+    """Return 1 where x and y differ."""
+    return complement(equal(x, y))
+
+
+def select(bit: Integers, x: Integers, y: Integers) -> Integers:
+    """Return x where the bit is 1, and y where it is 0."""
+    return add(multiply(bit, sub(x, y)), y)
+
+
+def maximum(x: Integers, y: Integers) -> Integers:
+    """Return the larger of two values."""
+    return add(y, relu(sub(x, y)))
+
+
+def minimum(x: Integers, y: Integers) -> Integers:
+    """Return the smaller of two values."""
+    return sub(y, relu(sub(y, x)))
+
+
+def _broadcast(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    rank = max(len(x), len(y))
+    pairs = zip((1,) * (rank - len(x)) + x, (1,) * (rank - len(y)) + y, strict=True)
+    return tuple(other if one == 1 else one for one, other in pairs)
+
+
+OPERATIONS.update(
+    add=lambda x, y, alpha=1: add(x, multiply(y, alpha) if alpha != 1 else y),
+    sub=lambda x, y, alpha=1: sub(x, multiply(y, alpha) if alpha != 1 else y),
+    neg=neg,
+    mul=multiply,
+    matmul=lambda x, y: multiply(x, y, op="matmul"),
+    mm=lambda x, y: multiply(x, y, op="matmul"),
+    bmm=lambda x, y: multiply(x, y, op="matmul"),
+    lt=less,
+    le=at_most,
+    gt=greater,
+    ge=at_least,
+    eq=equal,
+    ne=differ,
+    relu=relu,
+    maximum=maximum,
+    minimum=minimum,
+)

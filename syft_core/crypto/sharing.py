@@ -1,0 +1,116 @@
+"""Sharing: the tensor methods that encode numbers with fixed precision, and share them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syft_core.crypto.additive_shared import AdditiveSharingTensor
+from syft_core.crypto.fixed_precision import FixedPrecisionTensor
+from syft_core.exceptions import PrecisionError, ProtocolError
+from syft_core.hook.chain import below_wrapper, end_of, is_wrapper
+from syft_core.hook.dispatch import framework_of
+from syft_core.pointers.travel import replace_end
+from syft_core.values import Tensor
+
+
+class Sharing:
+    """Mixin with the methods to encode and share tensors, for wrappers and plain tensors."""
+
+    requires_grad: bool
+
+    def fix_precision(
+        self,
+        base: int = 10,
+        precision_fractional: int = 3,
+        field: str = "long",
+        dtype: Any = None,
+        no_wrap: bool = False,
+    ) -> Tensor:
+        """Encode real numbers as integers with ``precision_fractional`` digits of ``base``.
+
+        ``field`` is the ring: "long" (64 bits) or "int" (32 bits). ``dtype`` is the type of the numbers when they are
+        decoded, by default that of the tensor.
+        """
+        if is_wrapper(self):
+            raise PrecisionError.not_plain()
+        layer = FixedPrecisionTensor(base, precision_fractional, field, dtype or framework_of(self).real_dtype(self))
+        layer.child = layer.encode(self)
+        if no_wrap:
+            return layer
+        wrapper = layer.wrap()
+        wrapper.requires_grad = getattr(self, "requires_grad", False)
+        return wrapper
+
+    def fix_prec(self, *args: Any, **options: Any) -> Tensor:
+        """Alias of ``fix_precision``."""
+        return self.fix_precision(*args, **options)
+
+    def fix_precision_(self, *args: Any, **options: Any) -> Tensor:
+        """Encode the numbers, and turn this tensor into the result, in place."""
+        framework_of(self).replace_in_place(self, self.fix_precision(*args, **options))
+        return self
+
+    def float_precision(self) -> Tensor:
+        """Return the real numbers that a chain with fixed precision encodes."""
+        layer = below_wrapper(self)
+        if not isinstance(layer, FixedPrecisionTensor):
+            raise PrecisionError.not_fixed()
+        return layer.float_precision()
+
+    def float_prec(self) -> Tensor:
+        """Alias of ``float_precision``."""
+        return self.float_precision()
+
+    def float_precision_(self) -> Tensor:
+        """Decode the numbers, and turn this tensor into the result, in place."""
+        framework_of(self).replace_in_place(self, self.float_precision())
+        return self
+
+    def share(
+        self, *owners: Any, crypto_provider: Any = None, requires_grad: bool | None = None, no_wrap: bool = False
+    ) -> Tensor:
+        """Share integers, or numbers with fixed precision, among workers; each holds a share that looks random.
+
+        ``crypto_provider`` is the worker that supplies correlated random numbers; it must not be one of the owners.
+        """
+        if crypto_provider is None:
+            raise ProtocolError.no_provider()
+        end = end_of(self)
+        owner = self.owner  # type: ignore[attr-defined]  # mixed into subclasses of Identified
+        shared = AdditiveSharingTensor.share(end, owners, crypto_provider, owner)
+        if not is_wrapper(self):
+            return shared if no_wrap else shared.wrap()
+        wrapper = replace_end(self, end, shared)
+        wrapper.requires_grad = self.requires_grad if requires_grad is None else requires_grad
+        return below_wrapper(wrapper) if no_wrap else wrapper
+
+    def share_(self, *owners: Any, **options: Any) -> Tensor:
+        """Share the values, and turn this tensor into the result, in place."""
+        framework_of(self).replace_in_place(self, self.share(*owners, **options))
+        return self
+
+    def encrypt(
+        self, *, workers: Any, crypto_provider: Any, base: int = 10, precision_fractional: int = 3, **options: Any
+    ) -> Tensor:
+        """Encode real numbers and share them: ``fix_precision(...).share(...)``."""
+        encoded = self.fix_precision(base, precision_fractional)
+        return encoded.share(*workers, crypto_provider=crypto_provider, **options)
+
+    def decrypt(self) -> Tensor:
+        """Fetch shared numbers and decode them: ``get().float_precision()``."""
+        return self.get().float_precision()  # type: ignore[attr-defined]  # mixed into Travelling
+
+    def reconstruct(self) -> Tensor:
+        """Open a shared value at every party, if all of them permit it; returns a multi-pointer."""
+        return self._syft_shared().reconstruct().wrap()
+
+    def refresh(self) -> Tensor:
+        """Return new random shares of the same value."""
+        end = self._syft_shared()
+        return replace_end(self, end, end.refresh())
+
+    def _syft_shared(self) -> AdditiveSharingTensor:
+        end = end_of(self)
+        if not isinstance(end, AdditiveSharingTensor):
+            raise ProtocolError.not_shared()
+        return end
