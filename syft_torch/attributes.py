@@ -111,6 +111,7 @@ class TorchAttributes(FrameworkAttributes):
     ALIAS = "torch"
     kernels = TorchKernels()
     structural = STRUCTURAL
+    convolve = staticmethod(convolve)
     exclude = EXCLUDE
     worker_methods = (
         *("tensor", "zeros", "ones", "full", "empty", "eye", "arange", "linspace", "logspace"),
@@ -156,9 +157,9 @@ class TorchAttributes(FrameworkAttributes):
         """Repeat a tensor along axes of length one, to a shape."""
         return tensor.expand(shape)
 
-    def bilinear(self, name: str) -> Function:
-        """Return a convolution, or a gradient of one."""
-        return convolve(name)
+    def permute(self, tensor: Tensor, axes: Sequence[int]) -> Any:
+        """Reorder the axes of a tensor."""
+        return tensor.permute(tuple(axes))
 
     def real_dtype(self, tensor: Tensor) -> Any:
         """Return the dtype of the real numbers of a tensor."""

@@ -26,6 +26,10 @@ class TorchKernels(Kernels):
         """Return a tensor without memory."""
         return torch.empty(shape, dtype=self.dtype(dtype), device="meta")
 
+    def zeros_like(self, x: Array, shape: Shape) -> Array:
+        """Return zeros of a shape, of the type and on the device of another tensor."""
+        return x.new_zeros(shape)
+
     def cast(self, x: Array, dtype: str) -> Array:
         """Convert the elements, modulo the range of the type."""
         return x.to(self.dtype(dtype))

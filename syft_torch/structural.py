@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from syft_core.hook.dispatch import dispatch
+from syft_core.hook.dispatch import dispatch, frameworks
+from syft_core.hook.overload import with_indices
 from syft_core.values import Function, Tensor
 
 
@@ -15,17 +16,16 @@ def _slice(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = 
     return x[(slice(None),) * (dim % len(x.shape)) + (slice(start, end, step),)]
 
 
+@with_indices
 def _index(x: Tensor, indices: Sequence[Any]) -> Tensor:
     return x[tuple(slice(None) if index is None else index for index in indices)]
 
 
-def _call(name: str) -> Function:
-    """Return the function of torch called ``name``, for pointers without a wrapper."""
+def _call(function: Function) -> Function:
+    """Return a function of torch, for pointers without a wrapper."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        from syft_torch.wrapper import Wrapper  # noqa: PLC0415  # it imports this package's attributes
-
-        return dispatch(Wrapper.ops.look_up(f"torch.{name}"), args, kwargs)
+        return dispatch(frameworks[torch.Tensor].ops.of(function), args, kwargs)
 
     return call
 
@@ -33,7 +33,7 @@ def _call(name: str) -> Function:
 def _pad(x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
     if value:
         raise ValueError("cannot pad encoded numbers with a constant other than 0: concatenate the constant instead")
-    return _call("constant_pad_nd")(x, pad, 0)
+    return _call(torch.constant_pad_nd)(x, pad, 0)
 
 
 def _method(name: str) -> Function:
@@ -45,7 +45,7 @@ def _clone(x: Tensor, **_options: Any) -> Tensor:
 
 
 _SAME = ("view", "expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "select", "flip", "roll", "repeat",
-         "index_select", "gather", "diagonal", "tril", "triu", "unfold", "unbind", "chunk", "movedim", "reshape",
+         "diagonal", "tril", "triu", "unfold", "unbind", "chunk", "movedim", "reshape",
          "split_with_sizes")  # fmt: skip
 
 STRUCTURAL: Mapping[str, Function] = {
@@ -55,9 +55,11 @@ STRUCTURAL: Mapping[str, Function] = {
     "_reshape_alias": lambda x, size, _stride: x.reshape(size),
     "split": _method("split"),
     "slice": _slice,
+    "index_select": with_indices(_method("index_select")),
+    "gather": with_indices(_method("gather")),
     "index": _index,
-    "cat": lambda tensors, dim=0: _call("cat")(list(tensors), dim),
-    "stack": lambda tensors, dim=0: _call("stack")(list(tensors), dim),
+    "cat": lambda tensors, dim=0: _call(torch.cat)(list(tensors), dim),
+    "stack": lambda tensors, dim=0: _call(torch.stack)(list(tensors), dim),
     "clone": _clone,
     "contiguous": lambda x, **_options: x,
     "constant_pad_nd": _pad,
@@ -66,13 +68,9 @@ STRUCTURAL: Mapping[str, Function] = {
 """By operation. Each function takes the arguments of the kernel, with a pointer in place of the shared value."""
 
 
-def convolve(name: str) -> Function:
-    """Return a convolution, or a gradient of one, for pointers and plain tensors of integers."""
-    if name == "conv2d":
-        return lambda x, w, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1: _call("conv2d")(
-            x, w, None, stride, padding, dilation, groups
-        )
-    raise NotImplementedError(name)
+def convolve(x: Tensor, weight: Tensor, **options: Any) -> Tensor:
+    """Convolve images with filters, of which one or both are pointers."""
+    return _call(torch.nn.functional.conv2d)(x, weight, None, **options)
 
 
 def real_dtype(tensor: torch.Tensor) -> torch.dtype:

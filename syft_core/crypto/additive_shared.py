@@ -9,6 +9,7 @@ from typing import Any
 
 from syft_core.crypto.group import Group, Shares, find_group
 from syft_core.crypto.kernels import RINGS, dtype_name, size_of
+from syft_core.crypto.spdz import reconstruct, zero
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError, ProtocolError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op
@@ -21,7 +22,7 @@ from syft_core.pointers.multi_pointer import Children, MultiPointerTensor
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import send_copy
 from syft_core.tensors.numeric import NumericTensor
-from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 
 
 class AdditiveSharingTensor(NumericTensor):
@@ -119,12 +120,12 @@ class AdditiveSharingTensor(NumericTensor):
 
     def zero(self) -> AdditiveSharingTensor:
         """Return random shares of zeros of the same shape."""
-        (shares,) = self.group.run("zero", self.child)
+        (shares,) = self.group.run(zero, self.child)
         return AdditiveSharingTensor(shares, self.group)
 
     def reconstruct(self) -> MultiPointerTensor:
         """Open the value at every party, if their policies allow it, without showing it to this client."""
-        opened = self.group.run("reconstruct", self.child)[0]
+        opened = self.group.run(reconstruct, self.child)[0]
         return MultiPointerTensor(list(opened.values()))
 
     # --- operations
@@ -136,11 +137,11 @@ class AdditiveSharingTensor(NumericTensor):
         shares = {id: function(*[value.child[id] for value in (self, *others)]) for id in self.child}
         return AdditiveSharingTensor(shares, self.group)
 
-    def run(self, name: str, *others: AdditiveSharingTensor, **options: Any) -> Any:
+    def run(self, protocol: Function, *others: AdditiveSharingTensor, **options: Any) -> Any:
         """Run a protocol; return its result, or a tuple of results."""
         for other in others:
             _require_same_group(self, other)
-        results = self.group.run(name, self.child, *[other.child for other in others], **options)
+        results = self.group.run(protocol, self.child, *[other.child for other in others], **options)
         values = tuple([AdditiveSharingTensor(shares, self.group) for shares in results])
         return values[0] if len(values) == 1 else values
 

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
-from typing import Any
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
 from syft_core.crypto.protocol import Correlation, Draw, Open, OpenBits, Party, Spec, Steps, protocol
-from syft_core.crypto.spdz import conv2d_shape, spdz_mul
+from syft_core.crypto.spdz import spdz_mul
 from syft_core.crypto.truncation import BITS
 
 # Note [Joining neighbours]
@@ -364,10 +363,10 @@ class _Products:
 # --- the largest of several
 
 
-def _join_costs(count: int) -> tuple[int, int]:
+def count_comparisons(count: int) -> tuple[int, int]:
     """Return the levels of a tournament of ``count`` values, and the number of comparisons.
 
-    >>> _join_costs(5)
+    >>> count_comparisons(5)
     (3, 4)
     """
     levels = comparisons = 0
@@ -378,9 +377,15 @@ def _join_costs(count: int) -> tuple[int, int]:
     return levels, comparisons
 
 
-def _sends_tournament(x: Spec, **options: object) -> int:
+def _rounds(count: int, positions: bool) -> int:
+    levels, _ = count_comparisons(count)
+    return 4 * levels + (max(levels - 1, 0) if positions else 0)
+
+
+def sends_tournament(x: Spec, **options: object) -> int:
+    """Return the bytes of a tournament along the first axis."""
     count, rest = x.shape[0], prod(x.shape[1:])
-    levels, comparisons = _join_costs(count)
+    levels, comparisons = count_comparisons(count)
     sent = comparisons * rest * (BITS[x.dtype] // 8 + 14)
     if options.get("positions"):
         sent += (levels - 1) * 2 * count * rest * BITS[x.dtype] // 8
@@ -389,9 +394,10 @@ def _sends_tournament(x: Spec, **options: object) -> int:
 
 @protocol(
     rounds=lambda x, **options: (
-        4 * _join_costs(x.shape[0])[0] + (max(_join_costs(x.shape[0])[0] - 1, 0) if options.get("positions") else 0)
+        4 * count_comparisons(x.shape[0])[0]
+        + (max(count_comparisons(x.shape[0])[0] - 1, 0) if options.get("positions") else 0)
     ),
-    sends=_sends_tournament,
+    sends=sends_tournament,
     opens="the same as is_negative, of differences; with positions also uniform values, as spdz_mul",
     uses="one sign mask for each comparison; with positions a triple for each level but the first",
 )
@@ -442,67 +448,3 @@ def _keep_winners(party: Party, groups: list[list[int]], chosen: Array | None, b
         joined.append(group)
     marks = kernels.stack(factors, 0)
     return joined, marks if chosen is None else (yield from spdz_mul(party, chosen, marks))
-
-
-def _pooled_size(x: Spec, options: Mapping[str, Any]) -> Spec:
-    shape = conv2d_shape(x.shape, (1, 1, *options["size"]), options["stride"], options["padding"], options["dilation"])
-    return Spec((prod(options["size"]), *x.shape[:2], *shape[2:]), x.dtype)
-
-
-@protocol(
-    rounds=lambda _x, **options: 4 * _join_costs(prod(options["size"]))[0],
-    sends=lambda x, **options: _sends_tournament(_pooled_size(x, options)),
-    opens="the same as largest",
-    uses="the same as largest",
-)
-def max_pool2d(
-    party: Party,
-    x: Array,
-    *,
-    size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-) -> Steps:
-    """Compute the largest value of each window of images (batch, channels, height, width), all windows at once.
-
-    Rounds: 4 for each level of a tournament of a window's elements. Bytes: 22 for each comparison of 64 bits.
-    """
-    return (yield from largest(party, _stack_windows(party, x, size, stride, padding, dilation)))
-
-
-@protocol(
-    rounds=lambda _x, **options: 5 * _join_costs(prod(options["size"]))[0] - 1,
-    sends=lambda x, **options: _sends_tournament(_pooled_size(x, options), positions=True),
-    opens="the same as largest",
-    uses="the same as largest",
-)
-def max_pool2d_positions(
-    party: Party,
-    x: Array,
-    *,
-    size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-) -> Steps:
-    """Compute 1 at the first of the largest values of each window, and 0 elsewhere; the window is the first axis.
-
-    Rounds: 5 for each level of the tournament, less 1. Bytes: as ``largest`` with positions.
-    """
-    windows = _stack_windows(party, x, size, stride, padding, dilation)
-    return (yield from largest(party, windows, positions=True))[1]
-
-
-def _stack_windows(
-    party: Party, x: Array, size: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
-) -> Array:
-    """Return the windows of images, with the elements of a window along the first axis."""
-    kernels = party.kernels
-    if any(padding):
-        lowest = -(1 << (BITS[dtype_name(x)] - 4))  # Smaller than any value; still in the range of a comparison.
-        x = kernels.pad(x - lowest if party.leads else x, tuple(padding))
-        x = x + lowest if party.leads else x
-    views = kernels.windows(x, size, stride, dilation)
-    batch, channels, rows, columns, high, wide = views.shape
-    return kernels.reshape(kernels.permute(views, (2, 3, 0, 1, 4, 5)), (rows * columns, batch, channels, high, wide))

@@ -8,24 +8,25 @@ from typing import Any
 from syft_core.crypto import integers, numbers
 from syft_core.crypto.additive_shared import AdditiveSharingTensor
 from syft_core.crypto.integers import Integers
+from syft_core.crypto.layers import NeuralNumbers, find_largest
 from syft_core.crypto.numbers import Numbers
+from syft_core.crypto.spdz import MATRICES
 from syft_core.crypto.truncation import BITS
 from syft_core.exceptions import OperationNotAllowedError, PrecisionError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import forward, framework_of
 from syft_core.hook.hook_args import get_plan
-from syft_core.hook.overload import encode_plain, overloaded
+from syft_core.hook.overload import encode_plain, overloaded, takes_indices
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
-from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Kwargs, Nested, Tensor
 
 FIELDS = {"long": "int64", "int": "int32"}
 """The rings, by the ancestor's names."""
 
 
-class FixedPrecisionTensor(NumericTensor):
+class FixedPrecisionTensor(NeuralNumbers):
     """Real numbers x as the integers nearest to x · base ** precision_fractional.
 
     The wrapper above has the dtype of the real numbers, so torch's own autograd and optimizers work on it, also when
@@ -69,6 +70,11 @@ class FixedPrecisionTensor(NumericTensor):
             raise PrecisionError.out_of_range(limit / self.scale, self.base, self.precision_fractional)
         return kernels.encode(plain, self.scale, ring)
 
+    @classmethod
+    def lift(cls, plain: Tensor, **_kwargs: object) -> Tensor:
+        """Return a plain operand as it is: it is encoded already, or an index."""
+        return plain
+
     def decode(self, value: Tensor) -> Tensor:
         """Return plain integers as real numbers."""
         return integers.kernels_of(value).decode(value, self.scale, self.dtype)
@@ -94,7 +100,8 @@ class FixedPrecisionTensor(NumericTensor):
         layer = plan.leader(args, kwargs)
         if op.operation not in framework_of(layer).structural:
             raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
-        args, kwargs = encode_plain(layer, args, kwargs)
+        if not takes_indices(framework_of(layer).structural[op.operation]):
+            args, kwargs = encode_plain(layer, args, kwargs)
         args, kwargs = _share_all(args, kwargs)
         return forward(op, get_plan(op.name, args, kwargs), args, kwargs)
 
@@ -164,14 +171,14 @@ class FixedPrecisionTensor(NumericTensor):
     @overloaded.method
     def matmul(self, _self: Any, other: Any) -> Integers:
         """Multiply matrices."""
-        return integers.multiply(_self, other, self.scale, "matmul")
+        return integers.multiply(_self, other, self.scale, MATRICES)
 
     mm = bmm = mv = dot = matmul
 
     @overloaded.method
     def addmm(self, _self: Any, one: Any, other: Any, *, beta: float = 1, alpha: float = 1) -> Integers:
         """Add a matrix product."""
-        product = self.numbers.times(integers.multiply(one, other, self.scale, "matmul"), alpha)
+        product = self.numbers.times(integers.multiply(one, other, self.scale, MATRICES), alpha)
         return integers.add(self.numbers.times(_self, beta), product)
 
     @overloaded.method
@@ -261,6 +268,62 @@ class FixedPrecisionTensor(NumericTensor):
         return self.numbers.from_bit(integers.sub(integers.greater(_self, 0), integers.less(_self, 0)))
 
     @overloaded.method
+    def amax(self, _self: Any, dim: Any = (), keepdim: bool = False, **options: Any) -> Integers:
+        """Return the largest number, along axes or of all."""
+        return _reduce(_self, dim, keepdim, options, lambda x: find_largest(x, -1))
+
+    @overloaded.method
+    def amin(self, _self: Any, dim: Any = (), keepdim: bool = False, **options: Any) -> Integers:
+        """Return the smallest number, along axes or of all."""
+        smallest = _reduce(integers.neg(_self), dim, keepdim, options, lambda x: find_largest(x, -1))
+        return integers.neg(smallest)
+
+    @overloaded.method
+    def max(self, _self: Any, dim: int | None = None, keepdim: bool = False, **options: Any) -> Any:
+        """Return the largest number of all; along an axis, also where the first of them is."""
+        if dim is None and "axis" not in options:
+            return _reduce(_self, None, keepdim, options, lambda x: find_largest(x, -1))
+        return self._find_extreme(_self, options.get("axis", dim), keepdim)
+
+    @overloaded.method
+    def min(self, _self: Any, dim: int | None = None, keepdim: bool = False, **options: Any) -> Any:
+        """Return the smallest number of all; along an axis, also where the first of them is."""
+        if dim is None and "axis" not in options:
+            return integers.neg(_reduce(integers.neg(_self), None, keepdim, options, lambda x: find_largest(x, -1)))
+        smallest, place = self._find_extreme(integers.neg(_self), options.get("axis", dim), keepdim)
+        return integers.neg(smallest), place
+
+    def _find_extreme(self, x: Integers, axis: int, keepdim: bool) -> tuple[Integers, Integers]:
+        largest, marks = find_largest(x, axis, positions=True)
+        place = self._place_of(marks, axis)
+        if keepdim:
+            largest, place = integers.unsqueeze(largest, axis), integers.unsqueeze(place, axis)
+        return largest, place
+
+    def _place_of(self, marks: Integers, axis: int) -> Integers:
+        """Return the index of the mark along an axis, as a number."""
+        shape = integers.shape_of(marks)
+        axis %= len(shape)
+        line = integers.kernels_of(marks).arange(shape[axis]).reshape((-1, *(1,) * (len(shape) - axis - 1)))
+        return integers.multiply(integers.total(integers.multiply(marks, line), axis), self.scale)
+
+    @overloaded.method
+    def argmax(self, _self: Any, dim: int | None = None, keepdim: bool = False, **options: Any) -> Integers:
+        """Return the index of the first of the largest numbers, as a number."""
+        axis = options.get("axis", dim)
+        x = integers.flatten(_self) if axis is None else _self
+        place = self._place_of(find_largest(x, axis or 0, positions=True)[1], axis or 0)
+        return integers.unsqueeze(place, axis) if keepdim and axis is not None else place
+
+    @overloaded.method
+    def argmin(self, _self: Any, dim: int | None = None, keepdim: bool = False, **options: Any) -> Integers:
+        """Return the index of the first of the smallest numbers, as a number."""
+        axis = options.get("axis", dim)
+        x = integers.neg(integers.flatten(_self) if axis is None else _self)
+        place = self._place_of(find_largest(x, axis or 0, positions=True)[1], axis or 0)
+        return integers.unsqueeze(place, axis) if keepdim and axis is not None else place
+
+    @overloaded.method
     def relu(self, _self: Any) -> Integers:
         """Return the number where it is positive, and 0 elsewhere."""
         return integers.relu(_self)
@@ -316,6 +379,21 @@ class FixedPrecisionTensor(NumericTensor):
         return f"{type(self).__name__}>{self.child!r}" if self.child is not None else type(self).__name__
 
     __repr__ = __str__
+
+
+def _reduce(x: Integers, dim: Any, keepdim: bool, options: Kwargs, reduce: Any) -> Integers:
+    """Reduce along axes, or over all elements, with a function that reduces the last axis."""
+    shape = integers.shape_of(x)
+    axes = options.get("axis", dim)
+    axes = tuple(range(len(shape))) if axes is None or axes == () else axes
+    axes = tuple(axis % len(shape) for axis in (axes if isinstance(axes, Sequence) else (axes,)))
+    rest = [axis for axis in range(len(shape)) if axis not in axes]
+    moved = integers.permute(x, (*rest, *axes))
+    kept = tuple(shape[axis] for axis in rest)
+    result = reduce(integers.reshape(moved, (*kept, -1)))
+    if keepdim or options.get("keepdims"):
+        return integers.reshape(result, tuple(1 if axis in axes else length for axis, length in enumerate(shape)))
+    return result
 
 
 def _axes(axes: Any) -> Any:

@@ -19,6 +19,7 @@ from syft_core.messages import OpenChannel, Prepare, RunProtocol
 from syft_core.peer import Id
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
+from syft_core.values import Function
 
 Shares: TypeAlias = dict[Id, PointerTensor]
 """One pointer to a share for each party, in the order of the group."""
@@ -58,10 +59,10 @@ class Group:
         for rank in (*reversed(range(len(self.parties))), PROVIDER):
             everybody[rank].ask(OpenChannel(self._channel, self.framework.ALIAS, self.ids, self.provider.id, rank))
 
-    def run(self, name: str, *operands: Shares, **options: Any) -> tuple[Shares, ...]:
+    def run(self, protocol: Function, *operands: Shares, **options: Any) -> tuple[Shares, ...]:
         """Run a protocol on shares; return the shares of its results. One message is sent to each worker."""
         specs = tuple([_spec_of(next(iter(shares.values()))) for shares in operands])
-        settings = tuple(sorted(options.items()))
+        name, settings = protocol.__name__, tuple(sorted(options.items()))
         results = self._rehearse(name, specs, settings)
         first, count = new_id(), len(results)
         with self._lock:

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from syft_core.crypto import comparison, spdz
 from syft_core.crypto.additive_shared import OPERATIONS, AdditiveSharingTensor
 from syft_core.crypto.kernels import Kernels, dtype_name
+from syft_core.crypto.spdz import BILINEAR, ELEMENTS, IMAGES, MATRICES
+from syft_core.crypto.truncation import truncate
 from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook.dispatch import framework_of
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -66,6 +69,30 @@ def expand(x: Integers, shape: Sequence[int]) -> Integers:
     return x.on_each(lambda p: framework.expand(p, tuple(shape))) if is_shared(x) else framework.expand(x, tuple(shape))
 
 
+def permute(x: Integers, axes: Sequence[int]) -> Integers:
+    """Reorder the axes."""
+    framework = framework_of(x)
+    return x.on_each(lambda p: framework.permute(p, axes)) if is_shared(x) else framework.permute(x, axes)
+
+
+def reshape(x: Integers, shape: Sequence[int]) -> Integers:
+    """Return the elements in another shape."""
+    shape = tuple(shape)
+    return x.on_each(lambda p: p.reshape(shape)) if is_shared(x) else x.reshape(shape)
+
+
+def flatten(x: Integers) -> Integers:
+    """Return the elements along one axis."""
+    return reshape(x, (-1,))
+
+
+def unsqueeze(x: Integers, axis: int) -> Integers:
+    """Insert an axis of length one."""
+    shape = list(shape_of(x))
+    shape.insert(axis % (len(shape) + 1), 1)
+    return reshape(x, shape)
+
+
 # --- linear operations
 
 
@@ -110,35 +137,39 @@ def total(x: Integers, axes: Any = None, keepdims: bool = False) -> Integers:
 # --- products
 
 
-def multiply(x: Integers, y: Integers, divisor: int = 1, op: str = "mul", **options: Any) -> Integers:
+def multiply(x: Integers, y: Integers, divisor: int = 1, op: str = ELEMENTS, **options: Any) -> Integers:
     """Multiply with a bilinear operation of ``spdz.BILINEAR``, and divide by ``divisor``."""
     if is_shared(x) and is_shared(y):
-        if x is y and op == "mul":
-            return x.run("square", divisor=divisor) if divisor != 1 else x.run("square")
+        if x is y and op == ELEMENTS:
+            return x.run(spdz.square, divisor=divisor) if divisor != 1 else x.run(spdz.square)
         scaled = {"divisor": divisor} if divisor != 1 else {}
-        return x.run("spdz_mul", y, **scaled, **({"op": op} if op != "mul" else {}), **options)
+        return x.run(spdz.spdz_mul, y, **scaled, **({"op": op} if op != ELEMENTS else {}), **options)
     if not is_shared(x) and not is_shared(y):
         known = x if _is_tensor(x) else y
         return divide(_multiply_plain(kernels_of(known), x, y, op, options), divisor)
     shared = _shared(x, y)
-    run = _remote_product(shared.framework, op, options)
+    run = _find_product(shared.framework, op, options)
+    if run is None:  # Its workers cannot compute it as one operation.
+        one, other = [value if is_shared(value) else make_public(value, shared) for value in (x, y)]
+        return multiply(one, other, divisor, op, **options)
     product = (lambda p: run(p, _send(y, p))) if is_shared(x) else (lambda p: run(_send(x, p), p))
     return divide(shared.on_each(product), divisor)
 
 
 def _multiply_plain(kernels: Kernels, x: Integers, y: Integers, op: str, options: dict[str, Any]) -> Integers:
-    if op == "mul":
+    if op == ELEMENTS:
         return x * y
-    return getattr(kernels, op)(x, y, **options)
+    return BILINEAR[op](kernels, x, y, **options)
 
 
-def _remote_product(framework: Any, op: str, options: dict[str, Any]) -> Callable[[Any, Any], Any]:
-    if op == "mul":
+def _find_product(framework: Any, op: str, options: dict[str, Any]) -> Callable[[Any, Any], Any] | None:
+    """Return a product of a pointer with a public value, as one operation of its framework, if there is one."""
+    if op == ELEMENTS:
         return lambda p, q: p * q
-    if op == "matmul":
+    if op == MATRICES:
         return lambda p, q: p @ q
-    function = framework.bilinear(op)
-    return lambda p, q: function(p, q, **options)
+    function = framework.convolve if op == IMAGES else None
+    return None if function is None else lambda p, q: function(p, q, **options)
 
 
 def divide(x: Integers, divisor: int) -> Integers:
@@ -146,7 +177,7 @@ def divide(x: Integers, divisor: int) -> Integers:
     if divisor == 1:
         return x
     if is_shared(x):
-        return x.run("truncate", divisor=divisor)
+        return x.run(truncate, divisor=divisor)
     return (x + divisor // 2) // divisor
 
 
@@ -156,21 +187,21 @@ def divide(x: Integers, divisor: int) -> Integers:
 def is_negative(x: Integers) -> Integers:
     """Return 1 where a value is negative, and 0 elsewhere."""
     if is_shared(x):
-        return x.run("is_negative")
+        return x.run(comparison.is_negative)
     return kernels_of(x).cast(x < 0, dtype_name(x))
 
 
 def is_zero(x: Integers) -> Integers:
     """Return 1 where a value is zero, and 0 elsewhere."""
     if is_shared(x):
-        return x.run("is_zero")
+        return x.run(comparison.is_zero)
     return kernels_of(x).cast(x == 0, dtype_name(x))
 
 
 def relu(x: Integers) -> Integers:
     """Return the value where it is positive, and 0 elsewhere."""
     if is_shared(x):
-        positive, x_derivative = x.run("relu", derivative=True)
+        positive, x_derivative = x.run(comparison.relu, derivative=True)
         positive.derivative = x_derivative
         return positive
     return x * kernels_of(x).cast(x > 0, dtype_name(x))
@@ -237,9 +268,9 @@ OPERATIONS.update(
     sub=lambda x, y, alpha=1: sub(x, multiply(y, alpha) if alpha != 1 else y),
     neg=neg,
     mul=multiply,
-    matmul=lambda x, y: multiply(x, y, op="matmul"),
-    mm=lambda x, y: multiply(x, y, op="matmul"),
-    bmm=lambda x, y: multiply(x, y, op="matmul"),
+    matmul=lambda x, y: multiply(x, y, op=MATRICES),
+    mm=lambda x, y: multiply(x, y, op=MATRICES),
+    bmm=lambda x, y: multiply(x, y, op=MATRICES),
     lt=less,
     le=at_most,
     gt=greater,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -42,6 +43,14 @@ class Kernels:
         """Return an array of zeros."""
         return self.xp.zeros(shape, dtype=self.dtype(dtype))
 
+    def zeros_like(self, x: Array, shape: Shape) -> Array:
+        """Return zeros of a shape, of the type of another array."""
+        return self.zeros(shape, dtype_name(x))
+
+    def arange(self, count: int) -> Array:
+        """Return the integers from 0 on."""
+        return self.xp.arange(count)
+
     def cast(self, x: Array, dtype: str) -> Array:
         """Convert the elements, modulo the range of the type."""
         return self.xp.astype(x, self.dtype(dtype))
@@ -80,7 +89,7 @@ class Kernels:
             if width:
                 shape = list(x.shape)
                 shape[axis] = width
-                zeros = self.zeros(tuple(shape), dtype_name(x))
+                zeros = self.zeros_like(x, tuple(shape))
                 x = self.concat([zeros, x, zeros], axis)
         return x
 
@@ -124,7 +133,7 @@ class Kernels:
 
     def fold(self, views: Array, shape: Shape, stride: Sequence[int], dilation: Sequence[int] = (1, 1)) -> Array:
         """Add windows (..., i, j, row, column) to images of a shape, at the places that ``windows`` took them from."""
-        images = self.zeros(shape, dtype_name(views))
+        images = self.zeros_like(views, shape)
         rows, columns, high, wide = views.shape[-4:]
         for i in range(rows):
             for j in range(columns):
@@ -203,6 +212,12 @@ class Kernels:
     def decode(self, x: Array, scale: int, dtype: Any) -> Array:
         """Return integers, divided by ``scale``, as real numbers of a dtype."""
         return self.xp.astype(self.xp.astype(x, self.xp.float64) / scale, dtype)
+
+    def random_mask(self, shape: Shape, probability: float) -> Array:
+        """Return 1 with a probability, and 0 otherwise, from the operating system's random numbers."""
+        size = size_of(shape, "int64")
+        numbers = self.from_bytes(bytearray(secrets.token_bytes(size)), "int64", shape)
+        return self.cast((numbers & ((1 << 53) - 1)) < int(probability * (1 << 53)), "int64")
 
     def is_within(self, x: Array, limit: float) -> bool:
         """Return whether all elements are finite and smaller than ``limit`` in size."""

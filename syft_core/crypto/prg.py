@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from functools import cache
+from typing import Any
 
 SEED_BYTES = 16
 _CHUNK = 1 << 20
@@ -33,7 +33,7 @@ class Stream:
 
     def __init__(self, seed: bytes, label: bytes = b"", number: int = 0) -> None:
         key = hashlib.blake2b(label + number.to_bytes(8, "little"), key=seed, digest_size=SEED_BYTES).digest()
-        self._encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        self._encryptor = _cipher()(key)
 
     def take(self, size: int) -> bytearray:
         """Return the next ``size`` bytes."""
@@ -43,3 +43,12 @@ class Stream:
             part = view[start : start + _CHUNK]
             self._encryptor.update_into(_ZEROS if len(part) == _CHUNK else _ZEROS[: len(part)], part)
         return taken
+
+
+@cache
+def _cipher() -> Any:
+    """Return a function that creates the keystream of a key."""
+    # Loading the library takes longer than the rest of the core, and most programs need no encryption.
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415
+
+    return lambda key: Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()

@@ -12,6 +12,9 @@ from syft_core.crypto.protocol import Correlation, Draw, Open, Spec, Steps, Zero
 from syft_core.crypto.truncation import truncate
 
 Options = tuple[tuple[str, Any], ...]
+ELEMENTS, MATRICES, IMAGES, INPUTS, FILTERS = "elements", "matrices", "images", "inputs", "filters"
+"""The bilinear operations: products of elements, matrix products, convolutions, and the gradients of a convolution with
+respect to its inputs and its filters."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Square(Correlation):
 
 def _sends_product(x: Spec, y: Spec, **options: Any) -> int:
     bytes_each = 8 if x.dtype == "int64" else 4
-    z = prod(_result_shape(options.get("op", "mul"), x.shape, y.shape, _bilinear_options(options)))
+    z = prod(_result_shape(options.get("op", ELEMENTS), x.shape, y.shape, _bilinear_options(options)))
     return bytes_each * (prod(x.shape) + prod(y.shape) + (z if options.get("divisor", 1) != 1 else 0))
 
 
@@ -75,7 +78,7 @@ def _bilinear_options(options: dict[str, Any]) -> dict[str, Any]:
     opens="x - a and y - b, both uniform because a and b are; with a divisor, also the product plus a uniform mask",
     uses="one triple; with a divisor, one truncation mask",
 )
-def spdz_mul(party: Any, x: Array, y: Array, *, op: str = "mul", divisor: int = 1, **options: Any) -> Steps:
+def spdz_mul(party: Any, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int = 1, **options: Any) -> Steps:
     """Multiply two shared values, elementwise or with another bilinear operation.
 
     1. Open  d = x - a  and  e = y - b.
@@ -120,21 +123,21 @@ def _mul(_kernels: Kernels, x: Array, y: Array) -> Array:
 
 
 BILINEAR: dict[str, Callable[..., Array]] = {
-    "mul": _mul,
-    "matmul": lambda kernels, x, y: kernels.matmul(x, y),
-    "conv2d": lambda kernels, x, y, **options: kernels.conv2d(x, y, **options),
-    "conv2d_input": lambda kernels, x, y, **options: kernels.conv2d_input(x, y, **options),
-    "conv2d_weight": lambda kernels, x, y, **options: kernels.conv2d_weight(x, y, **options),
+    ELEMENTS: _mul,
+    MATRICES: lambda kernels, x, y: kernels.matmul(x, y),
+    IMAGES: lambda kernels, x, y, **options: kernels.conv2d(x, y, **options),
+    INPUTS: lambda kernels, x, y, **options: kernels.conv2d_input(x, y, **options),
+    FILTERS: lambda kernels, x, y, **options: kernels.conv2d_weight(x, y, **options),
 }
-"""The bilinear operations: products of the ring, matrix products, convolutions and their gradients."""
+"""How each bilinear operation is computed."""
 
 
 def _result_shape(op: str, x: Shape, y: Shape, options: dict[str, Any]) -> Shape:
-    if op == "mul":
+    if op == ELEMENTS:
         return broadcast(x, y)
-    if op == "matmul":
+    if op == MATRICES:
         return matmul_shape(x, y)
-    if op == "conv2d":
+    if op == IMAGES:
         return conv2d_shape(x, y, **options)
     return tuple(options["shape"])
 

@@ -323,6 +323,8 @@ class FrameworkAttributes:
     structural: ClassVar[Mapping[str, Function | None]] = {}
     """The operations that only move or add elements, so that they also apply to encodings and shares. With a function,
     it is called instead of the operation, which may not have a spelling that a worker accepts."""
+    convolve: ClassVar[Function | None] = None
+    """A convolution of images with filters that are pointers, if a worker can compute it as one operation."""
     autograd: ClassVar[Autograd | None] = None
     """The framework's names for autograd, if it has autograd."""
     tensor_attributes: frozenset[str] = frozenset()
@@ -398,12 +400,12 @@ class FrameworkAttributes:
         """Repeat a tensor along axes of length one, to a shape."""
         raise NotImplementedError
 
-    def real_dtype(self, tensor: Tensor) -> Any:
-        """Return the dtype of the real numbers of a tensor: its own, or the default for integers."""
+    def permute(self, tensor: Tensor, axes: Sequence[int]) -> Any:
+        """Reorder the axes of a tensor."""
         raise NotImplementedError
 
-    def bilinear(self, name: str) -> Function:
-        """Return the function for a product other than ``*`` and ``@``, such as a convolution, on pointers."""
+    def real_dtype(self, tensor: Tensor) -> Any:
+        """Return the dtype of the real numbers of a tensor: its own, or the default for integers."""
         raise NotImplementedError
 
     def memory_of(self, tensor: Tensor) -> frozenset[int] | None:

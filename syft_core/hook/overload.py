@@ -35,7 +35,8 @@ class _Overloaded:
 
     def answer(self, _op: Op | None, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         """Unwrap, call, wrap; a numeric layer encodes plain operands first."""
-        if plan.layer.numeric and any(is_framework_tensor(type(leaf)) for leaf in leaves((args, kwargs))):
+        encodes = plan.layer.numeric and not takes_indices(self.function)
+        if encodes and any(is_framework_tensor(type(leaf)) for leaf in leaves((args, kwargs))):
             args, kwargs = encode_plain(plan.leader(args, kwargs), args, kwargs)
             plan = get_plan(self.name, args, kwargs)
         attributes = attributes_of(self.name, plan, args, kwargs)
@@ -66,6 +67,17 @@ def encode_plain(layer: Tensor, args: Args, kwargs: Kwargs) -> tuple[Args, Kwarg
         return layer.copy_onto(layer.encode(leaf)) if is_framework_tensor(type(leaf)) else leaf
 
     return map_leaves(encode, args), map_leaves(encode, kwargs)
+
+
+def with_indices(function: Function) -> Function:
+    """Mark a rule of a numeric layer whose plain operands are indices: they are not encoded."""
+    function.takes_indices = True  # type: ignore[attr-defined]  # read by ``takes_indices``
+    return function
+
+
+def takes_indices(function: Function | None) -> bool:
+    """Return whether a function is marked with ``with_indices``."""
+    return getattr(function, "takes_indices", False)
 
 
 class OverloadedFunction(_Overloaded):

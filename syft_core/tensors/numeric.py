@@ -48,7 +48,7 @@ class NumericTensor(AbstractTensor):
         raise MixedLayersError.plain(type(self).__name__)
 
     @classmethod
-    def lift(cls, plain: Tensor, **_kwargs: object) -> NoReturn:  # noqa: ARG003  # by contract
+    def lift(cls, plain: Tensor, **_kwargs: object) -> Tensor:  # noqa: ARG003  # by contract
         """Refuse: encoding a plain tensor needs an instance, see ``encode``."""
         raise MixedLayersError.plain(cls.__name__)
 

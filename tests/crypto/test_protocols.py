@@ -53,9 +53,9 @@ def test_matrix_products_and_convolutions_are_exact(group: Group) -> None:
     random = np.random.default_rng(7)
     x, y = random.integers(-99, 99, (2, 3, 4)), random.integers(-99, 99, (4, 5))
     image, filters = random.integers(-99, 99, (2, 4, 7, 7)), random.integers(-99, 99, (6, 2, 3, 3))
-    options = {"op": "conv2d", "stride": (2, 2), "padding": (1, 1), "groups": 2}
+    options = {"op": "images", "stride": (2, 2), "padding": (1, 1), "groups": 2}
 
-    assert (group.open(group.run("spdz_mul", group.share(x), group.share(y), op="matmul")) == x @ y).all()
+    assert (group.open(group.run("spdz_mul", group.share(x), group.share(y), op="matrices")) == x @ y).all()
     expected = NumpyKernels().conv2d(image, filters, (2, 2), (1, 1), (1, 1), 2)
     assert (group.open(group.run("spdz_mul", group.share(image), group.share(filters), **options)) == expected).all()
 
@@ -96,7 +96,7 @@ def test_signs_and_what_follows_from_them_are_right(group: Group, values: Any) -
 
 COSTS: list[tuple[str, tuple[Spec, ...], dict[str, Any]]] = [
     ("spdz_mul", (Spec((4, 3)), Spec((3,))), {}),
-    ("spdz_mul", (Spec((4, 3)), Spec((3, 2))), {"op": "matmul", "divisor": 1000}),
+    ("spdz_mul", (Spec((4, 3)), Spec((3, 2))), {"op": "matrices", "divisor": 1000}),
     ("square", (Spec((5,)),), {"divisor": 2}),
     ("truncate", (Spec((5,), "int32"),), {"divisor": 10}),
     ("is_negative", (Spec((5,)),), {}),

@@ -1,0 +1,271 @@
+"""Rules of fixed-precision numbers for the operations of neural networks: convolution, pooling, embedding, dropout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from syft_core.crypto import comparison, integers, pooling, spdz
+from syft_core.crypto.integers import Integers
+from syft_core.crypto.kernels import dtype_name
+from syft_core.crypto.protocol import Party
+from syft_core.exceptions import OperationNotAllowedError
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.overload import overloaded, with_indices
+from syft_core.tensors.numeric import NumericTensor
+
+if TYPE_CHECKING:
+    from syft_core.crypto.numbers import Numbers
+
+
+class NeuralNumbers(NumericTensor):
+    """The rules that ``FixedPrecisionTensor`` inherits."""
+
+    numbers: Numbers
+    scale: int
+
+    # --- convolution
+
+    @overloaded.method
+    def convolution(
+        self,
+        _self: Any,
+        weight: Any,
+        bias: Any,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        transposed: bool,
+        output_padding: Sequence[int],
+        groups: int,
+    ) -> Integers:
+        """Convolve one- or two-dimensional images."""
+        lengths = len(integers.shape_of(weight)) - 2
+        if transposed or lengths not in (1, 2):
+            self._refuse("transposed or three-dimensional convolution")
+        options = _geometry(lengths, stride, padding, dilation, groups)
+        x, filters = (_widen(value, lengths) for value in (_self, weight))
+        result = _narrow(integers.multiply(x, filters, self.scale, spdz.IMAGES, **options), lengths)
+        if bias is None:
+            return result
+        return integers.add(result, integers.reshape(bias, (-1, *(1,) * lengths)))
+
+    @overloaded.method
+    def convolution_backward(
+        self,
+        gradient: Any,
+        _self: Any,
+        weight: Any,
+        bias_sizes: Any,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        transposed: bool,
+        output_padding: Sequence[int],
+        groups: int,
+        output_mask: Sequence[bool],
+    ) -> tuple[Integers, ...]:
+        """Return the gradients of a convolution with respect to its input, filters and bias."""
+        lengths = len(integers.shape_of(weight)) - 2
+        options = _geometry(lengths, stride, padding, dilation, groups)
+        grad, x, filters = (_widen(value, lengths) for value in (gradient, _self, weight))
+        results: list[Any] = [None, None, None]
+        if output_mask[0]:
+            shape = integers.shape_of(x)
+            found = integers.multiply(grad, filters, self.scale, spdz.INPUTS, shape=shape, **options)
+            results[0] = _narrow(found, lengths)
+        if output_mask[1]:
+            shape = integers.shape_of(filters)
+            found = integers.multiply(x, grad, self.scale, spdz.FILTERS, shape=shape, **options)
+            results[1] = _narrow(found, lengths)
+        if output_mask[2]:
+            results[2] = integers.total(gradient, (0, *range(2, 2 + lengths)))
+        return tuple(results)
+
+    # --- pooling
+
+    @overloaded.method
+    def max_pool2d_with_indices(
+        self,
+        _self: Any,
+        kernel_size: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0, 0),
+        dilation: Sequence[int] = (1, 1),
+        ceil_mode: bool = False,
+    ) -> tuple[Integers, Integers]:
+        """Return the largest number of each window and, in place of the indices, which are secret, the images."""
+        options = self._pool_options(kernel_size, stride, padding, dilation, ceil_mode)
+        if integers.is_shared(_self):
+            return _self.run(pooling.max_pool2d, **options), _self
+        windows = pooling.stack_windows(Party(0, 1, integers.kernels_of(_self)), _self, **options)
+        return _largest_plain(windows, positions=False), _self
+
+    @overloaded.method
+    def max_pool2d_with_indices_backward(
+        self,
+        gradient: Any,
+        _self: Any,
+        kernel_size: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        ceil_mode: bool,
+        indices: Any,
+    ) -> Integers:
+        """Pass the gradient of each window to the first of its largest numbers."""
+        options = self._pool_options(kernel_size, stride, padding, dilation, ceil_mode)
+        if not integers.is_shared(_self):
+            self._refuse("the gradient of max pooling of numbers that are not shared")
+        marks = _self.run(pooling.max_pool2d_positions, **options)
+        gradient = gradient if integers.is_shared(gradient) else integers.make_public(gradient, _self)
+        return integers.multiply(marks, gradient).run(pooling.unpool2d, shape=integers.shape_of(_self), **options)
+
+    @overloaded.method
+    def avg_pool2d(
+        self,
+        _self: Any,
+        kernel_size: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0, 0),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Integers:
+        """Return the mean of each window."""
+        options = self._average_options(kernel_size, stride, padding, ceil_mode, count_include_pad)
+        count = divisor_override or prod(options["size"])
+        if integers.is_shared(_self):
+            return self.numbers.over(_self.run(pooling.sum_pool2d, **options), count)
+        kernels = integers.kernels_of(_self)
+        views = kernels.windows(kernels.pad(_self, options["padding"]), options["size"], options["stride"])
+        return self.numbers.over(kernels.sum(views, (2, 3)), count)
+
+    @overloaded.method
+    def avg_pool2d_backward(
+        self,
+        gradient: Any,
+        _self: Any,
+        kernel_size: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
+    ) -> Integers:
+        """Pass the gradient of each window to all of its numbers."""
+        options = self._average_options(kernel_size, stride, padding, ceil_mode, count_include_pad)
+        if not integers.is_shared(gradient):
+            self._refuse("the gradient of average pooling of numbers that are not shared")
+        count = divisor_override or prod(options["size"])
+        part = self.numbers.over(gradient, count)
+        shape = integers.shape_of(part)
+        spread = integers.expand(integers.reshape(part, (1, *shape)), (prod(options["size"]), *shape))
+        return integers.multiply(spread, 1).run(pooling.unpool2d, shape=integers.shape_of(_self), **options)
+
+    def _pool_options(
+        self, size: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], ceil: bool
+    ) -> dict[str, Any]:
+        if ceil:
+            self._refuse("pooling with ceil_mode")
+        pair = [_pair(value) for value in (size, stride or size, padding, dilation)]
+        return dict(zip(("size", "stride", "padding", "dilation"), pair, strict=True))
+
+    def _average_options(
+        self, size: Sequence[int], stride: Sequence[int], padding: Sequence[int], ceil: bool, counts_padding: bool
+    ) -> dict[str, Any]:
+        if not counts_padding and any(padding):
+            self._refuse("average pooling that does not count its padding")
+        options = self._pool_options(size, stride, padding, (1, 1), ceil)
+        del options["dilation"]
+        return options
+
+    # --- embedding and dropout
+
+    @overloaded.method
+    @with_indices
+    def embedding(self, weight: Any, indices: Any, *_options: Any) -> Integers:
+        """Look up rows by public indices."""
+        return weight.on_each(lambda p: p[indices]) if integers.is_shared(weight) else weight[indices]
+
+    @overloaded.method
+    def native_dropout(self, _self: Any, p: float, train: bool | None = None) -> tuple[Integers, Any]:
+        """Set numbers to zero at random, with a public mask from the operating system's random numbers."""
+        if not train:
+            return _self, None
+        shape = integers.shape_of(_self)
+        keep = framework_of(_self).kernels.random_mask(shape, 1 - p)
+        dropped = self.numbers.times(integers.multiply(_self, keep), 1 / (1 - p) if p < 1 else 0)
+        return dropped, integers.multiply(keep, self.scale)
+
+    def _refuse(self, what: str) -> None:
+        raise OperationNotAllowedError.refused_by(
+            type(self).__name__, what, "there is no protocol for it; fetch the value, or use another layer"
+        )
+
+
+# --- the largest
+
+
+def find_largest(x: Integers, axis: int, positions: bool = False) -> Any:
+    """Return the largest integers along an axis; with ``positions`` also marks of the first of them."""
+    rank = len(integers.shape_of(x))
+    axis %= rank
+    order = (axis, *(other for other in range(rank) if other != axis))
+    moved = integers.permute(x, order)
+    if integers.is_shared(x):
+        found = moved.run(comparison.largest, positions=True) if positions else moved.run(comparison.largest)
+    else:
+        found = _largest_plain(moved, positions)
+    if not positions:
+        return found
+    back = [order.index(place) for place in range(rank)]
+    return found[0], integers.permute(found[1], back)
+
+
+def _largest_plain(x: Integers, positions: bool) -> Any:
+    kernels = integers.kernels_of(x)
+    top = x[0]
+    for row in x[1:]:
+        top = integers.maximum(top, row)
+    if not positions:
+        return top
+    rows, taken = [], kernels.zeros(tuple(top.shape), dtype_name(x))
+    for row in x:
+        mark = integers.is_zero(row - top) * (1 - taken)
+        taken = taken + mark
+        rows.append(mark)
+    return top, kernels.stack(rows, 0)
+
+
+def _geometry(
+    lengths: int, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
+) -> dict[str, Any]:
+    """Return the options of a convolution as those of a two-dimensional one."""
+    pad = (0,) if lengths == 1 else ()
+    one = (1,) if lengths == 1 else ()
+    return {
+        "stride": (*one, *stride),
+        "padding": (*pad, *padding),
+        "dilation": (*one, *dilation),
+        "groups": groups,
+    }
+
+
+def _widen(x: Integers, lengths: int) -> Integers:
+    """Give one-dimensional images a height of 1."""
+    if lengths == 2:
+        return x
+    shape = integers.shape_of(x)
+    return integers.reshape(x, (*shape[:-1], 1, shape[-1]))
+
+
+def _narrow(x: Integers, lengths: int) -> Integers:
+    shape = integers.shape_of(x)
+    return x if lengths == 2 else integers.reshape(x, (*shape[:-2], shape[-1]))
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    values = tuple(value) if isinstance(value, Sequence) else (value,)
+    return (values[0], values[-1])

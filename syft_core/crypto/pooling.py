@@ -1,0 +1,110 @@
+"""Pooling: protocols on windows of shared images (batch, channels, height, width)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from syft_core.crypto.comparison import count_comparisons, largest, sends_tournament
+from syft_core.crypto.kernels import Array, dtype_name
+from syft_core.crypto.protocol import Party, Spec, Steps, protocol
+from syft_core.crypto.spdz import conv2d_shape
+from syft_core.crypto.truncation import BITS
+
+
+def _pooled_size(x: Spec, options: Mapping[str, Any]) -> Spec:
+    shape = conv2d_shape(x.shape, (1, 1, *options["size"]), options["stride"], options["padding"], options["dilation"])
+    return Spec((prod(options["size"]), *x.shape[:2], *shape[2:]), x.dtype)
+
+
+@protocol(
+    rounds=lambda _x, **options: 4 * count_comparisons(prod(options["size"]))[0],
+    sends=lambda x, **options: sends_tournament(_pooled_size(x, options)),
+    opens="the same as largest",
+    uses="the same as largest",
+)
+def max_pool2d(
+    party: Party,
+    x: Array,
+    *,
+    size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Steps:
+    """Compute the largest value of each window of images (batch, channels, height, width), all windows at once.
+
+    Rounds: 4 for each level of a tournament of a window's elements. Bytes: 22 for each comparison of 64 bits.
+    """
+    return (yield from largest(party, stack_windows(party, x, size, stride, padding, dilation)))
+
+
+@protocol(
+    rounds=lambda _x, **options: 5 * count_comparisons(prod(options["size"]))[0] - 1,
+    sends=lambda x, **options: sends_tournament(_pooled_size(x, options), positions=True),
+    opens="the same as largest",
+    uses="the same as largest",
+)
+def max_pool2d_positions(
+    party: Party,
+    x: Array,
+    *,
+    size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Steps:
+    """Compute 1 at the first of the largest values of each window, and 0 elsewhere; the window is the first axis.
+
+    Rounds: 5 for each level of the tournament, less 1. Bytes: as ``largest`` with positions.
+    """
+    windows = stack_windows(party, x, size, stride, padding, dilation)
+    return (yield from largest(party, windows, positions=True))[1]
+
+
+def stack_windows(
+    party: Party, x: Array, size: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
+) -> Array:
+    """Return the windows of images, with the elements of a window along the first axis."""
+    kernels = party.kernels
+    if any(padding):
+        lowest = -(1 << (BITS[dtype_name(x)] - 4))  # Smaller than any value; still in the range of a comparison.
+        x = kernels.pad(x - lowest if party.leads else x, tuple(padding))
+        x = x + lowest if party.leads else x
+    views = kernels.windows(x, size, stride, dilation)
+    batch, channels, rows, columns, high, wide = views.shape
+    return kernels.reshape(kernels.permute(views, (2, 3, 0, 1, 4, 5)), (rows * columns, batch, channels, high, wide))
+
+
+@protocol(rounds=0, sends=0, opens="nothing", uses="nothing")
+def sum_pool2d(party: Party, x: Array, *, size: Sequence[int], stride: Sequence[int], padding: Sequence[int]) -> Steps:
+    """Add the values of each window.
+
+    Rounds: 0. Bytes: 0.
+    """
+    yield from ()
+    return party.kernels.sum(party.kernels.windows(party.kernels.pad(x, padding), size, stride), (2, 3))
+
+
+@protocol(rounds=0, sends=0, opens="nothing", uses="nothing")
+def unpool2d(
+    party: Party,
+    windows: Array,
+    *,
+    shape: Sequence[int],
+    size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int] = (1, 1),
+) -> Steps:
+    """Add windows to images of a shape, at the places from which pooling takes them; the window is the first axis.
+
+    Rounds: 0. Bytes: 0.
+    """
+    yield from ()
+    kernels, (high, wide) = party.kernels, shape[-2:]
+    views = kernels.permute(kernels.reshape(windows, (*size, *windows.shape[1:])), (2, 3, 0, 1, 4, 5))
+    padded = (*shape[:2], high + 2 * padding[0], wide + 2 * padding[1])
+    images = kernels.fold(views, padded, stride, dilation)
+    return images[..., padding[0] : padding[0] + high, padding[1] : padding[1] + wide]
