@@ -8,9 +8,24 @@ import torch
 
 from syft_core.hook.attributes import SYNONYMS, Op, OpTable, words
 from syft_core.hook.facts import Facts
+from syft_core.values import Function
 
 REVEALS = words("_local_scalar_dense item equal is_nonzero")
 """Kernels that return a value instead of a tensor."""
+
+
+DECOMPOSED = words("""
+    native_layer_norm_backward native_group_norm native_group_norm_backward
+    native_batch_norm_backward
+    mse_loss mse_loss_backward nll_loss_forward nll_loss_backward smooth_l1_loss smooth_l1_loss_backward
+    huber_loss huber_loss_backward binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits
+    leaky_relu leaky_relu_backward hardtanh hardtanh_backward elu elu_backward silu silu_backward softplus
+    softplus_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward threshold
+    sigmoid_backward tanh_backward gelu_backward _softmax_backward_data _log_softmax_backward_data
+    addcmul addcdiv lerp addmv addbmm baddbmm var std var_mean
+    native_dropout_backward unfold_backward rsub
+""")
+"""Kernels for which torch's own definition in terms of simpler kernels is used, unless a layer has a rule."""
 
 
 class AtenOp(Op):
@@ -27,6 +42,16 @@ class AtenOp(Op):
     def is_composite(self) -> bool:
         """Whether torch defines it in terms of other kernels; these only arrive in inference mode."""
         return bool(self.func._can_decompose())
+
+    @cached_property
+    def decomposition(self) -> Function | None:
+        """Torch's definition in terms of simpler kernels, for the kernels of ``DECOMPOSED``."""
+        if self.attr.removesuffix("_") not in DECOMPOSED or self.inplace:
+            return None
+        from torch._decomp import decomposition_table  # noqa: PLC0415  # slow to load, and rarely needed
+
+        found: Function | None = decomposition_table.get(self.func)
+        return found
 
 
 class AtenTable(OpTable):

@@ -12,10 +12,11 @@ import torch
 from syft_core.exceptions import OperationNotAllowedError, WrapperLeakError
 from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS
 from syft_core.hook.dispatch import WRAPPER, dispatch
+from syft_core.hook.rules import leaves
 from syft_core.tensors.identity import format_chain
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Nested, Tensor
-from syft_torch.aten import ATEN
+from syft_torch.aten import ATEN, AtenOp
 from syft_torch.native import TorchTensor
 
 _make = torch.Tensor._make_wrapper_subclass
@@ -69,6 +70,8 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
         op = ATEN.of(func)
         if op.is_composite:
             return func.decompose(*args, **kwargs or {})
+        if op.decomposition is not None and not _has_rule(op, args):
+            return op.decomposition(*args, **kwargs or {})
         return dispatch(op, args, dict(kwargs) if kwargs else {})
 
     @property
@@ -103,6 +106,14 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch'
 
     def __copy__(self) -> NumericWrapper:
         return NumericWrapper(self.child)
+
+
+def _has_rule(op: AtenOp, args: Args) -> bool:
+    """Return whether the numeric layer of the operands has its own rule for a kernel."""
+    layer: object = next((leaf for leaf in leaves(args) if isinstance(leaf, NumericWrapper)), None)
+    while layer is not None and not isinstance(layer, NumericTensor):
+        layer = getattr(layer, "child", None)
+    return layer is not None and not {op.name, op.attr, op.operation}.isdisjoint(type(layer).rules)
 
 
 def wrap_numeric(child: Tensor, **_attributes: object) -> torch.Tensor:

@@ -16,6 +16,20 @@ def _slice(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = 
     return x[(slice(None),) * (dim % len(x.shape)) + (slice(start, end, step),)]
 
 
+def _unslice(gradient: Tensor, sizes: Sequence[int], dim: int, start: int | None, end: int | None, step: int) -> Tensor:
+    """Return the gradient of a slice: zeros around the gradient."""
+    whole = gradient.new_zeros(tuple(sizes))
+    whole[(slice(None),) * (dim % len(sizes)) + (slice(start, end, step),)] = gradient
+    return whole
+
+
+def _unselect(gradient: Tensor, sizes: Sequence[int], dim: int, index: int) -> Tensor:
+    """Return the gradient of one row: zeros around the gradient."""
+    whole = gradient.new_zeros(tuple(sizes))
+    whole[(slice(None),) * (dim % len(sizes)) + (index,)] = gradient
+    return whole
+
+
 @with_indices
 def _index(x: Tensor, indices: Sequence[Any]) -> Tensor:
     return x[tuple(slice(None) if index is None else index for index in indices)]
@@ -44,6 +58,22 @@ def _clone(x: Tensor, **_options: Any) -> Tensor:
     return x * 1
 
 
+def _new_zeros(x: Tensor, size: Sequence[int], *_strides: Any, **_options: Any) -> Tensor:
+    return x.new_zeros(tuple(size))
+
+
+def _put(x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False) -> Tensor:
+    return x.index_put(tuple(indices), values, accumulate)
+
+
+def _sum_rows(gradient: Tensor, indices: Tensor, rows: int, padding_idx: int, by_frequency: bool) -> Tensor:
+    """Return the gradient of an embedding: the sum of the gradients of each row."""
+    if by_frequency:
+        raise ValueError("cannot scale the gradient of an embedding by frequency on encoded numbers: leave it out")
+    total = gradient.new_zeros((rows, gradient.shape[-1])).index_put((indices,), gradient, True)
+    return total if padding_idx < 0 else total.index_fill(0, torch.tensor([padding_idx]), 0)
+
+
 _SAME = ("view", "expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "select", "flip", "roll", "repeat",
          "diagonal", "tril", "triu", "unfold", "unbind", "chunk", "movedim", "reshape",
          "split_with_sizes")  # fmt: skip
@@ -64,6 +94,16 @@ STRUCTURAL: Mapping[str, Function] = {
     "contiguous": lambda x, **_options: x,
     "constant_pad_nd": _pad,
     "copy": _method("copy_"),
+    "new_zeros": _new_zeros,
+    "new_empty": _new_zeros,
+    "new_empty_strided": _new_zeros,
+    "empty_like": lambda x, **_options: x * 0,
+    "_to_copy": _clone,
+    "slice_backward": _unslice,
+    "select_backward": _unselect,
+    "index_put": with_indices(_put),
+    "_index_put_impl": with_indices(_put),
+    "embedding_dense_backward": with_indices(_sum_rows),
 }
 """By operation. Each function takes the arguments of the kernel, with a pointer in place of the shared value."""
 

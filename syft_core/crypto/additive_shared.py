@@ -153,6 +153,8 @@ class AdditiveSharingTensor(NumericTensor):
             args = (args[1], args[0], *args[2:])
         if op.operation in framework.structural:
             result = restructure(framework, op, args, kwargs)
+            if op.inplace:  # The pointers have been changed in place.
+                return args[0]
         else:
             function = OPERATIONS.get(op.operation)
             if function is None:
@@ -184,15 +186,17 @@ OPERATIONS: dict[str, Any] = {}
 
 
 def restructure(framework: FrameworkAttributes, op: Op, args: Args, kwargs: Kwargs) -> Nested:
-    """Run an operation that only moves or adds elements on the shares of each party."""
+    """Run an operation that only moves or adds elements on plain integers, or on the shares of each party."""
     function = framework.structural[op.operation]
     shared = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is AdditiveSharingTensor]
+    if not shared:
+        return function(*args, **kwargs) if function else dispatch(op, args, kwargs)
     first = shared[0]
     for other in shared[1:]:
         _require_same_group(first, other)
     parts = []
     for id in first.child:
-        own_args, own_kwargs = map_leaves(partial(_select, id, first), (args, kwargs))
+        own_args, own_kwargs = map_leaves(partial(_select, id), (args, kwargs))
         parts.append(function(*own_args, **own_kwargs) if function else dispatch(op, own_args, own_kwargs))
     return _combine(parts, first)
 
@@ -217,11 +221,9 @@ def _require_same_group(one: AdditiveSharingTensor, other: AdditiveSharingTensor
         raise MixedLayersError.parties(", ".join(map(str, one.group.ids)), ", ".join(map(str, other.group.ids)))
 
 
-def _select(id: Any, first: AdditiveSharingTensor, leaf: Tensor) -> Tensor:
-    """Return the party's part of an operand: its share, or the whole public value at the first party, else zeros."""
-    if type(leaf) is AdditiveSharingTensor:
-        return leaf.child[id]
-    return leaf
+def _select(id: Any, leaf: Tensor) -> Tensor:
+    """Return the share of a party; anything else is the same for all."""
+    return leaf.child[id] if type(leaf) is AdditiveSharingTensor else leaf
 
 
 def _combine(parts: Sequence[Nested], first: AdditiveSharingTensor) -> Nested:
@@ -240,4 +242,5 @@ def _add(shares: Sequence[Tensor]) -> Tensor:
     return total
 
 
+AdditiveSharingTensor.rules = {}  # Shares are not children of one framework tensor: ``respond`` handles everything.
 hook_args.default_register_tensor(AdditiveSharingTensor)

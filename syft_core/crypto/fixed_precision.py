@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from syft_core.crypto import integers, numbers
-from syft_core.crypto.additive_shared import AdditiveSharingTensor
+from syft_core.crypto.additive_shared import AdditiveSharingTensor, restructure
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.layers import NeuralNumbers, find_largest
 from syft_core.crypto.numbers import Numbers
@@ -15,7 +15,7 @@ from syft_core.crypto.truncation import BITS
 from syft_core.exceptions import OperationNotAllowedError, PrecisionError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import Op
-from syft_core.hook.dispatch import forward, framework_of
+from syft_core.hook.dispatch import attributes_of, framework_of, rewrap
 from syft_core.hook.hook_args import get_plan
 from syft_core.hook.overload import encode_plain, overloaded, takes_indices
 from syft_core.hook.plans import Plan
@@ -98,12 +98,16 @@ class FixedPrecisionTensor(NeuralNumbers):
     def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         """Run an operation that only moves or adds elements on the integers; refuse others without a rule."""
         layer = plan.leader(args, kwargs)
-        if op.operation not in framework_of(layer).structural:
+        framework = framework_of(layer)
+        if op.operation not in framework.structural:
             raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
-        if not takes_indices(framework_of(layer).structural[op.operation]):
+        if not takes_indices(framework.structural[op.operation]):
             args, kwargs = encode_plain(layer, args, kwargs)
         args, kwargs = _share_all(args, kwargs)
-        return forward(op, get_plan(op.name, args, kwargs), args, kwargs)
+        plan = get_plan(op.name, args, kwargs)
+        attributes = attributes_of(op.name, plan, args, kwargs)
+        result = restructure(framework, op, *plan.unwrap(args, kwargs))
+        return rewrap(op.name, result, plan, attributes, (args, kwargs))
 
     def _value(self, x: Any) -> Integers:
         """Return an operand as integers: a child as it is, a Python number encoded."""
@@ -347,6 +351,12 @@ class FixedPrecisionTensor(NeuralNumbers):
     def ones_like(self, _self: Any, **_options: Any) -> Integers:
         """Return ones of the same shape."""
         return integers.add(integers.sub(_self, _self), self.scale)
+
+    @overloaded.method
+    def new_ones(self, _self: Any, size: Sequence[int], **_options: Any) -> Integers:
+        """Return ones of a shape; they are public."""
+        kernels = integers.kernels_of(_self)
+        return kernels.zeros(tuple(size), FIELDS[self.field]) + self.scale
 
     @overloaded.method
     def full_like(self, _self: Any, fill_value: float, **_options: Any) -> Integers:

@@ -266,6 +266,8 @@ def _broadcast(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
 OPERATIONS.update(
     add=lambda x, y, alpha=1: add(x, multiply(y, alpha) if alpha != 1 else y),
     sub=lambda x, y, alpha=1: sub(x, multiply(y, alpha) if alpha != 1 else y),
+    detach=lambda x: x,
+    alias=lambda x: x,
     neg=neg,
     mul=multiply,
     matmul=lambda x, y: multiply(x, y, op=MATRICES),

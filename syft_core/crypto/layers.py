@@ -181,6 +181,77 @@ class NeuralNumbers(NumericTensor):
         del options["dilation"]
         return options
 
+    # --- normalization
+
+    @overloaded.method
+    def native_layer_norm(
+        self, _self: Any, shape: Sequence[int], weight: Any, bias: Any, eps: float
+    ) -> tuple[Integers, Integers, Integers]:
+        """Normalize along the last axes; return also the mean and the reciprocal of the standard deviation."""
+        rank = len(integers.shape_of(_self))
+        mean, centred, rstd = self._standardize(_self, tuple(range(rank - len(shape), rank)), eps)
+        return self._rescale(self.numbers.mul(centred, rstd), weight, bias), mean, rstd
+
+    @overloaded.method
+    def native_batch_norm(
+        self,
+        _self: Any,
+        weight: Any,
+        bias: Any,
+        running_mean: Any,
+        running_var: Any,
+        training: bool,
+        momentum: float,
+        eps: float,
+    ) -> tuple[Integers, Integers, Integers]:
+        """Normalize each channel, with the statistics of the batch or, in evaluation, with the running ones."""
+        shape = integers.shape_of(_self)
+        channel = (-1, *(1,) * (len(shape) - 2))
+        if not training:
+            rstd = self._rsqrt(self.numbers.plus(running_var, eps))
+            centred = integers.sub(_self, integers.reshape(running_mean, channel))
+            result = self.numbers.mul(centred, integers.reshape(rstd, channel))
+            return self._rescale(result, weight, bias, channel), running_mean, rstd
+        axes = (0, *range(2, len(shape)))
+        mean, centred, rstd = self._standardize(_self, axes, eps)
+        if running_mean is not None:
+            self._refuse("batch norm in training with running statistics")
+        flat = [integers.reshape(value, (-1,)) for value in (mean, rstd)]
+        return self._rescale(self.numbers.mul(centred, rstd), weight, bias, channel), flat[0], flat[1]
+
+    @overloaded.method
+    def _native_batch_norm_legit_no_training(
+        self, _self: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: float, eps: float
+    ) -> Any:
+        """Normalize each channel with the running statistics."""
+        return type(self).native_batch_norm.function(self, _self, weight, bias, mean, var, False, momentum, eps)
+
+    @overloaded.method
+    def _native_batch_norm_legit(self, _self: Any, weight: Any, bias: Any, *rest: Any) -> Any:
+        """Normalize each channel; running statistics, if given, stand before the other arguments."""
+        mean, var = (None, None) if len(rest) == 3 else rest[:2]
+        return type(self).native_batch_norm.function(self, _self, weight, bias, mean, var, *rest[-3:])
+
+    def _standardize(self, x: Integers, axes: tuple[int, ...], eps: float) -> tuple[Integers, Integers, Integers]:
+        """Return the mean, the difference from it, and the reciprocal of the standard deviation, along axes."""
+        count = prod(integers.shape_of(x)[axis] for axis in axes)
+        mean = self.numbers.over(integers.total(x, axes, keepdims=True), count)
+        centred = integers.sub(x, mean)
+        squares = self.numbers.square(centred)
+        variance = self.numbers.over(integers.total(squares, axes, keepdims=True), count)
+        return mean, centred, self._rsqrt(self.numbers.plus(variance, eps))
+
+    def _rescale(self, x: Integers, weight: Any, bias: Any, shape: tuple[int, ...] | None = None) -> Integers:
+        factors = [
+            value if value is None or shape is None else integers.reshape(value, shape) for value in (weight, bias)
+        ]
+        if factors[0] is not None:
+            x = self.numbers.mul(x, factors[0])
+        return x if factors[1] is None else integers.add(x, factors[1])
+
+    def _rsqrt(self, x: Integers) -> Integers:
+        raise NotImplementedError
+
     # --- embedding and dropout
 
     @overloaded.method
