@@ -18,6 +18,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--port", type=int, help="the port; 0 for any that is free (default: 8777)")
     parser.add_argument("--page-port", type=int, help="the port of the page for the owner (default: no page)")
     parser.add_argument("--data", nargs="+", help="FILE#tag,#tag:private=user,user, or module:function")
+    parser.add_argument("--trusted", nargs="+", metavar="ID", help="workers that may compute on shares of private data")
     parser.add_argument("--limits", nargs="+", metavar="KEY=VALUE", help="for instance memory=4GB operation_seconds=30")
 
 
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int | str:
     if args.example:
         return EXAMPLE.read_text(encoding="utf-8").rstrip()
     config = WorkerConfig() if args.config is None else read_config(args.config)
-    names = [*[name.replace("-", "_") for name in _OPTIONS], "port", "page_port", "data"]
+    names = [*[name.replace("-", "_") for name in _OPTIONS], "port", "page_port", "data", "trusted"]
     given = {name: value for name in names if (value := getattr(args, name)) is not None}
     if args.limits is not None:
         given["limits"] = {key: _parse_number(value) for key, _, value in (text.partition("=") for text in args.limits)}

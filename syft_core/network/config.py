@@ -71,6 +71,8 @@ class WorkerConfig:
     ledger: Path | None = None
     store: Path | None = None
     log_format: Literal["text", "json"] = "text"
+    trusted: tuple[str, ...] = ()
+    """The workers with which this one may compute on shares of private data."""
     limits: WorkerLimits = field(default_factory=WorkerLimits)
     users: Mapping[str, Allowance] = field(default_factory=dict)
     peers: Mapping[str, PeerConfig] = field(default_factory=dict)

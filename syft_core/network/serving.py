@@ -98,6 +98,7 @@ def build_worker(config: WorkerConfig, given: dict[str, Any]) -> tuple[BaseWorke
         files.callback(Storage(config.store, worker, data).close)
     for name, peer in config.peers.items():
         worker.add_worker(PeerLocation(worker, name, Address.parse(peer.url, ca=peer.ca)))
+    worker.trust(*config.trusted)
     activity = Activity(given["activity"])
     worker.guard = QuotaGuard(worker, config.users, given["refused"], given["crashes"], activity)
     return worker, files.close

@@ -282,11 +282,15 @@ _ABOUT: dict[type[Message], Callable[[Any], _About]] = {
     messages.GetBack: lambda message: ("get back", (message.id,), ()),
     messages.GetTicket: lambda message: (f"get a ticket for {message.bearer}", message.ids, ()),
     messages.Introduce: lambda message: (f"introduce {message.worker}", (), ()),
+    messages.OpenChannel: lambda message: (f"open a channel of {', '.join(map(str, message.parties))}", (), ()),
+    messages.RunProtocol: lambda message: (f"run {message.name}", _find_pointers(message), message.expected),
+    messages.Prepare: lambda message: (f"prepare {message.name}", (), ()),
+    messages.Deposit: lambda message: (f"deposit for run {message.number}", (), ()),
     messages.Search: lambda message: (f"search {' '.join(map(str, message.query))}".strip(), (), ()),
 }
 
 
-def _find_pointers(message: Run | Call | RunPlan) -> list[Any]:
+def _find_pointers(message: Run | Call | RunPlan | messages.RunProtocol) -> list[Any]:
     found = [
         leaf
         for leaf in leaves((message.args, getattr(message, "kwargs", ())))

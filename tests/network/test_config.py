@@ -89,6 +89,15 @@ def test_options_of_the_command_line_take_precedence() -> None:
     assert changed.limits == WorkerLimits(memory=2 * 2**30, connections=7)
 
 
+def test_trusted_workers_come_from_the_file_or_the_command_line(tmp_path: Path) -> None:
+    config = read(tmp_path, 'trusted = ["alice", "carol"]')
+
+    assert config.trusted == ("alice", "carol")
+    assert override(config, {"trusted": ["dora"]}).trusted == ("dora",)
+    with pytest.raises(ConfigurationError, match="trusted: expected a text, got 5"):
+        parse_config({"trusted": [5]})
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [
