@@ -107,7 +107,7 @@ class WebsocketLocation(WireLocation):
             try:
                 if self._connection is None:
                     raise ConnectionLostError.closed()
-                received = self._connection.receive(wait)
+                received = self._connection.receive(self.timeout if wait else 0)
             except ConnectionLostError as error:
                 self._reconnect(error)
                 continue
@@ -151,8 +151,6 @@ class WebsocketLocation(WireLocation):
             try:
                 sock, response, unread = self._shake_hands(max(deadline - time.monotonic(), 1))
                 break
-            except ssl.SSLCertVerificationError as error:
-                raise AuthenticationError.untrusted(self.url, error.verify_message) from None
             except (OSError, WebSocketException, ConnectionLostError) as error:
                 if isinstance(error, AuthenticationError):
                     raise
@@ -161,7 +159,7 @@ class WebsocketLocation(WireLocation):
                 if time.monotonic() + pause > deadline:
                     raise ConnectionLostError.unreachable(self.url, self.timeout, error) from None
                 time.sleep(pause)
-        connection = Connection(sock, is_client=True, max_bytes=MAX_REPLY, unread=unread, patience=self.timeout)
+        connection = Connection(sock, is_client=True, max_bytes=MAX_REPLY, unread=unread)
         self._check_worker(response)
         if response.headers.get(STATE) == LOST:
             self._connection = connection

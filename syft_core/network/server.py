@@ -142,7 +142,7 @@ class ReverseLocation(WireLocation):
     def receive_frames(self, wait: bool) -> Sequence[Any] | None:
         """Return the response of the client."""
         while True:
-            received = self._require_connection().receive(wait)
+            received = self._require_connection().receive(None if wait else 0)
             if received is None:
                 return None
             envelope, frames = received
@@ -449,6 +449,7 @@ class Server:
             if previous is not None:
                 previous.interrupt()
             with client.lock:  # The thread that serves it finishes its message, and leaves the session to this one.
+                client.seen = time.monotonic()
                 return client, RESUMED, ""
         client = created
         self._limit_idle_sessions(peer)

@@ -57,7 +57,7 @@ def far(hook: Any) -> Iterator[VirtualWorker]:
 
 @pytest.fixture
 def server(far: VirtualWorker) -> Iterator[Server]:
-    server = Server(far, "127.0.0.1", 0, authenticate, heartbeat=0.2, io_timeout=5)
+    server = Server(far, "127.0.0.1", 0, authenticate, heartbeat=0.2)
     server.start()
     yield server
     server.stop(1)
@@ -72,7 +72,7 @@ def connect(hook: Any, server: Server) -> Iterator[Connect]:
     with ExitStack() as stack:
 
         def connect(user: str = "ana", port: int | None = None, **options: Any) -> WebsocketClientWorker:
-            options.setdefault("timeout", 10)
+            options.setdefault("timeout", 60)
             location = WebsocketClientWorker(
                 hook, "127.0.0.1", port or server.port, token=f"secret of {user}", **options
             )

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -142,7 +143,7 @@ def test_malformed_messages_end_the_connection_or_are_answered(server: Any, mess
     with by_library(server) as connection:
         connection.send(message)
         try:
-            reply = unpack(connection.recv(10))
+            reply = unpack(connection.recv(60))
         except ConnectionClosed:
             return
 
@@ -163,7 +164,7 @@ def test_malformed_messages_end_the_connection_or_are_answered(server: Any, mess
 )
 def test_connections_that_do_not_speak_the_protocol_are_closed(server: Any, sent: bytes) -> None:
     with socket.create_connection(("127.0.0.1", server.port)) as sock:
-        sock.settimeout(10)
+        sock.settimeout(60)
         with contextlib.suppress(OSError):
             sock.sendall(sent)
             sock.shutdown(socket.SHUT_WR)
@@ -195,10 +196,8 @@ def test_a_client_that_does_not_read_is_disconnected(hook: Any, far: VirtualWork
             message = pack(number, *frames(Batch(number, (Fetch(id, keep=True),), True)))
             request = [struct.pack(">BBH", 0x82, 0xFE, len(message)), bytes(4), message]
             connection.socket.sendall(b"".join(request))
-        while slow.sessions[0].connection is None:
-            pass
-        while slow.sessions[0].connection is not None:
-            pass
+        while not slow.sessions[0].session.sent or slow.sessions[0].connection is not None:
+            time.sleep(0.01)
 
     location = connect(port=slow.port)
     assert (torch.ones(1).send(location) + 1).get().tolist() == [2.0]
@@ -213,7 +212,7 @@ def test_an_oversized_message_is_refused_before_it_is_received(hook: Any, connec
         connection.socket.sendall(struct.pack(">BBQ", 0x82, 0xFF, len(head) + limit + 1) + bytes(4) + head)
 
         with pytest.raises(ConnectionClosed):
-            connection.recv(10)
+            connection.recv(60)
 
 
 def test_the_user_comes_from_the_connection(connect: Any, far: Any) -> None:
