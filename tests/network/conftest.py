@@ -17,14 +17,11 @@ from syft_core.workers.virtual import VirtualWorker
 from .processes import authenticate
 from .proxy import Proxy
 
-torch = pytest.importorskip("torch")
-
-from syft_torch.hook import TorchHook  # noqa: E402
-
 
 @pytest.fixture(scope="module")
 def hook() -> Iterator[Any]:
-    with TorchHook(torch) as hook:
+    torch = pytest.importorskip("torch")
+    with load_backend("torch")(torch) as hook:
         hook.attributes.warm_up()
         yield hook
 
@@ -40,7 +37,8 @@ def any_hook(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def torch_hook() -> Iterator[Any]:
-    with TorchHook(torch) as hook:
+    torch = pytest.importorskip("torch")
+    with load_backend("torch")(torch) as hook:
         hook.attributes.warm_up()
         hook.local_worker.user = "eve"
         yield hook
