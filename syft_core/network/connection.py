@@ -157,6 +157,10 @@ class Connection:
         """Make the thread that uses the connection get an error; that thread closes the socket."""
         interrupt(self._socket)
 
+    def leave(self) -> None:
+        """Close the socket in this process only."""
+        self._socket.close()
+
     def abort(self) -> None:
         """Close the socket."""
         interrupt(self._socket)
