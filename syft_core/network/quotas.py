@@ -162,6 +162,10 @@ class QuotaGuard:
             return f"user {user!r} has {others} connections, and the limit is {allowance.connections}"
         return None
 
+    def limit_message(self, user: str) -> int | None:
+        """Return how many bytes of objects one message may have: as many as the user may have on the worker."""
+        return self.account_of(user).allowance.bytes
+
     def admit(self, peer: Peer, number: int) -> float:
         """Take note of the next batch; return how many seconds the client has to wait for its rates."""
         self._thread.batch = number
