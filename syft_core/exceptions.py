@@ -346,10 +346,6 @@ class AuthenticationError(WorkerError, PermissionError):
     """A worker on the network refused the connection."""
 
     refused = Text("cannot connect to {url}: {why}; {advice}", advice="ask the owner for a token: `token=...`")
-    untrusted = Text(
-        "cannot connect to {url}: the certificate of the worker is not trusted ({why}); get `ca.pem` from the owner: "
-        '`ca="ca.pem"`, and use a name that the certificate has'
-    )
 
 
 class TicketError(WorkerError, PermissionError):

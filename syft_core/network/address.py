@@ -72,7 +72,7 @@ def explain_certificate(error: ssl.SSLError) -> tuple[str, str] | None:
     """Return why a certificate was refused, by this end or the other, and what to do; None for other errors."""
     if isinstance(error, ssl.SSLCertVerificationError):
         why = f"the certificate of the worker is not valid ({error.verify_message.rstrip('.')})"
-        return why, _ADVICE.get(error.verify_code, "get the certificate authority of its owner: `ca=...`")
+        return why, _ADVICE.get(error.verify_code, 'get `ca.pem` from its owner: `ca="ca.pem"`')
     reason = error.reason or ""
     if "ALERT" not in reason or not ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason):
         return None

@@ -7,7 +7,9 @@ import os
 import secrets
 import socket
 import ssl
+import threading
 import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +43,7 @@ _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds to wait before each attempt to connect again; the last is repeated."""
 _instance = secrets.token_hex(6)
 """Distinguishes this process from others whose local worker has the same id."""
+_opened: weakref.WeakSet[WebsocketLocation] = weakref.WeakSet()
 
 
 class WebsocketLocation(WireLocation):
@@ -60,6 +63,7 @@ class WebsocketLocation(WireLocation):
         self._closed = False
         self._local = client
         super().__init__(client, "" if id is None else id)
+        _opened.add(self)
         self.connect()
 
     @property
@@ -107,7 +111,7 @@ class WebsocketLocation(WireLocation):
             try:
                 if self._connection is None:
                     raise ConnectionLostError.closed()
-                received = self._connection.receive(wait)
+                received = self._connection.receive(self.timeout if wait else 0)
             except ConnectionLostError as error:
                 self._reconnect(error)
                 continue
@@ -151,8 +155,6 @@ class WebsocketLocation(WireLocation):
             try:
                 sock, response, unread = self._shake_hands(max(deadline - time.monotonic(), 1))
                 break
-            except ssl.SSLCertVerificationError as error:
-                raise AuthenticationError.untrusted(self.url, error.verify_message) from None
             except (OSError, WebSocketException, ConnectionLostError) as error:
                 if isinstance(error, AuthenticationError):
                     raise
@@ -161,11 +163,17 @@ class WebsocketLocation(WireLocation):
                 if time.monotonic() + pause > deadline:
                     raise ConnectionLostError.unreachable(self.url, self.timeout, error) from None
                 time.sleep(pause)
-        connection = Connection(sock, is_client=True, max_bytes=MAX_REPLY, unread=unread, patience=self.timeout)
-        self._check_worker(response)
+        connection = Connection(sock, is_client=True, max_bytes=MAX_REPLY, unread=unread)
+        try:
+            self._check_worker(response)
+        except AuthenticationError:
+            connection.abort()
+            raise
         if response.headers.get(STATE) == LOST:
             self._connection = connection
-            self._start_again(response.headers.get(REASON, "the worker has forgotten it"))
+            self._forget_session()
+            why = response.headers.get(REASON, "the worker has forgotten it")
+            raise ConnectionLostError.restarted(self.id, why)
         try:
             self._session.resume(connection, int(response.headers.get(RECEIVED, 0)))
         except ConnectionLostError as error:
@@ -188,15 +196,22 @@ class WebsocketLocation(WireLocation):
             self.id = self._expected = id
             self._context = replace(self._context, receiver=id)
 
-    def _start_again(self, why: str) -> None:
-        """Forget everything about a session that the worker has forgotten, and tell the caller."""
+    def _forget_session(self) -> None:
+        """Forget everything about a session that cannot continue."""
         self._session = Session()
         for forgotten in (self._in_flight, self._buffer, self._issued, self._dropped, self._errors):
             forgotten.clear()
         self._last_epochs = None
         self.forget_forms()
         self.forget_gradients()
-        raise ConnectionLostError.restarted(self.id, why)
+
+    def leave_to_parent(self) -> None:
+        """In a forked process, leave the connection to the parent; ``connect`` begins a session of its own."""
+        if self._connection is not None:
+            self._connection.leave()
+        self._connection, self._closed, self._lock = None, True, threading.RLock()
+        self._secret = secrets.token_hex(16)
+        self._forget_session()
 
     def _shake_hands(self, seconds: float) -> tuple[socket.socket, Response, bytes]:
         host, port = self._address.host, self._address.port
@@ -361,6 +376,19 @@ def _read_response(protocol: ClientProtocol, sock: socket.socket, head: bytes, u
         head = sock.recv(4096) if received < MAX_HANDSHAKE else b""
         if not head:
             raise ConnectionLostError.malformed("it is not an answer to the opening handshake")
+
+
+def _leave_to_parent() -> None:
+    """Give a forked process names of its own, and no connection."""
+    global _instance  # one for each process
+    before, _instance = _instance, secrets.token_hex(6)
+    for location in list(_opened):
+        location._name = location._name.replace(before, _instance)
+        location.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _find_token(given: str | None) -> str | None:

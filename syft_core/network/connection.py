@@ -79,11 +79,10 @@ class Connection:
         is_client: bool,
         max_bytes: int,
         unread: bytes = b"",
-        patience: float | None = None,
     ) -> None:
         self._socket = sock
-        self._timeout, self._patience = sock.gettimeout(), patience
-        """How many seconds to wait for the rest of a message, and for one to begin; None to wait forever."""
+        self._timeout = sock.gettimeout()
+        """How many seconds to wait for the rest of a message; None to wait forever."""
         sock.setblocking(False)
         self._arrival = select.poll()
         self._arrival.register(sock, select.POLLIN)
@@ -115,9 +114,12 @@ class Connection:
         with self._writing:
             self._write_locked(_BINARY, [head, *buffers], len(head) + sum(lengths))
 
-    def receive(self, wait: bool = True) -> tuple[Envelope, list[bytearray]] | None:
-        """Return the next message, in memory of its own; without ``wait``, None if none has arrived."""
-        if not self._start_message(wait):
+    def receive(self, seconds: float | None = None) -> tuple[Envelope, list[bytearray]] | None:
+        """Return the next message, in memory of its own; raise if the other end is silent for ``seconds``.
+
+        With 0 seconds, return None if no message has arrived.
+        """
+        if not self._start_message(seconds):
             return None
         kind, count, number, received = _ENVELOPE.unpack(self._take(_ENVELOPE.size))
         if count > MAX_BUFFERS or kind > Kind.RESPONSE:
@@ -154,6 +156,10 @@ class Connection:
     def interrupt(self) -> None:
         """Make the thread that uses the connection get an error; that thread closes the socket."""
         interrupt(self._socket)
+
+    def leave(self) -> None:
+        """Close the socket in this process only."""
+        self._socket.close()
 
     def abort(self) -> None:
         """Close the socket."""
@@ -227,10 +233,10 @@ class Connection:
 
     # --- reading frames
 
-    def _start_message(self, wait: bool) -> bool:
+    def _start_message(self, seconds: float | None) -> bool:
         while True:
             if self._start == self._end:
-                self._start, self._end = 0, self._receive(self._view, self._patience if wait else 0)
+                self._start, self._end = 0, self._receive(self._view, seconds)
                 if not self._end:
                     return False
             opcode = self._read_head()

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from syft_core.exceptions import TicketError
+from syft_core.exceptions import AuthenticationError, ConnectionLostError, TicketError
 from syft_core.hook.forms import Form
 from syft_core.location import Location
 from syft_core.messages import Message, Redeem
@@ -77,12 +77,15 @@ class PeerLocation(Location):
                     self._worker, self.id, self._address, str(self._worker.id), f"Ticket {tickets.pop(0)}"
                 )
                 self._links[peer] = link
-        for ticket in tickets:
-            link.tell(Redeem(ticket))
         try:
+            for ticket in tickets:
+                link.tell(Redeem(ticket))
             return use(link)
-        except ConnectionError:  # The next ticket opens a new connection.
+        except (ConnectionError, AuthenticationError) as error:  # The next ticket opens a new connection.
             with self._lock:
-                self._links.pop(peer, None)
+                if self._links.get(peer) is link:
+                    del self._links[peer]
             link.close()
+            if isinstance(error, AuthenticationError):  # A ticket cannot be used again.
+                raise ConnectionLostError.restarted(self.id, "the worker has forgotten it") from None
             raise

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
+from time import monotonic, thread_time
 from types import GeneratorType
 from typing import Any, Literal
 
@@ -70,12 +70,12 @@ class Bucket:
     burst: float
     """How much may be used at once."""
     used: float = 0.0
-    since: float = field(default_factory=time.monotonic)
+    since: float = field(default_factory=monotonic)
 
     def use(self, amount: float) -> None:
         """Record use."""
         if self.rate is not None:
-            now = time.monotonic()
+            now = monotonic()
             self.used = max(self.used - (now - self.since) * self.rate, 0.0) + amount
             self.since = now
 
@@ -83,7 +83,7 @@ class Bucket:
         """Return how many seconds to wait until more may be used."""
         if self.rate is None or self.used <= self.burst:
             return 0.0
-        return max((self.used - self.burst) / self.rate - (time.monotonic() - self.since), 0.0)
+        return max((self.used - self.burst) / self.rate - (monotonic() - self.since), 0.0)
 
 
 class Account:
@@ -162,6 +162,10 @@ class QuotaGuard:
             return f"user {user!r} has {others} connections, and the limit is {allowance.connections}"
         return None
 
+    def limit_message(self, user: str) -> int | None:
+        """Return how many bytes of objects one message may have: as many as the user may have on the worker."""
+        return self.account_of(user).allowance.bytes
+
     def admit(self, peer: Peer, number: int) -> float:
         """Take note of the next batch; return how many seconds the client has to wait for its rates."""
         self._thread.batch = number
@@ -200,7 +204,7 @@ class QuotaGuard:
     def _execute(self, function: Callable[[], Any], account: Account, message: Message, sender: Peer) -> Any:
         """Run a part of the execution of a message, under the lock of the worker."""
         self._depth += 1
-        before = time.thread_time() if account.has_rates else 0.0
+        before = thread_time() if account.has_rates else 0.0
         try:
             if type(message) is not Run:  # ``check`` records an operation, when its operands are known.
                 self._record(sender, self._name(message))
@@ -208,7 +212,7 @@ class QuotaGuard:
         finally:
             self._depth -= 1
             if account.has_rates:
-                account.cpu.use(time.thread_time() - before)
+                account.cpu.use(thread_time() - before)
             if self._activity is not None and not self._depth:
                 self._activity.end()
 

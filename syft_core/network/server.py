@@ -55,15 +55,19 @@ from syft_core.peer import Id, Peer
 from syft_core.pictures import one_line
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.tickets import Mandate
-from syft_core.workers.wire import WireLocation
+from syft_core.workers.wire import WINDOW, WireLocation
 
 _log = logging.getLogger(__name__)
 MAX_HANDSHAKE = 1 << 14
 """How many bytes a request to open a connection may have."""
 HANDSHAKE_SECONDS = 10
 """How long opening a connection may take."""
+MESSAGE_OVERHEAD = 1 << 24
+"""How many bytes a message may have besides the objects in it."""
 MAX_IDLE_SESSIONS = 64
 """How many sessions of one user are kept without a connection."""
+MAX_WAITING = 2 * WINDOW
+"""How many messages of a client are kept while the worker waits for its response."""
 _LINGER = 1
 """How many seconds to wait until a client has read why its certificate was refused."""
 _MAX_NAME = 128
@@ -142,12 +146,15 @@ class ReverseLocation(WireLocation):
     def receive_frames(self, wait: bool) -> Sequence[Any] | None:
         """Return the response of the client."""
         while True:
-            received = self._require_connection().receive(wait)
+            received = self._require_connection().receive(None if wait else 0)
             if received is None:
                 return None
             envelope, frames = received
             if envelope.kind is Kind.RESPONSE:
                 return frames
+            if len(self._of.waiting) > MAX_WAITING:
+                self._require_connection().interrupt()
+                raise ConnectionLostError.malformed(f"more than {MAX_WAITING} others wait for an earlier one")
             self._of.waiting.append(received)
 
     def _require_connection(self) -> Connection:
@@ -285,7 +292,7 @@ class Server:
                 if not self._stopping.is_set():
                     time.sleep(0.1)  # Out of file descriptors, for instance.
                 continue
-            if len(self._threads) >= self._max_connections:
+            if len(self._threads) >= self._max_connections and not self._make_room():
                 _log.warning("refused a connection from %s: there are %d", address[0], len(self._threads))
                 sock.close()
                 continue
@@ -294,6 +301,14 @@ class Server:
             except (RuntimeError, MemoryError):  # There is no memory for another thread.
                 _log.error("refused a connection from %s: there is no memory for it", address[0])
                 sock.close()
+
+    def _make_room(self) -> bool:
+        """Disconnect whoever has taken longest to authenticate; return whether there was anybody."""
+        for sock in list(self._opening)[:1]:  # In the order in which they connected.
+            self._opening.pop(sock, None)
+            interrupt(sock)
+            return True
+        return False
 
     def _keep_house(self) -> None:
         """Show waiting clients that the worker is alive, and end the sessions of clients that are gone."""
@@ -305,14 +320,18 @@ class Server:
             for key, client in list(self._sessions.items()):
                 connection = client.connection
                 if connection is not None:
-                    identity = self._identities.get((client.mandate or client).peer.id)
-                    if identity is not None and not self._is_valid(identity):
+                    if not self._is_valid_client(client):
                         _log.warning("disconnected %s: its token is not valid any more", one_line(str(client.peer)))
                         connection.interrupt()
                     elif client.busy_since is not None and now - client.busy_since >= self._heartbeat:
                         _ping(connection)
                 elif now - client.seen > self._session_timeout:
                     self._end_session(key, client)
+
+    def _is_valid_client(self, client: ClientSession) -> bool:
+        """Return whether a client, or the one who gave it a ticket, is still known by a valid token."""
+        identity = self._identities.get((client.mandate or client).peer.id)
+        return identity is None or self._is_valid(identity)
 
     def _end_session(self, key: str, client: ClientSession) -> None:
         with client.lock:
@@ -322,9 +341,19 @@ class Server:
             if client.mandate is not None:
                 self.worker.sessions.pop(client.mandate, None)
             elif all(other.peer.id != client.peer.id for other in self.sessions):
+                self._end_mandates(client.peer)
                 self._identities.pop(client.peer.id, None)
                 self.worker.forget_client(client.peer)
         _log.info("session of %s ended", one_line(str(client.peer)))
+
+    def _end_mandates(self, giver: Peer) -> None:
+        """End the sessions of workers that act for a client that is gone."""
+        for key, client in list(self._sessions.items()):
+            if client.mandate is not None and client.mandate.peer.id == giver.id:
+                self._sessions.pop(key, None)
+                self.worker.sessions.pop(client.mandate, None)
+                if client.connection is not None:
+                    client.connection.interrupt()
 
     # --- one connection
 
@@ -343,8 +372,7 @@ class Server:
             self._opening.pop(sock, None)
             client, unread = opened
             sock.settimeout(self._io_timeout)
-            limits = self.worker.limits
-            connection = Connection(sock, is_client=False, max_bytes=limits.max_bytes, unread=unread)
+            connection = Connection(sock, is_client=False, max_bytes=self._limit_bytes(client), unread=unread)
             self._serve_client(client, connection)
         except (OSError, WebSocketException, ConnectionLostError, ValueError) as error:
             _log.info("connection from %s ended: %s", address[0], one_line(str(error)))
@@ -353,6 +381,13 @@ class Server:
         finally:
             self._opening.pop(sock, None)
             abort(sock)
+
+    def _limit_bytes(self, client: ClientSession) -> int:
+        """Return how many bytes a message of a client may have."""
+        limit, guard = self.worker.limits.max_bytes, self.worker.guard
+        user = (client.mandate or client).peer.user
+        quota = None if guard is None or user is None else guard.limit_message(user)
+        return limit if quota is None else min(limit, quota + MESSAGE_OVERHEAD)
 
     def _open(self, sock: socket.socket) -> tuple[ClientSession, bytes] | None:
         """Answer the opening handshake; return the session of the client, or None if it was refused."""
@@ -401,20 +436,18 @@ class Server:
 
     def _admit(
         self, kind: str, secret: str, name: str, key: str, certificate: Any
-    ) -> tuple[Peer, Mandate | None] | None:
+    ) -> tuple[Peer, Mandate | None, Identity | None] | None:
         """Return who connects, and for whom if it is a worker with a ticket; None if the credentials are not valid."""
         if kind != "ticket":
             identity = self.authenticate(Credentials(secret if kind == "bearer" else None, certificate))
             if identity is None:
                 return None
-            peer = Peer(f"{name}@{identity.user}", identity.user)
-            self._identities[peer.id] = identity
-            return peer, None
+            return Peer(f"{name}@{identity.user}", identity.user), None, identity
         known = self._sessions.get(key)  # A ticket opens one session, which may have several connections.
         if known is not None and known.mandate is not None:
-            return known.peer, known.mandate
+            return (known.peer, known.mandate, None) if self._is_valid_client(known) else None
         try:
-            return Peer(name), Mandate(self.worker.tickets.redeem(secret, name))
+            return Peer(name), Mandate(self.worker.tickets.redeem(secret, name)), None
         except TicketError:
             return None
 
@@ -433,11 +466,13 @@ class Server:
         return self.worker.guard.refuse_connection(peer.user, others) or ""
 
     def _find_session(
-        self, peer: Peer, mandate: Mandate | None, secret: str, resumes: bool
+        self, peer: Peer, mandate: Mandate | None, identity: Identity | None, secret: str, resumes: bool
     ) -> tuple[ClientSession, str, str]:
         """Return the session of a client, its state, and why it is lost if it is."""
         key = f"{peer.id}/{secret}"
         with self._lock:
+            if identity is not None:
+                self._identities[peer.id] = identity
             client = self._sessions.get(key)
             if client is None:
                 created = self._sessions[key] = ClientSession(peer, mandate)
@@ -449,6 +484,7 @@ class Server:
             if previous is not None:
                 previous.interrupt()
             with client.lock:  # The thread that serves it finishes its message, and leaves the session to this one.
+                client.seen = time.monotonic()
                 return client, RESUMED, ""
         client = created
         self._limit_idle_sessions(peer)

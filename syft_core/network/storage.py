@@ -1,7 +1,7 @@
 """Storage: the published and tagged objects of a worker on disk, so that they are there again after a restart.
 
-One file per object, written by our serializer and replaced as a whole before a command is answered. Objects that end in
-a pointer, and objects other than tensors, are not kept.
+One file per object, written by our serializer and replaced as a whole before a command is answered. Tensors and
+published plans are kept, but not tensors that end in a pointer.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from syft_core.exceptions import ConfigurationError, SerdeError, StorageError
 from syft_core.files import TEMPORARY, lock_folder, remove_file, write_file
 from syft_core.peer import Id, Peer
+from syft_core.plans.program import Program
 from syft_core.serde import deserialize, serialize
 from syft_core.tensors.private import get_allowed_users
 from syft_core.values import Tensor
@@ -72,7 +73,8 @@ class Storage:
         """Write what has changed; raise ``StorageError`` if an object cannot be written."""
         failed: list[StorageError] = []
         while self._noted:
-            id, _ = self._noted.popitem()
+            id = next(iter(self._noted))  # In order: state that a plan creates is written before the plan itself.
+            del self._noted[id]
             try:
                 self._save(id)
             except (OSError, SerdeError) as error:
@@ -165,6 +167,17 @@ class Storage:
             self._worker.object_store.put(entry.id, entry)
             set_owner(self._worker, entry.value, entry.id)
             self._digests[entry.id] = bytes(digest)
+        self._undo_first_calls()
+
+    def _undo_first_calls(self) -> None:
+        """Remove the state that the first call of a plan created, if a crash interrupted that call."""
+        for entry in self._worker.object_store.entries():
+            if isinstance(entry.value, Program) and not entry.value.begun:
+                for id in entry.value.state[len(entry.value.state) - entry.value.made :]:
+                    if self._worker.object_store.get(id) is not None:
+                        self._worker.object_store.remove(id, "the first call of its plan was interrupted")
+                        remove_file(self._file(id))
+                        del self._digests[id]
 
     def _unpack(self, record: dict[str, Any]) -> Stored:
         if record["worker"] != self._worker.id:
@@ -215,6 +228,8 @@ class Storage:
 
 
 def _is_lasting(entry: Stored) -> bool:
+    if isinstance(entry.value, Program):
+        return entry.published
     return bool(entry.published or entry.tags) and is_tensor(entry.value) and not ends_elsewhere(entry.value)
 
 

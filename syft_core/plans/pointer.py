@@ -68,8 +68,7 @@ class PointerPlan(ObjectPointer):
         self.require_alive()
         if self.plan is None:
             return super().get(user, reason, deregister_ptr)
-        made = self.program.made if self.program is not None else 0
-        state = self.state if self.calls or not made else self.state[:-made]
+        state = self._find_state()
         own = [place for place, pointer in enumerate(state) if pointer.gone is None and place in self.plan.copied]
         values = self._location.ask(FetchAll(tuple([state[place]._id_at_location for place in own]), user, reason))
         for place, value in zip(own, values, strict=True):
@@ -80,11 +79,16 @@ class PointerPlan(ObjectPointer):
         return self.plan
 
     def publish(self) -> PointerPlan:
-        """Make the worker keep the plan and its state permanently."""
+        """Make the worker keep the plan and its state permanently, also the state that the first call creates."""
         self.require_alive()
-        for pointer in self.state:
+        for pointer in self._find_state():
             self._location.tell(Tag(pointer._id_at_location, publish=True))
         return super().publish()
+
+    def _find_state(self) -> tuple[PointerTensor, ...]:
+        """Return pointers to the state that exists by now."""
+        made = self.program.made if self.program is not None and not self.calls else 0
+        return self.state[: len(self.state) - made]
 
     def _prepare(self, leaf: Any) -> Any:
         """Return what the message contains for an argument: a pointer or a number; local tensors are sent first."""

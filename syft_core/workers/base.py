@@ -212,7 +212,7 @@ class BaseWorker(Place, Worker):
                 raise SerdeError(f"cannot execute a {type(batch).__name__}: expected a Batch (malformed message)")
             number, asks = batch.number, batch.asks
             if mandate is not None:
-                batch = mandate.admit(batch, self.tickets)
+                batch = mandate.admit(batch, self.tickets, self.object_store)
             if batch.behalf:
                 behalf = (self.peer if peer.id in self.aliases else peer for peer in batch.behalf)
                 sender = sender._replace(behalf=tuple(behalf))

@@ -85,7 +85,9 @@ def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
     call = _Call(worker, message, sender, program, routine, stored)
     with _isolate(routine):
         kept = yield from (call.replay() if call.is_simple() else call.run_each())
-    program.begun = True
+    if not program.begun:
+        program.begun = True
+        worker.object_store.note(entry)
     if message.count >= 0:
         return None
     return map_leaves(lambda leaf: kept.get(leaf.number, leaf) if type(leaf) is Slot else leaf, routine.answer)
@@ -319,7 +321,11 @@ class _Call:
             if entry is None:
                 value, (access, sources), guarded = made[result]
                 lineage = access, NOTHING if sources <= self.own else sources
-                self._store(self.program.state[number - len(self.program.inputs)], value, lineage, guarded)
+                id = self.program.state[number - len(self.program.inputs)]
+                self._store(id, value, lineage, guarded)
+                plan = self.worker.object_store.entry(self.message.id)
+                if plan.published:
+                    self.worker.object_store.entry(id).publish(plan.publisher)
                 continue
             value, lineage, guarded = made[result]
             require_right_to_change(self.worker, entry, self.sender, value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,8 +72,11 @@ class Mandate:
         self.peer, self.bearer = ticket.peer, ticket.bearer
         self._ids = set(ticket.ids)
 
-    def admit(self, batch: Batch, tickets: Tickets) -> Batch:
-        """Return the batch with the peer on whose behalf it is sent; raise if a command goes beyond the mandate."""
+    def admit(self, batch: Batch, tickets: Tickets, stored: Container[Id]) -> Batch:
+        """Return the batch with the peer on whose behalf it is sent; raise if a command goes beyond the mandate.
+
+        ``stored`` are the ids in use: naming one as a result must not give access to that object.
+        """
         for command in batch.commands:
             if type(command) not in _PERMITTED:
                 raise TicketError.beyond(self.bearer, type(command).__name__)
@@ -84,9 +87,10 @@ class Mandate:
                 self._ids |= ticket.ids
             elif type(command) is not Release and not self._ids.issuperset(_used_ids(command)):
                 raise TicketError.beyond(self.bearer, type(command).__name__)
-            self._ids.update(command.expected)
-            if type(command) is Run:
-                self._ids.add(command.result)
+            results = {*command.expected, *([command.result] if type(command) is Run else [])} - self._ids
+            if any(id in stored for id in results):
+                raise TicketError.beyond(self.bearer, type(command).__name__)
+            self._ids |= results
         rest = tuple(command for command in batch.commands if type(command) is not Redeem)
         return replace(batch, commands=rest, behalf=(self.peer, *batch.behalf[1:]))
 

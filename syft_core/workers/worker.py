@@ -95,6 +95,9 @@ class Guard(Protocol):
     def refuse_connection(self, user: str, others: int) -> str | None:
         """Return why a user with ``others`` connections may not have one more, or None."""
 
+    def limit_message(self, user: str) -> int | None:
+        """Return how many bytes of objects one message of a user may have; None means no limit."""
+
 
 class Worker:
     """A party: its objects, its policy, and the workers it knows.

@@ -45,11 +45,6 @@ TEXTS = {
         ("wss://far:8777", "the token has expired"),
         "cannot connect to wss://far:8777: the token has expired; ask the owner for a token: `token=...`",
     ),
-    ("AuthenticationError", "untrusted"): (
-        ("wss://far:8777", "self-signed certificate"),
-        "cannot connect to wss://far:8777: the certificate of the worker is not trusted (self-signed certificate); get "
-        '`ca.pem` from the owner: `ca="ca.pem"`, and use a name that the certificate has',
-    ),
     ("QuotaExceededError", "amount"): (
         ("run 'toy.outer'", "ana", "bytes", 4_000_000, 1_000_000),
         "cannot run 'toy.outer': user 'ana' would then have 4,000,000 bytes on the worker, and the limit is 1,000,000; "

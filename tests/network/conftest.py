@@ -17,14 +17,11 @@ from syft_core.workers.virtual import VirtualWorker
 from .processes import authenticate
 from .proxy import Proxy
 
-torch = pytest.importorskip("torch")
-
-from syft_torch.hook import TorchHook  # noqa: E402
-
 
 @pytest.fixture(scope="module")
 def hook() -> Iterator[Any]:
-    with TorchHook(torch) as hook:
+    torch = pytest.importorskip("torch")
+    with load_backend("torch")(torch) as hook:
         hook.attributes.warm_up()
         yield hook
 
@@ -40,7 +37,8 @@ def any_hook(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def torch_hook() -> Iterator[Any]:
-    with TorchHook(torch) as hook:
+    torch = pytest.importorskip("torch")
+    with load_backend("torch")(torch) as hook:
         hook.attributes.warm_up()
         hook.local_worker.user = "eve"
         yield hook
@@ -57,7 +55,7 @@ def far(hook: Any) -> Iterator[VirtualWorker]:
 
 @pytest.fixture
 def server(far: VirtualWorker) -> Iterator[Server]:
-    server = Server(far, "127.0.0.1", 0, authenticate, heartbeat=0.2, io_timeout=5)
+    server = Server(far, "127.0.0.1", 0, authenticate, heartbeat=0.2)
     server.start()
     yield server
     server.stop(1)
@@ -72,7 +70,7 @@ def connect(hook: Any, server: Server) -> Iterator[Connect]:
     with ExitStack() as stack:
 
         def connect(user: str = "ana", port: int | None = None, **options: Any) -> WebsocketClientWorker:
-            options.setdefault("timeout", 10)
+            options.setdefault("timeout", 60)
             location = WebsocketClientWorker(
                 hook, "127.0.0.1", port or server.port, token=f"secret of {user}", **options
             )

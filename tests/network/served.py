@@ -30,7 +30,7 @@ class Served:
 
     def connect(self, token: str = "ana-secret", client: Any = None, **options: Any) -> WebsocketClientWorker:
         location = WebsocketClientWorker(
-            self.hook, "127.0.0.1", self.server.port, token=token, client=client, timeout=20, **options
+            self.hook, "127.0.0.1", self.server.port, token=token, client=client, **options
         )
         self.clients.append(location)
         return location

@@ -56,7 +56,7 @@ class SupervisedWorker:
             return [event for event in self.events if re.search(text, event["event"])]
 
         with self._changed:
-            self._changed.wait_for(lambda: len(find()) >= count or self.lines[-1:] == ["end"], timeout=60)
+            self._changed.wait_for(lambda: len(find()) >= count or self.lines[-1:] == ["end"], timeout=300)
             assert len(find()) >= count, "".join(self.lines)
             return find()[count - 1]
 
@@ -70,13 +70,13 @@ class SupervisedWorker:
 
     def connect(self, hook: Any, token: str, **options: Any) -> WebsocketClientWorker:
         self.wait_for("worker is ready")
-        return WebsocketClientWorker(hook, "127.0.0.1", self.port, token=token, timeout=60, **options)
+        return WebsocketClientWorker(hook, "127.0.0.1", self.port, token=token, timeout=120, **options)
 
     def stop(self) -> int:
         """Ask it to stop, and return the exit code."""
         self.process.terminate()
         try:
-            code = self.process.wait(30)
+            code = self.process.wait(120)
         finally:
             self.process.kill()
         self._reader.join(5)

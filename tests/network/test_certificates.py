@@ -152,7 +152,7 @@ def test_a_client_with_the_owners_authority_uses_tls_on_the_same_machine_too(tor
     with serve(torch_hook, tls=make_server_context(tmp_path / "server.pem", tmp_path / "server.key")) as served:
         assert served.connect(ca=tmp_path / "ca.pem").url.startswith("wss://")
         with pytest.raises(
-            AuthenticationError, match=r"the certificate of the worker is not trusted \(.*\); get `ca.pem`"
+            AuthenticationError, match=r"the certificate of the worker is not valid \(.*\); get `ca.pem`"
         ):
             served.connect("other", ca=tmp_path / "other" / "ca.pem")
         with pytest.raises(ConnectionLostError, match=r"cannot reach the worker at ws://.*, and whether it uses TLS"):

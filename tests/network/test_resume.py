@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import time
 from typing import Any
 
 import pytest
@@ -116,15 +117,16 @@ def test_a_worker_that_was_started_again_is_reported_and_usable(hook: Any, conne
 
 
 def test_a_worker_that_stays_away_is_named(connect: Any, server: Any) -> None:
-    location = connect(timeout=0.3)
+    location = connect()
     server.stop(1)
+    location.timeout = 0.3
 
     with pytest.raises(ConnectionLostError, match="cannot reach the worker at ws://127.0.0.1"):
         location.flush()
 
 
 def test_the_objects_of_a_client_that_is_gone_are_removed(hook: Any, far: Any) -> None:
-    server = Server(far, "127.0.0.1", 0, authenticate, heartbeat=0.05, session_timeout=0.1)
+    server = Server(far, "127.0.0.1", 0, authenticate, heartbeat=0.05, session_timeout=1)
     server.start()
     before = far.objects_count
     location = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana")
@@ -135,7 +137,7 @@ def test_the_objects_of_a_client_that_is_gone_are_removed(hook: Any, far: Any) -
 
     location.close()
     while server.sessions:
-        pass
+        time.sleep(0.01)
 
     assert far.objects_count == before + 1
     server.stop(1)
@@ -166,7 +168,7 @@ def test_connecting_twice_returns_the_same_location(connect: Any, server: Any) -
 
 
 def test_a_session_that_ends_leaves_the_objects_of_another_session_of_the_client(hook: Any, far: Any) -> None:
-    server = Server(far, "127.0.0.1", 0, authenticate, heartbeat=0.05, session_timeout=0.1)
+    server = Server(far, "127.0.0.1", 0, authenticate, heartbeat=0.05, session_timeout=1)
     server.start()
     first = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana")
     first.close()
@@ -175,7 +177,7 @@ def test_a_session_that_ends_leaves_the_objects_of_another_session_of_the_client
     x = torch.ones(2).send(second)
     second.flush()
     while len(server.sessions) > 1:
-        pass
+        time.sleep(0.01)
 
     assert x.get().tolist() == [1.0, 1.0]
     second.close()

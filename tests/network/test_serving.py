@@ -60,7 +60,7 @@ def test_a_revoked_token_ends_open_connections(hook: Any, far: Any, tokens: Toke
     known = Authentication(parse_config({"token_file": str(tokens.path)}), None)
     server = Server(far, "127.0.0.1", 0, known.authenticate, heartbeat=0.05, is_valid=known.is_valid)
     server.start()
-    location = WebsocketClientWorker(hook, "127.0.0.1", server.port, token=secret, timeout=10)
+    location = WebsocketClientWorker(hook, "127.0.0.1", server.port, token=secret)
     assert location.remote.torch.zeros(1).get().tolist() == [0]
 
     tokens.revoke("ana-1")

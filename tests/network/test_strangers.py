@@ -7,6 +7,7 @@ import dataclasses
 import os
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,8 +17,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect as connect_by_library
 
 from syft_core.exceptions import AuthenticationError
-from syft_core.messages import COMMANDS, Batch, Fetch, Reply, Search
-from syft_core.network.server import Server
+from syft_core.messages import COMMANDS, Batch, Fetch, Forward, Reply, Search, Store
+from syft_core.network.connection import Kind
+from syft_core.network.quotas import Allowance, QuotaGuard
+from syft_core.network.server import MAX_WAITING, MESSAGE_OVERHEAD, Server
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
 from syft_core.peer import Peer
 from syft_core.serde import frames, from_frames
@@ -142,7 +145,7 @@ def test_malformed_messages_end_the_connection_or_are_answered(server: Any, mess
     with by_library(server) as connection:
         connection.send(message)
         try:
-            reply = unpack(connection.recv(10))
+            reply = unpack(connection.recv(60))
         except ConnectionClosed:
             return
 
@@ -163,7 +166,7 @@ def test_malformed_messages_end_the_connection_or_are_answered(server: Any, mess
 )
 def test_connections_that_do_not_speak_the_protocol_are_closed(server: Any, sent: bytes) -> None:
     with socket.create_connection(("127.0.0.1", server.port)) as sock:
-        sock.settimeout(10)
+        sock.settimeout(60)
         with contextlib.suppress(OSError):
             sock.sendall(sent)
             sock.shutdown(socket.SHUT_WR)
@@ -195,10 +198,8 @@ def test_a_client_that_does_not_read_is_disconnected(hook: Any, far: VirtualWork
             message = pack(number, *frames(Batch(number, (Fetch(id, keep=True),), True)))
             request = [struct.pack(">BBH", 0x82, 0xFE, len(message)), bytes(4), message]
             connection.socket.sendall(b"".join(request))
-        while slow.sessions[0].connection is None:
-            pass
-        while slow.sessions[0].connection is not None:
-            pass
+        while not slow.sessions[0].session.sent or slow.sessions[0].connection is not None:
+            time.sleep(0.01)
 
     location = connect(port=slow.port)
     assert (torch.ones(1).send(location) + 1).get().tolist() == [2.0]
@@ -213,7 +214,7 @@ def test_an_oversized_message_is_refused_before_it_is_received(hook: Any, connec
         connection.socket.sendall(struct.pack(">BBQ", 0x82, 0xFF, len(head) + limit + 1) + bytes(4) + head)
 
         with pytest.raises(ConnectionClosed):
-            connection.recv(10)
+            connection.recv(60)
 
 
 def test_the_user_comes_from_the_connection(connect: Any, far: Any) -> None:
@@ -266,3 +267,50 @@ def test_a_stranger_that_never_finishes_the_handshake_is_disconnected(
                 continue
             except OSError:
                 break
+
+
+def test_strangers_who_say_nothing_do_not_keep_clients_out(
+    hook: Any, far: VirtualWorker, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("syft_core.network.server.HANDSHAKE_SECONDS", 3600)
+    small = Server(far, "127.0.0.1", 0, authenticate, max_connections=6)
+    small.start()
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(socket.create_connection(("127.0.0.1", small.port)))
+
+        location = connect(port=small.port)
+        assert (torch.ones(2).send(location) + 1).get().tolist() == [2.0, 2.0]
+
+        for _ in range(20):
+            stack.enter_context(socket.create_connection(("127.0.0.1", small.port)))
+        assert (torch.ones(2).send(location) + 2).get().tolist() == [3.0, 3.0]
+        location.close()
+    small.stop(1)
+
+
+def test_a_message_cannot_be_larger_than_the_quota_of_its_user(server: Any, far: Any) -> None:
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=1000)})
+    length = 1000 + MESSAGE_OVERHEAD + 1
+
+    with by_library(server) as connection:
+        head = struct.pack("<BxxxIQQ", 0, 1, 1, 0) + struct.pack("<Q", length)
+        connection.socket.sendall(struct.pack(">BBQ", 0x82, 0xFF, len(head) + length) + bytes(4) + head)
+
+        with pytest.raises(ConnectionClosed):
+            connection.recv(60)
+
+
+def test_a_client_that_sends_on_without_answering_the_worker_is_disconnected(server: Any, far: Any) -> None:
+    with by_library(server) as connection:
+        store, forward = Store(7, torch.ones(2)), Forward(7, None, "stranger@eve", 8)
+        connection.send(pack(1, *frames(Batch(1, (store, forward), True))))
+        request = connection.recv(60)
+        assert request[0] == Kind.REQUEST
+
+        with contextlib.suppress(ConnectionClosed):
+            for number in range(2, 10_000):
+                connection.send(pack(number, *frames(Batch(number, (), True))))
+        with pytest.raises(ConnectionClosed):
+            connection.recv(60)
+    assert len(server.sessions[0].waiting) <= MAX_WAITING + 1

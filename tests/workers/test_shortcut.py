@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 import syft_core as sy
 from syft_core.peer import Peer, acting_for
 from syft_core.workers.ledger import Ledger
 from syft_core.workers.shortcut import UNANSWERED, compute
-from syft_torch.wrapper import Wrapper
+
+torch = pytest.importorskip("torch")
+
+from syft_torch.wrapper import Wrapper  # noqa: E402
 
 
 def shorten(hook: Any, name: str, *args: Any, **kwargs: Any) -> Any:

@@ -1,0 +1,120 @@
+"""A worker that acts for a client with its ticket can do so only as long as the client itself could."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import pytest
+
+from syft_core.exceptions import AuthenticationError, ConnectionLostError
+from syft_core.messages import GetTicket
+from syft_core.network.address import Address
+from syft_core.network.client import WebsocketClientWorker, WebsocketLocation
+from syft_core.network.links import PeerLocation
+from syft_core.network.server import Server
+from syft_core.workers.virtual import VirtualWorker
+
+from .processes import authenticate
+
+torch = pytest.importorskip("torch")
+
+
+class Link(NamedTuple):
+    """The connection of the worker bob to a server, with a ticket of ana."""
+
+    server: Server
+    revoked: set[str]
+    ana: WebsocketClientWorker
+    bob: WebsocketLocation
+    id: int
+
+
+@pytest.fixture
+def link(hook: Any, far: VirtualWorker, request: pytest.FixtureRequest) -> Iterator[Link]:
+    revoked: set[str] = set()
+    heartbeat, session_timeout = request.param
+    server = Server(
+        *(far, "127.0.0.1", 0, authenticate),
+        **{"heartbeat": heartbeat, "session_timeout": session_timeout},
+        is_valid=lambda identity: identity.user not in revoked,
+    )
+    server.start()
+    ana = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana")
+    x = torch.ones(2).send(ana)
+    ticket = ana.ask(GetTicket("bob", (x.child.id_at_location,)))
+    address = Address("127.0.0.1", server.port, secure=False)
+    bob = WebsocketLocation(VirtualWorker(hook, id="bob", auto_add=False), "far", address, "bob", f"Ticket {ticket}")
+    yield Link(server, revoked, ana, bob, x.child.id_at_location)
+    ana.close()
+    bob.close()
+    server.stop(1)
+
+
+@pytest.mark.parametrize("link", [(3600, 3600)], indirect=True)
+def test_a_ticket_of_a_revoked_user_opens_no_further_connection(link: Link) -> None:
+    assert link.bob.describe([link.id])[0].shape == (2,)
+    link.bob.close()
+    link.bob.connect()
+    assert link.bob.describe([link.id])[0].shape == (2,)
+
+    link.revoked.add("ana")
+    link.bob.close()
+
+    with pytest.raises(AuthenticationError):
+        link.bob.connect()
+
+
+@pytest.mark.parametrize("link", [(0.05, 3600)], indirect=True)
+def test_a_connection_with_a_ticket_ends_when_its_user_is_revoked(link: Link) -> None:
+    link.revoked.add("ana")
+
+    with pytest.raises(AuthenticationError):
+        deque(iter(lambda: link.bob.describe([link.id]), None), maxlen=0)  # Until it is disconnected.
+
+
+@pytest.mark.parametrize("link", [(0.05, 1)], indirect=True)
+def test_a_connection_with_a_ticket_ends_with_the_session_of_its_user(link: Link) -> None:
+    assert link.bob.describe([link.id])[0].shape == (2,)
+
+    link.ana.close()
+    while link.server.sessions:
+        time.sleep(0.01)
+
+    with pytest.raises(AuthenticationError):
+        link.bob.describe([link.id])
+
+
+def test_objects_move_again_after_the_receiving_worker_was_restarted(hook: Any, far: VirtualWorker) -> None:
+    with ExitStack() as stack:
+
+        def serve(worker: VirtualWorker, port: int = 0) -> Server:
+            server = Server(worker, "127.0.0.1", port, authenticate)
+            server.start()
+            stack.callback(server.stop, 1)
+            return server
+
+        near = VirtualWorker(hook, id="near", auto_add=False)
+        servers = {"near": serve(near), "far": serve(far)}
+        link = PeerLocation(near, "far", Address("127.0.0.1", servers["far"].port, secure=False))
+        stack.callback(link.close)
+        near.add_worker(link)
+        locations = {}
+        for id, server in servers.items():
+            locations[id] = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana")
+            stack.callback(hook.local_worker._known_workers.pop, id, None)
+            stack.callback(locations[id].close)
+        x, y = torch.ones(2).send(locations["near"]), torch.zeros(2).send(locations["near"])
+        x.move(locations["far"])
+
+        servers["far"].stop(1)
+        serve(far, servers["far"].port)
+        with pytest.raises(ConnectionLostError, match="cannot continue the session on worker 'far'"):
+            locations["far"].flush()  # of the client itself
+        with pytest.raises(ConnectionLostError, match="cannot continue the session on worker 'far'"):
+            y.move(locations["far"])  # of the worker that sends the object
+
+        assert y.move(locations["far"]).get().tolist() == [0.0, 0.0]
