@@ -201,7 +201,7 @@ def find_parts(module: nn.Module) -> tuple[list[nn.Module], list[torch.Tensor]]:
 def _refuse_weight_norm(layers: list[nn.Module]) -> None:
     """Refuse the old form of weight norm before torch fails: its weight is part of a graph from the start."""
     for layer in layers:
-        if any(isinstance(hook, WeightNorm) for hook in layer._forward_pre_hooks.values()):
+        if layer._forward_pre_hooks and any(isinstance(h, WeightNorm) for h in layer._forward_pre_hooks.values()):
             raise WorkerError(
                 f"cannot send a {_name(layer)} with torch.nn.utils.weight_norm: its weight is the result of an "
                 f"autograd graph; use the parametrization: "

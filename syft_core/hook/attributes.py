@@ -176,9 +176,10 @@ class Op:
         facts = self.facts
         return facts.tier == "off" or facts.reveals or facts.local or self.inplace or self.spelling in _ACCESSORS
 
-    def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    @cached_property
+    def targets(self) -> Callable[[Sequence[Any], Mapping[str, Any]], list[Any]]:
         """Return the argument objects that a call may change, as a flat list."""
-        return self.facts.targets(args, kwargs)
+        return self.facts.targets
 
     def disclosure(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Discloses:
         """Return what the result of a call discloses."""
@@ -319,6 +320,8 @@ class FrameworkAttributes:
     """The framework's names for autograd, if it has autograd."""
     tensor_attributes: frozenset[str] = frozenset()
     """The attributes of a tensor that are tensors; a pointer may refer to them."""
+    gradient: str = ""
+    """The attribute that holds the gradient of a tensor, if the framework has autograd."""
     global_state_change_methods: frozenset[str] = frozenset()
     """Functions that change global state of the framework; never in the table."""
 
@@ -327,7 +330,7 @@ class FrameworkAttributes:
     ) -> None:
         self.framework = framework
         if self.autograd is not None:
-            self.tensor_attributes = self.autograd.attributes
+            self.tensor_attributes, self.gradient = self.autograd.attributes, self.autograd.gradient
         self._wrapper = wrapper
         self._numeric_wrapper = numeric_wrapper
         self.ops = OpTable(self.ALIAS, self._collect())

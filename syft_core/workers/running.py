@@ -11,7 +11,7 @@ from typing import Any
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError, ValueRefusedError, WorkerError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.chain import plain_below
-from syft_core.hook.dispatch import framework_of
+from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.hook.forms import Form, form, is_constant
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.ranks import framework_types
@@ -241,8 +241,7 @@ def _note_autograd(execution: Execution) -> None:
             worker.object_store.note(entry)
     if execution.op.spelling == "setter":
         worker.note_gradient_change(message, execution.peer)
-        autograd = execution.framework.autograd
-        if autograd is None or execution.op.operation != autograd.gradient:
+        if execution.op.operation != execution.framework.gradient:
             worker.note_form_change(message, execution.peer)
 
 
@@ -264,13 +263,16 @@ def resolve(
     """
     values = []
     store = worker.object_store
+    alias = None if message is None else message.framework
     for arg in args:
         cls = type(arg)
         if cls is Here or (cls is PointerTensor and arg._location.id == worker.id):
             entry = store.get(arg._id_at_location) or store.entry(arg._id_at_location)
             parents.append(entry)
             value, attr = entry.value, arg.point_to_attr
-            _require_framework(message, value)
+            known = frameworks_of_types.get(type(value))
+            if known is None or alias != known.ALIAS:
+                _require_framework(message, value)
             if attr is not None:
                 value = attribute(value, attr)
             if not entry.is_plain:

@@ -120,7 +120,7 @@ def _look_up(
                 return None
             value, whole = entry.value, pointer.whole
             if whole is not None:
-                is_gradient = pointer.point_to_attr == pointer._gradient_name and whole.gone is None
+                is_gradient = pointer.point_to_attr == framework.gradient and whole.gone is None
                 value = value.grad if is_gradient else None
                 if value is None:
                     return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from syft_core.exceptions import TooManyHopsError
 from syft_core.hook.chain import end_of, is_chain
-from syft_core.hook.dispatch import framework_of
+from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, map_leaves
 from syft_core.location import Location, Party
@@ -49,7 +49,10 @@ def give_away(values: list[Any], receiver: Party) -> list[Any]:
     while values:
         value = values.pop()
         others = sys.getrefcount(value) - _ONLY_HERE
-        mine = framework_of(value).transfer_ownership(value, others) if is_framework_tensor(type(value)) else None
+        framework = frameworks_of_types.get(type(value))
+        if framework is None and is_framework_tensor(type(value)):
+            framework = framework_of(value)
+        mine = None if framework is None else framework.transfer_ownership(value, others)
         given.append(hand_over(value, receiver) if mine is None else mine)
     return given
 
