@@ -256,7 +256,7 @@ class _Helper:
         """The compiled function that it replaces, if the layer was compiled."""
         layer.__dict__["_compiled_call_impl"] = self.run
 
-    def run(self, *args: Any, **kwargs: Any) -> Nested:
+    def run(self, *args: object, **kwargs: object) -> Nested:
         """Call the layer, and create new tensors where its parameters are."""
         layer: Any = self.layer()
         call = partial(_call_on_fast_path, layer) if self.has_fast_path else layer._call_impl
@@ -309,7 +309,7 @@ _WITH_FAST_PATH = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.Multihe
 _has_torch_function = torch.overrides.has_torch_function
 
 
-def _call_on_fast_path(layer: nn.Module, *args: Any, **kwargs: Any) -> Nested:
+def _call_on_fast_path(layer: nn.Module, *args: object, **kwargs: object) -> Nested:
     """Call a layer and let it take the fast path for remote tensors, as it would for local ones."""
     torch.overrides.has_torch_function = _has_local_override
     try:

@@ -108,15 +108,16 @@ def make_fetch(user: str | None, reason: str) -> Transfer:
         if not tensors:
             return []
         pointers = [tensor.child for tensor in tensors]
-        location: Any = getattr(pointers[0], "_location", None)
+        first: PointerTensor = pointers[0]
         for pointer in pointers:
-            if type(pointer) is not PointerTensor or pointer.whole is not None or pointer._location is not location:
+            is_whole = type(pointer) is PointerTensor and pointer.whole is None
+            if not is_whole or pointer._location is not first._location:
                 return [tensor.get(user=user, reason=reason, deregister_ptr=False) for tensor in tensors]
             if pointer.gone is not None:
                 pointer.require_alive()
         ids = tuple([pointer._id_at_location for pointer in pointers])
-        arrived: list[torch.Tensor] = location.ask(FetchAll(ids, user, reason))
-        gone = f"it was fetched by {pointers[0].owner.id!r}"
+        arrived: list[torch.Tensor] = first._location.ask(FetchAll(ids, user, reason))
+        gone = f"it was fetched by {first.owner.id!r}"
         for pointer in pointers:
             pointer.gone = gone
         return arrived

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, cast, overload
 
 from syft_core.exceptions import OperationNotAllowedError, PluginError
 from syft_core.hook.autograd import Autograd
@@ -16,7 +16,10 @@ from syft_core.hook.facts import WRITES_ALL, WRITES_FIRST, Discloses, Facts, Opt
 from syft_core.hook.forms import Form, Inferred
 from syft_core.hook.ranks import is_numeric
 from syft_core.hook.rules import leaves
-from syft_core.values import Args, Function, Kwargs, Tensor
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+
+if TYPE_CHECKING:
+    from syft_core.location import Location
 
 T = TypeVar("T")
 Spelling = Literal["function", "method", "getter", "setter"]
@@ -181,7 +184,7 @@ class Op:
         """Return the argument objects that a call may change, as a flat list."""
         return self.facts.targets
 
-    def disclosure(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Discloses:
+    def disclosure(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Discloses:
         """Return what the result of a call discloses."""
         return self.facts.disclosure(args, kwargs)
 
@@ -326,7 +329,7 @@ class FrameworkAttributes:
     """Functions that change global state of the framework; never in the table."""
 
     def __init__(
-        self, framework: Any, wrapper: Callable[[Any], Any], numeric_wrapper: Callable[[Any], Any] | None = None
+        self, framework: object, wrapper: Callable[[Any], Any], numeric_wrapper: Callable[[Any], Any] | None = None
     ) -> None:
         self.framework = framework
         if self.autograd is not None:
@@ -354,7 +357,7 @@ class FrameworkAttributes:
         function: Function = getattr(self.framework, name)
         return function
 
-    def wrapper(self, child: Any) -> Any:
+    def wrapper(self, child: object) -> Tensor:
         """Wrap ``child``, in the numeric wrapper if a layer encodes the values."""
         if not is_numeric(child):
             return self._wrapper(child)
@@ -377,15 +380,15 @@ class FrameworkAttributes:
             raise self.ops.refuse(f"{self.ALIAS}.{name}")
         return op
 
-    def copy(self, tensor: Tensor) -> Any:
+    def copy(self, tensor: Tensor) -> Tensor:
         """Return a plain tensor with a copy of the data."""
         raise NotImplementedError
 
-    def transfer(self, tensor: Tensor) -> Any:
+    def transfer(self, tensor: Tensor) -> Tensor:
         """Return a copy of a plain tensor for another worker, without autograd history."""
         return self.copy(tensor)
 
-    def replace_in_place(self, tensor: Tensor, other: Any) -> None:
+    def replace_in_place(self, tensor: Tensor, other: object) -> None:
         """Replace the contents of ``tensor`` with those of ``other``, keeping the Python object."""
         raise NotImplementedError
 
@@ -403,7 +406,7 @@ class FrameworkAttributes:
         """Return whether a plain tensor is a view of part of a larger piece of memory."""
         return False
 
-    def transfer_ownership(self, tensor: Tensor, references: int) -> Any:
+    def transfer_ownership(self, tensor: Tensor, references: int) -> Tensor:
         """Return the tensor that an in-process receiver may keep without a copy, or None if a copy is needed.
 
         The sender gives up ``tensor``; ``references`` is the number of other references to it.
@@ -414,7 +417,7 @@ class FrameworkAttributes:
         """Return whether a plain tensor is a parameter, which is sent with its model."""
         return False
 
-    def detach(self, tensor: Tensor) -> Any:
+    def detach(self, tensor: Tensor) -> Tensor:
         """Return a plain tensor outside of its autograd graph."""
         return tensor
 
@@ -426,7 +429,7 @@ class FrameworkAttributes:
         """Return the caller's settings that affect the result of an operation; they are sent with it."""
         return None
 
-    def apply_modes(self, modes: str, args: Any, kwargs: Any) -> AbstractContextManager[Any]:
+    def apply_modes(self, modes: str, args: object, kwargs: object) -> AbstractContextManager[Any]:
         """Return a context with the settings of another process; refuse those that cannot be set here."""
         return nullcontext()
 
@@ -438,12 +441,12 @@ class FrameworkAttributes:
         """
         return None
 
-    def place_new_tensors(self, location: Any) -> AbstractContextManager[Any]:
+    def place_new_tensors(self, location: Location) -> AbstractContextManager[Any]:
         """Return a context in which the framework creates new tensors at ``location``, if it supports that."""
         return nullcontext()
 
     def hold_state(
-        self, objects: Sequence[Any], location: Any, send: Callable[[Tensor], Tensor]
+        self, objects: Sequence[object], location: Location, send: Callable[[Tensor], Tensor]
     ) -> AbstractContextManager[tuple[list[Tensor], Callable[[], dict[Any, Callable[[Tensor], None]]]]]:
         """Return a context in which the tensors of these objects lead to ``location``, where a plan is recorded.
 
@@ -467,14 +470,14 @@ class FrameworkAttributes:
         """Return the settings that affect the form of a result, or None if forms cannot be inferred."""
         return None
 
-    def infer(self, op: Op, args: Any, kwargs: Any) -> Inferred | None:
+    def infer(self, op: Op, args: object, kwargs: object) -> Inferred | None:
         """Infer the result of ``op`` for arguments with forms in place of tensors, and the forms after the call.
 
         Return None if they depend on values.
         """
         return None
 
-    def infer_size(self, op: Op, args: Any, kwargs: Any) -> tuple[int, int] | None:
+    def infer_size(self, op: Op, args: object, kwargs: object) -> tuple[int, int] | None:
         """Infer how many bytes of new memory a call needs for its results, and how many tensors it returns.
 
         Arguments have forms in place of tensors, as for ``infer``. Return None if the size depends on values.
@@ -496,11 +499,11 @@ class FrameworkAttributes:
         """
         raise NotImplementedError
 
-    def answer_from_form(self, op: Op, form: Form, args: Args) -> Any:
+    def answer_from_form(self, op: Op, form: Form, args: Args) -> Nested:
         """Return the result of ``op``, one of ``facts_of_form``, for any tensor of this form."""
         raise NotImplementedError
 
-    def shadow(self, argument: Any, device: Any) -> Any:
+    def shadow(self, argument: object, device: object) -> Tensor:
         """Replace an argument for a call without data, which finds the form of the result.
 
         Replace a ``Form`` with a plain tensor of that form that has no values, or public ones; replace ``device`` with
@@ -521,7 +524,7 @@ class FrameworkAttributes:
         """Set a plain tensor to zeros, outside of autograd."""
         tensor[...] = 0
 
-    def overwrite(self, target: Tensor, value: Any) -> None:
+    def overwrite(self, target: Tensor, value: object) -> None:
         """Copy the values and the shape of a plain tensor into another, like an in-place operation."""
         raise NotImplementedError
 

@@ -123,7 +123,7 @@ class ObjectPointer(Identified):
         self._location.tell(Lease((self._id_at_location,)))
         return self.sibling()
 
-    def sibling(self: P, **changes: Any) -> P:
+    def sibling(self: P, **changes: object) -> P:
         """Return a pointer like this one, except for ``changes``."""
         options: Kwargs = {
             "location": self._location,

@@ -58,7 +58,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         ObjectPointer.__init__(self, location, id_at_location, **options)
         self.framework = framework
 
-    def sibling(self: P, **changes: Any) -> P:
+    def sibling(self: P, **changes: object) -> P:
         """Return a pointer like this one, except for ``changes``."""
         return super().sibling(**{"framework": self.framework, **changes})
 

@@ -13,6 +13,7 @@ from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.messages import AskRelease, Fetch, FetchAll, Message
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import restrict
+from syft_core.values import Tensor
 from syft_core.workers.failures import require_success
 from syft_core.workers.ledger import Departure, record_all, record_request
 from syft_core.workers.permissions import refusal, require_identity, require_right_to_lease
@@ -53,7 +54,7 @@ def _collect(taken: list[Any]) -> Process:
     return taken
 
 
-def leave_graph(value: Any) -> Any:
+def leave_graph(value: object) -> Tensor:
     """Return a value without its graph, which stays on the worker."""
     framework = frameworks_of_types.get(type(value))
     if framework is not None:
@@ -67,7 +68,7 @@ def leave_graph(value: Any) -> Any:
     return value if outside(end) is end else rebuild(value, outside)
 
 
-def _detach(leaving: Departure) -> Any:
+def _detach(leaving: Departure) -> Tensor:
     """Return the value of an object that leaves, without its graph and with its restrictions, unless it is released."""
     entry, value, approval = leaving
     if approval is not None or value is None:
@@ -76,7 +77,7 @@ def _detach(leaving: Departure) -> Any:
     return outside if entry.access is None else restrict(outside, entry.access)
 
 
-def _take(leaving: Departure, sender: Peer) -> Any:
+def _take(leaving: Departure, sender: Peer) -> Tensor:
     """Return an object that leaves the worker, or a copy if others still need it."""
     entry, value = leaving[0], _detach(leaving)
     entry.fetched_by = sender
@@ -107,12 +108,12 @@ def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
             store.remove(id, why)
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: object) -> Tensor:
     """Return a value to send while the object stays; if it ends in pointers, what they point to is copied."""
     return _ask_for_copy(value) if ends_elsewhere(value) else value
 
 
-def _ask_for_copy(value: Any) -> Process:
+def _ask_for_copy(value: object) -> Process:
     return (yield Elsewhere(partial(copy_of, value)))
 
 

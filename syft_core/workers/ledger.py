@@ -89,7 +89,7 @@ def _join(sources: Iterable[str]) -> str:
     return ", ".join([one_line(source).replace(",", r"\x2c") for source in sources])
 
 
-def record(worker: Worker, entry: Stored, peer: Peer, to: str, reason: str, value: Any = None) -> None:
+def record(worker: Worker, entry: Stored, peer: Peer, to: str, reason: str, value: object = None) -> None:
     """Record in the worker's ledger that an object leaves, or ``value``, which is an attribute of it."""
     record_all(worker, [(entry, value, None)], peer, to, reason)
 
@@ -150,7 +150,7 @@ def _in_order(sources: frozenset[Any]) -> list[Any]:
     return [*sorted(sources.difference(numbered), key=str), *sorted(numbered, key=attrgetter("serial"))]
 
 
-def _tags_of(source: Any) -> str:
+def _tags_of(source: object) -> str:
     tags = getattr(source, "tags", None)
     return " ".join(sorted(tags)) if tags else ""
 

@@ -57,7 +57,7 @@ class LoopbackLocation(WireLocation):
             raise_error(self._errors.pop())
         return value
 
-    def send_frames(self, sent: Sequence[Any]) -> None:
+    def send_frames(self, sent: Sequence[object]) -> None:
         """Do nothing: every batch is delivered immediately."""
 
     def receive_frames(self, wait: bool) -> Sequence[Any] | None:
