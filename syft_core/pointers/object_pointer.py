@@ -192,10 +192,11 @@ class ObjectPointer(Identified):
 
 
 class Here(SimpleNamespace):
-    """A pointer in a received message to an object of the receiver."""
+    """A pointer in a received message to an object of the receiver; it has no lease."""
 
     _id_at_location: Id
     point_to_attr: str | None
+    travels_with_lease = False
 
 
 def id_here(leaf: object, worker: Id) -> Id | None:

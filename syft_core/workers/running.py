@@ -229,7 +229,7 @@ def run_tracked(execution: Execution) -> Nested:
 
 def clears_gradient(op: Op, args: Sequence[object]) -> bool:
     """Return whether an operation only removes gradients."""
-    return op.alters_autograd and op.spelling == "setter" and args[1] is None
+    return op.alters_autograd and op.spelling == "setter" and len(args) > 1 and args[1] is None
 
 
 def _note_autograd(execution: Execution) -> None:
