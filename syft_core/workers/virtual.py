@@ -52,9 +52,11 @@ class LoopbackLocation(WireLocation):
         for message in messages:
             self._prepare(message)
         sent = self._encode(Batch(0, messages, True, behalf.get()))
-        value = self._decode(self.worker.deliver(sent, self.client.peer), 0, [])
-        if self._errors:
-            raise_error(self._errors.pop())
+        received = self.worker.deliver(sent, self.client.peer)
+        with self._lock:  # Another thread must not get this error.
+            value = self._decode(received, 0, [])
+            if self._errors:
+                raise_error(self._errors.pop())
         return value
 
     def send_frames(self, sent: Sequence[object]) -> None:
