@@ -18,7 +18,7 @@ from syft_core.workers.store import Lineage, Stored
 from syft_core.workers.worker import Worker
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Execution:
     """An operation whose pointers have been replaced by the stored objects they point to."""
 
