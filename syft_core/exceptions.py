@@ -58,7 +58,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from string import Formatter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from syft_core.notebooks import render_in_notebook
 
@@ -261,7 +261,7 @@ class PureFrameworkTensorFoundError(HookError):
 class RemoteObjectFoundError(HookError):
     """A pointer was asked for its child, which lives elsewhere."""
 
-    def __init__(self, pointer: Any) -> None:
+    def __init__(self, pointer: object) -> None:
         super().__init__("cannot unwrap a pointer: its object lives on another worker; send the command there")
         self.pointer = pointer
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 from syft_core.exceptions import WorkerNotPicklableError
 from syft_core.peer import Id, Peer
+from syft_core.values import Tensor
 
 if TYPE_CHECKING:
     from syft_core.hook.attributes import FrameworkAttributes
@@ -107,7 +108,7 @@ class Location(ABC):
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
         """Return the forms of objects, or of an attribute of each; None for an attribute that is None."""
 
-    def peek(self, id: Id, attr: str | None = None) -> Any:
+    def peek(self, id: Id, attr: str | None = None) -> Tensor:
         """Return a plain tensor to read its form from, if the worker is in this process; otherwise None."""
         return None
 

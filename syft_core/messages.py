@@ -412,7 +412,7 @@ def _takes(annotation: str) -> tuple[frozenset[type], Check | None]:
     return kinds, holds_only
 
 
-def _is_long(part: Any) -> bool:
+def _is_long(part: object) -> bool:
     return type(part) is int and part.bit_length() > MAX_BITS
 
 
@@ -426,7 +426,7 @@ def make_codec(kind: type[Any]) -> Codec:
     checks = [_takes(str(field.type)) for field in fields(kind)]
     values = attrgetter(*names) if len(names) > 1 else lambda message: (getattr(message, names[0]),)
 
-    def simplify(message: Any, _context: Context) -> tuple[Any, ...]:
+    def simplify(message: object, _context: Context) -> tuple[Any, ...]:
         return values(message)
 
     def detail(payload: list[Any], _context: Context) -> Any:
@@ -486,7 +486,7 @@ def _detail_form(payload: list[Any], _context: Context) -> Form:
     return form(shape, strides, dtype, device, requires_grad, is_leaf)
 
 
-def _are_lengths(part: Any) -> bool:
+def _are_lengths(part: object) -> bool:
     """Return whether a shape or strides are valid. ``True`` is not: it equals 1 in the cache of forms."""
     return part is None or (isinstance(part, tuple) and all(type(length) is int for length in part))
 

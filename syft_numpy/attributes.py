@@ -86,12 +86,12 @@ class NumpyAttributes(FrameworkAttributes):
     facts_of_form = words("shape ndim size dtype itemsize nbytes __len__")
     global_state_change_methods = frozenset({"seed", "seterr", "set_printoptions", "setbufsize", "seterrcall"})
 
-    def __init__(self, numpy: Any, hook: Any = None) -> None:
+    def __init__(self, numpy: object, hook: object = None) -> None:
         self.numpy = numpy
         self.hook = hook
         super().__init__(numpy, wrap)
 
-    def copy(self, tensor: Tensor) -> Any:
+    def copy(self, tensor: Tensor) -> Tensor:
         """Return a plain array with a copy of the data."""
         return np.array(tensor)
 
@@ -121,11 +121,11 @@ class NumpyAttributes(FrameworkAttributes):
         """Return the form of a copy, or None if the array is not C-contiguous."""
         return self.form_of(tensor) if tensor.flags.c_contiguous else None
 
-    def answer_from_form(self, op: Op, form: Form, args: Args) -> Any:
+    def answer_from_form(self, op: Op, form: Form, args: Args) -> Nested:
         """Run ``op`` on an array of this form that takes no memory."""
         return op.run(np.broadcast_to(np.empty((), form.dtype), form.shape), *args)
 
-    def shadow(self, argument: Any, device: Any) -> Any:
+    def shadow(self, argument: object, device: object) -> Tensor:
         """Return an array with fixed values for a form, because numpy has no arrays without values."""
         return _example(argument) if type(argument) is Form else argument
 
@@ -137,7 +137,7 @@ class NumpyAttributes(FrameworkAttributes):
         """Return zeros of these forms."""
         return [_fill(known, np.zeros((), known.dtype)) for known in forms]
 
-    def overwrite(self, target: Tensor, value: Any) -> None:
+    def overwrite(self, target: Tensor, value: object) -> None:
         """Copy the values."""
         target[...] = value
 
@@ -185,7 +185,7 @@ def _runner(name: str, func: Function) -> Function:
     return limit_integers(run, LARGEST[operation]) if operation in LARGEST else run
 
 
-def _accumulate(func: Function, *args: Any, **kwargs: Any) -> Any:
+def _accumulate(func: Function, *args: object, **kwargs: object) -> Nested:
     """Run a function that accumulates; refuse a 0-dimensional ``out``, on which numpy crashes."""
     for target in (*args[3:4], *leaves(kwargs.get("out"))):
         if isinstance(target, np.ndarray) and target.ndim == 0:
@@ -193,7 +193,7 @@ def _accumulate(func: Function, *args: Any, **kwargs: Any) -> Any:
     return _run(func, *args, **kwargs)
 
 
-def _run_finite(func: Function, *args: Any, **kwargs: Any) -> Any:
+def _run_finite(func: Function, *args: object, **kwargs: object) -> Nested:
     """Run a function that decomposes a matrix; refuse values that are not finite, on which LAPACK may hang."""
     order = kwargs.get("ord", args[1] if len(args) > 1 else None)
     if "norm" in func.__name__ and (
@@ -206,7 +206,7 @@ def _run_finite(func: Function, *args: Any, **kwargs: Any) -> Any:
     return _run(func, *args, **kwargs)
 
 
-def _run(func: Function, *args: Any, **kwargs: Any) -> Any:
+def _run(func: Function, *args: object, **kwargs: object) -> Nested:
     """Run a function of numpy, and convert scalars to arrays, so that a chain always ends in an array.
 
     Refuse arrays of Python objects: numpy would compute with ints and strings of any length.
@@ -232,12 +232,12 @@ def _is_object(leaf: Tensor) -> bool:
         return "->" in leaf  # the signature of a ufunc
 
 
-def _count(func: Function, *args: Any, **kwargs: Any) -> Any:
+def _count(func: Function, *args: object, **kwargs: object) -> Nested:
     """Run a function that counts values; numpy before 2.4 returns an int, which would count as a fact about form."""
     return np.asarray(func(*args, **kwargs))
 
 
-def _example(known: Form) -> Any:
+def _example(known: Form) -> Tensor:
     """Return an array of a form: identity matrices or ones; zeros if the dtype is not floating-point."""
     if known.dtype.kind not in "fc":  # integers may be indices; also strings, dates and records
         example = np.array(0).astype(known.dtype)
@@ -270,7 +270,7 @@ def _promote_by_type() -> Iterator[None]:
         module._set_promotion_state(before)
 
 
-def _as_arrays(result: Nested) -> Any:
+def _as_arrays(result: Nested) -> Nested:
     if type(result) is np.ndarray:
         return result
     if isinstance(result, np.generic):

@@ -250,23 +250,23 @@ def is_reviewed(op: Op) -> bool:
 # --- forms that depend on values for some arguments only
 
 
-def _is_mask_or_bound(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _is_mask_or_bound(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     """Return whether an index contains a mask, or a slice bounded by an array."""
     index = args[1] if len(args) > 1 else tuple(kwargs.values())
     return any(map(_selects_by_value, index if type(index) is tuple else (index,)))
 
 
-def _selects_by_value(index: Any) -> bool:
+def _selects_by_value(index: object) -> bool:
     if type(index) is slice:
         return any(hasattr(bound, "ndim") for bound in (index.start, index.stop, index.step))
     return any(str(getattr(leaf, "dtype", "")) == "bool" for leaf in leaves(index))
 
 
-def _is_condition_alone(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _is_condition_alone(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     return len(args) + len(kwargs) == 1
 
 
-def _takes_number(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _takes_number(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     """Return whether an argument after the first is an array that numpy would read as one or more numbers."""
     named = {name: value for name, value in kwargs.items() if name not in ("out", "where")}
     return any(may_be_number(end_of(leaf)) for leaf in leaves((tuple(args[1:]), named)))
@@ -305,7 +305,7 @@ _OPERATORS = frozenset({*INPLACE_OPERATORS, *REFLECTED_OPERATORS, "__divmod__", 
 """Methods whose arguments are all data."""
 
 
-def _has_sublists(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _has_sublists(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     """Return whether the axes of ``einsum`` are given as lists of numbers."""
     return not (args and type(args[0]) is str)
 

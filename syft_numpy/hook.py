@@ -14,6 +14,7 @@ from syft_core.hook.hook import FrameworkHook, Patches
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+from syft_core.workers.base import BaseWorker
 from syft_core.workers.virtual import VirtualWorker
 from syft_numpy import hook_args, serde  # noqa: F401  # hook_args registers numpy's types
 from syft_numpy.attributes import NumpyAttributes
@@ -50,7 +51,7 @@ class NumpyHook(FrameworkHook):
     def __init__(
         self,
         numpy: ModuleType,
-        local_worker: object = None,
+        local_worker: BaseWorker | None = None,
         is_client: bool = True,
         verbose: bool = True,
     ) -> None:
@@ -132,7 +133,7 @@ def _attributes() -> NumpyAttributes:
     return attributes
 
 
-def _layer_array_ufunc(self: object, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Nested:
+def _layer_array_ufunc(self: object, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> Nested:
     """Send a ufunc down a chain that has no wrapper."""
     return array_ufunc(ufunc, method, inputs, kwargs)
 

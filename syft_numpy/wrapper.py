@@ -42,7 +42,7 @@ class Wrapper(NumpyTensor, Forwarding):
             if op.spelling == "getter":
                 setattr(cls, name, property(partial(_get, op), partial(_refuse_to_set, name)))
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Nested:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> Nested:
         """Send a ufunc, or one of its methods, down the chain."""
         return array_ufunc(ufunc, method, inputs, kwargs)
 

@@ -28,6 +28,7 @@ from syft_core.hook.autograd import Autograd
 from syft_core.hook.chain import end_of
 from syft_core.hook.forms import LIMIT, Form, Inferred, form
 from syft_core.hook.rules import leaves, map_leaves
+from syft_core.location import Location
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch import links
 from syft_torch.aten import ATEN
@@ -140,16 +141,16 @@ class TorchAttributes(FrameworkAttributes):
     def _creator(self, name: str) -> Function:
         return _make_sparse if name == "sparse_coo_tensor" else super()._creator(name)
 
-    def copy(self, tensor: Tensor) -> Any:
+    def copy(self, tensor: Tensor) -> Tensor:
         """Return a clone, which is part of the same graph."""
         return tensor.clone()
 
-    def transfer(self, tensor: Tensor) -> Any:
+    def transfer(self, tensor: Tensor) -> Tensor:
         """Return a leaf with a copy of the data and the gradient, and the same id."""
         gradient = tensor.grad if tensor.is_leaf else None
         return _leaf(tensor, tensor.detach().clone(), None if gradient is None else gradient.detach().clone())
 
-    def replace_in_place(self, tensor: Tensor, other: Any) -> None:
+    def replace_in_place(self, tensor: Tensor, other: object) -> None:
         """Swap the contents of two tensor objects."""
         exchange_all([tensor], [other])
 
@@ -194,7 +195,7 @@ class TorchAttributes(FrameworkAttributes):
         """Return whether a tensor is a Parameter."""
         return isinstance(tensor, torch.nn.Parameter)
 
-    def detach(self, tensor: Tensor) -> Any:
+    def detach(self, tensor: Tensor) -> Tensor:
         """Return a leaf unchanged; detach any other tensor, keeping its id, tags and description."""
         if tensor.is_leaf:
             return tensor
@@ -202,7 +203,7 @@ class TorchAttributes(FrameworkAttributes):
         outside.__dict__.update({name: value for name, value in tensor.__dict__.items() if name in _IDENTITY})
         return outside
 
-    def transfer_ownership(self, tensor: Tensor, references: int) -> Any:
+    def transfer_ownership(self, tensor: Tensor, references: int) -> Tensor:
         """Return a leaf itself if no other tensor uses its storage, or that of its gradient.
 
         If a graph refers to it only to accumulate its gradient, return a new leaf on the same storage.
@@ -238,7 +239,7 @@ class TorchAttributes(FrameworkAttributes):
             known = _modes[modes] = " ".join(map(str, modes))
         return known
 
-    def apply_modes(self, modes: str, args: Any, kwargs: Any) -> contextlib.AbstractContextManager[None]:
+    def apply_modes(self, modes: str, args: object, kwargs: object) -> contextlib.AbstractContextManager[None]:
         """Return a context with the grad mode, inference mode and autocast of another process.
 
         A different default dtype is refused if it may affect the result: torch has one for all threads of a process.
@@ -255,11 +256,11 @@ class TorchAttributes(FrameworkAttributes):
 
     isolate = staticmethod(isolate)
 
-    def place_new_tensors(self, location: Any) -> contextlib.AbstractContextManager[Any]:
+    def place_new_tensors(self, location: Location) -> contextlib.AbstractContextManager[Any]:
         """Return a mode in which torch's functions create new tensors at ``location``."""
         return Placing(self, location)
 
-    def hold_state(self, objects: Sequence[Any], location: Any, send: Function) -> Any:
+    def hold_state(self, objects: Sequence[object], location: Location, send: Function) -> Any:
         """Return a context in which modules, optimizers and tensors lead to ``location``."""
         return hold_state(objects, location, send)
 
@@ -288,12 +289,12 @@ class TorchAttributes(FrameworkAttributes):
             return None
         return torch.is_grad_enabled(), torch.get_default_dtype()
 
-    def infer(self, op: Op, args: Any, kwargs: Any) -> Inferred | None:
+    def infer(self, op: Op, args: object, kwargs: object) -> Inferred | None:
         """Run ``op`` on the meta device, where tensors have no values."""
         with isolate() or contextlib.nullcontext():
             return self._infer(op, args, kwargs)
 
-    def _infer(self, op: Op, args: Any, kwargs: Any) -> Inferred | None:
+    def _infer(self, op: Op, args: object, kwargs: object) -> Inferred | None:
         operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is Form]
         devices = {operand.device for operand in operands}
         if len(devices) != 1 or op.operation in DIFFERS_ON_META:
@@ -314,7 +315,7 @@ class TorchAttributes(FrameworkAttributes):
         given = map_leaves(lambda leaf: next(made) if isinstance(leaf, torch.Tensor) else leaf, result)
         return given, after, _has_dense_gradients((args, kwargs), (shadows, named), result)
 
-    def infer_size(self, op: Op, args: Any, kwargs: Any) -> tuple[int, int] | None:
+    def infer_size(self, op: Op, args: object, kwargs: object) -> tuple[int, int] | None:
         """Run ``op`` on the meta device; views of operands need no new memory."""
         if op.operation in DIFFERS_ON_META:
             return None
@@ -354,13 +355,13 @@ class TorchAttributes(FrameworkAttributes):
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         return given.get("tensors"), given.get("inputs"), not given.get("create_graph")
 
-    def answer_from_form(self, op: Op, form: Form, args: Args) -> Any:
+    def answer_from_form(self, op: Op, form: Form, args: Args) -> Nested:
         """Run ``op`` on a meta tensor of this form, unless it is a field of the form."""
         if op.attr in _FIELDS:
             return getattr(form, op.attr)
         return op.run(_shadow(form), *args)
 
-    def shadow(self, argument: Any, device: Any) -> Any:
+    def shadow(self, argument: object, device: object) -> Tensor:
         """Return a meta tensor for a form, and the meta device for ``device``."""
         return _shadow(argument, device)
 
@@ -415,7 +416,7 @@ class TorchAttributes(FrameworkAttributes):
     get_native_torch_name = staticmethod(FrameworkAttributes.get_native_framework_name)
 
     @staticmethod
-    def apply_fix16922(torch: Any) -> None:
+    def apply_fix16922(torch: object) -> None:
         """Do nothing: the names of the max-pool functions are correct since torch 1.0.2."""
 
     def eval_torch_modules(self) -> dict[str, Function]:
@@ -423,7 +424,7 @@ class TorchAttributes(FrameworkAttributes):
         return {op.name: op.func for op in self.ops if op.spelling == "function"}
 
 
-def _make_sparse(*args: Any, **kwargs: Any) -> Any:
+def _make_sparse(*args: object, **kwargs: object) -> Nested:
     """Create a sparse tensor and check it: with an index out of range torch would later access memory out of bounds."""
     return torch.sparse_coo_tensor(*args, **{**kwargs, "check_invariants": True}).clone()  # Share no memory.
 
@@ -469,7 +470,7 @@ _USED_BY_NODE = 2
 """The use count of a tensor held by a variable and the node that accumulates its gradient."""
 
 
-def _leaf(tensor: Tensor, data: Any, gradient: Tensor) -> Any:
+def _leaf(tensor: Tensor, data: Any, gradient: Tensor) -> Tensor:
     """Return a leaf like ``tensor``, with its id, tags and description, but this data and gradient."""
     if type(tensor) is torch.nn.Parameter:
         data = torch.Tensor._make_subclass(torch.nn.Parameter, data, tensor.requires_grad)
@@ -501,7 +502,7 @@ def _is_common(tensor: Tensor) -> bool:
     )
 
 
-def _require_independent_of_default(dtype: Any, args: Any, kwargs: Any) -> None:
+def _require_independent_of_default(dtype: object, args: object, kwargs: object) -> None:
     """Refuse a call whose result may depend on the default dtype: one without tensors, or on integers."""
     tensors = [end for leaf in leaves((args, kwargs)) if isinstance(end := end_of(leaf), torch.Tensor)]
     if not tensors or not all(tensor.is_floating_point() or tensor.is_complex() for tensor in tensors):
@@ -511,7 +512,7 @@ def _require_independent_of_default(dtype: Any, args: Any, kwargs: Any) -> None:
         )
 
 
-def _has_dense_gradients(given: Any, shadows: Any, result: Nested) -> bool:
+def _has_dense_gradients(given: object, shadows: object, result: Nested) -> bool:
     """Return whether the gradients of a call are dense; without an option set to True they are."""
     if not any(leaf is True for leaf in leaves(given)):
         return True
@@ -556,7 +557,7 @@ _MODES = {str(word): word for word in (True, False, None, *filter(_is_dtype, var
 
 
 @contextlib.contextmanager
-def _set_modes(grad: bool, inference: bool, autocast: Any) -> Iterator[None]:
+def _set_modes(grad: bool, inference: bool, autocast: object) -> Iterator[None]:
     with torch.inference_mode(inference), torch.set_grad_enabled(grad):
         if autocast is None:
             yield
@@ -583,7 +584,7 @@ _BACKWARD_METHOD = ("tensors", "gradient", "retain_graph", "create_graph", "inpu
 """The arguments of ``torch.autograd.backward`` and ``Tensor.backward``, in order."""
 
 
-def _shadow(leaf: Tensor, device: Any = None) -> Any:
+def _shadow(leaf: Tensor, device: object = None) -> Tensor:
     """Return a meta tensor for a form or a local tensor, and the meta device for ``device``."""
     if isinstance(leaf, torch.Tensor):
         return leaf.to("meta")
@@ -601,7 +602,7 @@ def _shadow(leaf: Tensor, device: Any = None) -> Any:
         return shadow.view_as(shadow)
 
 
-def _to_meta(leaf: Tensor) -> Any:
+def _to_meta(leaf: Tensor) -> Nested:
     """Return a meta tensor for a form or a tensor, and the meta device for any device."""
     is_device = type(leaf) is torch.device or (type(leaf) is str and leaf.partition(":")[0] == "cpu")
     return _META if is_device else _shadow(leaf)
@@ -615,7 +616,7 @@ def _storages(values: Nested) -> dict[int, int]:
     return {storage._cdata: storage.nbytes() for storage in storages}
 
 
-def _zeros(known: Form, device: Any) -> Any:
+def _zeros(known: Form, device: object) -> Tensor:
     zeros = torch.empty_strided(known.shape, known.strides, dtype=known.dtype, device=device or known.device)
     return zeros.zero_()
 
@@ -637,7 +638,7 @@ class _Zeros(torch.autograd.Function):  # type: ignore[misc]  # torch's values p
         return (None, None, *ctx.like)
 
 
-def _form_on(device: Any, result: Nested) -> Form | None:
+def _form_on(device: object, result: Nested) -> Form | None:
     """Return the form that a result on the meta device would have on ``device``."""
     if result.device.type != "meta" or not _is_common(result):
         return None

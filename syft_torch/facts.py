@@ -396,44 +396,44 @@ def is_reviewed(op: Op) -> bool:
 # --- forms that depend on values in some calls only
 
 
-def _is_mask_or_bound(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _is_mask_or_bound(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     """Return whether an index contains a mask, or a slice with a tensor as a bound."""
     index = args[1] if len(args) > 1 else tuple(kwargs.values())
     return any(map(_selects_by_value, index if type(index) is tuple else (index,)))
 
 
-def _selects_by_value(index: Any) -> bool:
+def _selects_by_value(index: object) -> bool:
     if type(index) is slice:
         return any(hasattr(bound, "ndim") for bound in (index.start, index.stop, index.step))
     return any(str(getattr(leaf, "dtype", "")).rpartition(".")[2] in ("bool", "uint8") for leaf in leaves(index))
 
 
-def _is_condition_alone(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _is_condition_alone(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     return len(args) + len(kwargs) == 1
 
 
-def _is_size_a_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _is_size_a_tensor(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     named = {name: value for name, value in kwargs.items() if name not in ("input", "tensor")}
     return any(hasattr(leaf, "ndim") for leaf in leaves((tuple(args[1:]), named)))
 
 
-def _is_count_a_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _is_count_a_tensor(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     """Return whether the number of repeats is a tensor, also as the only argument of ``torch.repeat_interleave``."""
     is_alone = len(args) + len(kwargs.keys() & {"input", "repeats"}) < 2
     return is_alone or _is_size_a_tensor(args, kwargs)
 
 
-def _has_no_class_count(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _has_no_class_count(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     count = args[1] if len(args) > 1 else kwargs.get("num_classes", -1)
     return type(count) is not int or count < 0
 
 
-def is_packed(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def is_packed(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     """Return whether the input of a recurrent network is packed; the weights are then the fourth argument."""
     return "batch_sizes" in kwargs or (len(args) > 3 and isinstance(args[3], (list, tuple)))
 
 
-def _is_position_a_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _is_position_a_tensor(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     """Return whether an argument after the second, which is the written tensor, is a tensor."""
     named = {name: value for name, value in kwargs.items() if name not in ("input", "src")}
     return _is_size_a_tensor(args[1:], named)
@@ -445,7 +445,7 @@ def _form_depends(op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], bool] 
     return _FORM_DEPENDS_ON.get(op.operation)
 
 
-def _is_complex_in_a_graph(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _is_complex_in_a_graph(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     """Return whether complex operands require gradients: torch's backward fails if the loss depends on the phase."""
     operands = [leaf for leaf in leaves((args, dict(kwargs))) if hasattr(leaf, "requires_grad")]
     return any(leaf.requires_grad and leaf.dtype.is_complex for leaf in operands)

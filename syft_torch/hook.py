@@ -24,6 +24,7 @@ from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.identity import Identified
 from syft_core.values import Args, Function, Kwargs, Nested
+from syft_core.workers.base import BaseWorker
 from syft_core.workers.virtual import VirtualWorker
 from syft_torch import hook_args, serde  # noqa: F401  # hook_args registers torch's types
 from syft_torch.attributes import TorchAttributes
@@ -61,7 +62,7 @@ class TorchHook(FrameworkHook):
     def __init__(
         self,
         torch: ModuleType,
-        local_worker: object = None,
+        local_worker: BaseWorker | None = None,
         is_client: bool = True,
         verbose: bool = True,
         queue_size: int = 0,
@@ -107,7 +108,7 @@ class TorchHook(FrameworkHook):
         return _torch.tensor(data)
 
     @classmethod
-    def create_zeros(cls, *shape: int, dtype: object = None, **kwargs: Any) -> _torch.Tensor:
+    def create_zeros(cls, *shape: int, dtype: object = None, **kwargs: object) -> _torch.Tensor:
         """Return a tensor of zeros."""
         return _torch.zeros(*(shape or ((),)), dtype=dtype, **kwargs)
 

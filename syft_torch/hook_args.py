@@ -24,6 +24,7 @@ from syft_core.hook.hook_args import (
 )
 from syft_core.hook.hook_args import register_tensor as _register_tensor
 from syft_core.values import Tensor
+from syft_core.workers.base import BaseWorker
 from syft_torch.numeric import NumericWrapper, wrap_numeric
 from syft_torch.wrapper import Wrapper
 
@@ -36,7 +37,7 @@ build_response_hook = build_wrap_response_with_rules
 
 
 def register_tensor(  # type: ignore[no-redef]  # the argument order of 0.1
-    tensor: Tensor, response_ids: list[int] | None = None, owner: object = None
+    tensor: Tensor, response_ids: list[int] | None = None, owner: BaseWorker | None = None
 ) -> torch.Tensor:
     """Store ``tensor`` on ``owner``, with the argument order of 0.1."""
     return _register_tensor(tensor, owner if owner is not None else tensor.owner, response_ids)

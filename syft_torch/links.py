@@ -32,12 +32,12 @@ from syft_core.exceptions import NotCollocatedError, OperationNotAllowedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.rules import leaves
-from syft_core.values import Args, Function, Kwargs, Nested
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 
 # --- on the worker
 
 
-class _Node(torch.autograd.Function):  # type: ignore[misc]  # torch's types are Any here
+class _Node(torch.autograd.Function):  # type: ignore[misc]  # torch has no types here
     """Represents a function that runs on the client; its gradients are computed before the pass that needs them."""
 
     @staticmethod
@@ -99,7 +99,7 @@ def _run_with(links: Any, run: Function, *args: Any, **kwargs: Any) -> Any:
 # --- on the client
 
 
-class _Context(FunctionCtx):  # type: ignore[misc]  # torch's types are Any here
+class _Context(FunctionCtx):  # type: ignore[misc]  # torch has no types here
     """What ``forward`` saves for ``backward``, with the interface of torch's context."""
 
     def __init__(self, args: Args) -> None:
@@ -169,7 +169,7 @@ class Link:
         """Call ``hook`` with the gradients of the inputs and outputs; it may replace those of the inputs."""
         return _register(self.after, hook)
 
-    def _zeros(self, form: Any) -> Any:
+    def _zeros(self, form: Any) -> Tensor:
         if form is None or not self.context.materialize_grads:
             return None
         return self.handle.new_zeros(form[0], dtype=form[1])
@@ -246,7 +246,7 @@ def _repeatable(function: Any, args: Args) -> AbstractContextManager[Any]:
     return _Repeatable() if is_checkpoint and elsewhere else nullcontext()
 
 
-class _Repeatable(TorchFunctionMode):  # type: ignore[misc]  # torch's types are Any here
+class _Repeatable(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
     """Refuses operations that draw random numbers in another process, which cannot be repeated."""
 
     def __torch_function__(self, func: Function, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Nested:
@@ -271,7 +271,7 @@ def _draws(op: Op, args: Args, kwargs: Kwargs) -> bool:
     return bool(given.get("training", True)) and given.get("p", given.get("dropout_p")) != 0
 
 
-class _Repeat(torch.autograd.Function):  # type: ignore[misc]  # torch's types are Any here
+class _Repeat(torch.autograd.Function):  # type: ignore[misc]  # torch has no types here
     """The identity; its backward repeats the forward of a checkpoint, which changes tensors a second time."""
 
     @staticmethod
@@ -286,7 +286,7 @@ class _Repeat(torch.autograd.Function):  # type: ignore[misc]  # torch's types a
         return gradient, None
 
 
-class _Checkpoint(TorchFunctionMode):  # type: ignore[misc]  # torch's types are Any here
+class _Checkpoint(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
     """Repeats ``forward`` in the backward pass, as torch does locally, if it changes tensors in place.
 
     The gradients do not need that, because the worker keeps what it needs for them.
@@ -314,7 +314,7 @@ def make_checkpoint(native: Function, chain: type) -> Function:
     signature = inspect.signature(native)
 
     @functools.wraps(native)
-    def substitute(*args: Any, **kwargs: Any) -> Any:
+    def substitute(*args: Any, **kwargs: Any) -> Nested:
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
         run, values, named = (given.arguments[name] for name in ("fn", "args", "kwargs"))

@@ -201,7 +201,7 @@ def find_parts(module: nn.Module) -> tuple[list[nn.Module], list[torch.Tensor]]:
 def _refuse_weight_norm(layers: list[nn.Module]) -> None:
     """Refuse the old form of weight norm before torch fails: its weight is part of a graph from the start."""
     for layer in layers:
-        if any(isinstance(hook, WeightNorm) for hook in layer._forward_pre_hooks.values()):
+        if layer._forward_pre_hooks and any(isinstance(h, WeightNorm) for h in layer._forward_pre_hooks.values()):
             raise WorkerError(
                 f"cannot send a {_name(layer)} with torch.nn.utils.weight_norm: its weight is the result of an "
                 f"autograd graph; use the parametrization: "
@@ -256,7 +256,7 @@ class _Helper:
         """The compiled function that it replaces, if the layer was compiled."""
         layer.__dict__["_compiled_call_impl"] = self.run
 
-    def run(self, *args: Any, **kwargs: Any) -> Nested:
+    def run(self, *args: object, **kwargs: object) -> Nested:
         """Call the layer, and create new tensors where its parameters are."""
         layer: Any = self.layer()
         call = partial(_call_on_fast_path, layer) if self.has_fast_path else layer._call_impl
@@ -309,7 +309,7 @@ _WITH_FAST_PATH = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.Multihe
 _has_torch_function = torch.overrides.has_torch_function
 
 
-def _call_on_fast_path(layer: nn.Module, *args: Any, **kwargs: Any) -> Nested:
+def _call_on_fast_path(layer: nn.Module, *args: object, **kwargs: object) -> Nested:
     """Call a layer and let it take the fast path for remote tensors, as it would for local ones."""
     torch.overrides.has_torch_function = _has_local_override
     try:

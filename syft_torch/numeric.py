@@ -25,7 +25,7 @@ _DEVICE = torch.ops.prim.device.default
 _DATA = torch.Tensor.data
 
 
-class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types are Any here
+class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no types here
     """A tensor with the form of the values that its chain encodes.
 
     Calls arrive at ``__torch_dispatch__``, below torch's own autograd and optimizers. Each kernel is dispatched to the

@@ -43,8 +43,8 @@ def find_remote(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Return those of ``tensors`` whose data is on a worker."""
     if PLAIN_TYPES.issuperset(map(type, tensors)):
         return []
-    children = [getattr(tensor, "child", None) for tensor in tensors]
-    if all(type(child) is PointerTensor for child in children):
+    children = {type(getattr(tensor, "child", None)) for tensor in tensors}
+    if children == {PointerTensor}:
         return list(tensors)
     return [tensor for tensor in tensors if location_of(tensor) is not None]
 
@@ -108,14 +108,16 @@ def make_fetch(user: str | None, reason: str) -> Transfer:
         if not tensors:
             return []
         pointers = [tensor.child for tensor in tensors]
-        location: Any = getattr(pointers[0], "_location", None)
+        first: PointerTensor = pointers[0]
         for pointer in pointers:
-            if type(pointer) is not PointerTensor or pointer.whole is not None or pointer._location is not location:
+            is_whole = type(pointer) is PointerTensor and pointer.whole is None
+            if not is_whole or pointer._location is not first._location:
                 return [tensor.get(user=user, reason=reason, deregister_ptr=False) for tensor in tensors]
-            pointer.require_alive()
+            if pointer.gone is not None:
+                pointer.require_alive()
         ids = tuple([pointer._id_at_location for pointer in pointers])
-        arrived: list[torch.Tensor] = location.ask(FetchAll(ids, user, reason))
-        gone = f"it was fetched by {pointers[0].owner.id!r}"
+        arrived: list[torch.Tensor] = first._location.ask(FetchAll(ids, user, reason))
+        gone = f"it was fetched by {first.owner.id!r}"
         for pointer in pointers:
             pointer.gone = gone
         return arrived
@@ -184,9 +186,11 @@ def exchange_all(tensors: Sequence[torch.Tensor], contents: Sequence[torch.Tenso
     # swap_tensors must check the wrapper itself, not its chain.
     with torch._C.DisableTorchFunctionSubclass():
         for tensor, content in zip(tensors, contents, strict=True):
-            others = content.__dict__
-            attributes = {name: kept for name, kept in tensor.__dict__.items() if name not in CONTENT_ATTRIBUTES}
-            attributes.update([(name, others[name]) for name in others if name in CONTENT_ATTRIBUTES])
+            attributes, others = dict(tensor.__dict__), content.__dict__
+            for name in CONTENT_ATTRIBUTES:
+                attributes.pop(name, None)
+                if name in others:
+                    attributes[name] = others[name]
             if not issubclass(type(content), torch.nn.Parameter) and isinstance(tensor, torch.nn.Parameter):
                 attributes["_is_param"] = True
             if tensor._use_count() > 1 or content._use_count() > 1 or weakref.getweakrefcount(tensor):

@@ -40,7 +40,7 @@ LOCAL_CREATORS = {
 _ONLY_WRAPPERS = (Wrapper,)
 
 
-class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch's types are Any here
+class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
     """Creates new tensors at ``location``.
 
     A tensor without dimensions stays local: it can be sent with any call, and programs read it as a number. A plan is
@@ -55,7 +55,7 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch's types are Any
         self._creators = _creators_by_function(framework)
 
     def __torch_function__(
-        self, func: Function, types: object, args: Args = (), kwargs: Mapping[str, Any] | None = None
+        self, func: Function, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
     ) -> Nested:
         """Create new tensors at the location; run other functions unchanged."""
         if self._recorder is not None:
@@ -93,7 +93,7 @@ def _creators_by_function(framework: FrameworkAttributes) -> dict[Function, Op]:
     return {op.func: op for op in framework.creators.values()}
 
 
-def _form_on(device: Any, shadow: Form | None) -> Form | None:
+def _form_on(device: object, shadow: Form | None) -> Form | None:
     """Return the form of a new tensor on a device, or None if it is not certain: the default device is the worker's."""
     place = None if device is None else torch.device(device)
     if place is None or shadow is None or (place.type != "cpu" and place.index is None):

@@ -23,7 +23,7 @@ Setters = dict[Id, Callable[[Tensor], None]]
 
 @contextmanager
 def hold_state(
-    objects: Sequence[Any], place: Location, send: Function
+    objects: Sequence[object], place: Location, send: Function
 ) -> Iterator[tuple[list[torch.Tensor], Callable[[], Setters]]]:
     """Replace the tensors of these objects, in place, by pointers to ``place``; restore everything afterwards.
 
@@ -61,7 +61,7 @@ def hold_state(
 
 
 def _find_all(
-    modules: list[nn.Module], optimizers: list[torch.optim.Optimizer], objects: Sequence[Any]
+    modules: list[nn.Module], optimizers: list[torch.optim.Optimizer], objects: Sequence[object]
 ) -> tuple[list[nn.Module], list[torch.Tensor]]:
     """Return all layers, and all tensors of modules, optimizers and lists of tensors, each once."""
     layers: dict[int, nn.Module] = {}
@@ -103,7 +103,7 @@ def _find_made(optimizers: list[torch.optim.Optimizer], place: Location, known: 
     return made
 
 
-def _set_state(optimizer: torch.optim.Optimizer, parameter: Any, name: str, value: Tensor) -> None:
+def _set_state(optimizer: torch.optim.Optimizer, parameter: object, name: str, value: Tensor) -> None:
     optimizer.state[parameter][name] = value
 
 

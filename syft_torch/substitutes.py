@@ -72,7 +72,7 @@ def _refuse_chains(transform: Function) -> Function:
     """Refuse ``torch.func`` transforms on chains: they work on kernels, and a wrapper has no data."""
 
     @functools.wraps(transform)
-    def substitute(tensor: Tensor, *args: Any) -> Nested:
+    def substitute(tensor: Tensor, *args: object) -> Nested:
         if isinstance(tensor, Wrapper):
             raise WrapperLeakError.at(
                 "a transform of torch.func",
@@ -117,7 +117,7 @@ def _refuse_workers(convert: Function) -> Function:
     """Refuse ``model.to(bob)`` with the advice to send the model."""
 
     @functools.wraps(convert)
-    def substitute(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Nested:
+    def substitute(module: torch.nn.Module, *args: object, **kwargs: object) -> Nested:
         for target in (*args, *kwargs.values()):
             if isinstance(target, Worker | Location):
                 raise TypeError(
@@ -136,7 +136,7 @@ def _exclude_library(make: Function) -> Function:
     """
 
     @functools.wraps(make)
-    def substitute(*args: Any, **kwargs: Any) -> Nested:
+    def substitute(*args: object, **kwargs: object) -> Nested:
         made = make(*args, **kwargs)
         _skip_this_library()
         return made
@@ -157,7 +157,7 @@ def _skip_remote_masks(is_left_aligned: Function) -> Function:
     """Skip the check of remote masks: the worker refuses to create a nested tensor from a mask with gaps."""
 
     @functools.wraps(is_left_aligned)
-    def substitute(tensor: Tensor, mask: Any) -> bool:
+    def substitute(tensor: Tensor, mask: object) -> bool:
         return True if isinstance(mask, Wrapper) else is_left_aligned(tensor, mask)
 
     return substitute
@@ -239,7 +239,7 @@ def _prefer_foreach(step: Function) -> Function:
     """Use the list form of a step for remote parameters, with one command for all, unless the user chose a form."""
 
     @functools.wraps(step)
-    def substitute(params: list[torch.Tensor], grads: list[torch.Tensor], *args: Any, **options: Any) -> Nested:
+    def substitute(params: list[torch.Tensor], grads: list[torch.Tensor], *args: object, **options: object) -> Nested:
         if _may_use_lists(options) and params and all(map(_is_exact_in_lists, (*params, *grads))):
             options["foreach"] = True
         return step(params, grads, *args, **options)
@@ -251,7 +251,7 @@ def _trace_number(get_value: Function) -> Function:
     """Let a plan read a number from a tensor of its state anew in each call."""
 
     @functools.wraps(get_value)
-    def substitute(value: Any) -> Any:
+    def substitute(value: object) -> Any:
         pointer: Any = value.child if type(value) is Wrapper else None
         location = getattr(pointer, "_location", None)
         return location.read_number(pointer) if isinstance(location, Recorder) else get_value(value)

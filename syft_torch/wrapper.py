@@ -32,7 +32,7 @@ _SET_GRAD = torch.Tensor.grad.__set__
 _NUMBER_FORMATS = frozenset("bcdeEfFgGnoxX%")
 
 
-class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types are Any here
+class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no types here
     """A tensor without data; ``child`` is the first layer of its chain.
 
     Every call on it arrives at ``__torch_function__`` and is dispatched to the chain. Shape, dtype and device are those
@@ -112,7 +112,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch's types
             return False
         return bool(dispatch(self.framework.methods["is_sparse"], (self,), {}))
 
-    def new(self, *args: Any, **kwargs: Any) -> Any:
+    def new(self, *args: object, **kwargs: object) -> Nested:
         """Create a sparse tensor on the worker, for torch's sparse optimizers; other uses are off."""
         if len(args) == 3 and isinstance(args[0], torch.Tensor):
             return dispatch(self.framework.creators["sparse_coo_tensor"], args, {})
@@ -187,7 +187,7 @@ def clear_gradient(pointers: PointerTensor | list[PointerTensor]) -> None:
 def _operator(name: str) -> Function:
     """Return an operator that keeps the errors of layers; torch's own replace every TypeError."""
 
-    def operator(self: Wrapper, *args: Any) -> Nested:
+    def operator(self: Wrapper, *args: object) -> Nested:
         framework = self.framework
         op = framework.methods.get(name) or framework.method(name)
         if links.live:

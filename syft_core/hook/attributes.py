@@ -16,7 +16,10 @@ from syft_core.hook.facts import WRITES_ALL, WRITES_FIRST, Discloses, Facts, Opt
 from syft_core.hook.forms import Form, Inferred
 from syft_core.hook.ranks import is_numeric
 from syft_core.hook.rules import leaves
-from syft_core.values import Args, Function, Kwargs, Tensor
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+
+if TYPE_CHECKING:
+    from syft_core.location import Location
 
 if TYPE_CHECKING:
     from syft_core.crypto.kernels import Kernels
@@ -179,11 +182,12 @@ class Op:
         facts = self.facts
         return facts.tier == "off" or facts.reveals or facts.local or self.inplace or self.spelling in _ACCESSORS
 
-    def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    @cached_property
+    def targets(self) -> Callable[[Sequence[Any], Mapping[str, Any]], list[Any]]:
         """Return the argument objects that a call may change, as a flat list."""
-        return self.facts.targets(args, kwargs)
+        return self.facts.targets
 
-    def disclosure(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Discloses:
+    def disclosure(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Discloses:
         """Return what the result of a call discloses."""
         return self.facts.disclosure(args, kwargs)
 
@@ -329,15 +333,17 @@ class FrameworkAttributes:
     """The framework's names for autograd, if it has autograd."""
     tensor_attributes: frozenset[str] = frozenset()
     """The attributes of a tensor that are tensors; a pointer may refer to them."""
+    gradient: str = ""
+    """The attribute that holds the gradient of a tensor, if the framework has autograd."""
     global_state_change_methods: frozenset[str] = frozenset()
     """Functions that change global state of the framework; never in the table."""
 
     def __init__(
-        self, framework: Any, wrapper: Callable[[Any], Any], numeric_wrapper: Callable[[Any], Any] | None = None
+        self, framework: object, wrapper: Callable[[Any], Any], numeric_wrapper: Callable[[Any], Any] | None = None
     ) -> None:
         self.framework = framework
         if self.autograd is not None:
-            self.tensor_attributes = self.autograd.attributes
+            self.tensor_attributes, self.gradient = self.autograd.attributes, self.autograd.gradient
         self._wrapper = wrapper
         self._numeric_wrapper = numeric_wrapper
         self.ops = OpTable(self.ALIAS, self._collect())
@@ -361,7 +367,7 @@ class FrameworkAttributes:
         function: Function = getattr(self.framework, name)
         return function
 
-    def wrapper(self, child: Any) -> Any:
+    def wrapper(self, child: object) -> Tensor:
         """Wrap ``child``, in the numeric wrapper if a layer encodes the values."""
         if not is_numeric(child):
             return self._wrapper(child)
@@ -384,15 +390,15 @@ class FrameworkAttributes:
             raise self.ops.refuse(f"{self.ALIAS}.{name}")
         return op
 
-    def copy(self, tensor: Tensor) -> Any:
+    def copy(self, tensor: Tensor) -> Tensor:
         """Return a plain tensor with a copy of the data."""
         raise NotImplementedError
 
-    def transfer(self, tensor: Tensor) -> Any:
+    def transfer(self, tensor: Tensor) -> Tensor:
         """Return a copy of a plain tensor for another worker, without autograd history."""
         return self.copy(tensor)
 
-    def replace_in_place(self, tensor: Tensor, other: Any) -> None:
+    def replace_in_place(self, tensor: Tensor, other: object) -> None:
         """Replace the contents of ``tensor`` with those of ``other``, keeping the Python object."""
         raise NotImplementedError
 
@@ -422,7 +428,7 @@ class FrameworkAttributes:
         """Return whether a plain tensor is a view of part of a larger piece of memory."""
         return False
 
-    def transfer_ownership(self, tensor: Tensor, references: int) -> Any:
+    def transfer_ownership(self, tensor: Tensor, references: int) -> Tensor:
         """Return the tensor that an in-process receiver may keep without a copy, or None if a copy is needed.
 
         The sender gives up ``tensor``; ``references`` is the number of other references to it.
@@ -433,7 +439,7 @@ class FrameworkAttributes:
         """Return whether a plain tensor is a parameter, which is sent with its model."""
         return False
 
-    def detach(self, tensor: Tensor) -> Any:
+    def detach(self, tensor: Tensor) -> Tensor:
         """Return a plain tensor outside of its autograd graph."""
         return tensor
 
@@ -445,7 +451,7 @@ class FrameworkAttributes:
         """Return the caller's settings that affect the result of an operation; they are sent with it."""
         return None
 
-    def apply_modes(self, modes: str, args: Any, kwargs: Any) -> AbstractContextManager[Any]:
+    def apply_modes(self, modes: str, args: object, kwargs: object) -> AbstractContextManager[Any]:
         """Return a context with the settings of another process; refuse those that cannot be set here."""
         return nullcontext()
 
@@ -457,12 +463,12 @@ class FrameworkAttributes:
         """
         return None
 
-    def place_new_tensors(self, location: Any) -> AbstractContextManager[Any]:
+    def place_new_tensors(self, location: Location) -> AbstractContextManager[Any]:
         """Return a context in which the framework creates new tensors at ``location``, if it supports that."""
         return nullcontext()
 
     def hold_state(
-        self, objects: Sequence[Any], location: Any, send: Callable[[Tensor], Tensor]
+        self, objects: Sequence[object], location: Location, send: Callable[[Tensor], Tensor]
     ) -> AbstractContextManager[tuple[list[Tensor], Callable[[], dict[Any, Callable[[Tensor], None]]]]]:
         """Return a context in which the tensors of these objects lead to ``location``, where a plan is recorded.
 
@@ -486,14 +492,14 @@ class FrameworkAttributes:
         """Return the settings that affect the form of a result, or None if forms cannot be inferred."""
         return None
 
-    def infer(self, op: Op, args: Any, kwargs: Any) -> Inferred | None:
+    def infer(self, op: Op, args: object, kwargs: object) -> Inferred | None:
         """Infer the result of ``op`` for arguments with forms in place of tensors, and the forms after the call.
 
         Return None if they depend on values.
         """
         return None
 
-    def infer_size(self, op: Op, args: Any, kwargs: Any) -> tuple[int, int] | None:
+    def infer_size(self, op: Op, args: object, kwargs: object) -> tuple[int, int] | None:
         """Infer how many bytes of new memory a call needs for its results, and how many tensors it returns.
 
         Arguments have forms in place of tensors, as for ``infer``. Return None if the size depends on values.
@@ -515,11 +521,11 @@ class FrameworkAttributes:
         """
         raise NotImplementedError
 
-    def answer_from_form(self, op: Op, form: Form, args: Args) -> Any:
+    def answer_from_form(self, op: Op, form: Form, args: Args) -> Nested:
         """Return the result of ``op``, one of ``facts_of_form``, for any tensor of this form."""
         raise NotImplementedError
 
-    def shadow(self, argument: Any, device: Any) -> Any:
+    def shadow(self, argument: object, device: object) -> Tensor:
         """Replace an argument for a call without data, which finds the form of the result.
 
         Replace a ``Form`` with a plain tensor of that form that has no values, or public ones; replace ``device`` with
@@ -540,7 +546,7 @@ class FrameworkAttributes:
         """Set a plain tensor to zeros, outside of autograd."""
         tensor[...] = 0
 
-    def overwrite(self, target: Tensor, value: Any) -> None:
+    def overwrite(self, target: Tensor, value: object) -> None:
         """Copy the values and the shape of a plain tensor into another, like an in-place operation."""
         raise NotImplementedError
 

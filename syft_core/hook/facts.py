@@ -31,7 +31,7 @@ class Option:
     off: tuple[Any, ...] = (None, False)
     """The values that disable it; any other value enables it."""
 
-    def is_on(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    def is_on(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
         """Return whether a call may enable the behaviour."""
         value = kwargs.get(self.name, self.default)
         if self.position is not None and self.position < len(args):
@@ -90,7 +90,7 @@ class Facts:
         """The options of ``writes_if``, each once."""
         return list(dict.fromkeys(self.writes_if.values()))
 
-    def targets(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    def targets(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Any]:
         """Return the argument objects that a call may change, as a flat list."""
         unnamed = not kwargs or ("out" not in kwargs and self.writes.isdisjoint(kwargs))
         if self.writes is WRITES_FIRST and args and unnamed and not self.writes_if:
@@ -109,20 +109,20 @@ class Facts:
             written += named + placed if named or args else kwargs.values()
         return _tensors(written) if written else []
 
-    def indexes(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    def indexes(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Any]:
         """Return the argument objects of a call that are indices, as a flat list."""
         places = self.indices
         placed = [args[place] for place in places if type(place) is int and place < len(args)]
         return leaves((placed, [value for name, value in kwargs.items() if name in places])) if places else []
 
-    def disclosure(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Discloses:
+    def disclosure(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Discloses:
         """Return what the result of a call discloses."""
         if self.discloses == "nothing" and self.form_depends is not None and self.form_depends(args, kwargs):
             return "form"
         return self.discloses
 
 
-def _tensors(obj: Any) -> list[Any]:
+def _tensors(obj: object) -> list[Any]:
     """Return the leaves of ``obj`` that are not plain Python values, each once."""
     found = {id(leaf): leaf for leaf in leaves(obj) if type(leaf) not in _NO_TENSORS}
     return list(found.values())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import operator
 from functools import partial
-from typing import Any
 
 from syft_core.hook.rules import leaves
-from syft_core.values import Function, Tensor
+from syft_core.values import Function, Nested, Tensor
 
 
 def limit_integers(func: Function, largest: int) -> Function:
@@ -15,7 +14,7 @@ def limit_integers(func: Function, largest: int) -> Function:
     return partial(_check_and_run, func, largest)
 
 
-def _check_and_run(func: Function, largest: int, *args: Any, **kwargs: Any) -> Any:
+def _check_and_run(func: Function, largest: int, *args: object, **kwargs: object) -> Nested:
     for leaf in leaves((args, kwargs)):
         number = _number(leaf)
         if not -largest <= number <= largest:

@@ -11,12 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, TracebackType
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from syft_core.exceptions import LocalWorkerConflictError, NotTheFrameworkError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.dispatch import dispatch, forget_answers
 from syft_core.values import Function, Tensor
+
+if TYPE_CHECKING:
+    from syft_core.workers.base import BaseWorker
 
 _log = logging.getLogger(__name__)
 _MISSING = object()
@@ -29,7 +32,7 @@ class Patches:
         # (target, name, previous value), or (action, None, None); tuples, because there are thousands.
         self._undo: list[tuple[Any, str | None, Any]] = []
 
-    def set(self, target: Tensor, name: str, value: Any) -> None:
+    def set(self, target: Tensor, name: str, value: object) -> None:
         """Set an attribute and remember its previous value."""
         before = vars(target).get(name, _MISSING)
         setattr(target, name, value)
@@ -88,13 +91,13 @@ class FrameworkHook(ABC):
     readers: ClassVar[Mapping[str, Reader]] = {}
     """The files that the owner of a worker can load, by suffix."""
     attributes: FrameworkAttributes
-    local_worker: Any
+    local_worker: BaseWorker
     _attached: ClassVar[dict[str, _Attachment]] = {}
 
     def __init__(
         self,
-        framework: Any,
-        local_worker: Any = None,
+        framework: object,
+        local_worker: BaseWorker | None = None,
         is_client: bool = True,
         verbose: bool = True,
     ) -> None:
@@ -121,26 +124,26 @@ class FrameworkHook(ABC):
         """Patch the framework with the names that users of a hook expect."""
 
     @abstractmethod
-    def create_shape(self, shape_dims: Any) -> Any:
+    def create_shape(self, shape_dims: object) -> Any:
         """Return ``shape_dims`` as the framework's type of a shape."""
 
     @abstractmethod
-    def create_wrapper(self, wrapper_type: Any = None) -> Any:
+    def create_wrapper(self, wrapper_type: object = None) -> Tensor:
         """Return an empty tensor of the given type."""
 
     @abstractmethod
-    def create_tensor(self, data: Any) -> Any:
+    def create_tensor(self, data: object) -> Tensor:
         """Return a plain tensor with the numbers of a nested list."""
 
     @abstractmethod
-    def create_zeros(self, *shape: int, dtype: Any = None, **kwargs: Any) -> Any:
+    def create_zeros(self, *shape: int, dtype: object = None, **kwargs: object) -> Tensor:
         """Return a tensor of zeros."""
 
-    def create_table(self, columns: Sequence[Any]) -> Any:
+    def create_table(self, columns: Sequence[object]) -> Tensor:
         """Return a plain tensor with these columns of numbers, which support the buffer protocol."""
         return self.create_tensor([list(row) for row in zip(*columns, strict=True)])
 
-    def make_taggable(self, tensor: Any) -> Any:
+    def make_taggable(self, tensor: object) -> Tensor:
         """Return a plain tensor with the methods ``tag`` and ``private_tensor``: itself, if the hook has added them."""
         return tensor
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from syft_core.exceptions import PureFrameworkTensorFoundError, RemoteObjectFoundError, ResponseSignatureError
 from syft_core.hook.attributes import INPLACE_OPERATORS
@@ -174,7 +174,7 @@ def register_ambiguous_function(*function: str) -> None:
 def default_backward_func(tensorcls: type) -> Function:
     """Return a function that wraps a result in ``tensorcls(**attributes)``."""
 
-    def wrap(child: Tensor, **attributes: Any) -> Tensor:
+    def wrap(child: Tensor, **attributes: object) -> Tensor:
         layer = tensorcls(**attributes)
         layer.child = child
         return layer

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syft_core.exceptions import ResponseSignatureError
 from syft_core.hook.folds import Slot, check_type, fold_exactly, fold_into, one_fold, typed_identity
 from syft_core.hook.rules import backward_func, build_rule, is_mapped, map_leaves, rebuild, resolve
 from syft_core.values import Function, Kwargs, Nested, Tensor
+
+if TYPE_CHECKING:
+    from syft_core.workers.base import BaseWorker
 
 # --- Wrapping
 
@@ -72,7 +75,7 @@ def _get_register() -> Slot:
     return register_tensor
 
 
-def register_tensor(tensor: Tensor, owner: Any, response_ids: list[int] | None = None) -> Tensor:
+def register_tensor(tensor: Tensor, owner: BaseWorker, response_ids: list[int] | None = None) -> Tensor:
     """Store ``tensor`` on ``owner``, under the next of ``response_ids`` if given, and return it."""
     if response_ids is None:
         owner.register_obj(tensor)

@@ -19,7 +19,7 @@ from syft_core.network.client import WebsocketClientWorker
 T = TypeVar("T")
 
 
-async def connect(hook: FrameworkHook, host: str, port: int, **options: Any) -> AsyncWorker:
+async def connect(hook: FrameworkHook, host: str, port: int, **options: object) -> AsyncWorker:
     """Connect to a worker; the arguments are those of ``WebsocketClientWorker``."""
     worker = AsyncWorker()
     try:
@@ -42,7 +42,7 @@ class AsyncWorker:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "worker")
 
-    async def run(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    async def run(self, function: Callable[..., T], /, *args: object, **kwargs: object) -> T:
         """Call a function that uses this worker, after the calls that were made before; return its result."""
         call = partial(contextvars.copy_context().run, function, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
@@ -51,7 +51,7 @@ class AsyncWorker:
         """Fetch what a pointer, or a model, refers to."""
         return await self.run(pointer.get, **options)
 
-    async def search(self, query: Any = ()) -> list[Any]:
+    async def search(self, query: object = ()) -> list[Any]:
         """Return pointers to the objects that match all parts of ``query``."""
         return await self.run(self.location.search, query)
 

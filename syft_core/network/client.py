@@ -123,7 +123,7 @@ class WebsocketLocation(WireLocation):
             elif self._session.accept(envelope):
                 return frames
 
-    def _answer(self, envelope: Envelope, frames: Sequence[Any]) -> None:
+    def _answer(self, envelope: Envelope, frames: Sequence[object]) -> None:
         """Execute commands of the worker on the client, such as the return of a gradient."""
         reply = self._local.deliver(frames, Peer(self.id))
         try:
@@ -296,7 +296,7 @@ class WebsocketClientWorker(WebsocketLocation):
         is_client_worker: bool = False,
         log_msgs: bool = False,
         verbose: bool = False,
-        data: Sequence[Any] | None = None,
+        data: Sequence[object] | None = None,
         timeout: float = 60,
         *,
         token: str | None = None,
@@ -328,7 +328,7 @@ class WebsocketClientWorker(WebsocketLocation):
         """Creates tensors directly on this worker: ``worker.remote.<framework>.zeros(2, 3)``."""
         return Remote(self, self.client)  # type: ignore[arg-type]  # only its id is used
 
-    def search(self, query: Any = ()) -> list[Any]:
+    def search(self, query: object = ()) -> list[Any]:
         """Return pointers to the objects that match all parts of ``query``: tags, ids, parts of descriptions."""
         found: list[Any] = self._local.request_search(query, self)
         return found

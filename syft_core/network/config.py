@@ -119,7 +119,7 @@ def read_config(path: Path) -> WorkerConfig:
     return parse_config(table, path.parent, str(path))
 
 
-def parse_config(table: Mapping[str, Any], folder: Path = Path(), where: str = "the options") -> WorkerConfig:
+def parse_config(table: Mapping[str, object], folder: Path = Path(), where: str = "the options") -> WorkerConfig:
     """Return the configuration in a table; raise for unknown keys and values of a wrong type."""
     config: WorkerConfig = _Located(folder).convert_table(WorkerConfig, table, where)
     return config
@@ -208,7 +208,7 @@ def _choose(key: str, known: Any) -> str:
     return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
 
 
-def _to_plain(value: Any) -> Any:
+def _to_plain(value: object) -> Any:
     if is_dataclass(value):
         values = {field.name: getattr(value, field.name) for field in fields(value)}
         return {name: _to_plain(item) for name, item in values.items() if item is not None}

@@ -206,13 +206,13 @@ class Connection:
             views[0] = views[0][sent:]
             sent = self._send(self._socket.sendmsg, list(islice(views, _MAX_PARTS)))
 
-    def _send(self, method: Callable[[Any], int], argument: Any) -> int:
+    def _send(self, method: Callable[[Any], int], argument: object) -> int:
         sent = self._call(method, argument, select.POLLOUT, self._timeout)
         if sent is None:
             raise TimeoutError("the other end does not read")
         return sent
 
-    def _call(self, method: Callable[[Any], int], argument: Any, event: int, seconds: float | None) -> int | None:
+    def _call(self, method: Callable[[Any], int], argument: object, event: int, seconds: float | None) -> int | None:
         """Call a method of the socket as soon as it does not block; return None if it would for too long."""
         while True:
             try:

@@ -63,7 +63,7 @@ class DataSource:
         return cls.from_table(table, folder)
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any], folder: Path = Path()) -> DataSource:
+    def from_table(cls, table: Mapping[str, object], folder: Path = Path()) -> DataSource:
         """Read a table of a TOML file, with the fields of this class as keys; paths are relative to ``folder``."""
         known = {field.name: field.type for field in fields(cls)}
         for key, value in table.items():

@@ -6,7 +6,6 @@ import json
 import logging
 import sys
 from datetime import datetime, timezone
-from typing import Any
 
 from syft_core.pictures import one_line
 
@@ -19,7 +18,7 @@ def configure_logs(kind: str) -> None:
     logging.getLogger("websockets").setLevel(logging.WARNING)
 
 
-def log_event(log: logging.Logger, level: int, text: str, **fields: Any) -> None:
+def log_event(log: logging.Logger, level: int, text: str, **fields: object) -> None:
     """Log an event with fields that programs can read."""
     log.log(level, "%s", text, extra={"fields": fields})
 

@@ -441,5 +441,5 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def version_string(self) -> str:
         return "syft-core"
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         _log.debug("%s: %s", self.client_address[0], one_line(format % args))

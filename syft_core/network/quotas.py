@@ -26,7 +26,7 @@ from syft_core.messages import COMMANDS, Forward, GetBack, Lease, Message, Place
 from syft_core.network.activity import Activity
 from syft_core.peer import Id, Peer
 from syft_core.pictures import one_line
-from syft_core.values import Args, Kwargs, Tensor
+from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_core.workers.permissions import POLICIES, Policy
 from syft_core.workers.requests import Process
 from syft_core.workers.store import Stored, worker_of
@@ -174,7 +174,7 @@ class QuotaGuard:
 
     # --- messages
 
-    def handle(self, handler: Callable[..., Any], worker: Any, message: Message, sender: Peer) -> Any:
+    def handle(self, handler: Callable[..., Any], worker: Worker, message: Message, sender: Peer) -> Any:
         """Call the handler of a message, unless the sender has used up a quota."""
         if sender.id == self._worker.id and not sender.behalf:
             return handler(worker, message, sender)
@@ -407,7 +407,7 @@ def _leases_of(entry: Stored) -> list[tuple[Id, int]]:
     return found
 
 
-def _bytes_of(value: Any, user: str = "", seen: set[tuple[str, object]] | None = None) -> int:
+def _bytes_of(value: object, user: str = "", seen: set[tuple[str, object]] | None = None) -> int:
     """Return the memory of the tensors in a value, without what was ``seen`` before."""
     total = 0
     for leaf in leaves(value):
@@ -475,7 +475,7 @@ def _part(arg: Any) -> object:
     return (cls, arg) if is_constant(arg) else cls
 
 
-def _to_form(leaf: Tensor) -> Any:
+def _to_form(leaf: Tensor) -> Nested:
     end = plain_end(leaf)
     if end is None:
         return leaf

@@ -266,7 +266,7 @@ class Server:
         """The sessions of all clients."""
         return list(self._sessions.values())
 
-    def _start_thread(self, target: Callable[..., None], *args: Any) -> None:
+    def _start_thread(self, target: Callable[..., None], *args: object) -> None:
         def run() -> None:
             try:
                 target(*args)
@@ -408,7 +408,7 @@ class Server:
         return None if client is None else (client, unread)
 
     def _respond(
-        self, protocol: ServerProtocol, request: Request, certificate: Any
+        self, protocol: ServerProtocol, request: Request, certificate: object
     ) -> tuple[Response, ClientSession | None]:
         name, secret = request.headers.get(CLIENT, ""), request.headers.get(SESSION, "")
         admitted = self._admit(*read_authorization(request.headers), name, f"{name}/{secret}", certificate)
@@ -435,7 +435,7 @@ class Server:
         return response, client
 
     def _admit(
-        self, kind: str, secret: str, name: str, key: str, certificate: Any
+        self, kind: str, secret: str, name: str, key: str, certificate: object
     ) -> tuple[Peer, Mandate | None, Identity | None] | None:
         """Return who connects, and for whom if it is a worker with a ticket; None if the credentials are not valid."""
         if kind != "ticket":
@@ -519,7 +519,7 @@ class Server:
                 client.bytes_before += connection.bytes_in + connection.bytes_out
 
     def _serve_message(
-        self, client: ClientSession, connection: Connection, envelope: Envelope, frames: Sequence[Any]
+        self, client: ClientSession, connection: Connection, envelope: Envelope, frames: Sequence[object]
     ) -> None:
         if envelope.kind is not Kind.BATCH or not client.session.accept(envelope):
             return

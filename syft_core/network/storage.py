@@ -254,7 +254,7 @@ def _pack(entry: Stored, worker: BaseWorker) -> dict[str, Any]:
     }
 
 
-def _pack_source(source: Any) -> tuple[Any, ...]:
+def _pack_source(source: object) -> tuple[Any, ...]:
     if isinstance(source, Source):
         return "source", source.serial, source.id, source.tags, source.published
     return ("failure", *source) if isinstance(source, Failure) else ("text", str(source))

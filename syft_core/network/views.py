@@ -11,6 +11,7 @@ from typing import Any
 
 from syft_core.network.markup import Html, element, join, table
 from syft_core.network.server import ClientSession, Server
+from syft_core.peer import Id
 from syft_core.pictures import form_of, one_line
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.release import ReleaseRequest
@@ -128,7 +129,7 @@ def overview(server: Server, user: str, csrf: str, speeds: Sequence[float]) -> H
     return _page(f"{worker.id}: worker", join([header, main]), refresh)
 
 
-def login(worker: object, csrf: str, error: str = "") -> Html:
+def login(worker: Id, csrf: str, error: str = "") -> Html:
     """Return the page on which an owner signs in."""
     field = element(
         "input",
@@ -326,7 +327,7 @@ def _curve(speeds: Sequence[float]) -> Html:
     return element("svg", line, viewBox="0 0 59 26", preserveAspectRatio="none", aria_hidden="true")
 
 
-def _shorten(id: Any) -> Html:
+def _shorten(id: object) -> Html:
     text = one_line(str(id))
     return element("span", text if len(text) <= 12 else f"{text[:10]}…", class_="id")
 

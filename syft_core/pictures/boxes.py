@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from syft_core.pictures.tables import html_table
 from syft_core.values import Tensor
+
+if TYPE_CHECKING:
+    from syft_core.workers.base import BaseWorker
 
 # Translucent, so that text is readable on light and dark pages.
 _TINTS = {
@@ -44,7 +47,7 @@ def chain_html(outermost: Tensor) -> str | None:
     return f'<div class="syft-chain">{rows}{_draw_caption(outermost)}</div>'
 
 
-def worker_html(worker: Any) -> str:
+def worker_html(worker: BaseWorker) -> str:
     """Draw a worker as a table of its objects: id, form, tags, description, leases and allowed users."""
     count = worker.objects_count
     rows = []

@@ -15,7 +15,7 @@ MAX_OBJECTS = 10_000
 """How many objects are looked at."""
 
 
-def find_captured(function: Function, state: Any = ()) -> list[Any]:
+def find_captured(function: Function, state: object = ()) -> list[Any]:
     """Return the objects that ``function`` can reach, and those of ``state``: closures, globals, attributes."""
     seen: dict[int, Any] = {}
     waiting = [function, *reversed(leaves(state))]
@@ -31,7 +31,7 @@ def find_captured(function: Function, state: Any = ()) -> list[Any]:
 _SKIPPED = (type, ModuleType, BuiltinFunctionType, CodeType, str, bytes, int, float, complex, type(None))
 
 
-def _find_parts(thing: Any) -> Iterator[Any]:
+def _find_parts(thing: object) -> Iterator[Any]:
     if isinstance(thing, MethodType):
         yield from (thing.__self__, thing.__func__)
     elif isinstance(thing, FunctionType):
@@ -45,7 +45,7 @@ def _find_parts(thing: Any) -> Iterator[Any]:
         yield from getattr(thing, "__dict__", {}).values()
 
 
-def is_tensor_like(thing: Any) -> bool:
+def is_tensor_like(thing: object) -> bool:
     """Return whether ``thing`` is a tensor or a chain, whose attributes are not searched."""
     return hasattr(type(thing), "shape")
 

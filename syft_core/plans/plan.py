@@ -14,6 +14,7 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, form
 from syft_core.hook.hook import attached_hook, attached_hooks, current_hook, is_library
 from syft_core.hook.rules import leaves, map_leaves
+from syft_core.location import WorkerLike
 from syft_core.messages import Store
 from syft_core.plans.capture import find_captured
 from syft_core.plans.pointer import MultiPointerPlan, PointerPlan, find_place
@@ -51,9 +52,9 @@ class Plan:
         name: str | None = None,
         forward: Function | None = None,
         *,
-        state: Sequence[Any] = (),
+        state: Sequence[object] = (),
         args_shape: Sequence[Sequence[int]] | None = None,
-        args_dtypes: Sequence[Any] = (),
+        args_dtypes: Sequence[object] = (),
     ) -> None:
         if forward is not None:
             vars(self)["forward"] = forward
@@ -69,13 +70,13 @@ class Plan:
         self.copied: set[int] = set()
         """The positions of the state that is sent as a copy, because it is here and not on a worker."""
 
-    def forward(self, *args: Any) -> Nested:
+    def forward(self, *args: object) -> Nested:
         """Compute the result; defined by a subclass, or given to the constructor."""
         raise NotImplementedError("cannot run a plan without a function: pass one, or define `forward` in a subclass")
 
     # --- recording
 
-    def build(self, *args: Any) -> Plan:
+    def build(self, *args: object) -> Plan:
         """Record the function on copies of ``args``, or on zeros of ``args_shape``; the function runs 2 or 3 times."""
         hook = current_hook()
         if hook is None:
@@ -106,7 +107,7 @@ class Plan:
             self._setters = [found.get(id) for id in made]
         return self
 
-    def _find_forms(self, examples: tuple[Any, ...], varies: bool) -> tuple[Form | None, ...]:
+    def _find_forms(self, examples: tuple[object, ...], varies: bool) -> tuple[Form | None, ...]:
         """Return the forms of the arguments, with -1 for any length; None for numbers."""
         forms = [_form_of(leaf) for leaf in leaves(examples)]
         if not varies:
@@ -116,7 +117,7 @@ class Plan:
             [form(tuple(shape), None, known.dtype) for known, shape in zip(forms, shapes, strict=True) if known]
         )
 
-    def _run(self, recorder: Recorder, examples: tuple[Any, ...]) -> None:
+    def _run(self, recorder: Recorder, examples: tuple[object, ...]) -> None:
         recorder.begin()
         places = iter(range(len(leaves(examples))))
         args = map_leaves(lambda leaf: recorder.send_input(leaf, next(places)), examples)
@@ -132,7 +133,7 @@ class Plan:
         if None not in results and len(recorder.tapes) > 1:
             self._known[inputs] = results
 
-    def _call(self, args: tuple[Any, ...]) -> Nested:
+    def _call(self, args: tuple[object, ...]) -> Nested:
         if self.state and "state" in inspect.signature(self.forward).parameters:
             args = (*args, self.state)
         return self.forward(*args)
@@ -169,7 +170,7 @@ class Plan:
 
     # --- sending and calling
 
-    def send(self, *workers: Any) -> Any:
+    def send(self, *workers: WorkerLike) -> Any:
         """Send the plan, with copies of its local state, and return a pointer; to several workers, one for all."""
         if self.program is None:
             raise PlanError.not_built(self.name)
@@ -178,7 +179,7 @@ class Plan:
         pointers = [self._send(worker) for worker in workers]
         return pointers[0] if len(pointers) == 1 else MultiPointerPlan(pointers)
 
-    def _send(self, worker: Any) -> PointerPlan:
+    def _send(self, worker: WorkerLike) -> PointerPlan:
         hook: Any = current_hook()
         program: Any = self.program
         owner = hook.local_worker
@@ -237,9 +238,9 @@ class Plan:
 
 def func2plan(
     args_shape: Sequence[Sequence[int]] | None = None,
-    state: Sequence[Any] | None = None,
+    state: Sequence[object] | None = None,
     trace_autograd: bool = False,
-    args_dtypes: Sequence[Any] = (),
+    args_dtypes: Sequence[object] = (),
 ) -> Callable[[Function], Plan]:
     """Turn a function into a plan, and record it immediately if ``args_shape`` is given.
 
@@ -267,7 +268,7 @@ def _send_state(recorder: Recorder, tensor: Tensor) -> Tensor:
     return recorder.send_state(_example_of(tensor))
 
 
-def _example_of(leaf: Any) -> Any:
+def _example_of(leaf: object) -> Nested:
     """Return what the function is recorded with in place of a tensor: a copy or, for a pointer, zeros of its form."""
     pointer = getattr(leaf, "child", None)
     return make_zeros(pointer) if isinstance(pointer, PointerTensor) else copy_if_plain(leaf)
@@ -286,12 +287,12 @@ def make_zeros(pointer: PointerTensor) -> Tensor:
     return example
 
 
-def _nudge(leaf: Any) -> Any:
+def _nudge(leaf: object) -> Nested:
     """Change a float slightly, so that a step which has kept its value is noticed."""
     return (0.999 * leaf or 0.001) if type(leaf) is float else leaf
 
 
-def _form_of(leaf: Any) -> Form | None:
+def _form_of(leaf: Tensor) -> Form | None:
     if type(leaf) is float:
         return None
     pointer = getattr(leaf, "child", None)

@@ -52,7 +52,7 @@ class PointerPlan(ObjectPointer):
             self._location.forget_gradients()
         made: dict[int, Any] = {}
 
-        def point(leaf: Any) -> Any:
+        def point(leaf: object) -> Nested:
             if type(leaf) is Slot:
                 return given[leaf.number]
             if type(leaf) is not Placed:
@@ -90,7 +90,7 @@ class PointerPlan(ObjectPointer):
         made = self.program.made if self.program is not None and not self.calls else 0
         return self.state[: len(self.state) - made]
 
-    def _prepare(self, leaf: Any) -> Any:
+    def _prepare(self, leaf: Tensor) -> Nested:
         """Return what the message contains for an argument: a pointer or a number; local tensors are sent first."""
         if type(leaf) in (int, float):
             return float(leaf)
@@ -101,7 +101,7 @@ class PointerPlan(ObjectPointer):
             return pointer
         return send_copy(leaf, self.owner, self._location) if is_framework_tensor(type(leaf)) else leaf
 
-    def _predict(self, sent: tuple[Any, ...]) -> list[Form] | None:
+    def _predict(self, sent: tuple[object, ...]) -> list[Form] | None:
         """Return the forms of the results, if a call with arguments of these forms was made or recorded before."""
         first = self.program is not None and len(self.program.routines) > 1 and not self.calls
         return None if not self._location.predicts or first else self.known.get(_signature(sent))
@@ -118,7 +118,7 @@ class PointerPlan(ObjectPointer):
         }
         return map_leaves(lambda leaf: placed.get(leaf.number, leaf) if type(leaf) is Slot else leaf, routine.answer)
 
-    def _ask(self, message: RunPlan, sent: tuple[Any, ...]) -> Nested:
+    def _ask(self, message: RunPlan, sent: tuple[object, ...]) -> Nested:
         answer = self._location.ask(message)
         if not self._location.predicts:
             return answer
@@ -210,12 +210,12 @@ def _text_of_form(form: Any) -> str:
     return f"{form.dtype}{list(form.shape)}" if hasattr(form, "shape") else type(form).__name__
 
 
-def _look(leaf: Any) -> Any:
+def _look(leaf: object) -> Nested:
     """Return the form of a pointer, if it is known without a message, or anything else unchanged."""
     return leaf.known_form if isinstance(leaf, PointerTensor) else leaf
 
 
-def _signature(sent: tuple[Any, ...]) -> tuple[Any, ...]:
+def _signature(sent: tuple[object, ...]) -> tuple[Any, ...]:
     return tuple([leaf.known_form if isinstance(leaf, PointerTensor) else type(leaf) for leaf in sent])
 
 

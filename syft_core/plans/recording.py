@@ -94,7 +94,7 @@ class Recorder(Location):
         """Start a new run."""
         self.tape = Tape(self.plan)
 
-    def send_input(self, value: Any, place: int) -> Any:
+    def send_input(self, value: object, place: int) -> Any:
         """Return what the function gets for an argument: a pointer to a copy of a tensor, a traced float."""
         if type(value) is float:
             return Number(value, self.tape, Ref("input", place))
@@ -118,11 +118,11 @@ class Recorder(Location):
     def _send(self, tensor: Tensor, numbers: dict[Id, int]) -> Tensor:
         self._storing = numbers
         try:
-            return wrap(send_copy(tensor, self.client, self))
+            return wrap(send_copy(tensor, self.client, self))  # type: ignore[arg-type]  # it is the local worker
         finally:
             self._storing = None
 
-    def _to_returned(self, leaf: Tensor) -> Any:
+    def _to_returned(self, leaf: Tensor) -> Nested:
         pointer = getattr(leaf, "child", None)
         if isinstance(pointer, ObjectPointer):
             ref = self._ref(pointer)
@@ -209,7 +209,7 @@ class Recorder(Location):
             self.tape.results.update({id: first + place for place, id in enumerate(made)})
         return reply
 
-    def _template(self, leaf: Any) -> Any:
+    def _template(self, leaf: object) -> Nested:
         """Return what a step contains for an argument of a command."""
         if isinstance(leaf, PointerTensor):
             return self._ref(leaf)
@@ -228,7 +228,7 @@ class Recorder(Location):
             return Ref("earlier", id, attr)
         return self.refuse("uses an argument of an earlier call", "pass everything that a call needs to that call")
 
-    def _value(self, leaf: Any) -> Any:
+    def _value(self, leaf: object) -> Nested:
         if not isinstance(leaf, PointerTensor):
             return leaf
         return self.peek(leaf._id_at_location, leaf.point_to_attr)
@@ -249,7 +249,7 @@ class Number(float):
         number.tape, number.ref = tape, ref
         return number
 
-    def compute(self, name: str, *operands: Any) -> Any:
+    def compute(self, name: str, *operands: object) -> Any:
         """Record one step of arithmetic, and return its result."""
         if not all(isinstance(operand, int | float) for operand in operands):
             return NotImplemented
@@ -271,14 +271,14 @@ class Number(float):
 
 
 def _operator(name: str, swapped: bool) -> Any:
-    def method(self: Number, other: Any) -> Any:
+    def method(self: Number, other: object) -> Any:
         return self.compute(name, other, self) if swapped else self.compute(name, self, other)
 
     return method
 
 
 def _refusal(name: str) -> Any:
-    def method(self: Number, *_args: Any) -> NoReturn:
+    def method(self: Number, *_args: object) -> NoReturn:
         self.refuse(f"reads a number that changes from call to call, with {name!r}")
 
     return method
@@ -295,11 +295,11 @@ for _name in words(
     setattr(Number, f"__{_name}__", _refusal(f"__{_name}__"))
 
 
-def _to_plain(leaf: Any) -> Any:
+def _to_plain(leaf: object) -> Nested:
     return float.__pos__(leaf) if isinstance(leaf, Number) else leaf
 
 
-def _copy(leaf: Any) -> Any:
+def _copy(leaf: object) -> Nested:
     return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
 
 
@@ -311,7 +311,7 @@ def is_settled(recorder: Recorder) -> bool:
     return _find_difference(recorder, recorder.tapes[0], recorder.tapes[1], {}) is None
 
 
-def assemble(recorder: Recorder, inputs: tuple[Any, ...]) -> tuple[Program, list[int], list[Id]]:
+def assemble(recorder: Recorder, inputs: tuple[object, ...]) -> tuple[Program, list[int], list[Id]]:
     """Return the program of the recorded runs, the state that it uses, and the ids of the state that it makes.
 
     The last two runs must be equal; the first may differ.
@@ -343,7 +343,7 @@ def _find_keys(kind: str, *tapes: Tape) -> list[Any]:
 def _routine(tape: Tape, inputs: int, start: int, numbers: dict[Any, int], carry: dict[int, int]) -> Routine:
     """Return the steps of a run with slots for references; ``start`` is the slot of the first result."""
 
-    def to_slot(leaf: Any) -> Any:
+    def to_slot(leaf: object) -> Nested:
         if type(leaf) is not Ref:
             return leaf
         if leaf.kind == "input":
@@ -391,7 +391,7 @@ def _is_same_answer(one: Nested, two: Nested) -> bool:
     return all(a == b if type(a) is Ref else _is_same_constant(a, b) for a, b in pairs)
 
 
-def _is_same(recorder: Recorder, one: Any, two: Any, carried: dict[Id, int]) -> bool:
+def _is_same(recorder: Recorder, one: object, two: object, carried: dict[Id, int]) -> bool:
     """Return whether an argument is the same in two consecutive runs."""
     if type(one) is not Ref or type(two) is not Ref:
         return type(one) is type(two) and type(one) is not Ref and _is_same_constant(one, two)
@@ -403,7 +403,7 @@ def _is_same(recorder: Recorder, one: Any, two: Any, carried: dict[Id, int]) -> 
     return run == len(recorder.tapes) - 2 and carried.setdefault(one.key, number) == number
 
 
-def _is_same_constant(one: Any, two: Any) -> bool:
+def _is_same_constant(one: object, two: object) -> bool:
     if one is two or type(one) in (int, str, bool):
         return bool(one == two)
     try:

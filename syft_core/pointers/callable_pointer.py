@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syft_core.hook.rules import is_flat, map_leaves
 from syft_core.location import WorkerLike
@@ -14,6 +14,9 @@ from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import pointer_at
 from syft_core.tensors.identity import Identified
 from syft_core.values import Function, Nested, Tensor
+
+if TYPE_CHECKING:
+    from syft_core.workers.base import BaseWorker
 
 
 class ObjectWrapper(Identified):
@@ -65,7 +68,7 @@ def create_callable_pointer(
     location: WorkerLike,
     id_at_location: Id,
     id: Id | None = None,
-    owner: Any = None,
+    owner: BaseWorker | None = None,
     tags: Iterable[str] | None = None,
     description: str | None = None,
     garbage_collect_data: bool = True,

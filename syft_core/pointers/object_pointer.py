@@ -123,7 +123,7 @@ class ObjectPointer(Identified):
         self._location.tell(Lease((self._id_at_location,)))
         return self.sibling()
 
-    def sibling(self: P, **changes: Any) -> P:
+    def sibling(self: P, **changes: object) -> P:
         """Return a pointer like this one, except for ``changes``."""
         options: Kwargs = {
             "location": self._location,
@@ -192,10 +192,11 @@ class ObjectPointer(Identified):
 
 
 class Here(SimpleNamespace):
-    """A pointer in a received message to an object of the receiver."""
+    """A pointer in a received message to an object of the receiver; it has no lease."""
 
     _id_at_location: Id
     point_to_attr: str | None
+    travels_with_lease = False
 
 
 def id_here(leaf: object, worker: Id) -> Id | None:

@@ -58,7 +58,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         ObjectPointer.__init__(self, location, id_at_location, **options)
         self.framework = framework
 
-    def sibling(self: P, **changes: Any) -> P:
+    def sibling(self: P, **changes: object) -> P:
         """Return a pointer like this one, except for ``changes``."""
         return super().sibling(**{"framework": self.framework, **changes})
 
@@ -200,7 +200,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
             return self._look()
         if whole is None:
             return self._known if self._seen == location.form_epoch else None
-        if self.point_to_attr != self._gradient_name:
+        if self.point_to_attr != self.framework.gradient:
             return prediction.data_form(whole.known_form)
         known = whole._gradient if whole._gradient_seen == location.gradient_epoch else None
         return known if type(known) is Form else None
@@ -213,10 +213,10 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     def look(self) -> Any:
         """Return the object or its form: both have its shape, dtype and device."""
-        plain = self._location.peek(self._id_at_location, self.point_to_attr)
-        if plain is not None and self.gone is None:
-            return plain
-        return (self.known_form if self._location.predicts else None) or self._ask_form()
+        if self._location.predicts:
+            return self.known_form or self._ask_form()
+        plain = self._location.peek(self._id_at_location, self.point_to_attr) if self.gone is None else None
+        return self._ask_form() if plain is None else plain
 
     def _look(self) -> Form | None:
         """Return the form of an object in this process, if it is complete."""
@@ -238,7 +238,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         if found is not None and found.strides is not None:
             if self.whole is None:
                 self.remember_form(found)
-            elif self.point_to_attr == self._gradient_name:
+            elif self.point_to_attr == self.framework.gradient:
                 self.whole.remember_gradient(found)
         return found
 
@@ -262,12 +262,6 @@ class PointerTensor(ObjectPointer, AbstractTensor):
             )
 
     @property
-    def _gradient_name(self) -> str:
-        """The name of the gradient attribute."""
-        autograd = self.framework.autograd
-        return "" if autograd is None else autograd.gradient
-
-    @property
     def is_aliased(self) -> bool:
         """Whether the client may have other pointers to the same object."""
         return self._id_at_location in self._location.aliased
@@ -282,7 +276,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         if self.gone is not None:
             self.require_alive()
         if not location.predicts:
-            return location.has_gradient(self._id_at_location, self._gradient_name)
+            return location.has_gradient(self._id_at_location, self.framework.gradient)
         if self._gradient_seen != location.gradient_epoch:
             self._ask_gradients()
         return self._gradient is not False
@@ -292,7 +286,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         found = [ref() for ref in self._sent_with]
         others = [other for other in found if other is not None and other is not self and other.gone is None]
         group = [self, *[other for other in others if other._location is self._location]]
-        forms = self._location.describe([other._id_at_location for other in group], self._gradient_name)
+        forms = self._location.describe([other._id_at_location for other in group], self.framework.gradient)
         for other, form in zip(group, forms, strict=True):
             other.remember_gradient(form if form is not None and form.strides is not None else None, form is not None)
 
@@ -336,7 +330,7 @@ def _return_changed(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) 
     """Return the target of an operation that changes it in place, or None."""
     if op.inplace:
         return args[0]
-    if op.spelling == "setter" and op.attr == pointer._gradient_name and pointer._location.predicts:
+    if op.spelling == "setter" and op.attr == pointer.framework.gradient and pointer._location.predicts:
         target, given = args
         for each in target if type(target) is list else (target,):
             if each.whole is None:
@@ -349,8 +343,8 @@ def _return_changed(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) 
 
 def _attribute(pointer: PointerTensor, name: str) -> Tensor:
     if pointer.point_to_attr is not None:  # p.grad.data is p.grad, and p.grad.grad cannot be pointed to.
-        return pointer if name != pointer._gradient_name else None
-    if name == pointer._gradient_name and not pointer.has_gradient():
+        return pointer if name != pointer.framework.gradient else None
+    if name == pointer.framework.gradient and not pointer.has_gradient():
         return None
     return pointer.attr(name)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syft_core.exceptions import SendNotPermittedError
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper, iter_links
@@ -19,6 +19,9 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.identity import Identified
 from syft_core.tensors.private import PrivateTensor, require_sendable
 from syft_core.values import Kwargs, Tensor
+
+if TYPE_CHECKING:
+    from syft_core.workers.base import BaseWorker
 
 
 class Travelling:
@@ -226,7 +229,7 @@ def wrap(pointer: Tensor) -> Tensor:
 
 
 def point_to_found(
-    location: Location, owner: Party, id: Id, tags: Any, description: str | None, kind: str, publisher: Any
+    location: Location, owner: Party, id: Id, tags: object, description: str | None, kind: str, publisher: Any
 ) -> Tensor:
     """Return a pointer to an object found by a search; pointers to tensors are wrapped.
 
@@ -251,7 +254,7 @@ pointer_types: dict[str, type[ObjectPointer]] = {CALLABLE: CallablePointer, OBJE
 
 def send_copy(
     tensor: Tensor,
-    owner: Any,
+    owner: BaseWorker,
     location: Location,
     user: str | None = None,
     publish: bool = False,
@@ -280,12 +283,14 @@ def send_copy(
     return pointer
 
 
-def _keep_origin(tensor: Tensor, owner: Any, location: Location) -> Id:
+def _keep_origin(tensor: Tensor, owner: BaseWorker, location: Location) -> Id:
     """Store a tensor on ``owner``, to receive the gradient of its copy on ``location``, which holds a lease on it."""
     kept = new_id()
     owner.register_obj(tensor, kept)
     entry = owner.object_store.entry(kept)
-    entry.published = entry.source.published = False
+    entry.published = False
+    if entry.source is not None:
+        entry.source.published = False
     entry.others, entry.lent = {(location.id, location.client_id): 1}, frozenset({(location.id, owner.peer)})
     return kept
 

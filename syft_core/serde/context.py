@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from syft_core.exceptions import SerdeError
 from syft_core.serde.received import copy_writable
 
 if TYPE_CHECKING:
+    from syft_core.location import Party
     from syft_core.serde.layout import Frame
 
 
@@ -68,7 +69,7 @@ class Context:
     - ``allow_scripts``: whether compiled programs, which run code, may be loaded.
     """
 
-    worker: Any = None
+    worker: Party | None = None
     receiver: int | str | None = None
     limits: Limits = field(default_factory=Limits)
     writable: bool = True

@@ -57,7 +57,7 @@ class AbstractTensor(Identified, Forwarding):
         if child is not None:
             self.child = child
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         inherited = {name: rule for base in reversed(cls.__mro__[1:]) for name, rule in _get_rules(base).items()}
         cls.rules = {**inherited, **dict(iter_rules(cls))}
@@ -154,7 +154,7 @@ class AbstractTensor(Identified, Forwarding):
     __repr__ = __str__
 
 
-def initialize_tensor(hook: FrameworkHook, obj: Tensor, owner: Any = None, id: int | str | None = None) -> Tensor:
+def initialize_tensor(hook: FrameworkHook, obj: Tensor, owner: object = None, id: int | str | None = None) -> Tensor:
     """Set the owner (default: the local worker of ``hook``) and the id of a tensor, and return it."""
     obj.owner = owner if owner is not None else hook.local_worker
     if id is not None:

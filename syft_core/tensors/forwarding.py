@@ -53,7 +53,7 @@ def no_child_error(layer: Tensor, name: str) -> AttributeError:
 def forward(name: str) -> Function:
     """Return a method that sends ``name`` down the chain; Python looks special methods up on the class."""
 
-    def method(self: Forwarding, *args: Any) -> Nested:
+    def method(self: Forwarding, *args: object) -> Nested:
         framework = self.framework or framework_of(self)
         op = framework.methods.get(name)
         if op is None and name in INPLACE_OPERATORS:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NoReturn
 
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook.attributes import Op
+from syft_core.hook.chain import end_of, iter_links
 from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.forms import Form, form
 from syft_core.hook.overload import OverloadedMethod, overloaded
@@ -90,10 +91,10 @@ NumericTensor.rules = {**NumericTensor.rules, "copy_": OverloadedMethod(_copy_).
 
 def _form_below(value: Tensor) -> Form:
     """Return the form of the encoding, skipping layers that do not encode."""
-    while not isinstance(value, NumericTensor) and (child := getattr(value, "child", None)) is not None:
-        value = child
-    if isinstance(value, NumericTensor):
-        return value.form
+    for link in iter_links(value):
+        if isinstance(link, NumericTensor):
+            return link.form
+    end = end_of(value)
     # A pointer may already know the form of its object; otherwise these attributes ask its worker.
-    known = value.known_form if isinstance(value, AbstractTensor) else framework_of(value).form_of(value)
-    return known or form(value.shape, None, value.dtype, value.device)
+    known = end.known_form if isinstance(end, AbstractTensor) else framework_of(end).form_of(end)
+    return known or form(end.shape, None, end.dtype, end.device)

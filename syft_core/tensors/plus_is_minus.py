@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from syft_core.hook import hook_args
 from syft_core.hook.overload import overloaded
 from syft_core.serde import codecs
@@ -16,12 +14,12 @@ class PlusIsMinusTensor(AbstractTensor):
     """Swaps addition and subtraction; other operations are unchanged."""
 
     @overloaded.method
-    def add(self, _self: Tensor, other: Tensor, *, alpha: Any = 1) -> Tensor:
+    def add(self, _self: Tensor, other: Tensor, *, alpha: object = 1) -> Tensor:
         """Handle ``x + y``, ``x.add(y)`` and the framework's function ``add``."""
         return _self - other * alpha
 
     @overloaded.method
-    def sub(self, _self: Tensor, other: Tensor, *, alpha: Any = 1) -> Tensor:
+    def sub(self, _self: Tensor, other: Tensor, *, alpha: object = 1) -> Tensor:
         """Handle ``x - y``, ``x.sub(y)`` and the framework's function ``sub``."""
         return _self + other * alpha
 

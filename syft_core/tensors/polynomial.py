@@ -108,7 +108,7 @@ class PolynomialTensor(AbstractTensor):
             self._get_pieces(name)
 
     def add_function(
-        self, name: str, degree: int, piecewise: Iterable[Sequence[Any]], function: Scalar | None = None
+        self, name: str, degree: int, piecewise: Iterable[Sequence[object]], function: Scalar | None = None
     ) -> None:
         """Add an approximation called ``name``, one piece per ``[low, high, steps, degree, f]``.
 

@@ -116,7 +116,7 @@ class PrivateDataSection(Section):
                 seen = {self._observe(bob, call.op, outcome.before) for outcome in call.outcomes}
                 assert len(seen) == 1, f"a stranger sees for which values {call} fails: {seen}"
 
-    def _observe(self, bob: Bob, op: Op, args: Any) -> str:
+    def _observe(self, bob: Bob, op: Op, args: object) -> str:
         """Return what a stranger sees of a call on private data: an error, or the forms of pointers."""
         sent = map_leaves(lambda leaf: self.send_secret(bob, leaf) if is_tensor(leaf) else leaf, args)
         try:
@@ -130,7 +130,7 @@ class PrivateDataSection(Section):
         """Return the stranger's pointer to the owner's data."""
         return self.send_secret(bob, VALUES)
 
-    def send_secret(self, bob: Bob, plain: Any) -> Tensor:
+    def send_secret(self, bob: Bob, plain: object) -> Tensor:
         """Send data of the owner, and return the stranger's pointer to it."""
         me = bob.hook.local_worker
         me.user = "owner"

@@ -30,7 +30,7 @@ def fix(*methods: str) -> Callable[[Check], Check]:
 
     def decorate(check: Check) -> Check:
         @functools.wraps(check)
-        def report(*args: Any, **kwargs: Any) -> None:
+        def report(*args: object, **kwargs: object) -> None:
             try:
                 check(*args, **kwargs)
             except (Exception, pytest.fail.Exception) as error:
@@ -68,7 +68,7 @@ class Section:
         """Concatenate tensors with a function of the framework that takes a list."""
         raise NotImplementedError("override `concatenate` with your framework's function")
 
-    def numbers(self, tensor: Tensor) -> Any:
+    def numbers(self, tensor: Tensor) -> Tensor:
         """Return the values of a plain tensor as a number or a nested list."""
         return tensor.tolist()
 
@@ -118,12 +118,12 @@ class Section:
         with cls.attach_hook() as hook:
             return collect_calls(hook)
 
-    def tensor(self, hook: FrameworkHook, plain: Any) -> Tensor:
+    def tensor(self, hook: FrameworkHook, plain: object) -> Tensor:
         """Return a tensor that can be sent; if the hook adds no methods to tensors, this is a wrapper."""
         made = hook.create_tensor(plain) if isinstance(plain, list) else plain
         return made if hasattr(made, "send") else hook.attributes.wrapper(made)
 
-    def send(self, bob: Bob, plain: Any) -> Tensor:
+    def send(self, bob: Bob, plain: object) -> Tensor:
         """Send a tensor or a list of numbers to a worker."""
         return self.tensor(bob.hook, plain).send(bob)
 

@@ -34,7 +34,7 @@ class SerdeSection(Section):
         assert (self._content(received), tuple(received.shape)) == (self._content(sent), tuple(sent.shape))
         assert received.dtype == sent.dtype
 
-    def _content(self, tensor: Tensor) -> Any:
+    def _content(self, tensor: Tensor) -> Tensor:
         return self.numbers(tensor) if len(tensor) else []
 
     @fix("register_codecs (your dtypes, see register_scalar_type)")
@@ -68,7 +68,7 @@ class SerdeSection(Section):
 
     @pytest.mark.parametrize("forged", [None, "text", {}, [None], -1], ids=repr)
     @fix("register_codecs (check the type of every part that you read, and raise SerdeError)")
-    def test_a_malformed_tensor_is_refused(self, plain: Tensor, forged: Any) -> None:
+    def test_a_malformed_tensor_is_refused(self, plain: Tensor, forged: object) -> None:
         codec, context = codecs.for_type(type(plain)), Context()
         payload = list(codec.simplify(plain, context))
         for place in range(len(payload)):

@@ -21,6 +21,7 @@ from syft_core.peer import Id, Peer, acting_for
 from syft_core.pictures import one_line, worker_html
 from syft_core.pointers.travel import point_to_found, send_copy
 from syft_core.serde import PEER_LIMITS, Context, Limits, frames, from_frames
+from syft_core.values import Tensor
 from syft_core.workers.fetching import drop_fetched
 from syft_core.workers.handlers import HANDLERS
 from syft_core.workers.ledger import Ledger, record_refusal
@@ -68,7 +69,7 @@ class BaseWorker(Place, Worker):
         self,
         hook: FrameworkHook | None = None,
         id: Id = 0,
-        data: Sequence[Any] | None = None,
+        data: Sequence[object] | None = None,
         is_client_worker: bool = False,
         log_msgs: bool = False,
         verbose: bool = False,
@@ -187,7 +188,7 @@ class BaseWorker(Place, Worker):
         """Return the forms of objects, or a process, for clients in this process that read them without a message."""
         return HANDLERS[Describe](self, message, sender)
 
-    def deliver(self, received: Sequence[Any], sender: Peer, mandate: Mandate | None = None) -> list[bytes]:
+    def deliver(self, received: Sequence[object], sender: Peer, mandate: Mandate | None = None) -> list[bytes]:
         """Answer a message given as frames, with frames. Never raises: a failure is a reply.
 
         A sender with a ``mandate`` acts for the peer who gave it a ticket, and may do no more than that.
@@ -253,7 +254,7 @@ class BaseWorker(Place, Worker):
                     session.poison(getattr(command, "expected", range(0)), failure)
         return (value if batch.asks and failure is None else None), failure
 
-    def _pack(self, command: Message, value: Any, sender: Peer) -> Any:
+    def _pack(self, command: Message, value: object, sender: Peer) -> Any:
         """Return an answer as it is sent: named tuples by name, results with their forms."""
         if type(command) is not Run:
             return value
@@ -302,7 +303,7 @@ class BaseWorker(Place, Worker):
 
     def send(
         self,
-        obj: Any,
+        obj: object,
         worker: WorkerLike,
         ptr_id: Id | None = None,
         garbage_collect_data: bool = True,
@@ -355,12 +356,12 @@ class BaseWorker(Place, Worker):
         finally:
             self.is_client_worker = before
 
-    def register_obj(self, obj: Any, obj_id: Id | None = None) -> None:
+    def register_obj(self, obj: object, obj_id: Id | None = None) -> None:
         """Store ``obj`` permanently, under ``obj_id`` or its own id, and make this worker its owner."""
         with self._saving():
             self._register(obj, obj_id)
 
-    def _register(self, obj: Any, obj_id: Id | None) -> Id:
+    def _register(self, obj: object, obj_id: Id | None) -> Id:
         known = getattr(obj, "_syft_id", None)
         if known is not None and known in self.object_store and self.object_store.entry(known).value is obj:
             self.object_store.remove(known, "it was registered under another id")
@@ -376,14 +377,14 @@ class BaseWorker(Place, Worker):
         set_owner(self, obj, obj_id)
         return obj_id
 
-    def de_register_obj(self, obj: Any) -> None:
+    def de_register_obj(self, obj: object) -> None:
         """Remove ``obj`` from the store, if it is there."""
         with self._saving():
             for id, value in self.object_store.values().items():
                 if value is obj:
                     self.object_store.remove(id, "it was de-registered")
 
-    def get_obj(self, obj_id: Id) -> Any:
+    def get_obj(self, obj_id: Id) -> Tensor:
         """Return the object stored under ``obj_id``, with its id and owner set."""
         entry = self.object_store.entry(obj_id)
         set_owner(self, entry.value, obj_id)
@@ -391,7 +392,7 @@ class BaseWorker(Place, Worker):
             self.object_store.grad_candidates[obj_id] = entry
         return entry.value
 
-    def load_data(self, data: Sequence[Any]) -> None:
+    def load_data(self, data: Sequence[object]) -> None:
         """Store objects permanently; they belong to this worker."""
         if is_tensor(data) or isinstance(data, str | bytes | dict):
             raise TypeError(f"cannot load a {type(data).__name__}: expected a list; write `{self.id}.load_data([y])`")
@@ -415,7 +416,7 @@ class BaseWorker(Place, Worker):
             self.object_store.clear("the worker was cleared")
         return self if return_self else None
 
-    def search(self, query: Any = ()) -> list[Any]:
+    def search(self, query: object = ()) -> list[Any]:
         """Return pointers to the objects that match all parts of ``query``: tags, ids, parts of descriptions."""
         owner = self.hook.local_worker if self.hook is not None else self
         return owner.request_search(query, self)
@@ -455,7 +456,7 @@ def _failure(error: Exception, number: int, place: int) -> Failure:
     return Failure(error, "\n".join(lines), number, place)
 
 
-def _ids_in(command: Any) -> Iterator[Id]:
+def _ids_in(command: object) -> Iterator[Id]:
     """Yield the ids of the objects that a command uses."""
     arguments = getattr(command, "args", ()), getattr(command, "kwargs", ())
     ids: list[Any] = [getattr(leaf, "_id_at_location", None) for leaf in leaves(arguments)]

@@ -5,19 +5,17 @@ Changed objects inherit the restrictions and the lineage of the operands.
 
 from __future__ import annotations
 
-from typing import Any
-
 from syft_core.exceptions import SyftError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 from syft_core.workers.execution import Execution
 from syft_core.workers.memory import Compute, find_sharing, memory_of
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.worker import Worker
 
 
-def run_and_track(execution: Execution, compute: Compute) -> Any:
+def run_and_track(execution: Execution, compute: Compute) -> Nested:
     """Run an operation; every object that it changes inherits the lineage of all operands."""
     worker, parents, lineage = execution.worker, execution.parents, execution.lineage
     alike = worker.custom_policy is None and all(parent.access is lineage[0] for parent in parents)
@@ -54,7 +52,7 @@ def note_changes(execution: Execution, lineage: Lineage) -> None:
         change(execution.worker, target, lineage)
 
 
-def run_and_mark_failed(execution: Execution, lineage: Lineage, compute: Compute) -> Any:
+def run_and_mark_failed(execution: Execution, lineage: Lineage, compute: Compute) -> Nested:
     """Run the substitute for a failed operation; mark all changed objects and all targets as failed."""
     worker, parents = execution.worker, execution.parents
     before = [_version(parent.value) for parent in parents]
@@ -71,7 +69,8 @@ def change(worker: Worker, target: Stored, lineage: Lineage) -> None:
     access, sources = lineage
     before, target.access, target.sources = target.access, access, sources
     target.touched = True
-    worker.object_store.note(target, written=True)
+    if (listener := worker.object_store.listener) is not None:
+        listener(target, True)
     if access != before or worker.custom_policy is not None:
         _propagate(worker, target)
 
@@ -86,7 +85,7 @@ def _propagate(worker: Worker, changed: Stored) -> None:
             worker.object_store.note(entry)
 
 
-def _version(value: Any) -> int | None:
+def _version(value: object) -> int | None:
     """Return how often a tensor was changed, or None if that is not counted."""
     end = plain_end(value)
     return 0 if end is None else change_count(end)

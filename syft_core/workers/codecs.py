@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from syft_core.exceptions import SerdeError
-from syft_core.location import Party
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import Here
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
@@ -37,7 +36,7 @@ def _detail_pointer(payload: list[Any], context: Context) -> PointerTensor | Her
     are_ids = type(id) in _IDS and type(location) in _IDS
     are_typed = type(leased) is bool and type(attr) in _ATTRS and type(framework) is str
     require(are_ids and are_typed, "a pointer: one of its parts has a wrong type")
-    party: Party | None = context.worker
+    party = context.worker
     if party is None:
         raise SerdeError("cannot rebuild a pointer: no worker receives it; read it with `Context(worker=...)`")
     pointer = pointer_at(party.location_of(location), id, party.attributes_of(framework), party)

@@ -49,14 +49,14 @@ def require_undisclosed(execution: Execution) -> None:
             )
 
 
-def compute_undisclosed(execution: Execution, expected: list[Form | None] | None) -> Any:
+def compute_undisclosed(execution: Execution, expected: list[Form | None] | None) -> Nested:
     """Run an operation on values that the sender may not have; the result must have the expected forms."""
     with execution.framework.protect_rng(execution.op):
         result = execution.compute()
     return result if expected is None else _require_forms(execution, result, expected)
 
 
-def _require_forms(execution: Execution, result: Nested, expected: list[Form | None]) -> Any:
+def _require_forms(execution: Execution, result: Nested, expected: list[Form | None]) -> Nested:
     """Return the result with the expected memory layout; raise if its shapes or dtypes differ."""
     found = _forms(result)
     if [_strides(known) for known in found] == [_strides(known) for known in expected]:
@@ -67,7 +67,7 @@ def _require_forms(execution: Execution, result: Nested, expected: list[Form | N
     return map_leaves(lambda leaf: _lay_out(leaf, next(following)), result)
 
 
-def _lay_out(leaf: Tensor, known: Form | None) -> Any:
+def _lay_out(leaf: Tensor, known: Form | None) -> Tensor:
     if known is None or _strides(framework_of(leaf).form_of(plain_end(leaf))) == _strides(known):
         return leaf
     framework, end = framework_of(leaf), plain_end(leaf)
@@ -109,7 +109,7 @@ def infer_forms(execution: Execution) -> list[Form | None] | None:
 _inferred: dict[object, list[Form | None]] = {}
 
 
-def _part(execution: Execution, leaf: Tensor) -> Any:
+def _part(execution: Execution, leaf: Tensor) -> Nested:
     """Return the part of an argument that determines the form of the result."""
     end = plain_end(leaf)
     if end is not None:
@@ -141,7 +141,7 @@ def run_dry(execution: Execution) -> DryRun:
     raise ValueRefusedError.undecided(op.name, str(execution.worker.id))
 
 
-def _shadow(execution: Execution, device: Any, leaf: Tensor) -> Any:
+def _shadow(execution: Execution, device: object, leaf: Tensor) -> Nested:
     """Return an argument without its data."""
     end = plain_end(leaf)
     if end is None:

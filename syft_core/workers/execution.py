@@ -12,13 +12,13 @@ from syft_core.hook.dispatch import dispatch
 from syft_core.hook.ranks import framework_types
 from syft_core.messages import Run
 from syft_core.peer import Peer
-from syft_core.values import Args, Kwargs
+from syft_core.values import Args, Kwargs, Nested
 from syft_core.workers.permissions import may_leave
 from syft_core.workers.store import Lineage, Stored
 from syft_core.workers.worker import Worker
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Execution:
     """An operation whose pointers have been replaced by the stored objects they point to."""
 
@@ -68,7 +68,7 @@ class Execution:
         """Return the same operation on other arguments."""
         return replace(self, args=args, kwargs=kwargs, is_plain=False)
 
-    def compute(self) -> Any:
+    def compute(self) -> Nested:
         """Run the operation under the caller's modes; record changes of form in its targets."""
         kwargs, message = self.kwargs, self.message
         targets = self.written if self.worker.sessions else []  # Only clients in other processes remember forms.

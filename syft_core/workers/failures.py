@@ -17,7 +17,7 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 from syft_core.workers.changes import run_and_mark_failed
 from syft_core.workers.disclosure import DryRun, run_dry
 from syft_core.workers.execution import Execution, snapshot_forms
@@ -58,7 +58,7 @@ def _raise_without_context(error: Exception) -> NoReturn:
         error.__cause__ = error.__context__ = None
 
 
-def _answer_zeros(execution: Execution, dry_run: DryRun) -> Any:
+def _answer_zeros(execution: Execution, dry_run: DryRun) -> Nested:
     """Return zeros for the tensors of the result, and overwrite the targets of the call with zeros."""
     framework, call = execution.framework, (execution.args, execution.kwargs)
     pairs = list(zip(leaves((dry_run.args, dry_run.kwargs)), leaves(call), strict=True))
@@ -80,7 +80,7 @@ def _answer_zeros(execution: Execution, dry_run: DryRun) -> Any:
         execution.worker.note_form_change(execution.message, execution.peer)
     ends = iter(zeros)
 
-    def replace(leaf: Tensor) -> Any:
+    def replace(leaf: Tensor) -> Nested:
         if id(leaf) in arguments:
             return arguments[id(leaf)]
         if plain_end(leaf) is None:
@@ -91,7 +91,7 @@ def _answer_zeros(execution: Execution, dry_run: DryRun) -> Any:
     return map_leaves(replace, dry_run.result)
 
 
-def _form(shadow: Any) -> Form:
+def _form(shadow: object) -> Form:
     end = plain_end(shadow)
     return framework_of(end).form_of(end)  # type: ignore[return-value]  # every shadow has a form
 

@@ -9,15 +9,15 @@ from typing import Any
 
 from syft_core.exceptions import GetNotPermittedError, ReleaseError
 from syft_core.hook.chain import plain_end
-from syft_core.hook.dispatch import framework_of
-from syft_core.hook.ranks import is_framework_tensor
+from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.messages import AskRelease, Fetch, FetchAll, Message
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import restrict
+from syft_core.values import Tensor
 from syft_core.workers.failures import require_success
-from syft_core.workers.ledger import record_all, record_request
+from syft_core.workers.ledger import Departure, record_all, record_request
 from syft_core.workers.permissions import refusal, require_identity, require_right_to_lease
-from syft_core.workers.release import MAX_OPEN, ReleaseRequest, Requested
+from syft_core.workers.release import MAX_OPEN, Requested
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.running import attribute
 from syft_core.workers.store import Stored
@@ -31,29 +31,19 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Any:
     Published objects, objects that others hold pointers to, and attributes leave as copies.
     """
     require_identity(message.user, sender, message.id, str(worker.id))
-    entry = worker.object_store.entry(message.id)
-    value, approval = _read(worker, entry, message.attr, sender)
-    require_success(entry, message.id, worker)
-    record_all(worker, [(entry, value, approval)], sender, str(sender.id), message.reason)
-    if not approval and value is not None:
-        value = restrict(leave_graph(value), entry.access)
+    leaving = _read(worker, message.id, message.attr, sender)
+    record_all(worker, [leaving], sender, str(sender.id), message.reason)
     if message.attr is None and not message.keep:
-        return _take(entry, sender, value)
-    return _copy(value)
+        return _take(leaving, sender)
+    return _copy(_detach(leaving))
 
 
 def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Any:
     """Return several objects if the policy lets all of them leave."""
     require_identity(message.user, sender, message.ids, str(worker.id))
-    entries = [worker.object_store.entry(id) for id in message.ids]
-    leaving = [(entry, *_read(worker, entry, None, sender)) for entry in entries]
-    for entry in entries:
-        require_success(entry, entry.id, worker)
+    leaving = [_read(worker, id, None, sender) for id in message.ids]
     record_all(worker, leaving, sender, str(sender.id), message.reason)
-    taken = [
-        _take(entry, sender, value if approval else restrict(leave_graph(value), entry.access))
-        for entry, value, approval in leaving
-    ]
+    taken = [_take(departure, sender) for departure in leaving]
     return _collect(taken) if GeneratorType in map(type, taken) else taken
 
 
@@ -64,19 +54,32 @@ def _collect(taken: list[Any]) -> Process:
     return taken
 
 
-def leave_graph(value: Any) -> Any:
+def leave_graph(value: object) -> Tensor:
     """Return a value without its graph, which stays on the worker."""
-    if is_framework_tensor(type(value)):
-        return framework_of(value).detach(value)
+    framework = frameworks_of_types.get(type(value))
+    if framework is not None:
+        return framework.detach(value)
     end = plain_end(value)
     if end is None:
         return value
     outside = framework_of(end).detach
+    if end is value:
+        return outside(value)
     return value if outside(end) is end else rebuild(value, outside)
 
 
-def _take(entry: Stored, sender: Peer, value: Any) -> Any:
+def _detach(leaving: Departure) -> Tensor:
+    """Return the value of an object that leaves, without its graph and with its restrictions, unless it is released."""
+    entry, value, approval = leaving
+    if approval is not None or value is None:
+        return value
+    outside = leave_graph(value)
+    return outside if entry.access is None else restrict(outside, entry.access)
+
+
+def _take(leaving: Departure, sender: Peer) -> Tensor:
     """Return an object that leaves the worker, or a copy if others still need it."""
+    entry, value = leaving[0], _detach(leaving)
     entry.fetched_by = sender
     return _copy(value) if entry.is_needed_by_others(sender.id) else value
 
@@ -105,12 +108,12 @@ def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
             store.remove(id, why)
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: object) -> Tensor:
     """Return a value to send while the object stays; if it ends in pointers, what they point to is copied."""
     return _ask_for_copy(value) if ends_elsewhere(value) else value
 
 
-def _ask_for_copy(value: Any) -> Process:
+def _ask_for_copy(value: object) -> Process:
     return (yield Elsewhere(partial(copy_of, value)))
 
 
@@ -139,12 +142,17 @@ def ask_release(worker: Worker, message: AskRelease, sender: Peer) -> int:
     return request.number
 
 
-def _read(worker: Worker, entry: Stored, attr: str | None, sender: Peer) -> tuple[Any, ReleaseRequest | None]:
-    """Return the value that a peer may read, and the request by which it may; raise if the peer may not read it."""
-    value = attribute(entry.value, attr)
+def _read(worker: Worker, id: Id, attr: str | None, sender: Peer) -> Departure:
+    """Return an object, the value that a peer may read, and the request by which it may; raise if it may not read it.
+
+    Also raise if an operation failed while computing the object.
+    """
+    entry = worker.object_store.entry(id)
+    value = entry.value if attr is None else attribute(entry.value, attr)
     why = refusal(worker, "read", entry, sender, value)
     if why is None:
-        return value, None
+        require_success(entry, id, worker)
+        return entry, value, None
     request = worker.requests.of(entry, attr, sender)
     if request is None:
         raise GetNotPermittedError.to(str(sender), entry.id, str(worker.id), why)
@@ -152,8 +160,9 @@ def _read(worker: Worker, entry: Stored, attr: str | None, sender: Peer) -> tupl
         raise GetNotPermittedError.by_request(
             str(sender), entry.id, str(worker.id), request.number, request.state, request.answer
         )
+    require_success(entry, id, worker)
     requested = next(r for r in request.objects if r.entry is entry and r.attr == attr)
-    return requested.value, request
+    return entry, requested.value, request
 
 
 def _note_release(worker: Worker, entry: Stored, attr: str | None, sender: Peer) -> None:

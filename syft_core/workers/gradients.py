@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from syft_core.exceptions import WriteNotPermittedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
@@ -45,7 +43,7 @@ class _GradCandidate:
         return grad is not self.grad or (grad is not None and change_count(grad) != self.grad_version)
 
 
-def run_backward(execution: Execution, compute: Compute) -> Any:
+def run_backward(execution: Execution, compute: Compute) -> Nested:
     """Run a backward pass; return its result, or a process that sends the gradients of copies back to their origins."""
     worker, parents = execution.worker, execution.parents
     initiators, may_receive_grad = _initiators(execution), worker.object_store.may_receive_grad()

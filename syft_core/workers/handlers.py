@@ -54,7 +54,7 @@ from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import get_allowed_users, restrict
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 from syft_core.workers.failures import require_success
 from syft_core.workers.fetching import ask_release, fetch, fetch_all
 from syft_core.workers.ledger import record
@@ -104,7 +104,7 @@ def store(worker: Worker, message: Store, sender: Peer) -> None:
         worker.object_store.tag(message.id, message.tags, message.description)
 
 
-def _require_storable(worker: Worker, value: Any, sender: Peer) -> None:
+def _require_storable(worker: Worker, value: object, sender: Peer) -> None:
     """Take over the leases of a chain; raise unless an object is a chain or a plan that the worker can run."""
     if isinstance(value, ObjectWrapper):
         raise ValueRefusedError.only_local("store", str(worker.id), "a worker does not run functions of others")
@@ -136,12 +136,12 @@ def forward(worker: Worker, message: Forward, sender: Peer) -> Any:
     return _keep_copy(worker, message, sender, entry, hand_over(value, worker))
 
 
-def _copy_here(worker: Worker, message: Forward, sender: Peer, entry: Stored, value: Any) -> Process:
+def _copy_here(worker: Worker, message: Forward, sender: Peer, entry: Stored, value: object) -> Process:
     copy = yield Elsewhere(lambda: hand_over(copy_of(value), worker))
     return _keep_copy(worker, message, sender, entry, copy)
 
 
-def _keep_copy(worker: Worker, message: Forward, sender: Peer, entry: Stored, copy: Any) -> None:
+def _keep_copy(worker: Worker, message: Forward, sender: Peer, entry: Stored, copy: object) -> None:
     entry_of_copy = Stored(copy, sender.id)
     entry_of_copy.giver = sender
     derive([entry_of_copy], [entry])
@@ -149,7 +149,7 @@ def _keep_copy(worker: Worker, message: Forward, sender: Peer, entry: Stored, co
     set_owner(worker, copy, message.new_id)
 
 
-def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, value: Any) -> Process:
+def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, value: object) -> Process:
     destination = worker.location_of(message.destination)
     _require_departure(worker, entry, value, sender, destination.id, "moved")
     stays = message.keep or message.requires_grad or entry.is_needed_by_others(sender.id)
@@ -279,7 +279,7 @@ def search(worker: Worker, message: Search, sender: Peer) -> list[Any]:
     return found
 
 
-def _kind_of(value: Any) -> str:
+def _kind_of(value: object) -> str:
     if is_tensor(value):
         return framework_of(value).ALIAS
     if isinstance(value, Program):
@@ -319,7 +319,7 @@ def call(worker: Worker, message: Call, sender: Peer) -> Any:
     worker.object_store.require_free(range(message.result, message.result + kept))
     lineage, ids = lineage_of(parents), itertools.count(message.result)
 
-    def keep_tensor(leaf: Tensor) -> Any:
+    def keep_tensor(leaf: Tensor) -> Nested:
         if not build_rule(leaf):
             return leaf
         return replace(keep(worker, leaf, next(ids), sender, lineage), framework=framework_of(leaf).ALIAS)
@@ -378,7 +378,7 @@ def _hide_error(worker: Worker, op: str, sender: Peer, parents: list[Stored], er
         raise ValueRefusedError.failed(op, str(worker.id), type(error).__name__) from None
 
 
-def _require_departure(worker: Worker, entry: Stored, value: Any, sender: Peer, to: Id, reason: str) -> None:
+def _require_departure(worker: Worker, entry: Stored, value: object, sender: Peer, to: Id, reason: str) -> None:
     """Raise unless the policy lets the sender move an object to another worker; record it in the ledger."""
     require_permission(worker, "move", entry, sender, value)
     require_success(entry, entry.id, worker)

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from html import escape
 from itertools import zip_longest
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -88,7 +89,7 @@ def _join(sources: Iterable[str]) -> str:
     return ", ".join([one_line(source).replace(",", r"\x2c") for source in sources])
 
 
-def record(worker: Worker, entry: Stored, peer: Peer, to: str, reason: str, value: Any = None) -> None:
+def record(worker: Worker, entry: Stored, peer: Peer, to: str, reason: str, value: object = None) -> None:
     """Record in the worker's ledger that an object leaves, or ``value``, which is an attribute of it."""
     record_all(worker, [(entry, value, None)], peer, to, reason)
 
@@ -133,8 +134,9 @@ def record_request(worker: Worker, request: ReleaseRequest, event: Event, by: st
 def _lineage(entries: Iterable[Stored], to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
     """Return the middle fields of an entry: the sources, where the object goes, why, and the tags of the sources."""
     sources = _in_order(frozenset([source for entry in entries for source in entry.sources]))
-    tags = tuple([_tags_of(source) for source in sources])
-    return tuple([getattr(source, "id", source) for source in sources]), to, reason, tags if any(tags) else ()
+    ids = tuple([getattr(source, "id", source) for source in sources])
+    tags = [getattr(source, "tags", None) for source in sources]
+    return ids, to, reason, tuple(map(_tags_of, sources)) if any(tags) else ()
 
 
 def name_sources(entry: Stored) -> list[str]:
@@ -144,15 +146,11 @@ def name_sources(entry: Stored) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _in_order(sources: frozenset[Any]) -> list[Any]:
-    return sorted(sources, key=_order_of)
+    numbered = [source for source in sources if hasattr(source, "serial")]
+    return [*sorted(sources.difference(numbered), key=str), *sorted(numbered, key=attrgetter("serial"))]
 
 
-def _order_of(source: Any) -> tuple[int, str]:
-    serial: int | None = getattr(source, "serial", None)
-    return (-1, str(source)) if serial is None else (serial, "")
-
-
-def _tags_of(source: Any) -> str:
+def _tags_of(source: object) -> str:
     tags = getattr(source, "tags", None)
     return " ".join(sorted(tags)) if tags else ""
 

@@ -11,6 +11,7 @@ from syft_core.hook.ranks import framework_types
 from syft_core.location import Location, Party
 from syft_core.messages import Describe, Message
 from syft_core.peer import Id, Peer, acting_for, behalf
+from syft_core.values import Tensor
 from syft_core.workers.requests import drive
 from syft_core.workers.trace import record, traces
 from syft_core.workers.transfer import give_away, hand_over
@@ -64,7 +65,7 @@ class LocalLocation(Location):
             forms = drive(self.worker.step(forms, peer))
         return forms  # type: ignore[no-any-return]  # the result of the handler
 
-    def peek(self, id: Id, attr: str | None = None) -> Any:
+    def peek(self, id: Id, attr: str | None = None) -> Tensor:
         """Return a plain tensor, or its gradient or data."""
         entry = self.worker.object_store.get(id)
         if entry is None or not entry.is_plain or self.worker.custom_policy is not None:
@@ -105,7 +106,7 @@ class LocalLocation(Location):
         return _hand_over_for(peer, give_away, reply, client)
 
 
-def _hand_over_for(peer: Peer, transfer: Callable[[Any, Party], Any], reply: Any, client: Party) -> Any:
+def _hand_over_for(peer: Peer, transfer: Callable[[Any, Party], Any], reply: object, client: Party) -> Any:
     """Transfer a reply; leases on pointers in it are taken on behalf of the sender."""
     if framework_types.get(type(reply)):
         return transfer(reply, client)

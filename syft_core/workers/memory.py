@@ -20,7 +20,7 @@ from syft_core.workers.worker import Worker
 Compute = Callable[[], Any]
 
 
-def memory_of(value: Any) -> Iterator[Any]:
+def memory_of(value: object) -> Iterator[Any]:
     """Yield keys that are equal for tensors that share memory: for the data of a chain and for its gradient."""
     end = plain_end(value)
     if end is None:
@@ -53,7 +53,7 @@ def keeps_gradient(end: Tensor) -> bool:
     return getattr(end, "requires_grad", False) is True and (is_leaf(end) or end.retains_grad)
 
 
-def clear(result: Nested) -> Any:
+def clear(result: Nested) -> Nested:
     """Set a newly allocated tensor to zero, so that it shows no old memory."""
     end = plain_end(result)
     framework_of(end).clear(end)
@@ -71,7 +71,7 @@ def confine(execution: Execution, compute: Compute) -> Compute:
     shown = ends[0].numel()
     framework_of(ends[0]).make_resizable(find_sharing(worker, ends[0]))
 
-    def compute_and_clear() -> Any:
+    def compute_and_clear() -> Nested:
         result = compute()
         if ends[0].numel() > shown:
             ends[0].view(-1)[shown:] = 0

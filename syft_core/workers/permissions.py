@@ -43,14 +43,14 @@ MAX_TAGS = 64
 # --- policies
 
 
-def unless_private(verb: Verb, stored: Stored, peer: Peer, value: Any) -> str | None:
+def unless_private(verb: Verb, stored: Stored, peer: Peer, value: object) -> str | None:
     """Let everything leave except private objects and what was computed from them; the default."""
     if stored.access is None or verb not in _LEAVING or peer.user in stored.access:
         return None
     return "it is private, or was computed from something private, and you are not among its allowed users"
 
 
-def only_published(verb: Verb, stored: Stored, peer: Peer, value: Any) -> str | None:
+def only_published(verb: Verb, stored: Stored, peer: Peer, value: object) -> str | None:
     """Let only published objects leave, unchanged since, and hide the unpublished objects of others.
 
     The gradient of a published object, and what a function computes from it, do not count as published.
@@ -61,7 +61,7 @@ def only_published(verb: Verb, stored: Stored, peer: Peer, value: Any) -> str | 
     return "this worker lets only published objects leave"
 
 
-def nothing(verb: Verb, stored: Stored, peer: Peer, value: Any) -> str | None:
+def nothing(verb: Verb, stored: Stored, peer: Peer, value: object) -> str | None:
     """Let nothing leave, and hide names and forms of objects that belong to others."""
     shown = verb not in _LEAVING and (verb not in _SHOWING or belongs_to(stored, peer))
     return None if shown else "this worker lets nothing leave"
@@ -85,7 +85,7 @@ def find_policy(policy: Policy | str) -> Policy:
     return policy
 
 
-def refusal(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: Any) -> str | None:
+def refusal(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: object) -> str | None:
     """Return why a peer, or one on whose behalf it acts, may not do something; None if all may."""
     if stored.access is None and worker.custom_policy is None:
         return None
@@ -100,7 +100,7 @@ def refusal(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: Any) 
     return None
 
 
-def require_permission(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: Any) -> None:
+def require_permission(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: object) -> None:
     """Raise unless the policy of a worker permits ``verb`` on an object to a peer."""
     why = refusal(worker, verb, stored, peer, value)
     if why is not None:
@@ -152,7 +152,7 @@ def _has_authority(worker: Worker, stored: Stored, party: Peer) -> bool:
     return stored.publisher == party if stored.published else belongs_to(stored, party)
 
 
-def require_right_to_change(worker: Worker, stored: Stored, sender: Peer, value: Any) -> None:
+def require_right_to_change(worker: Worker, stored: Stored, sender: Peer, value: object) -> None:
     """Raise unless the sender may change an object."""
     if not may_change(worker, stored, sender):
         why = "it is published" if stored.published else "it, or memory that it shares, belongs to someone else"
@@ -202,7 +202,7 @@ def require_right_to_lease(worker: Worker, stored: Stored, sender: Peer) -> None
 # --- senders
 
 
-def require_identity(claimed: str | None, sender: Peer, id: Any, worker: str) -> None:
+def require_identity(claimed: str | None, sender: Peer, id: object, worker: str) -> None:
     """Raise if the claimed user is not the user that the transport authenticated."""
     if claimed is not None and claimed != sender.user:
         why = f"the sender is known here as {str(sender)!r}, and a claimed user name is not authentication"

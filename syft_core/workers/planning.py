@@ -111,7 +111,7 @@ def _find_state(worker: Worker, program: Program) -> list[Stored | None]:
     return [*known, *[worker.object_store.entry(id) for id in program.state[created:]]]
 
 
-def _look(entry: Any) -> Any:
+def _look(entry: object) -> Any:
     """Return something with the shape and the dtype of an argument, or the number."""
     if not isinstance(entry, Stored):
         return entry
@@ -225,7 +225,7 @@ class _Call:
     def _values(self) -> Iterator[Any]:
         return (entry.value for entry in self.entries)
 
-    def _to_pointer(self, part: Any) -> Any:
+    def _to_pointer(self, part: object) -> Any:
         entry = self.stored[part.number] if type(part) is Slot and part.number < len(self.stored) else None
         return _point_to(entry.id) if isinstance(entry, Stored) else part
 
@@ -299,7 +299,7 @@ class _Call:
             raise ValueRefusedError.of(ITEM, str(self.worker.id))
         return float(entry.value.item())
 
-    def _drop(self, pointers: Sequence[Any]) -> None:
+    def _drop(self, pointers: Sequence[object]) -> None:
         ids = [pointer._id_at_location for pointer in pointers if type(pointer) is Here]
         self.worker.object_store.release(deque([(id, self.sender.id) for id in ids]))
 
@@ -351,7 +351,7 @@ def _point_to(id: Id) -> Here:
     return Here(_id_at_location=id, point_to_attr=None)
 
 
-def _fill(slots: list[Any], leaf: Any) -> Any:
+def _fill(slots: list[Any], leaf: object) -> Any:
     if type(leaf) is not Slot:
         return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
     value = slots[leaf.number]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.forms import Form
@@ -13,7 +13,7 @@ from syft_core.location import Party, WorkerLike
 from syft_core.messages import Run
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import pointer_at
-from syft_core.values import Args, Function, Kwargs
+from syft_core.values import Args, Function, Kwargs, Tensor
 
 P = TypeVar("P", bound="Place")
 
@@ -60,7 +60,7 @@ class RemoteFramework:
     def __dir__(self) -> list[str]:
         return sorted(self._attributes.creators)
 
-    def create(self, op: Op, args: Args, kwargs: Kwargs, known: Form | None = None) -> Any:
+    def create(self, op: Op, args: Args, kwargs: Kwargs, known: Form | None = None) -> Tensor:
         """Create a tensor on the worker, without waiting if its form is known."""
         attributes = self._attributes
         location = self._owner.location_of(self._worker)
@@ -85,10 +85,10 @@ class Place:
     def __enter__(self: P) -> P:
         with ExitStack() as stack:
             for hook in attached_hooks():
-                place = hook.local_worker.location_of(self)
+                place = hook.local_worker.location_of(self)  # type: ignore[arg-type]  # a worker or a location
                 stack.enter_context(hook.attributes.place_new_tensors(place))
             _placings.__dict__.setdefault("open", []).append(stack.pop_all())
         return self
 
-    def __exit__(self, *raised: Any) -> None:
+    def __exit__(self, *raised: object) -> None:
         _placings.open.pop().__exit__(*raised)

@@ -14,7 +14,7 @@ _NOT_IMPLEMENTED = "NotImplemented"
 """The result of an operator that does not support the operand, as in ``p == None``."""
 
 
-def to_named(result: Nested, framework: FrameworkAttributes | None) -> Any:
+def to_named(result: Nested, framework: FrameworkAttributes | None) -> Nested:
     """Replace the named tuples in ``result`` by their names and items."""
     kind = type(result)
     if kind is list or kind is tuple:
@@ -26,7 +26,7 @@ def to_named(result: Nested, framework: FrameworkAttributes | None) -> Any:
     return result
 
 
-def from_named(result: Nested, party: Party) -> Any:
+def from_named(result: Nested, party: Party) -> Nested:
     """Invert ``to_named``."""
     kind = type(result)
     if kind is list or kind is tuple:

@@ -11,7 +11,7 @@ from typing import Any
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError, ValueRefusedError, WorkerError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.chain import plain_below
-from syft_core.hook.dispatch import framework_of
+from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.hook.forms import Form, form, is_constant
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.ranks import framework_types
@@ -86,7 +86,7 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
     return _change(execution) if only_computes else _run_execution(execution)
 
 
-def _run_execution(execution: Execution) -> Any:
+def _run_execution(execution: Execution) -> Nested:
     """Run an operation that may be private or change something, here or on the worker of its pointers."""
     for parent in execution.parents:
         if not parent.is_plain and ends_elsewhere(parent.value):
@@ -107,7 +107,7 @@ def require_writable(execution: Execution) -> None:
             require_right_to_change(execution.worker, parent, sender, operand)
 
 
-def _change(execution: Execution) -> Any:
+def _change(execution: Execution) -> Nested:
     """Run an operation without private operands that changes some of its arguments."""
     try:
         result = execution.compute()
@@ -146,7 +146,7 @@ def require_command(worker: Worker, op: Op, framework: FrameworkAttributes) -> N
         raise OperationNotAllowedError.off(op.name)
 
 
-def _run_here(execution: Execution) -> Any:
+def _run_here(execution: Execution) -> Nested:
     """Run an operation whose operands are all here; return its answer, or a process that needs other parties."""
     lineage = execution.lineage
     try:
@@ -176,14 +176,14 @@ def _run_elsewhere(execution: Execution) -> Process:
     return _keep(execution, outcome, execution.lineage)
 
 
-def _try_compute(execution: Execution) -> Any:
+def _try_compute(execution: Execution) -> Nested:
     try:
         return execution.compute()
     except Exception as error:  # noqa: BLE001  # the caller decides what to disclose
         return error
 
 
-def _keep(execution: Execution, result: Nested, lineage: Lineage) -> Any:
+def _keep(execution: Execution, result: Nested, lineage: Lineage) -> Nested:
     """Store the results of an operation, and return the reply to the sender."""
     op, kwargs, message = execution.op, execution.kwargs, execution.message
     worker, peer, parents = execution.worker, execution.peer, execution.parents
@@ -205,7 +205,7 @@ def _is_plain_value(leaf: Tensor) -> bool:
     return leaf is not None and leaf is not NotImplemented and not build_rule(leaf)
 
 
-def run_tracked(execution: Execution) -> Any:
+def run_tracked(execution: Execution) -> Nested:
     """Run an operation, and update the restrictions and the lineage of everything it changes."""
     op, compute = execution.op, execution.compute
     if clears_gradient(op, execution.args):
@@ -227,9 +227,9 @@ def run_tracked(execution: Execution) -> Any:
     return result
 
 
-def clears_gradient(op: Op, args: Sequence[Any]) -> bool:
+def clears_gradient(op: Op, args: Sequence[object]) -> bool:
     """Return whether an operation only removes gradients."""
-    return op.alters_autograd and op.spelling == "setter" and args[1] is None
+    return op.alters_autograd and op.spelling == "setter" and len(args) > 1 and args[1] is None
 
 
 def _note_autograd(execution: Execution) -> None:
@@ -241,8 +241,7 @@ def _note_autograd(execution: Execution) -> None:
             worker.object_store.note(entry)
     if execution.op.spelling == "setter":
         worker.note_gradient_change(message, execution.peer)
-        autograd = execution.framework.autograd
-        if autograd is None or execution.op.operation != autograd.gradient:
+        if execution.op.operation != execution.framework.gradient:
             worker.note_form_change(message, execution.peer)
 
 
@@ -264,13 +263,16 @@ def resolve(
     """
     values = []
     store = worker.object_store
+    alias = None if message is None else message.framework
     for arg in args:
         cls = type(arg)
         if cls is Here or (cls is PointerTensor and arg._location.id == worker.id):
             entry = store.get(arg._id_at_location) or store.entry(arg._id_at_location)
             parents.append(entry)
             value, attr = entry.value, arg.point_to_attr
-            _require_framework(message, value)
+            known = frameworks_of_types.get(type(value))
+            if known is None or alias != known.ALIAS:
+                _require_framework(message, value)
             if attr is not None:
                 value = attribute(value, attr)
             if not entry.is_plain:
@@ -289,7 +291,9 @@ def resolve(
 NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
-def _resolve_leaf(worker: Worker, parents: list[Stored], operands: list[Any], message: Run | None, leaf: Tensor) -> Any:
+def _resolve_leaf(
+    worker: Worker, parents: list[Stored], operands: list[Any], message: Run | None, leaf: Tensor
+) -> Nested:
     if (id := id_here(leaf, worker.id)) is not None:
         entry = worker.object_store.entry(id)
         _require_framework(message, entry.value)
@@ -308,7 +312,7 @@ def _resolve_leaf(worker: Worker, parents: list[Stored], operands: list[Any], me
     return leaf
 
 
-def attribute(value: Any, name: str | None) -> Any:
+def attribute(value: object, name: str | None) -> Tensor:
     """Return ``value``, or an attribute of it that pointers may refer to."""
     if name is None:
         return value
@@ -321,7 +325,7 @@ def attribute(value: Any, name: str | None) -> Any:
 # --- results
 
 
-def keep_results(worker: Worker, op: str, result: Nested, first: int, holder: Peer, lineage: Lineage) -> Any:
+def keep_results(worker: Worker, op: str, result: Nested, first: int, holder: Peer, lineage: Lineage) -> Nested:
     """Store the tensors of ``result`` under the ids from ``first`` on; return it with placeholders for them.
 
     Anything else must be a fact about form. No result of an operation leaves the worker except through here.
@@ -346,7 +350,7 @@ def keep_results(worker: Worker, op: str, result: Nested, first: int, holder: Pe
     return map_leaves(lambda leaf: keep(worker, leaf, next(ids), holder, lineage) if build_rule(leaf) else leaf, result)
 
 
-def keep(worker: Worker, value: Any, id: int, holder: Peer, lineage: Lineage) -> Placed:
+def keep(worker: Worker, value: object, id: int, holder: Peer, lineage: Lineage) -> Placed:
     """Store one tensor, and return its placeholder for the reply."""
     entry = Stored(value, holder.id)
     if holder.behalf:
@@ -362,7 +366,7 @@ def set_owner(worker: Worker, value: Any, id: Id) -> None:
         value._syft_id, value._syft_owner = id, worker.id if is_framework_tensor(type(value)) else worker
 
 
-def form_of(value: Any) -> Form | None:
+def form_of(value: object) -> Form | None:
     """Return the form of an object, without strides if the form does not describe it completely."""
     if value is None:
         return None
@@ -381,7 +385,7 @@ def form_of(value: Any) -> Form | None:
     return form(shape, None, dtype, device, *place)
 
 
-def describe_placed(worker: Worker, result: Nested) -> Any:
+def describe_placed(worker: Worker, result: Nested) -> Nested:
     """Add forms to the placeholders in a result, for clients in other processes."""
     if type(result) is Placed:
         return replace(result, form=form_of(worker.object_store.entry(result.id).value))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from syft_core.hook.attributes import Op
+from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import frameworks_of_types
 from syft_core.hook.hook_args import wrap_response
 from syft_core.hook.rules import map_leaves
 from syft_core.peer import behalf
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at, pointer_for
-from syft_core.values import Args, Kwargs, LayerType
+from syft_core.values import Args, Kwargs, LayerType, Nested, Tensor
 from syft_core.workers.local import LocalLocation
 from syft_core.workers.running import NUMBERS, keep_results
 from syft_core.workers.store import Lineage, Stored, lineage_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 UNANSWERED = object()
 
 
-def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Any:
+def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
     """Run an operation on wrapped pointers, or return ``UNANSWERED`` if that takes more than a shortcut.
 
     It replaces ``dispatch``, ``PointerTensor.respond`` and the handler of ``Run`` where these would only look up the
@@ -44,7 +44,7 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Any:
     with worker.lock:
         if worker.dropped:
             worker.object_store.release(worker.dropped)
-        operands = _look_up(args, wrapper, pointer, parents, found)
+        operands = _look_up(args, wrapper, pointer.framework, location, parents, found)
         if operands is None:
             return UNANSWERED
         targets = op.targets(operands, kwargs) if op.writes else []
@@ -61,7 +61,7 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Any:
                 for entry, operand in zip(parents, found, strict=True):
                     if id(operand) in written:
                         entry.sources, entry.touched = lineage[1], True
-        return args[0] if op.inplace else _keep(wrapper, op, pointer, result, lineage)
+        return args[0] if op.inplace else _keep(wrapper, op, pointer, location, result, lineage)
 
 
 def _is_simple(op: Op, pointer: PointerTensor, worker: BaseWorker, kwargs: Kwargs) -> bool:
@@ -79,9 +79,10 @@ def _is_simple(op: Op, pointer: PointerTensor, worker: BaseWorker, kwargs: Kwarg
     )
 
 
-def _keep(wrapper: LayerType, op: Op, pointer: PointerTensor, result: Any, lineage: Lineage) -> Any:
+def _keep(
+    wrapper: LayerType, op: Op, pointer: PointerTensor, location: LocalLocation, result: object, lineage: Lineage
+) -> Any:
     """Store the tensors of a result, and return it with wrapped pointers to them."""
-    location: Any = pointer._location
     first, peer = new_id(), location.client.peer
     if frameworks_of_types.get(type(result)) is not pointer.framework:
         reply = keep_results(location.worker, op.name, result, first, peer, lineage)
@@ -93,15 +94,19 @@ def _keep(wrapper: LayerType, op: Op, pointer: PointerTensor, result: Any, linea
 
 
 def _look_up(
-    args: Sequence[Any], wrapper: LayerType, like: PointerTensor, parents: list[Stored], found: list[Any]
+    args: Sequence[Any],
+    wrapper: LayerType,
+    framework: FrameworkAttributes,
+    location: LocalLocation,
+    parents: list[Stored],
+    found: list[Tensor],
 ) -> list[Any] | None:
-    """Return the operands, or None if one is not a number or a plain object of the sender, at the place of ``like``.
+    """Return the operands, or None if one is not a number or a plain object of the sender, at ``location``.
 
     Append the objects to ``parents``, and those of their values that are operands to ``found``.
     """
     operands: list[Any] = []
-    location: Any = like._location
-    framework, get, holder = like.framework, location.worker.object_store.get, location.client.id
+    get, holder = location.worker.object_store.get, location.client.id
     for arg in args:
         cls = type(arg)
         if cls is wrapper:
@@ -120,7 +125,7 @@ def _look_up(
                 return None
             value, whole = entry.value, pointer.whole
             if whole is not None:
-                is_gradient = pointer.point_to_attr == pointer._gradient_name and whole.gone is None
+                is_gradient = pointer.point_to_attr == framework.gradient and whole.gone is None
                 value = value.grad if is_gradient else None
                 if value is None:
                     return None
@@ -130,7 +135,7 @@ def _look_up(
         elif cls in NUMBERS:
             operands.append(arg)
         else:
-            inner = _look_up(arg, wrapper, like, parents, found) if cls is list else None
+            inner = _look_up(arg, wrapper, framework, location, parents, found) if cls is list else None
             if inner is None:
                 return None
             operands.append(inner)

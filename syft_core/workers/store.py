@@ -123,7 +123,8 @@ class Stored:
     @property
     def failures(self) -> list[Failure]:
         """The failed operations in its lineage; if there are any, the value is a substitute."""
-        return _failures_in(self.sources)
+        sources = self.sources
+        return [source for source in sources if type(source) is Failure] if Failure in map(type, sources) else []
 
     def lease(self, holder: Holder) -> None:
         """Add a lease of ``holder``."""
@@ -214,10 +215,10 @@ class ObjectStore:
         if self.listener is not None:
             self.listener(entry, False)
 
-    def note(self, entry: Stored, written: bool = False) -> None:
+    def note(self, entry: Stored) -> None:
         """Tell the listener, if there is one, that an object has changed."""
         if self.listener is not None:
-            self.listener(entry, written)
+            self.listener(entry, False)
 
     def require_free(self, ids: Iterable[Id]) -> None:
         """Raise if one of ``ids`` is in use."""
@@ -242,7 +243,8 @@ class ObjectStore:
         if entry.tags:
             self._unindex(id, entry)
         self._ended.append((id, why, time.time()))
-        self.note(entry)
+        if self.listener is not None:
+            self.listener(entry, False)
         return entry
 
     def release(self, leases: deque[tuple[Id, Holder]]) -> None:
@@ -395,10 +397,6 @@ def _limit_sources(joined: frozenset[Any], common: frozenset[Any]) -> frozenset[
     lasting = [s for s in joined if type(s) is Failure or getattr(s, "published", False)]
     kept = [s for s in dict.fromkeys((*lasting, *common, *(joined - common))) if s != MORE]
     return frozenset([*kept[: max(MAX_SOURCES - 1, len(lasting))], MORE])
-
-
-def _failures_in(sources: Iterable[Any]) -> list[Failure]:
-    return [source for source in sources if type(source) is Failure] if Failure in map(type, sources) else []
 
 
 def _to_clock(moment: float) -> str:

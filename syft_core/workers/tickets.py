@@ -11,7 +11,6 @@ import secrets
 import time
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from syft_core.exceptions import TicketError
 from syft_core.hook.rules import leaves
@@ -95,7 +94,7 @@ class Mandate:
         return replace(batch, commands=rest, behalf=(self.peer, *batch.behalf[1:]))
 
 
-def _used_ids(command: Any) -> set[Id]:
+def _used_ids(command: object) -> set[Id]:
     """Return the ids of the stored objects that a command uses; a ``Store`` needs the id under which it stores."""
     used = {command.id} if hasattr(command, "id") else set(getattr(command, "ids", ()))
     arguments = (getattr(command, "args", ()), getattr(command, "kwargs", None) or {})

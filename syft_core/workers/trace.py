@@ -18,7 +18,7 @@ from syft_core.location import Location
 from syft_core.messages import Call, Fetch, FetchAll, Forward, Message, Placed, Run, RunPlan, Store
 from syft_core.pictures import Arrow, Step, fold, form_of, html_table, sequence_svg, text_table
 from syft_core.pointers.object_pointer import Here, ObjectPointer
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 
 traces: list[Trace] = []
 """The active traces."""
@@ -224,7 +224,7 @@ def summary(message: Message) -> str:
 def redact(message: Message) -> Message:
     """Return a copy of a message for a log: pointers without a lease, and forms in place of tensors."""
 
-    def without_data(leaf: Tensor) -> Any:
+    def without_data(leaf: Tensor) -> Nested:
         if isinstance(leaf, ObjectPointer):
             return leaf.sibling(garbage_collect_data=False)
         return form_of(leaf) if build_rule(leaf) else leaf
@@ -252,7 +252,7 @@ def _form_there(location: Location, ids: Sequence[int | str]) -> str:
     return _forms([store.entry(id).value for id in ids if id in store])
 
 
-def _forms(values: Sequence[Any]) -> str:
+def _forms(values: Sequence[object]) -> str:
     forms = Counter(map(form_of, values))
     return ", ".join([form if times == 1 else f"{times} x {form}" for form, times in forms.items()])
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from syft_core.exceptions import TooManyHopsError
 from syft_core.hook.chain import end_of, is_chain
-from syft_core.hook.dispatch import framework_of
+from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, map_leaves
 from syft_core.location import Location, Party
@@ -21,12 +21,13 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import deserialize, serialize
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import get_identity, set_identity
+from syft_core.values import Tensor
 from syft_core.workers.requests import Ask, Process
 
 _IMMUTABLE = frozenset({int, float, bool, str, bytes, complex, type(None), type(Ellipsis), range, type, frozenset})
 
 
-def hand_over(value: Any, receiver: Party) -> Any:
+def hand_over(value: object, receiver: Party) -> Tensor:
     """Return a copy of ``value`` for ``receiver``: tensors are copied, pointers get their own lease."""
     cls = type(value)
     if cls in _IMMUTABLE:
@@ -49,7 +50,10 @@ def give_away(values: list[Any], receiver: Party) -> list[Any]:
     while values:
         value = values.pop()
         others = sys.getrefcount(value) - _ONLY_HERE
-        mine = framework_of(value).transfer_ownership(value, others) if is_framework_tensor(type(value)) else None
+        framework = frameworks_of_types.get(type(value))
+        if framework is None and is_framework_tensor(type(value)):
+            framework = framework_of(value)
+        mine = None if framework is None else framework.transfer_ownership(value, others)
         given.append(hand_over(value, receiver) if mine is None else mine)
     return given
 
@@ -69,7 +73,7 @@ def hand_over_pointer(pointer: ObjectPointer, receiver: Party) -> Any:
     return taken
 
 
-def adopt(value: Any, lender: Id) -> None:
+def adopt(value: object, lender: Id) -> None:
     """Make the pointers in a received object hold the leases that their sender claims to have taken for them.
 
     A false claim is harmless: workers count leases by lender, so releasing a missing lease has no effect.
@@ -79,13 +83,13 @@ def adopt(value: Any, lender: Id) -> None:
             pointer.garbage_collect_data, pointer.travels_with_lease, pointer.lender = True, False, lender
 
 
-def require_elsewhere(worker: Party, value: Any) -> None:
+def require_elsewhere(worker: Party, value: object) -> None:
     """Raise if an object contains a pointer to the worker that would store it."""
     if any(id_here(pointer, worker.id) is not None for pointer in _pointers_in(value)):
         raise TooManyHopsError.itself(worker.id)
 
 
-def _pointers_in(value: Any) -> list[Any]:
+def _pointers_in(value: object) -> list[Any]:
     """Return the pointers at the end of a chain: none, one or several."""
     end = end_of(value)
     if isinstance(end, MultiPointerTensor):
@@ -112,7 +116,7 @@ def _mark_lent(pointer: ObjectPointer) -> ObjectPointer:
     return lent
 
 
-def attach_leases(value: Any, receiver: Location) -> Any:
+def attach_leases(value: object, receiver: Location) -> Tensor:
     """Return ``value`` with new leases for the receiver on every pointer in it; let the receiver use them."""
 
     def lend_usable(pointer: ObjectPointer) -> ObjectPointer:
@@ -122,7 +126,7 @@ def attach_leases(value: Any, receiver: Location) -> Any:
     return _replace_pointers(lend_usable, value) if ends_elsewhere(value) else value
 
 
-def lend_all(value: Any, receiver: Id) -> Process:
+def lend_all(value: object, receiver: Id) -> Process:
     """Do what ``attach_leases`` does to an object, or to each of a list, as part of a handler."""
     if type(value) is list:
         for place, item in enumerate(value):
@@ -136,27 +140,27 @@ def lend_all(value: Any, receiver: Id) -> Process:
     return _replace_pointers(_mark_lent, value)
 
 
-def _replace_pointers(replace: Callable[[Any], Any], value: Any) -> Any:
+def _replace_pointers(replace: Callable[[Any], Any], value: object) -> Tensor:
     """Return a chain with each pointer at its end replaced by ``replace(pointer)``."""
     return replace(value) if isinstance(value, ObjectPointer) else rebuild(value, partial(map_leaves, replace))
 
 
-def copy_of(value: Any) -> Any:
+def copy_of(value: object) -> Tensor:
     """Return ``value`` with copies, on their workers, of the objects it points to."""
     return _replace_pointers(PointerTensor.copy, value) if ends_elsewhere(value) else value
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: object) -> bool:
     """Return whether ``value`` is a tensor of a framework or a chain."""
     return is_framework_tensor(type(value)) or is_chain(value)
 
 
-def ends_elsewhere(value: Any) -> bool:
+def ends_elsewhere(value: object) -> bool:
     """Return whether ``value`` is, or ends in, a pointer."""
     return not is_framework_tensor(type(value)) and isinstance(end_of(value), ObjectPointer | MultiPointerTensor)
 
 
-def rebuild(chain: Any, replace: Callable[[Any], Any]) -> Any:
+def rebuild(chain: Any, replace: Callable[[Any], Any]) -> Tensor:
     """Return a copy of a chain whose end is replaced by ``replace(end)``."""
     below = chain.child
     child = rebuild(below, replace) if is_chain(below) and not isinstance(below, ObjectPointer) else replace(below)

@@ -54,12 +54,14 @@ class LoopbackLocation(WireLocation):
         for message in messages:
             self._prepare(message)
         sent = self._encode(Batch(0, messages, True, behalf.get()))
-        value = self._decode(self.worker.deliver(sent, self.client.peer), 0, [])
-        if self._errors:
-            raise_error(self._errors.pop())
+        received = self.worker.deliver(sent, self.client.peer)
+        with self._lock:  # Another thread must not get this error.
+            value = self._decode(received, 0, [])
+            if self._errors:
+                raise_error(self._errors.pop())
         return value
 
-    def send_frames(self, sent: Sequence[Any]) -> None:
+    def send_frames(self, sent: Sequence[object]) -> None:
         """Do nothing: every batch is delivered immediately."""
 
     def receive_frames(self, wait: bool) -> Sequence[Any] | None:

@@ -80,7 +80,7 @@ class WireLocation(Place, Location):
     # --- implemented by a transport
 
     @abstractmethod
-    def send_frames(self, sent: Sequence[Any]) -> None:
+    def send_frames(self, sent: Sequence[object]) -> None:
         """Send the frames of one message; they may be overwritten when this returns."""
 
     @abstractmethod
@@ -162,10 +162,26 @@ class WireLocation(Place, Location):
         place = len(buffered) - asks
         releases = self._releases()
         issued[place:place] = [_RELEASE] * len(releases)
+        commands = (*buffered[:place], *releases, *buffered[place:])
+        try:
+            sent = self._encode(Batch(self._number + 1, commands, asks, self._behalf))
+        except Exception:
+            if len(commands) > 1:
+                self._send_singly(commands[: place + len(releases)], issued)
+            raise
+        self._send_batch(sent, issued)
+
+    def _send_batch(self, sent: Sequence[Any], issued: list[Issued]) -> None:
         self._number += 1
         self._in_flight.append((self._number, issued))
-        commands = (*buffered[:place], *releases, *buffered[place:])
-        self.send_frames(self._encode(Batch(self._number, commands, asks, self._behalf)))
+        self.send_frames(sent)
+
+    def _send_singly(self, commands: Sequence[Message], issued: list[Issued]) -> None:
+        """Send told commands in batches of one, except those that cannot be encoded."""
+        for command, origin in zip(commands, issued, strict=False):
+            with contextlib.suppress(Exception):
+                sent = self._encode(Batch(self._number + 1, (command,), False, self._behalf))
+                self._send_batch(sent, [origin])
 
     def _releases(self) -> tuple[Message, ...]:
         """Return messages that release the leases of dropped pointers."""
@@ -198,11 +214,16 @@ class WireLocation(Place, Location):
         return None if reply.value is None else from_named(reply.value, self.client)
 
     def push(self) -> None:
-        """Send the buffered commands, unless another thread uses this location."""
+        """Send the buffered commands, unless another thread uses this location.
+
+        The caller may be waiting for another worker, so an error is kept for the next call that waits for this one.
+        """
         if self._buffer and self._lock.acquire(blocking=False):
             try:
                 if self._buffer:
                     self._post(asks=False)
+            except Exception as error:  # noqa: BLE001  # raised by the next call that waits
+                self._errors = self._errors or [error.with_traceback(None)]
             finally:
                 self._lock.release()
 

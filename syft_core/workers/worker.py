@@ -83,7 +83,7 @@ class Session:
 class Guard(Protocol):
     """Limits what peers use of a worker, and knows what it is executing; see ``network/quotas.py``."""
 
-    def handle(self, handler: Callable[..., Any], worker: Any, message: Message, sender: Peer) -> Any:
+    def handle(self, handler: Callable[..., Any], worker: Worker, message: Message, sender: Peer) -> Any:
         """Call the handler of a message, or raise if the sender has used up a quota."""
 
     def check(self, message: Run, op: Op, args: Args, kwargs: Kwargs, sender: Peer) -> None:

@@ -114,7 +114,7 @@ def _check_sparse(shape: Any, indices: tuple[Any, ...], values: object) -> None:
     count_elements(shape)
 
 
-def _check_channels(integers: torch.Tensor, scales: torch.Tensor, zero_points: torch.Tensor, axis: Any) -> None:
+def _check_channels(integers: torch.Tensor, scales: torch.Tensor, zero_points: torch.Tensor, axis: object) -> None:
     _check_tensors(scales, zero_points)
     is_axis = type(axis) is int and 0 <= axis < integers.dim()
     require(is_axis, "a quantized tensor: its channel axis does not exist")

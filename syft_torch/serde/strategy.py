@@ -74,7 +74,7 @@ def to_list(tensor: torch.Tensor) -> tuple[tuple[int, ...], str, list[Any]]:
     return tuple(tensor.shape), DTYPE_NAMES[tensor.dtype], convert(flat, listed).tolist()
 
 
-def from_list(data: Any) -> torch.Tensor:
+def from_list(data: object) -> torch.Tensor:
     """Rebuild a tensor from the result of ``to_list``."""
     shape, name, values = _require_tuple(data)
     dtype = find(DTYPES_BY_NAME, name, "dtype")
@@ -102,7 +102,7 @@ def to_array(tensor: torch.Tensor) -> tuple[str, tuple[int, ...], bytes, str]:
     return _get_numpy_name(plain.dtype), tuple(plain.shape), bytes(view_bytes(plain)), DTYPE_NAMES[plain.dtype]
 
 
-def from_array(data: Any) -> torch.Tensor:
+def from_array(data: object) -> torch.Tensor:
     """Rebuild a tensor from the result of ``to_array``."""
     numpy_name, shape, raw, name = _require_tuple(data)
     dtype = find(DTYPES_BY_NAME, name, "dtype")

@@ -14,7 +14,8 @@ torch = pytest.importorskip("torch")
 from torch.nn.functional import dropout  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from syft_core.exceptions import ObjectNotFoundError, OperationNotAllowedError  # noqa: E402
+from syft_core.exceptions import ObjectNotFoundError, OperationNotAllowedError, SerdeError  # noqa: E402
+from syft_core.serde import Limits  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 from syft_core.workers.wire import WINDOW, WireLocation  # noqa: E402
 
@@ -240,3 +241,39 @@ def test_tensors_are_created_remotely_without_waiting(far: CountingLocation) -> 
 
     assert far.waits == 0
     assert result.get().tolist() == [1, 2, 3]
+
+
+def test_an_argument_that_cannot_be_sent_is_refused_and_nothing_else_is_lost(far: CountingLocation) -> None:
+    x = torch.tensor([1.0, 2.0]).send(far)
+    y = x + 1
+    y += 1
+
+    with pytest.raises(SerdeError, match="it has no codec"):
+        x[object()]
+
+    assert y.get().tolist() == [3.0, 4.0]
+    assert x.get().tolist() == [1.0, 2.0]
+
+
+def test_a_told_command_that_is_too_large_is_refused_and_the_others_are_executed(far: CountingLocation) -> None:
+    x = torch.tensor([1.0, 2.0]).send(far)
+    x += 1
+    x.describe("x" * Limits().max_structure)
+    x += 1
+
+    with pytest.raises(SerdeError, match="bytes of structure"):
+        far.flush()
+
+    assert x.get().tolist() == [3.0, 4.0]
+
+
+def test_a_broken_location_does_not_disturb_a_call_that_waits_for_another(hook: Any, far: CountingLocation) -> None:
+    broken = CountingLocation(hook.local_worker, VirtualWorker(hook, id="broken", auto_add=False))
+    hook.local_worker.add_worker(broken)
+    x, y = torch.ones(2).send(far), torch.ones(2).send(broken)
+    y += 1
+    broken.send_frames = lambda _sent: (_ for _ in ()).throw(ConnectionError("the line is cut"))  # type: ignore[method-assign]
+
+    assert x.get().tolist() == [1.0, 1.0]
+    with pytest.raises(ConnectionError, match="the line is cut"):
+        broken.flush()

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syft_core.exceptions import SerdeError  # noqa: E402
+from syft_core.exceptions import SerdeError, TooManyHopsError  # noqa: E402
 from syft_core.messages import Batch, Fetch, Forward, Placed, Release, Reply, Run, Store  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.serde import Context, frames, from_frames  # noqa: E402
@@ -59,6 +59,24 @@ def test_every_message_gets_a_reply(bob: Any, received: Any) -> None:
     reply = from_frames(answer, Context(worker=bob))
     assert isinstance(reply.failure.error, Exception)
     assert (reply.number, reply.value) == (-1, None)
+
+
+def test_a_pointer_of_a_message_to_its_receiver_is_not_stored(bob: Any, me: Any) -> None:
+    x = torch.ones(2).send(bob)
+    sent = frames(Batch(1, (Store(7, x.child),), True), Context(worker=me, receiver=bob.id))
+
+    reply = from_frames(bob.deliver(sent, STRANGER), Context(worker=me))
+
+    assert isinstance(reply.failure.error, TooManyHopsError)
+    assert 7 not in bob.object_store
+
+
+def test_a_setter_without_a_value_is_refused_by_the_framework(bob: Any) -> None:
+    x = torch.ones(2).send(bob)
+
+    reply = say(bob, Run("torch", "torch.Tensor.grad.__set__", (x.child,), None, 7), sender=x.owner.peer)
+
+    assert isinstance(reply.failure.error, TypeError)
 
 
 @pytest.mark.parametrize("command", [5, None, "Fetch", Placed(1), Batch(1, (), True), [Fetch(1)]])

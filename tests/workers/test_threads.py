@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from syft_core.exceptions import OperationNotAllowedError  # noqa: E402
 from syft_core.messages import Run  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.virtual import LoopbackLocation, VirtualWorker  # noqa: E402
 
 
 def at_once(*programs: Callable[[], Any]) -> list[Any]:
@@ -121,3 +122,38 @@ def test_grad_mode_and_default_dtype_of_a_command_stay_in_its_thread(hook: Any, 
 
 def _run(op: str, pointer: Any, result: int) -> Run:
     return Run("torch", op, (pointer.child, 2), None, result, "False False torch.float64 None")
+
+
+class PausingLocation(LoopbackLocation):
+    """Pauses between reading a failure and raising it, so that other threads can run."""
+
+    def _decode(self, *reply: Any) -> Any:
+        errors = len(self._errors)
+        value = super()._decode(*reply)
+        if len(self._errors) > errors:
+            time.sleep(0.2)
+        return value
+
+
+class PausingWorker(VirtualWorker):
+    def make_location(self, client: Any) -> Any:
+        return PausingLocation(client, self)
+
+
+def test_an_error_is_raised_in_the_thread_that_caused_it(hook: Any) -> None:
+    x = torch.ones(2).send(PausingWorker(hook, id="pausing"))
+
+    def fail() -> None:
+        with pytest.raises(RuntimeError, match="invalid for input of size 2"):
+            x.reshape(77)
+
+    def work() -> list[Any]:
+        end = time.monotonic() + 0.4
+        results = []
+        while time.monotonic() < end:
+            results.append((x + 1).get().tolist())
+        return results
+
+    _, results = at_once(fail, work)
+
+    assert all(result == [2.0, 2.0] for result in results)
