@@ -44,6 +44,11 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     """The history of a tensor inside a graph; see ``pointers/prediction.py``."""
     _origin: tuple[object, ...] | None = None
     """For a copy that sends its gradient back, the history of the original."""
+    is_operand: bool = False
+    """Whether this is the result of a call that returned a leaf it was given: ``w.float()`` is ``w`` if that has floats.
+
+    Then its history is that of the operand.
+    """
     whole: PointerTensor | None = None
     _sent_with: Sequence[weakref.ref[PointerTensor]] = ()
     """Pointers to the tensors of the same module, which were sent together."""
@@ -270,7 +275,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     @property
     def is_aliased(self) -> bool:
         """Whether the client may have other pointers to the same object."""
-        return self._id_at_location in self._location.aliased
+        return self.is_operand or self._id_at_location in self._location.aliased
 
     def is_none(self) -> bool:
         """Return whether the attribute pointed to is None."""
@@ -283,7 +288,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
             self.require_alive()
         if not location.predicts:
             return location.has_gradient(self._id_at_location, self._gradient_name)
-        if self._gradient_seen != location.gradient_epoch:
+        if self._gradient_seen != location.gradient_epoch or self.is_operand:
             self._ask_gradients()
         return self._gradient is not False
 
@@ -393,7 +398,9 @@ def _point_to(
                 if history is None:
                     history = prediction.history_of(PointerTensor, *given)
                 new._history = history
-            elif form.is_leaf:
+            elif form.requires_grad and not given[1].get("requires_grad"):
+                new.is_operand, new._history = True, prediction.history_of_operand(PointerTensor, form, *given)
+            else:
                 new.remember_gradient(None, exists=False)
         return new
 

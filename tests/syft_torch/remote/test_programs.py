@@ -123,6 +123,56 @@ def test_every_operand_of_a_change_in_place_gets_its_gradient(change: Any, bob: 
         assert leaf.grad is None or torch.equal(there.grad.get(), leaf.grad)
 
 
+# --- calls that return their operand
+
+
+RETURN_THEIR_OPERAND = [
+    lambda w: w.to(torch.float32),
+    lambda w: w.float(),
+    lambda w: w.contiguous(),
+    lambda w: w.to("cpu"),
+    lambda w: w.type_as(w),
+    lambda w: +w,
+    lambda w: w.float().contiguous(),
+    lambda w: torch.broadcast_tensors(w, w + 1)[0],
+    lambda w: nn.functional.dropout(w, 0.5, training=False),
+]
+
+
+@pytest.mark.parametrize("convert", RETURN_THEIR_OPERAND)
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_parameter_learns_through_a_call_that_returns_it(convert: Any, kept: bool, bob: Any, hook: Any) -> None:
+    hook.attributes.warm_up()
+    weights = [nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3)).send(bob)]
+
+    for weight in weights:
+        optimizer, same = torch.optim.SGD([weight], lr=0.1), []
+        for _ in range(2):
+            optimizer.zero_grad()
+            converted = convert(weight)
+            same += [converted] if kept else []
+            (converted * 2).sum().backward()
+            assert converted.grad is not None
+            optimizer.step()
+        assert weight.grad is not None
+        optimizer.zero_grad()
+        assert weight.grad is None
+        assert all(each.grad is None for each in same)
+
+    assert torch.equal(weights[1].get(), weights[0])
+
+
+def test_a_new_leaf_is_not_taken_for_an_operand_of_the_same_form(bob: Any, hook: Any) -> None:
+    hook.attributes.warm_up()
+    weight = torch.ones(3).send(bob).requires_grad_()
+
+    made = torch.zeros_like(weight, requires_grad=True)
+    made.sum().backward()
+
+    assert made.grad is not None
+    assert weight.grad is None
+
+
 # --- the first tensor by keyword
 
 
