@@ -317,6 +317,8 @@ class FrameworkAttributes:
     """The operations that can be answered from a form: ``shape``, ``size`` …"""
     autograd: ClassVar[Autograd | None] = None
     """The framework's names for autograd, if it has autograd."""
+    generators: tuple[type, ...] = ()
+    """The types of random number generators that are arguments of operations."""
     tensor_attributes: frozenset[str] = frozenset()
     """The attributes of a tensor that are tensors; a pointer may refer to them."""
     global_state_change_methods: frozenset[str] = frozenset()
@@ -381,6 +383,10 @@ class FrameworkAttributes:
     def transfer(self, tensor: Tensor) -> Any:
         """Return a copy of a plain tensor for another worker, without autograd history."""
         return self.copy(tensor)
+
+    def convert(self, value: Any) -> Any:
+        """Return an array or a number of another library as the framework's functions read it."""
+        return value
 
     def replace_in_place(self, tensor: Tensor, other: Any) -> None:
         """Replace the contents of ``tensor`` with those of ``other``, keeping the Python object."""

@@ -45,7 +45,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     _origin: tuple[object, ...] | None = None
     """For a copy that sends its gradient back, the history of the original."""
     is_operand: bool = False
-    """Whether this is the result of a call that returned a leaf it was given: ``w.float()`` is ``w`` if that has floats.
+    """Whether this is the result of a call that returned a leaf it was given, as ``w.float()`` returns ``w``.
 
     Then its history is that of the operand.
     """
@@ -92,7 +92,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         sent, sent_kwargs = (args, kwargs) if not plain else copy_plain_tensors(op, pointer, args, kwargs)
         message = Run(framework.ALIAS, op.name, sent, sent_kwargs or None, new_id())
         if location.predicts:
-            result, plain = prediction.run(cls, op, pointer, message, args, kwargs)
+            result, plain = prediction.run(cls, op, pointer, message, sent, sent_kwargs)
             if result is None:
                 return _return_changed(op, pointer, args, kwargs)
             return _point_to(result, message.result, pointer, None if plain else prediction.UNCERTAIN, (args, kwargs))
@@ -369,7 +369,7 @@ def _answer_local_op(op: Op, pointer: PointerTensor, args: Args) -> Nested:
         return None
     if op.spelling in ("getter", "setter"):
         why = "it is an object of the process that holds the data"
-    elif any(map(callable, args[1:])):
+    elif any(callable(arg) and not isinstance(arg, type) for arg in args[1:]):
         why = "it takes a function, and a worker does not run functions of others"
     else:
         why = "it works on memory of the process that holds the data"
