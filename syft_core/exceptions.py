@@ -231,6 +231,10 @@ class WrapperLeakError(HookError, RuntimeError):
     """A wrapper was used where data is needed."""
 
     at = Text("cannot run {place} on a wrapper: a wrapper holds no data of its own; {advice}")
+    unseen = Text(
+        "cannot use {what} on a pointer or another layer: the operations run on a worker, where it cannot see them; "
+        "{advice}"
+    )
     saving = Text(
         "cannot save or pickle a pointer: its data is on {location!r}; fetch it first: `p = p.get()`, or `model.get()` "
         "for a model"
@@ -530,7 +534,8 @@ class NotCollocatedError(WorkerError, TypeError):
     @classmethod
     def local(cls, op: str, there: object, of_model: bool = False) -> NotCollocatedError:
         """Refuse local data, or a local model, next to a pointer."""
-        advice = f"model: `model.send({there!r})`" if of_model else f"local one: `y = y.send({there!r})`"
+        advice = f"local one: `y = y.send({there!r})`, or create it inside the worker's with block"
+        advice = f"model: `model.send({there!r})`" if of_model else advice
         return cls(f"cannot run {op!r}: its arguments live on {there!r} and in this process; send the {advice}")
 
     foreign = Text(
@@ -541,6 +546,10 @@ class NotCollocatedError(WorkerError, TypeError):
     change = Text(
         "cannot run {op!r}: it would implicitly reveal a value from {there!r} by writing it into a local tensor; fetch "
         "it first: `p = p.get()`"
+    )
+    draw = Text(
+        "cannot run {op!r}: it would draw from a local generator, which worker {there!r} cannot advance; use the "
+        "worker's own: `generator = None`, or draw the numbers here and send them"
     )
 
 

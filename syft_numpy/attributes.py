@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,8 @@ _SYNONYMS = {
     "amin": "min",
 }
 _Dispatched: type = type(np.concatenate)
+_BUFFERS = (bytes, bytearray, mmap)
+"""The memory of arrays that were received."""
 
 
 def _result_types() -> dict[str, type]:
@@ -110,8 +113,13 @@ class NumpyAttributes(FrameworkAttributes):
         return int(owner.nbytes)
 
     def is_partial_view(self, tensor: Tensor) -> bool:
-        """Return whether an array is a view of another."""
-        return tensor.base is not None
+        """Return whether an array does not fill its memory: that of another array, or of a message."""
+        owner: Any = tensor
+        while isinstance(owner, np.ndarray) and owner.base is not None:
+            owner = owner.base
+        owner = owner.obj if isinstance(owner, memoryview) else owner
+        size = owner.nbytes if isinstance(owner, np.ndarray) else len(owner) if isinstance(owner, _BUFFERS) else None
+        return not (tensor.flags.forc and tensor.nbytes == size)
 
     def form_of(self, tensor: Tensor) -> Form | None:
         """Return the form of an array, or None if it contains Python objects."""

@@ -12,7 +12,7 @@ from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
 from syft_core.hook.dispatch import WRAPPER, dispatch
 from syft_core.tensors.forwarding import Forwarding, forward
-from syft_core.tensors.identity import format_chain
+from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_numpy.native import NumpyTensor, SyftArray
 
@@ -70,7 +70,10 @@ class Wrapper(NumpyTensor, Forwarding):
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
+        return format_wrapper(self, spec)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.item(), digits)
 
     def __copy__(self) -> Tensor:
         return self.copy()

@@ -34,7 +34,7 @@ from syft_torch import links
 from syft_torch.aten import ATEN
 from syft_torch.facts import describe
 from syft_torch.guards import add_guard
-from syft_torch.isolation import isolate
+from syft_torch.isolation import isolate, require_no_saving_hooks
 from syft_torch.kernels import TorchKernels
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange_all
@@ -145,6 +145,12 @@ class TorchAttributes(FrameworkAttributes):
         """Return a clone, which is part of the same graph."""
         return tensor.clone()
 
+    def convert(self, value: Any) -> Any:
+        """Return numpy's arrays as tensors, and its real numbers as Python's; torch ignores imaginary parts."""
+        if hasattr(value, "__setitem__"):
+            return torch.tensor(value)
+        return value if isinstance(number := value.item(), complex) else number
+
     def transfer(self, tensor: Tensor) -> Tensor:
         """Return a leaf with a copy of the data and the gradient, and the same id."""
         gradient = tensor.grad if tensor.is_leaf else None
@@ -254,6 +260,7 @@ class TorchAttributes(FrameworkAttributes):
             _require_independent_of_default(dtype, args, kwargs)
         return _set_modes(grad, inference, autocast)
 
+    generators = (torch.Generator,)
     isolate = staticmethod(isolate)
 
     def place_new_tensors(self, location: Location) -> contextlib.AbstractContextManager[Any]:
@@ -282,6 +289,7 @@ class TorchAttributes(FrameworkAttributes):
 
     def state(self) -> Any:
         """Return grad mode, which is off in inference mode, and default dtype; None with autocast or before warm-up."""
+        require_no_saving_hooks()
         if not _meta_device.is_ready:
             _meta_device.prepare()
             return None

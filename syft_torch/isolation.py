@@ -26,6 +26,7 @@ def isolate() -> AbstractContextManager[None] | None:
     """Return a context without the caller's modes, or None if there are none; refuse to run while torch traces."""
     if _is_tracing():
         raise make_tracing_error()
+    require_no_saving_hooks()
     if not (_count_function_modes() or _count_dispatch_modes() or _saved_tensors_hooks(False)):
         return None
     modes = [torch._C._get_function_stack_at(place) for place in range(_count_function_modes())]
@@ -36,9 +37,14 @@ def isolate() -> AbstractContextManager[None] | None:
 
 def make_tracing_error() -> WrapperLeakError:
     """Return the error for ``torch.jit.trace``; torch's own would show the worker's tensors."""
-    return WrapperLeakError.at(
-        "torch.jit.trace", "the operations run on a worker, where torch cannot record them; fetch the model first"
-    )
+    return WrapperLeakError.unseen("torch.jit.trace", "fetch the model first: `model.get()`")
+
+
+def require_no_saving_hooks() -> None:
+    """Refuse to record a graph whose saved tensors a user's functions would change; those of torch only move them."""
+    pair = _saved_tensors_hooks(False)
+    if pair is not None and torch.is_grad_enabled() and not str(pair[0].__module__).startswith("torch."):
+        raise WrapperLeakError.unseen("saved_tensors_hooks", "leave out the hooks")
 
 
 @contextmanager

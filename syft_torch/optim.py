@@ -74,7 +74,9 @@ class OptimizerState:
     def _follow(self, optimizer: torch.optim.Optimizer) -> None:
         if self._followed.get(optimizer) == Moves.count:
             return
-        if optimizer not in self._watched and any(location_of(p) is not None for p in _parameters(optimizer)):
+        has_hooks = hasattr(optimizer, "_optimizer_state_dict_pre_hooks")  # unless it skips torch's constructor
+        is_new = has_hooks and optimizer not in self._watched
+        if is_new and any(location_of(p) is not None for p in _parameters(optimizer)):
             self._watched[optimizer] = [
                 optimizer.register_state_dict_pre_hook(self._follow),
                 optimizer.register_load_state_dict_post_hook(self._forget),

@@ -47,8 +47,12 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
     yield script, "create_script_module", _refuse_remote_modules(script.create_script_module)
     yield torch.nn.Module, "to", _refuse_workers(torch.nn.Module.to)
     yield torch, "compile", _exclude_library(torch.compile)
-    for path, name in (("vmap", "_add_batch_dim"), ("eager_transforms", "_wrap_for_grad")):
-        module = import_module(f"torch._functorch.{path}")
+    for path, name in (
+        ("torch._functorch.vmap", "_add_batch_dim"),
+        ("torch._functorch.eager_transforms", "_wrap_for_grad"),
+        ("torch.autograd.forward_ad", "make_dual"),
+    ):
+        module = import_module(path)
         if hasattr(module, name):
             yield module, name, _refuse_chains(getattr(module, name))
     aligned = "_nested_tensor_from_mask_left_aligned"
@@ -72,14 +76,13 @@ def _refuse_chains(transform: Function) -> Function:
     """Refuse ``torch.func`` transforms on chains: they work on kernels, and a wrapper has no data."""
 
     @functools.wraps(transform)
-    def substitute(tensor: Tensor, *args: object) -> Nested:
+    def substitute(tensor: Tensor, *args: Any, **kwargs: Any) -> Nested:
         if isinstance(tensor, Wrapper):
-            raise WrapperLeakError.at(
+            raise WrapperLeakError.unseen(
                 "a transform of torch.func",
-                "the operations run on a worker, where it cannot see them; use `torch.autograd.grad` or a batched "
-                "operation, or fetch the tensor",
+                "use torch.autograd.grad or a batched operation, or fetch it: `p = p.get()`",
             )
-        return transform(tensor, *args)
+        return transform(tensor, *args, **kwargs)
 
     return substitute
 

@@ -15,7 +15,7 @@ from syft_core.hook.dispatch import WRAPPER, dispatch
 from syft_core.hook.plans import NO_PLAN
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.forwarding import OPERATOR_NAMES
-from syft_core.tensors.identity import format_chain
+from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.values import Args, Function, Nested, Tensor
 from syft_core.workers.shortcut import UNANSWERED, compute
 from syft_torch import links
@@ -29,7 +29,6 @@ _META = torch.device("meta")
 _NO_DATA = torch.empty((), device=_META)
 """The base of every wrapper around a pointer; reusing it takes half the time of creating one."""
 _SET_GRAD = torch.Tensor.grad.__set__
-_NUMBER_FORMATS = frozenset("bcdeEfFgGnoxX%")
 
 
 class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no types here
@@ -151,7 +150,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return format(self.item() if spec[-1:] in _NUMBER_FORMATS else str(self), spec)
+        return format_wrapper(self, spec)
 
     def __round__(self, digits: int | None = None) -> Any:
         return round(self.item(), digits)

@@ -331,6 +331,8 @@ class FrameworkAttributes:
     """A convolution of images with filters that are pointers, if a worker can compute it as one operation."""
     autograd: ClassVar[Autograd | None] = None
     """The framework's names for autograd, if it has autograd."""
+    generators: tuple[type, ...] = ()
+    """The types of random number generators that are arguments of operations."""
     tensor_attributes: frozenset[str] = frozenset()
     """The attributes of a tensor that are tensors; a pointer may refer to them."""
     gradient: str = ""
@@ -397,6 +399,10 @@ class FrameworkAttributes:
     def transfer(self, tensor: Tensor) -> Tensor:
         """Return a copy of a plain tensor for another worker, without autograd history."""
         return self.copy(tensor)
+
+    def convert(self, value: Any) -> Any:
+        """Return an array or a number of another library as the framework's functions read it."""
+        return value
 
     def replace_in_place(self, tensor: Tensor, other: object) -> None:
         """Replace the contents of ``tensor`` with those of ``other``, keeping the Python object."""

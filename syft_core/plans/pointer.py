@@ -135,9 +135,9 @@ class PointerPlan(ObjectPointer):
         form = placed.form
         if self._location.predicts and type(form) is Form and form.strides is not None:
             pointer.remember_form(form)
-            if form.requires_grad and not form.is_leaf:
-                pointer._history = UNCERTAIN
-            elif form.is_leaf:
+            if form.requires_grad:
+                pointer.is_operand, pointer._history = form.is_leaf, UNCERTAIN
+            else:
                 pointer.remember_gradient(None, exists=False)
         return framework.wrapper(pointer)
 

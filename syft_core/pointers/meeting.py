@@ -5,7 +5,7 @@ Callers pass ``pointer_type`` because importing ``PointerTensor`` here would cre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from syft_core.exceptions import NotCollocatedError
 from syft_core.hook.attributes import Op
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def find_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
-    """Return the first pointer of a call, and whether plain tensors are among its operands.
+    """Return the first pointer of a call, and whether its arguments contain plain tensors or what they are read from.
 
     All tensors of a call must be on one worker. Plain tensors are sent with the command only if they are indices or
-    have no dimensions.
+    have no dimensions; so are the arrays and numbers of another library.
     """
     found: Tensor = None
     for arg in (*args, *kwargs.values()) if kwargs else args:
@@ -42,9 +42,13 @@ _PLAIN = frozenset({int, float, bool, str, type(None)})
 
 
 def copy_plain_tensors(op: Op, pointer: Tensor, args: Nested, kwargs: Nested) -> tuple[Nested, Nested]:
-    """Copy the plain tensors in the arguments, because a worker may keep them."""
+    """Copy the plain tensors in the arguments, because a worker may keep them; convert what is foreign."""
     _require_pointer_target(op, pointer._location, args, kwargs)
-    copied = map_leaves(copy_if_plain, (args, kwargs))
+
+    def copy(leaf: Tensor) -> Tensor:
+        return pointer.framework.convert(leaf) if _is_foreign(op, leaf) else copy_if_plain(leaf)
+
+    copied = map_leaves(copy, (args, kwargs))
     return copied[0], copied[1]
 
 
@@ -66,16 +70,26 @@ def _find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, 
                 raise NotCollocatedError.between(op.name, found._location.id, arg._location.id)
             if arg.gone is not None or arg.whole is not None:
                 arg.require_alive()
-        elif not large and is_framework_tensor(type(arg)):
+        elif not large and ((foreign := _is_foreign(op, arg)) or is_framework_tensor(type(arg))):
             plain = True
-            large = len(arg.shape) > 0 and not any(arg is index for index in op.facts.indexes(args, kwargs))
+            # Only numbers of numpy are immutable; its arrays without dimensions have a dtype that affects the result.
+            large = hasattr(arg, "__setitem__") if foreign else len(arg.shape) > 0
+            large = large and not any(arg is index for index in op.facts.indexes(args, kwargs))
             local = arg if large else None
-        elif not large and getattr(arg, "shape", False) and hasattr(arg, "__array__"):
-            large, local = True, arg
+    if found is not None and any(isinstance(arg, found.framework.generators) for arg in leaves((args, kwargs))):
+        raise NotCollocatedError.draw(op.name, found._location.id)
     if large and found is not None and not found._location.records:
         _require_pointer_target(op, found._location, args, kwargs)
         raise _refuse_local(op, found, local)
     return found, plain
+
+
+def _is_foreign(op: Op, leaf: Any) -> bool:
+    """Return whether an argument is an array or a number of another framework than that of the operation."""
+    if isinstance(leaf, type) or not hasattr(leaf, "__array__"):
+        return False
+    known = resolve(frameworks, type(leaf))
+    return known is None or op.name.partition(".")[0] != known.ALIAS
 
 
 def _refuse_local(op: Op, pointer: PointerTensor, local: Tensor) -> NotCollocatedError:

@@ -44,6 +44,11 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     """The history of a tensor inside a graph; see ``pointers/prediction.py``."""
     _origin: tuple[object, ...] | None = None
     """For a copy that sends its gradient back, the history of the original."""
+    is_operand: bool = False
+    """Whether this is the result of a call that returned a leaf it was given, as ``w.float()`` returns ``w``.
+
+    Then its history is that of the operand.
+    """
     whole: PointerTensor | None = None
     _sent_with: Sequence[weakref.ref[PointerTensor]] = ()
     """Pointers to the tensors of the same module, which were sent together."""
@@ -87,7 +92,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         sent, sent_kwargs = (args, kwargs) if not plain else copy_plain_tensors(op, pointer, args, kwargs)
         message = Run(framework.ALIAS, op.name, sent, sent_kwargs or None, new_id())
         if location.predicts:
-            result, plain = prediction.run(cls, op, pointer, message, args, kwargs)
+            result, plain = prediction.run(cls, op, pointer, message, sent, sent_kwargs)
             if result is None:
                 return _return_changed(op, pointer, args, kwargs)
             return _point_to(result, message.result, pointer, None if plain else prediction.UNCERTAIN, (args, kwargs))
@@ -264,7 +269,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     @property
     def is_aliased(self) -> bool:
         """Whether the client may have other pointers to the same object."""
-        return self._id_at_location in self._location.aliased
+        return self.is_operand or self._id_at_location in self._location.aliased
 
     def is_none(self) -> bool:
         """Return whether the attribute pointed to is None."""
@@ -277,7 +282,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
             self.require_alive()
         if not location.predicts:
             return location.has_gradient(self._id_at_location, self.framework.gradient)
-        if self._gradient_seen != location.gradient_epoch:
+        if self._gradient_seen != location.gradient_epoch or self.is_operand:
             self._ask_gradients()
         return self._gradient is not False
 
@@ -358,7 +363,7 @@ def _answer_local_op(op: Op, pointer: PointerTensor, args: Args) -> Nested:
         return None
     if op.spelling in ("getter", "setter"):
         why = "it is an object of the process that holds the data"
-    elif any(map(callable, args[1:])):
+    elif any(callable(arg) and not isinstance(arg, type) for arg in args[1:]):
         why = "it takes a function, and a worker does not run functions of others"
     else:
         why = "it works on memory of the process that holds the data"
@@ -387,7 +392,9 @@ def _point_to(
                 if history is None:
                     history = prediction.history_of(PointerTensor, *given)
                 new._history = history
-            elif form.is_leaf:
+            elif form.requires_grad and not given[1].get("requires_grad"):
+                new.is_operand, new._history = True, prediction.history_of_operand(PointerTensor, form, *given)
+            else:
                 new.remember_gradient(None, exists=False)
         return new
 

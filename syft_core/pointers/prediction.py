@@ -144,6 +144,14 @@ def history_of(pointer_type: type[PointerTensor], args: Nested, kwargs: Nested) 
     return tuple(found)
 
 
+def history_of_operand(
+    pointer_type: type[PointerTensor], form: Form, args: Nested, kwargs: Nested
+) -> tuple[object, ...]:
+    """Return the history of the operand that a call returned; it is uncertain if several have this form."""
+    alike = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type and leaf.known_form is form]
+    return history_of(pointer_type, alike, {}) if len(set(map(id, alike))) == 1 else UNCERTAIN
+
+
 def _add_history(pointer: PointerTensor, found: list[object]) -> None:
     known = pointer.known_form
     if not found and (known is None or known.requires_grad):
@@ -153,7 +161,7 @@ def _add_history(pointer: PointerTensor, found: list[object]) -> None:
     elif known.requires_grad:
         if known.is_leaf:
             found.append(weakref.ref(pointer))
-        else:
+        if pointer.is_operand or not known.is_leaf:
             found.append(pointer._history or UNCERTAIN)
 
 

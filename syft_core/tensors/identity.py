@@ -134,6 +134,14 @@ def format_chain(wrapper: Tensor) -> str:
     return "\n".join(lines)
 
 
+def format_wrapper(wrapper: Tensor, spec: str) -> str:
+    """Format a wrapper as text, or its value if the format is one of numbers."""
+    return format(wrapper.item() if spec[-1:] in _NUMBER_FORMATS else str(wrapper), spec)
+
+
+_NUMBER_FORMATS = frozenset("bcdeEfFgGnoxX%")
+
+
 def _format_form(end: Tensor) -> str:
     """Return the shape, dtype and worker of what a pointer points to, or nothing if they are not known."""
     if getattr(end, "gone", "") is not None:

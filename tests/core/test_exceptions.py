@@ -224,7 +224,17 @@ TEXTS = {
     ("NotCollocatedError", "local"): (
         ("toy.add", "bob"),
         "cannot run 'toy.add': its arguments live on 'bob' and in this process; send the local one: `y = "
-        "y.send('bob')`",
+        "y.send('bob')`, or create it inside the worker's with block",
+    ),
+    ("NotCollocatedError", "draw"): (
+        ("toy.shuffle", "bob"),
+        "cannot run 'toy.shuffle': it would draw from a local generator, which worker 'bob' cannot advance; use the "
+        "worker's own: `generator = None`, or draw the numbers here and send them",
+    ),
+    ("WrapperLeakError", "unseen"): (
+        ("a tracer", "leave it out"),
+        "cannot use a tracer on a pointer or another layer: the operations run on a worker, where it cannot see them; "
+        "leave it out",
     ),
     ("GetNotPermittedError", "to"): (
         ("eve", 7, "bob", "it is private"),

@@ -93,6 +93,8 @@ def test_a_module_is_called_with_other_parameters(bob: Any, x: Any) -> None:
         lambda x: torch.func.vmap(torch.sin)(x),
         lambda x: torch.func.jacrev(torch.sin)(x),
         lambda x: torch.func.vjp(torch.sin, x),
+        lambda x: torch.func.jvp(torch.sin, (x,), (x,)),
+        lambda x: torch.func.jacfwd(torch.sin)(x),
     ],
 )
 def test_function_transforms_are_refused_by_name(transform: Any, bob: Any, x: Any) -> None:
@@ -166,10 +168,12 @@ class SignDescent(torch.optim.Optimizer):
 
 
 class Lookahead(torch.optim.Optimizer):
-    """An optimizer that wraps another one."""
+    """An optimizer that wraps another one, with hooks for steps, but not for its state."""
 
     def __init__(self, optimizer: Any) -> None:
         self.optimizer = optimizer
+        self._optimizer_step_pre_hooks: dict[int, Any] = {}
+        self._optimizer_step_post_hooks: dict[int, Any] = {}
         self.param_groups, self.state, self.defaults = optimizer.param_groups, optimizer.state, optimizer.defaults
         self.slow = [[p.clone().detach() for p in group["params"]] for group in self.param_groups]
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
+np = pytest.importorskip("numpy")
 
 from torch import nn  # noqa: E402
 
 import syft_core as sy  # noqa: E402
-from syft_core.exceptions import NotCollocatedError, ValueRefusedError  # noqa: E402
+from syft_core.exceptions import NotCollocatedError, ValueRefusedError, WrapperLeakError  # noqa: E402
 
 # --- fetching from a graph
 
@@ -121,6 +123,56 @@ def test_every_operand_of_a_change_in_place_gets_its_gradient(change: Any, bob: 
     for leaf, there in zip((a, b), remote, strict=True):
         assert (there.grad is None) == (leaf.grad is None)
         assert leaf.grad is None or torch.equal(there.grad.get(), leaf.grad)
+
+
+# --- calls that return their operand
+
+
+RETURN_THEIR_OPERAND = [
+    lambda w: w.to(torch.float32),
+    lambda w: w.float(),
+    lambda w: w.contiguous(),
+    lambda w: w.to("cpu"),
+    lambda w: w.type_as(w),
+    lambda w: +w,
+    lambda w: w.float().contiguous(),
+    lambda w: torch.broadcast_tensors(w, w + 1)[0],
+    lambda w: nn.functional.dropout(w, 0.5, training=False),
+]
+
+
+@pytest.mark.parametrize("convert", RETURN_THEIR_OPERAND)
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_parameter_learns_through_a_call_that_returns_it(convert: Any, kept: bool, bob: Any, hook: Any) -> None:
+    hook.attributes.warm_up()
+    weights = [nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3)).send(bob)]
+
+    for weight in weights:
+        optimizer, same = torch.optim.SGD([weight], lr=0.1), []
+        for _ in range(2):
+            optimizer.zero_grad()
+            converted = convert(weight)
+            same += [converted] if kept else []
+            (converted * 2).sum().backward()
+            assert converted.grad is not None
+            optimizer.step()
+        assert weight.grad is not None
+        optimizer.zero_grad()
+        assert weight.grad is None
+        assert all(each.grad is None for each in same)
+
+    assert torch.equal(weights[1].get(), weights[0])
+
+
+def test_a_new_leaf_is_not_taken_for_an_operand_of_the_same_form(bob: Any, hook: Any) -> None:
+    hook.attributes.warm_up()
+    weight = torch.ones(3).send(bob).requires_grad_()
+
+    made = torch.zeros_like(weight, requires_grad=True)
+    made.sum().backward()
+
+    assert made.grad is not None
+    assert weight.grad is None
 
 
 # --- the first tensor by keyword
@@ -347,6 +399,77 @@ def test_tensors_are_created_on_a_worker_in_a_with_block(bob: Any, alice: Any) -
 def test_uninitialized_memory_is_cleared_on_a_worker(bob: Any) -> None:
     with bob:
         assert not torch.empty(1000).get().any()
+
+
+# --- numbers, arrays and generators of this process
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x: x * np.float32(0.1),
+        lambda x: np.float64(0.1) * x,
+        lambda x: np.float32(0.1) - x,
+        lambda x: x.long() * np.float32(0.1),
+        lambda x: x.long() + np.int64(2),
+        lambda x: x * np.bool_(True),
+        lambda x: x.clamp(np.float16(0.5), np.int8(3)),
+        lambda x: x.view(np.int64(2), 2),
+        lambda x: x[np.array([3, 0])],
+        lambda x: x[np.array([True, False, True, False])],
+        lambda x: x[np.array(1)],
+        lambda x: x[[np.int64(1), np.int64(2)]],
+        lambda x: x.view(2, 2)[:, np.array([1])],
+    ],
+)
+@pytest.mark.parametrize("with_numpy", [False, True])
+@pytest.mark.filterwarnings("ignore:__array_wrap__ must accept")
+def test_numbers_and_indices_of_numpy_are_read_as_torch_reads_them(compute: Any, with_numpy: bool, bob: Any) -> None:
+    x = torch.arange(4.0)
+
+    with sy.NumpyHook(np) if with_numpy else contextlib.nullcontext():
+        found, expected = compute(x.send(bob)).get(), compute(x)
+
+    assert found.dtype is expected.dtype
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("other", [np.ones(4), np.array(2.0)])
+def test_other_arrays_of_numpy_are_refused_with_advice(other: Any, bob: Any) -> None:
+    with pytest.raises(NotCollocatedError, match=r"y = torch.asarray\(y\).send\('bob'\)"):
+        torch.ones(4).send(bob) + other
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda p, generator: torch.bernoulli(p, generator=generator),
+        lambda p, generator: p.normal_(generator=generator),
+        lambda p, generator: torch.multinomial(p, 2, generator=generator),
+    ],
+)
+def test_a_local_generator_is_refused_because_a_worker_cannot_advance_it(draw: Any, bob: Any) -> None:
+    p, generator = torch.full((4,), 0.5).send(bob), torch.Generator()
+
+    with pytest.raises(NotCollocatedError, match="`generator = None`"):
+        draw(p, generator)
+
+    assert p.copy().get().tolist() == [0.5] * 4
+    assert draw(p, None).location is bob
+
+
+def test_functions_that_change_saved_tensors_are_refused(bob: Any) -> None:
+    x = torch.ones(3).send(bob).requires_grad_()
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda saved: saved.half(), lambda saved: saved.float()):
+        with pytest.raises(WrapperLeakError, match="saved_tensors_hooks"):
+            x**2
+        with torch.no_grad():
+            assert (x**2).get().tolist() == [1, 1, 1]
+    with torch.autograd.graph.save_on_cpu():
+        (x**2).sum().backward()
+
+    assert x.grad.get().tolist() == [2, 2, 2]
 
 
 # --- torch's fast path
