@@ -61,7 +61,7 @@ class Square(Correlation):
 
 def _sends_product(x: Spec, y: Spec, **options: Any) -> int:
     bytes_each = 8 if x.dtype == "int64" else 4
-    z = prod(_result_shape(options.get("op", "mul"), x.shape, y.shape, _bilinear_options(options)))
+    z = prod(bilinear_shape(options.get("op", "mul"), x.shape, y.shape, _bilinear_options(options)))
     return bytes_each * (prod(x.shape) + prod(y.shape) + (z if options.get("divisor", 1) != 1 else 0))
 
 
@@ -85,7 +85,7 @@ def spdz_mul(party: Any, x: Array, y: Array, *, op: str = "mul", divisor: int = 
     Rounds: 1, and 1 to truncate. Bytes: those of x and y, and of the product to truncate.
     """
     run, dtype = BILINEAR[op], dtype_name(x)
-    shape = _result_shape(op, tuple(x.shape), tuple(y.shape), options)
+    shape = bilinear_shape(op, tuple(x.shape), tuple(y.shape), options)
     triple = Triple(op, tuple(x.shape), tuple(y.shape), shape, dtype, tuple(sorted(options.items())))
     a, b, c = yield Draw(triple)
     d, e = yield Open(x - a, y - b)
@@ -129,7 +129,8 @@ BILINEAR: dict[str, Callable[..., Array]] = {
 """The bilinear operations: products of the ring, matrix products, convolutions and their gradients."""
 
 
-def _result_shape(op: str, x: Shape, y: Shape, options: dict[str, Any]) -> Shape:
+def bilinear_shape(op: str, x: Shape, y: Shape, options: dict[str, Any]) -> Shape:
+    """Return the shape of the result of a bilinear operation."""
     if op == "mul":
         return broadcast(x, y)
     if op == "matmul":
