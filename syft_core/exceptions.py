@@ -453,8 +453,8 @@ class CheatingError(ProtocolError):
     """A party sent values that fail authentication."""
 
     by = Text(
-        "cannot finish the protocol: worker {worker!r} sent values that fail authentication, and there is no result; share "
-        "the values again, without this worker"
+        "cannot finish the protocol: worker {worker!r} sent values that fail authentication, and there is no result; "
+        "share the values again, without this worker"
     )
 
 
