@@ -46,6 +46,7 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── AuthenticationError           (also a PermissionError) a worker on the network refused the connection
     │   ├── TicketError                   (also a PermissionError) a worker may not act for a peer on another one
     │   ├── ProtocolError                 a protocol on shared values cannot run, or a party did not follow it
+    │   │   └── CheatingError             a party sent values that fail authentication
     │   ├── QuotaExceededError            a user would use more of a worker than its owner allows
     │   ├── InvalidTensorForRemoteGetError (also a TypeError) a worker was asked to fetch its own data
     │   └── ValueRefusedError             (also a TypeError, RuntimeError) it would implicitly reveal a remote value
@@ -445,6 +446,15 @@ class ProtocolError(WorkerError):
     not_a_share = Text(
         "cannot run {name!r} on a {kind}: expected a share, an integer tensor; share the value first: "
         "`x.fix_precision().share(bob, alice, crypto_provider=carol)`"
+    )
+
+
+class CheatingError(ProtocolError):
+    """A party sent values that fail authentication."""
+
+    by = Text(
+        "cannot finish the protocol: worker {worker!r} sent values that fail authentication, and there is no result; "
+        "share the values again, without this worker"
     )
 
 

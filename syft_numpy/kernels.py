@@ -20,6 +20,10 @@ class NumpyKernels(Kernels):
         """Return an array in the memory of ``buffer``."""
         return np.frombuffer(buffer, dtype=dtype).reshape(shape)
 
+    def to_bytes(self, x: Array) -> bytes:
+        """Return the bytes of an array."""
+        return np.asarray(x).tobytes()
+
     def cast(self, x: Array, dtype: str) -> Array:
         """Convert the elements, modulo the range of the type."""
         return x.astype(dtype)

@@ -35,6 +35,10 @@ class Kernels:
         flat = self.xp.asarray(numbers.cast(_CODES[dtype]), dtype=self.dtype(dtype))
         return self.xp.reshape(flat, shape)
 
+    def to_bytes(self, x: Array) -> bytes:
+        """Return the bytes of an array, in little-endian order."""
+        raise NotImplementedError
+
     def blank(self, shape: Shape, dtype: str) -> Array:
         """Return an array of this form for a rehearsal, which depends on forms only."""
         return self.zeros(shape, dtype)

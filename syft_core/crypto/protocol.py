@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name, size_of
-from syft_core.exceptions import ProtocolError
+from syft_core.crypto.prg import Stream
 from syft_core.registry import Registry
 
 
@@ -25,6 +25,10 @@ class Spec(NamedTuple):
     def is_additive(self) -> bool:
         """Whether the shares of the array add up to its value, instead of XOR."""
         return self.dtype in ("int64", "int32")
+
+    def expand(self, kernels: Kernels, stream: Stream) -> Array:
+        """Return an array of this form with the next random numbers of a stream."""
+        return kernels.from_bytes(stream.take(size_of(self.shape, self.dtype)), self.dtype, self.shape)
 
 
 class Correlation:
@@ -96,16 +100,22 @@ class Send:
 
 @dataclass(slots=True)
 class Receive:
-    """Wait for the arrays that a party, or the provider, sends; the answer is the tuple of them."""
+    """Wait for arrays of these forms, which a party or the provider sends; the answer is the tuple of them."""
 
     sender: int
+    specs: tuple[Spec, ...]
 
 
 @dataclass(slots=True)
 class Common:
-    """Random arrays that all parties know, and the provider does not."""
+    """Random arrays that two ranks know, and nobody else: by default, two parties. The provider may be one of them.
+
+    They are fresh, unless there is a ``label``: then they are the same in every run of the channel.
+    """
 
     specs: tuple[Spec, ...]
+    ranks: tuple[int, int] = (0, 1)
+    label: bytes = b""
 
 
 @dataclass(slots=True)
@@ -115,7 +125,15 @@ class Zeros:
     specs: tuple[Spec, ...]
 
 
-Request: TypeAlias = Open | OpenBits | Draw | Send | Receive | Common | Zeros
+@dataclass(slots=True)
+class Verify:
+    """The result of checking what a party sent; if it is false, the run ends with an error that names the party."""
+
+    sender: int
+    passed: bool
+
+
+Request: TypeAlias = Open | OpenBits | Draw | Send | Receive | Common | Zeros | Verify
 Steps: TypeAlias = Generator[Request, Any, Any]
 """A running protocol: it yields requests and returns one share, or a tuple of shares."""
 PROVIDER = -1
@@ -153,7 +171,9 @@ class Protocol:
     rounds: int | Cost
     """How often the parties wait for each other; a function of the shapes and options if it depends on them."""
     sends: int | Cost
-    """The bytes that each party sends to each other party: per element of the first argument, or a function."""
+    """The bytes that each party sends to each other party: per element of the first argument, or a function.
+
+    If the provider takes part, the bytes that it and the parties send in total, without corrections."""
     opens: str
     """What the parties see in the clear, and why it reveals nothing."""
     uses: str
@@ -181,13 +201,14 @@ def protocol(
     has_helper: bool = False,
     reveals: bool = False,
     results: Callable[..., Sequence[Spec]] | None = None,
+    name: str = "",
 ) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:
     """Register a generator function as a protocol, with its costs; a test compares them with what a run counts."""
 
     def register(function: Callable[..., Steps]) -> Callable[..., Steps]:
-        name = function.__name__
+        key = name or function.__name__
         PROTOCOLS.register(
-            name, Protocol(name, function, rounds, sends, opens, uses, parties, has_helper, reveals, results)
+            key, Protocol(key, function, rounds, sends, opens, uses, parties, has_helper, reveals, results)
         )
         return function
 
@@ -223,8 +244,9 @@ def rehearse(
 def _rehearse(
     kernels: Kernels, name: str, specs: tuple[Spec, ...], options: tuple[tuple[str, Any], ...], count: int
 ) -> Rehearsal:
+    entry = PROTOCOLS[name]
     blanks = [kernels.blank(*spec) for spec in specs]
-    steps = PROTOCOLS[name].function(Party(0, count, kernels), *blanks, **dict(options))
+    steps = entry.function(Party(0, count, kernels), *blanks, **dict(options))
     demands: list[Correlation] = []
     rounds = sends = 0
     answer: Any = None
@@ -241,12 +263,14 @@ def _rehearse(
                 answer = [
                     kernels.blank(*spec) for spec in (*request.correlation.free(), *request.correlation.dependent())
                 ]
-            elif isinstance(request, Common | Zeros):
+            elif isinstance(request, Common | Zeros | Receive):
                 answer = [kernels.blank(*spec) for spec in request.specs]
-            else:
-                raise ProtocolError(f"cannot rehearse {name!r}: it has roles; declare `has_helper=True`")
     except StopIteration as end:
         results = end.value if isinstance(end.value, tuple) else (end.value,)
+    if entry.has_helper:  # The roles differ, so one of them does not show the costs.
+        rounds, sends = (
+            cost if isinstance(cost, int) else cost(*specs, **dict(options)) for cost in (entry.rounds, entry.sends)
+        )
     return Rehearsal(tuple(demands), tuple(Spec(tuple(x.shape), dtype_name(x)) for x in results), rounds, sends)
 
 

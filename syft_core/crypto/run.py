@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
+from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name, size_of
 from syft_core.crypto.prg import Stream, new_seed
 from syft_core.crypto.protocol import (
     PROTOCOLS,
@@ -30,10 +30,11 @@ from syft_core.crypto.protocol import (
     Send,
     Spec,
     Steps,
+    Verify,
     Zeros,
     rehearse,
 )
-from syft_core.exceptions import ProtocolError, SyftError
+from syft_core.exceptions import CheatingError, ProtocolError, SyftError
 from syft_core.peer import Id, Peer
 
 Post: TypeAlias = Callable[[int, int, Any], None]
@@ -67,6 +68,7 @@ class Channel:
         self._inboxes: dict[int, dict[int, deque[Any]]] = {}
         self._runs: dict[int, ProtocolRun] = {}
         self._last = SETUP
+        self._cheating: CheatingError | None = None
 
     def name_of(self, rank: int) -> Id | None:
         """Return the worker of a rank."""
@@ -99,7 +101,14 @@ class Channel:
         with self._lock:
             self._claim(number)
 
+    def accuse(self, rank: int) -> CheatingError:
+        """Start no more runs, because a party cheated: each attempt may reveal something about the keys of this one."""
+        self._cheating = CheatingError.by(self.name_of(rank))
+        return self._cheating
+
     def _claim(self, number: int) -> None:
+        if self._cheating is not None:
+            raise CheatingError(*self._cheating.args)
         if number <= self._last:
             raise ProtocolError(f"cannot start run {number}: a later one was started already (malformed message)")
         self._last = number
@@ -222,10 +231,9 @@ class Channel:
         others = zip(*[self._expand(stream, demand.dependent()) for stream in streams[1:]], strict=True)
         return tuple(_subtract(value, _join(shares)) for value, shares in zip(values, others, strict=True))
 
-    def common(self, number: int, step: int, specs: Sequence[Spec]) -> list[Array]:
-        """Return random arrays that the parties know and the provider does not; for two parties."""
-        other = 1 - self.rank
-        return self._expand(Stream(self._seeds[other], b"common", number << 16 | step), specs)
+    def common(self, other: int, label: bytes, number: int, specs: Sequence[Spec]) -> list[Array]:
+        """Return random arrays that this party and another one know."""
+        return self._expand(Stream(self._seeds[other], b"common" + label, number), specs)
 
     def zeros(self, number: int, step: int, specs: Sequence[Spec]) -> list[Array]:
         """Return shares of zeros: each pair of parties adds and subtracts the same random numbers."""
@@ -241,7 +249,7 @@ class Channel:
         return totals or []
 
     def _expand(self, stream: Stream, specs: Sequence[Spec]) -> list[Array]:
-        return [self.kernels.from_bytes(stream.take(size_of(*spec)), spec.dtype, spec.shape) for spec in specs]
+        return [spec.expand(self.kernels, stream) for spec in specs]
 
 
 class Channels:
@@ -275,6 +283,8 @@ class ProtocolRun:
         self._request: Request | None = None
         self._posted = False
         self._step = 0
+        self._commons: dict[int, int] = {}
+        """How often random arrays in common with each other rank were asked for; both ranks count the same."""
         self._started = False
         self._ended = False
 
@@ -366,10 +376,14 @@ class ProtocolRun:
             channel.post(request.to, number, request.arrays)
         elif isinstance(request, Receive):
             answer = self._take(request.sender)
+            forms = [(spec.shape, channel.kernels.dtype(spec.dtype)) for spec in request.specs]
+            self._check([request.sender], forms, [answer])
         elif isinstance(request, Common):
-            answer = channel.common(number, self._step, request.specs)
+            answer = self._find_common(request)
         elif isinstance(request, Zeros):
             answer = channel.zeros(number, self._step, request.specs)
+        elif isinstance(request, Verify) and not request.passed:
+            raise channel.accuse(request.sender)
         return answer
 
     def _open(self, request: Open | OpenBits) -> Any:
@@ -382,7 +396,7 @@ class ProtocolRun:
             if self._missing():
                 return _LATER
         received = [self._take(rank) for rank in others]
-        self._check(request, others, received)
+        self._check(others, [(tuple(x.shape), x.dtype) for x in request.shares], received)
         join = _add if isinstance(request, Open) else _xor
         return [join(parts) for parts in zip(request.shares, *received, strict=True)]
 
@@ -396,16 +410,22 @@ class ProtocolRun:
             raise correction or ProtocolError.party_failed(channel.provider)
         return channel.draw(demand, correction, index)
 
+    def _find_common(self, request: Common) -> list[Array]:
+        other = sum(request.ranks) - self._channel.rank
+        if request.label:
+            return self._channel.common(other, request.label, 0, request.specs)
+        index = self._commons[other] = self._commons.get(other, 0) + 1
+        return self._channel.common(other, b"", self._number << 16 | index, request.specs)
+
     def _take(self, rank: int) -> tuple[Array, ...]:
         payload = self._channel.inbox(self._number, rank).popleft()
         if is_failure(payload):
             raise payload or ProtocolError.party_failed(self._channel.name_of(rank))
         return payload  # type: ignore[no-any-return]  # arrays
 
-    def _check(self, request: Open | OpenBits, others: Sequence[int], received: Sequence[Any]) -> None:
+    def _check(self, senders: Sequence[int], expected: Sequence[tuple[Shape, Any]], received: Sequence[Any]) -> None:
         """Raise if a party sent something other than arrays of the expected forms."""
-        expected = [(tuple(x.shape), x.dtype) for x in request.shares]
-        for rank, arrays in zip(others, received, strict=True):
+        for rank, arrays in zip(senders, received, strict=True):
             if [(tuple(getattr(x, "shape", ())), getattr(x, "dtype", None)) for x in arrays] != expected:
                 raise ProtocolError.malformed(self._channel.name_of(rank))
 

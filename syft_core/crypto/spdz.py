@@ -64,7 +64,7 @@ class Square(Correlation):
 
 def _sends_product(x: Spec, y: Spec, **options: Any) -> int:
     bytes_each = 8 if x.dtype == "int64" else 4
-    z = prod(_result_shape(options.get("op", ELEMENTS), x.shape, y.shape, _bilinear_options(options)))
+    z = prod(bilinear_shape(options.get("op", ELEMENTS), x.shape, y.shape, _bilinear_options(options)))
     return bytes_each * (prod(x.shape) + prod(y.shape) + (z if options.get("divisor", 1) != 1 else 0))
 
 
@@ -88,7 +88,7 @@ def spdz_mul(party: Any, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int
     Rounds: 1, and 1 to truncate. Bytes: those of x and y, and of the product to truncate.
     """
     run, dtype = BILINEAR[op], dtype_name(x)
-    shape = _result_shape(op, tuple(x.shape), tuple(y.shape), options)
+    shape = bilinear_shape(op, tuple(x.shape), tuple(y.shape), options)
     triple = Triple(op, tuple(x.shape), tuple(y.shape), shape, dtype, tuple(sorted(options.items())))
     a, b, c = yield Draw(triple)
     d, e = yield Open(x - a, y - b)
@@ -132,7 +132,8 @@ BILINEAR: dict[str, Callable[..., Array]] = {
 """How each bilinear operation is computed."""
 
 
-def _result_shape(op: str, x: Shape, y: Shape, options: dict[str, Any]) -> Shape:
+def bilinear_shape(op: str, x: Shape, y: Shape, options: dict[str, Any]) -> Shape:
+    """Return the shape of the result of a bilinear operation."""
     if op == ELEMENTS:
         return broadcast(x, y)
     if op == MATRICES:

@@ -41,6 +41,15 @@ TEXTS = {
         "cannot continue the session on worker 'far': the worker was started again; unpublished objects are gone: find "
         "the published ones with `search`, and send the others again",
     ),
+    ("ProtocolError", "needs_parties"): (
+        ("snn_relu", 2, 3),
+        "cannot run 'snn_relu' with 3 parties: it needs 2; share the values among 2 workers",
+    ),
+    ("CheatingError", "by"): (
+        ("bob",),
+        "cannot finish the protocol: worker 'bob' sent values that fail authentication, and there is no result; share the "
+        "values again, without this worker",
+    ),
     ("AuthenticationError", "refused"): (
         ("wss://far:8777", "the token has expired"),
         "cannot connect to wss://far:8777: the token has expired; ask the owner for a token: `token=...`",
