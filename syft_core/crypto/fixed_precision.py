@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from syft_core.crypto import integers, numbers
 from syft_core.crypto.additive_shared import AdditiveSharingTensor, restructure
@@ -22,6 +22,8 @@ from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.values import Args, Kwargs, Nested, Tensor
 
+Axes: TypeAlias = Any
+"""An axis, several, or None for all."""
 FIELDS = {"long": "int64", "int": "int32"}
 """The rings, by the ancestor's names."""
 
@@ -50,11 +52,6 @@ class FixedPrecisionTensor(NeuralNumbers):
             "field": self.field,
             "dtype": self.dtype,
         }
-
-    @property
-    def scale(self) -> int:
-        """The integer that means 1."""
-        return self.numbers.scale
 
     def has_child(self) -> bool:
         """Return whether it is on a tensor."""
@@ -87,7 +84,7 @@ class FixedPrecisionTensor(NeuralNumbers):
 
     float_prec = float_precision
 
-    def share(self, *workers: Any, crypto_provider: Any = None, **_options: Any) -> FixedPrecisionTensor:
+    def share(self, *workers: Any, crypto_provider: Any = None, **_options: object) -> FixedPrecisionTensor:
         """Return the same numbers, shared among workers."""
         shared = AdditiveSharingTensor.share(self.child, workers, crypto_provider, self.owner)
         return self.copy_onto(shared)  # type: ignore[no-any-return]  # the same layer
@@ -109,31 +106,31 @@ class FixedPrecisionTensor(NeuralNumbers):
         result = restructure(framework, op, *plan.unwrap(args, kwargs))
         return rewrap(op.name, result, plan, attributes, (args, kwargs))
 
-    def _value(self, x: Any) -> Integers:
+    def _value(self, x: Integers) -> Integers:
         """Return an operand as integers: a child as it is, a Python number encoded."""
         return self.numbers.of(x) if isinstance(x, int | float) else x
 
     # --- arithmetic
 
     @overloaded.method
-    def add(self, _self: Any, other: Any, *, alpha: float = 1) -> Integers:
+    def add(self, _self: Integers, other: Integers, *, alpha: float = 1) -> Integers:
         """Add."""
         other = self._value(other)
         return integers.add(self._value(_self), self.numbers.times(other, alpha) if alpha != 1 else other)
 
     @overloaded.method
-    def sub(self, _self: Any, other: Any, *, alpha: float = 1) -> Integers:
+    def sub(self, _self: Integers, other: Integers, *, alpha: float = 1) -> Integers:
         """Subtract."""
         other = self._value(other)
         return integers.sub(self._value(_self), self.numbers.times(other, alpha) if alpha != 1 else other)
 
     @overloaded.method
-    def neg(self, _self: Any) -> Integers:
+    def neg(self, _self: Integers) -> Integers:
         """Negate."""
         return integers.neg(_self)
 
     @overloaded.method
-    def mul(self, _self: Any, other: Any) -> Integers:
+    def mul(self, _self: Integers, other: Integers) -> Integers:
         """Multiply."""
         if isinstance(other, int | float):
             return self.numbers.times(_self, other)
@@ -142,7 +139,7 @@ class FixedPrecisionTensor(NeuralNumbers):
         return self.numbers.mul(_self, other)
 
     @overloaded.method
-    def div(self, _self: Any, other: Any) -> Integers:
+    def div(self, _self: Integers, other: Integers) -> Integers:
         """Divide: by a public number, or by the approximate reciprocal of a shared one."""
         if isinstance(other, int | float):
             return self.numbers.over(_self, other)
@@ -154,17 +151,17 @@ class FixedPrecisionTensor(NeuralNumbers):
         return self.encode(1 / self.decode(x))
 
     @overloaded.method
-    def square(self, _self: Any) -> Integers:
+    def square(self, _self: Integers) -> Integers:
         """Square."""
         return self.numbers.square(_self)
 
     @overloaded.method
-    def pow(self, _self: Any, exponent: Any) -> Integers:
+    def pow(self, _self: Integers, exponent: Integers) -> Integers:
         """Raise to an integer power, by squaring; a negative one is the power of the reciprocal."""
         if not isinstance(exponent, int | float) or exponent != int(exponent):
             raise PrecisionError.fractional_power()
         power, base = abs(int(exponent)), _self if exponent >= 0 else self._reciprocal(_self)
-        result: Any = None
+        result: Integers = None
         while power:
             if power & 1:
                 result = base if result is None else self.numbers.mul(result, base)
@@ -173,28 +170,42 @@ class FixedPrecisionTensor(NeuralNumbers):
         return integers.add(integers.sub(base, base), self.scale) if result is None else result
 
     @overloaded.method
-    def matmul(self, _self: Any, other: Any) -> Integers:
+    def matmul(self, _self: Integers, other: Integers) -> Integers:
         """Multiply matrices."""
         return integers.multiply(_self, other, self.scale, MATRICES)
 
     mm = bmm = mv = dot = matmul
 
     @overloaded.method
-    def addmm(self, _self: Any, one: Any, other: Any, *, beta: float = 1, alpha: float = 1) -> Integers:
+    def addmm(self, _self: Integers, one: Integers, other: Integers, *, beta: float = 1, alpha: float = 1) -> Integers:
         """Add a matrix product."""
         product = self.numbers.times(integers.multiply(one, other, self.scale, MATRICES), alpha)
         return integers.add(self.numbers.times(_self, beta), product)
 
     @overloaded.method
     def sum(
-        self, _self: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False, **_: Any
+        self,
+        _self: Integers,
+        dim: Axes = None,
+        keepdim: bool = False,
+        *,
+        axis: Axes = None,
+        keepdims: bool = False,
+        **_: object,
     ) -> Integers:
         """Add elements."""
         return integers.total(_self, _axes(dim if axis is None else axis), keepdim or keepdims)
 
     @overloaded.method
     def mean(
-        self, _self: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False, **_: Any
+        self,
+        _self: Integers,
+        dim: Axes = None,
+        keepdim: bool = False,
+        *,
+        axis: Axes = None,
+        keepdims: bool = False,
+        **_: object,
     ) -> Integers:
         """Average elements."""
         axes = _axes(dim if axis is None else axis)
@@ -207,53 +218,53 @@ class FixedPrecisionTensor(NeuralNumbers):
     # --- comparison
 
     @overloaded.method
-    def lt(self, _self: Any, other: Any) -> Integers:
+    def lt(self, _self: Integers, other: Integers) -> Integers:
         """Return 1 where the first is smaller."""
         return self.numbers.from_bit(integers.less(self._value(_self), self._value(other)))
 
     @overloaded.method
-    def gt(self, _self: Any, other: Any) -> Integers:
+    def gt(self, _self: Integers, other: Integers) -> Integers:
         """Return 1 where the first is larger."""
         return self.numbers.from_bit(integers.greater(self._value(_self), self._value(other)))
 
     @overloaded.method
-    def le(self, _self: Any, other: Any) -> Integers:
+    def le(self, _self: Integers, other: Integers) -> Integers:
         """Return 1 where the first is not larger."""
         return self.numbers.from_bit(integers.at_most(self._value(_self), self._value(other)))
 
     @overloaded.method
-    def ge(self, _self: Any, other: Any) -> Integers:
+    def ge(self, _self: Integers, other: Integers) -> Integers:
         """Return 1 where the first is not smaller."""
         return self.numbers.from_bit(integers.at_least(self._value(_self), self._value(other)))
 
     @overloaded.method
-    def eq(self, _self: Any, other: Any) -> Integers:
+    def eq(self, _self: Integers, other: Integers) -> Integers:
         """Return 1 where both are equal."""
         return self.numbers.from_bit(integers.equal(self._value(_self), self._value(other)))
 
     @overloaded.method
-    def ne(self, _self: Any, other: Any) -> Integers:
+    def ne(self, _self: Integers, other: Integers) -> Integers:
         """Return 1 where they differ."""
         return self.numbers.from_bit(integers.differ(self._value(_self), self._value(other)))
 
     @overloaded.method
-    def where(self, condition: Any, one: Any, other: Any) -> Integers:
+    def where(self, condition: Integers, one: Integers, other: Integers) -> Integers:
         """Return elements of the first where the condition is 1, and of the second where it is 0."""
         one, other = self._value(one), self._value(other)
         return integers.add(self.numbers.mul(condition, integers.sub(one, other)), other)
 
     @overloaded.method
-    def maximum(self, _self: Any, other: Any) -> Integers:
+    def maximum(self, _self: Integers, other: Integers) -> Integers:
         """Return the larger."""
         return integers.maximum(self._value(_self), self._value(other))
 
     @overloaded.method
-    def minimum(self, _self: Any, other: Any) -> Integers:
+    def minimum(self, _self: Integers, other: Integers) -> Integers:
         """Return the smaller."""
         return integers.minimum(self._value(_self), self._value(other))
 
     @overloaded.method
-    def clamp(self, _self: Any, min: float | None = None, max: float | None = None) -> Integers:
+    def clamp(self, _self: Integers, min: float | None = None, max: float | None = None) -> Integers:
         """Limit to a range."""
         if min is not None:
             _self = integers.maximum(_self, self._value(min))
@@ -262,49 +273,49 @@ class FixedPrecisionTensor(NeuralNumbers):
     clamp_min = clamp
 
     @overloaded.method
-    def abs(self, _self: Any) -> Integers:
+    def abs(self, _self: Integers) -> Integers:
         """Return the size: x - 2·min(x, 0)."""
         return integers.add(_self, integers.multiply(integers.relu(integers.neg(_self)), 2))
 
     @overloaded.method
-    def sign(self, _self: Any) -> Integers:
+    def sign(self, _self: Integers) -> Integers:
         """Return -1, 0 or 1."""
         return self.numbers.from_bit(integers.sub(integers.greater(_self, 0), integers.less(_self, 0)))
 
     @overloaded.method
-    def amax(self, _self: Any, dim: Any = (), keepdim: bool = False, **options: Any) -> Integers:
+    def amax(self, _self: Integers, dim: Axes = (), keepdim: bool = False, **options: Axes) -> Integers:
         """Return the largest number, along axes or of all."""
         return _reduce(_self, dim, keepdim, options, lambda x: find_largest(x, -1))
 
     @overloaded.method
-    def amin(self, _self: Any, dim: Any = (), keepdim: bool = False, **options: Any) -> Integers:
+    def amin(self, _self: Integers, dim: Axes = (), keepdim: bool = False, **options: Axes) -> Integers:
         """Return the smallest number, along axes or of all."""
         smallest = _reduce(integers.neg(_self), dim, keepdim, options, lambda x: find_largest(x, -1))
         return integers.neg(smallest)
 
     @overloaded.method
-    def max(self, _self: Any, dim: int | None = None, keepdim: bool = False, **options: Any) -> Any:
+    def max(self, _self: Integers, dim: int | None = None, keepdim: bool = False, **options: Axes) -> Any:
         """Return the largest number of all; along an axis, also where the first of them is."""
         if dim is None and "axis" not in options:
             return _reduce(_self, None, keepdim, options, lambda x: find_largest(x, -1))
         return self._find_extreme(_self, options.get("axis", dim), keepdim)
 
     @overloaded.method
-    def min(self, _self: Any, dim: int | None = None, keepdim: bool = False, **options: Any) -> Any:
+    def min(self, _self: Integers, dim: int | None = None, keepdim: bool = False, **options: Axes) -> Any:
         """Return the smallest number of all; along an axis, also where the first of them is."""
         if dim is None and "axis" not in options:
             return integers.neg(_reduce(integers.neg(_self), None, keepdim, options, lambda x: find_largest(x, -1)))
         smallest, place = self._find_extreme(integers.neg(_self), options.get("axis", dim), keepdim)
         return integers.neg(smallest), place
 
-    def _find_extreme(self, x: Integers, axis: int, keepdim: bool) -> tuple[Integers, Integers]:
+    def _find_extreme(self, x: Integers, axis: Axes, keepdim: bool) -> tuple[Integers, Integers]:
         largest, marks = find_largest(x, axis, positions=True)
         place = self._place_of(marks, axis)
         if keepdim:
             largest, place = integers.unsqueeze(largest, axis), integers.unsqueeze(place, axis)
         return largest, place
 
-    def _place_of(self, marks: Integers, axis: int) -> Integers:
+    def _place_of(self, marks: Integers, axis: Axes) -> Integers:
         """Return the index of the mark along an axis, as a number."""
         shape = integers.shape_of(marks)
         axis %= len(shape)
@@ -312,7 +323,7 @@ class FixedPrecisionTensor(NeuralNumbers):
         return integers.multiply(integers.total(integers.multiply(marks, line), axis), self.scale)
 
     @overloaded.method
-    def argmax(self, _self: Any, dim: int | None = None, keepdim: bool = False, **options: Any) -> Integers:
+    def argmax(self, _self: Integers, dim: int | None = None, keepdim: bool = False, **options: Axes) -> Integers:
         """Return the index of the first of the largest numbers, as a number."""
         axis = options.get("axis", dim)
         x = integers.flatten(_self) if axis is None else _self
@@ -320,7 +331,7 @@ class FixedPrecisionTensor(NeuralNumbers):
         return integers.unsqueeze(place, axis) if keepdim and axis is not None else place
 
     @overloaded.method
-    def argmin(self, _self: Any, dim: int | None = None, keepdim: bool = False, **options: Any) -> Integers:
+    def argmin(self, _self: Integers, dim: int | None = None, keepdim: bool = False, **options: Axes) -> Integers:
         """Return the index of the first of the smallest numbers, as a number."""
         axis = options.get("axis", dim)
         x = integers.neg(integers.flatten(_self) if axis is None else _self)
@@ -328,12 +339,12 @@ class FixedPrecisionTensor(NeuralNumbers):
         return integers.unsqueeze(place, axis) if keepdim and axis is not None else place
 
     @overloaded.method
-    def relu(self, _self: Any) -> Integers:
+    def relu(self, _self: Integers) -> Integers:
         """Return the number where it is positive, and 0 elsewhere."""
         return integers.relu(_self)
 
     @overloaded.method
-    def threshold_backward(self, gradient: Any, result: Any, threshold: float) -> Integers:
+    def threshold_backward(self, gradient: Integers, result: Integers, threshold: float) -> Integers:
         """Return the gradient where the result of relu is positive; its forward pass has kept where that is."""
         known = getattr(result, "derivative", None)
         if threshold == 0 and known is not None:
@@ -343,45 +354,45 @@ class FixedPrecisionTensor(NeuralNumbers):
     # --- constants
 
     @overloaded.method
-    def zeros_like(self, _self: Any, **_options: Any) -> Integers:
+    def zeros_like(self, _self: Integers, **_options: object) -> Integers:
         """Return zeros of the same shape."""
         return integers.sub(_self, _self)
 
     @overloaded.method
-    def ones_like(self, _self: Any, **_options: Any) -> Integers:
+    def ones_like(self, _self: Integers, **_options: object) -> Integers:
         """Return ones of the same shape."""
         return integers.add(integers.sub(_self, _self), self.scale)
 
     @overloaded.method
-    def new_ones(self, _self: Any, size: Sequence[int], **_options: Any) -> Integers:
+    def new_ones(self, _self: Integers, size: Sequence[int], **_options: object) -> Integers:
         """Return ones of a shape; they are public."""
         kernels = integers.kernels_of(_self)
         return kernels.zeros(tuple(size), FIELDS[self.field]) + self.scale
 
     @overloaded.method
-    def full_like(self, _self: Any, fill_value: float, **_options: Any) -> Integers:
+    def full_like(self, _self: Integers, fill_value: float, **_options: object) -> Integers:
         """Return a constant of the same shape."""
         return integers.add(integers.sub(_self, _self), self._value(fill_value))
 
     @overloaded.method
-    def zero(self, _self: Any) -> Integers:
+    def zero(self, _self: Integers) -> Integers:
         """Set to zeros."""
         return integers.sub(_self, _self)
 
     @overloaded.method
-    def fill(self, _self: Any, value: Any) -> Integers:
+    def fill(self, _self: Integers, value: Integers) -> Integers:
         """Set to a constant."""
         return integers.add(integers.sub(_self, _self), self._value(value))
 
     # --- functions
 
     @overloaded.method
-    def exp(self, _self: Any) -> Integers:
+    def exp(self, _self: Integers) -> Integers:
         """Approximate e^x; see ``numbers.exp``."""
         return numbers.exp(self.numbers, _self)
 
     @overloaded.method
-    def reciprocal(self, _self: Any) -> Integers:
+    def reciprocal(self, _self: Integers) -> Integers:
         """Approximate 1 / x; see ``numbers.reciprocal``."""
         return self._reciprocal(_self)
 
@@ -391,7 +402,7 @@ class FixedPrecisionTensor(NeuralNumbers):
     __repr__ = __str__
 
 
-def _reduce(x: Integers, dim: Any, keepdim: bool, options: Kwargs, reduce: Any) -> Integers:
+def _reduce(x: Integers, dim: Axes, keepdim: bool, options: Kwargs, reduce: Any) -> Integers:
     """Reduce along axes, or over all elements, with a function that reduces the last axis."""
     shape = integers.shape_of(x)
     axes = options.get("axis", dim)
@@ -406,7 +417,7 @@ def _reduce(x: Integers, dim: Any, keepdim: bool, options: Kwargs, reduce: Any) 
     return result
 
 
-def _axes(axes: Any) -> Any:
+def _axes(axes: Axes) -> Any:
     if isinstance(axes, Sequence):
         return tuple(axes) or None
     return axes

@@ -11,7 +11,6 @@ from syft_core.crypto.integers import Integers
 from syft_core.crypto.kernels import dtype_name
 from syft_core.crypto.protocol import Party
 from syft_core.exceptions import OperationNotAllowedError
-from syft_core.hook.dispatch import framework_of
 from syft_core.hook.overload import overloaded, with_indices
 from syft_core.tensors.numeric import NumericTensor
 
@@ -23,16 +22,20 @@ class NeuralNumbers(NumericTensor):
     """The rules that ``FixedPrecisionTensor`` inherits."""
 
     numbers: Numbers
-    scale: int
+
+    @property
+    def scale(self) -> int:
+        """The integer that means 1."""
+        return self.numbers.scale
 
     # --- convolution
 
     @overloaded.method
     def convolution(
         self,
-        _self: Any,
-        weight: Any,
-        bias: Any,
+        _self: Integers,
+        weight: Integers,
+        bias: Integers,
         stride: Sequence[int],
         padding: Sequence[int],
         dilation: Sequence[int],
@@ -54,9 +57,9 @@ class NeuralNumbers(NumericTensor):
     @overloaded.method
     def convolution_backward(
         self,
-        gradient: Any,
-        _self: Any,
-        weight: Any,
+        gradient: Integers,
+        _self: Integers,
+        weight: Integers,
         bias_sizes: Any,
         stride: Sequence[int],
         padding: Sequence[int],
@@ -88,7 +91,7 @@ class NeuralNumbers(NumericTensor):
     @overloaded.method
     def max_pool2d_with_indices(
         self,
-        _self: Any,
+        _self: Integers,
         kernel_size: Sequence[int],
         stride: Sequence[int] = (),
         padding: Sequence[int] = (0, 0),
@@ -105,14 +108,14 @@ class NeuralNumbers(NumericTensor):
     @overloaded.method
     def max_pool2d_with_indices_backward(
         self,
-        gradient: Any,
-        _self: Any,
+        gradient: Integers,
+        _self: Integers,
         kernel_size: Sequence[int],
         stride: Sequence[int],
         padding: Sequence[int],
         dilation: Sequence[int],
         ceil_mode: bool,
-        indices: Any,
+        indices: Integers,
     ) -> Integers:
         """Pass the gradient of each window to the first of its largest numbers."""
         options = self._pool_options(kernel_size, stride, padding, dilation, ceil_mode)
@@ -125,7 +128,7 @@ class NeuralNumbers(NumericTensor):
     @overloaded.method
     def avg_pool2d(
         self,
-        _self: Any,
+        _self: Integers,
         kernel_size: Sequence[int],
         stride: Sequence[int] = (),
         padding: Sequence[int] = (0, 0),
@@ -145,8 +148,8 @@ class NeuralNumbers(NumericTensor):
     @overloaded.method
     def avg_pool2d_backward(
         self,
-        gradient: Any,
-        _self: Any,
+        gradient: Integers,
+        _self: Integers,
         kernel_size: Sequence[int],
         stride: Sequence[int],
         padding: Sequence[int],
@@ -185,7 +188,7 @@ class NeuralNumbers(NumericTensor):
 
     @overloaded.method
     def native_layer_norm(
-        self, _self: Any, shape: Sequence[int], weight: Any, bias: Any, eps: float
+        self, _self: Integers, shape: Sequence[int], weight: Integers, bias: Integers, eps: float
     ) -> tuple[Integers, Integers, Integers]:
         """Normalize along the last axes; return also the mean and the reciprocal of the standard deviation."""
         rank = len(integers.shape_of(_self))
@@ -195,16 +198,28 @@ class NeuralNumbers(NumericTensor):
     @overloaded.method
     def native_batch_norm(
         self,
-        _self: Any,
-        weight: Any,
-        bias: Any,
-        running_mean: Any,
-        running_var: Any,
+        _self: Integers,
+        weight: Integers,
+        bias: Integers,
+        running_mean: Integers,
+        running_var: Integers,
         training: bool,
         momentum: float,
         eps: float,
     ) -> tuple[Integers, Integers, Integers]:
         """Normalize each channel, with the statistics of the batch or, in evaluation, with the running ones."""
+        return self._normalize(_self, weight, bias, running_mean, running_var, training, eps)
+
+    def _normalize(
+        self,
+        _self: Integers,
+        weight: Integers,
+        bias: Integers,
+        running_mean: Integers,
+        running_var: Integers,
+        training: bool,
+        eps: float,
+    ) -> tuple[Integers, Integers, Integers]:
         shape = integers.shape_of(_self)
         channel = (-1, *(1,) * (len(shape) - 2))
         if not training:
@@ -221,16 +236,23 @@ class NeuralNumbers(NumericTensor):
 
     @overloaded.method
     def _native_batch_norm_legit_no_training(
-        self, _self: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: float, eps: float
-    ) -> Any:
+        self,
+        _self: Integers,
+        weight: Integers,
+        bias: Integers,
+        mean: Integers,
+        var: Integers,
+        momentum: float,
+        eps: float,
+    ) -> Integers:
         """Normalize each channel with the running statistics."""
-        return type(self).native_batch_norm.function(self, _self, weight, bias, mean, var, False, momentum, eps)
+        return self._normalize(_self, weight, bias, mean, var, False, eps)
 
     @overloaded.method
-    def _native_batch_norm_legit(self, _self: Any, weight: Any, bias: Any, *rest: Any) -> Any:
+    def _native_batch_norm_legit(self, _self: Integers, weight: Integers, bias: Integers, *rest: Any) -> Integers:
         """Normalize each channel; running statistics, if given, stand before the other arguments."""
         mean, var = (None, None) if len(rest) == 3 else rest[:2]
-        return type(self).native_batch_norm.function(self, _self, weight, bias, mean, var, *rest[-3:])
+        return self._normalize(_self, weight, bias, mean, var, rest[-3], rest[-1])
 
     def _standardize(self, x: Integers, axes: tuple[int, ...], eps: float) -> tuple[Integers, Integers, Integers]:
         """Return the mean, the difference from it, and the reciprocal of the standard deviation, along axes."""
@@ -241,7 +263,7 @@ class NeuralNumbers(NumericTensor):
         variance = self.numbers.over(integers.total(squares, axes, keepdims=True), count)
         return mean, centred, self._rsqrt(self.numbers.plus(variance, eps))
 
-    def _rescale(self, x: Integers, weight: Any, bias: Any, shape: tuple[int, ...] | None = None) -> Integers:
+    def _rescale(self, x: Integers, weight: Integers, bias: Integers, shape: tuple[int, ...] | None = None) -> Integers:
         factors = [
             value if value is None or shape is None else integers.reshape(value, shape) for value in (weight, bias)
         ]
@@ -256,17 +278,17 @@ class NeuralNumbers(NumericTensor):
 
     @overloaded.method
     @with_indices
-    def embedding(self, weight: Any, indices: Any, *_options: Any) -> Integers:
+    def embedding(self, weight: Integers, indices: Integers, *_options: Any) -> Integers:
         """Look up rows by public indices."""
         return weight.on_each(lambda p: p[indices]) if integers.is_shared(weight) else weight[indices]
 
     @overloaded.method
-    def native_dropout(self, _self: Any, p: float, train: bool | None = None) -> tuple[Integers, Any]:
+    def native_dropout(self, _self: Integers, p: float, train: bool | None = None) -> tuple[Integers, Any]:
         """Set numbers to zero at random, with a public mask from the operating system's random numbers."""
         if not train:
             return _self, None
         shape = integers.shape_of(_self)
-        keep = framework_of(_self).kernels.random_mask(shape, 1 - p)
+        keep = integers.kernels_of(_self).random_mask(shape, 1 - p)
         dropped = self.numbers.times(integers.multiply(_self, keep), 1 / (1 - p) if p < 1 else 0)
         return dropped, integers.multiply(keep, self.scale)
 
@@ -279,7 +301,7 @@ class NeuralNumbers(NumericTensor):
 # --- the largest
 
 
-def find_largest(x: Integers, axis: int, positions: bool = False) -> Any:
+def find_largest(x: Integers, axis: int, positions: bool = False) -> Integers:
     """Return the largest integers along an axis; with ``positions`` also marks of the first of them."""
     rank = len(integers.shape_of(x))
     axis %= rank
@@ -295,7 +317,7 @@ def find_largest(x: Integers, axis: int, positions: bool = False) -> Any:
     return found[0], integers.permute(found[1], back)
 
 
-def _largest_plain(x: Integers, positions: bool) -> Any:
+def _largest_plain(x: Integers, positions: bool) -> Integers:
     kernels = integers.kernels_of(x)
     top = x[0]
     for row in x[1:]:

@@ -85,7 +85,7 @@ def test_products_are_exact_modulo_2_to_the_32(group: Group) -> None:
     assert (product == (x * y).astype("int32")).all()
     product = reveal(group, group.run("auth_mul", shares, share(group, matrix), op="matrices"))
     assert (product == (x @ matrix).astype("int32")).all()
-    product = group.run("auth_mul", share(group, image), share(group, filters), op="conv2d", padding=(1, 1))
+    product = group.run("auth_mul", share(group, image), share(group, filters), op="images", padding=(1, 1))
     assert (reveal(group, product) == NumpyKernels().conv2d(image, filters, (1, 1), (1, 1))).all()
 
 
