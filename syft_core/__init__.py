@@ -12,6 +12,8 @@ from pkgutil import resolve_name as _resolve_name
 from typing import Any
 
 _NAMES = {
+    "AdditiveSharingTensor": "syft_core.crypto.additive_shared:AdditiveSharingTensor",
+    "FixedPrecisionTensor": "syft_core.crypto.fixed_precision:FixedPrecisionTensor",
     "AbstractTensor": "syft_core.tensors.abstract:AbstractTensor",
     "FrameworkHook": "syft_core.hook.hook:FrameworkHook",
     "ID_PROVIDER": "syft_core.tensors.identity:ID_PROVIDER",

@@ -32,6 +32,7 @@ from syft_torch.files import READERS
 from syft_torch.module import ADDED_TO_MODULES
 from syft_torch.native import TorchTensor
 from syft_torch.optim import ADDED_TO_OPTIMIZERS, OptimizerState
+from syft_torch.sharing import ADDED_FOR_SHARING, SHARING_OPTIMIZERS
 from syft_torch.substitutes import make_substitutes
 from syft_torch.wrapper import Wrapper
 
@@ -210,7 +211,7 @@ class TorchHook(FrameworkHook):
 
     def _hook_module(self) -> None:
         """Add methods to send, fetch, move and copy modules."""
-        for name, added in ADDED_TO_MODULES.items():
+        for name, added in {**ADDED_TO_MODULES, **ADDED_FOR_SHARING}.items():
             self._patches.set(_torch.nn.Module, name, added)
 
     def _hook_parameters(self) -> None:
@@ -222,7 +223,7 @@ class TorchHook(FrameworkHook):
         self._patches.on_undo(self.optimizer_state.stop)
         handle = register_optimizer_step_pre_hook(self.optimizer_state.before_step)
         self._patches.on_undo(handle.remove)
-        for name, added in ADDED_TO_OPTIMIZERS.items():
+        for name, added in {**ADDED_TO_OPTIMIZERS, **SHARING_OPTIMIZERS}.items():
             self._patches.set(_torch.optim.Optimizer, name, added)
         for target, name, substitute in make_substitutes():
             self._patches.set(target, name, substitute)

@@ -47,8 +47,8 @@ TEXTS = {
     ),
     ("CheatingError", "by"): (
         ("bob",),
-        "cannot finish the protocol: worker 'bob' sent values that fail authentication, and there is no result; share the "
-        "values again, without this worker",
+        "cannot finish the protocol: worker 'bob' sent values that fail authentication, and there is no result; "
+        "share the values again, without this worker",
     ),
     ("AuthenticationError", "refused"): (
         ("wss://far:8777", "the token has expired"),
