@@ -36,6 +36,10 @@ class NumpyKernels(Kernels):
         """Reorder the axes."""
         return x.transpose(tuple(axes))
 
+    def to_floats(self, x: Array) -> Array:
+        """Convert integers to floats with 53 bits."""
+        return x.astype(np.float64)
+
     def encode(self, x: Array, scale: int, dtype: str) -> Array:
         """Return real numbers, times ``scale``, as the nearest integers."""
         return np.rint(np.asarray(x, np.float64) * scale).astype(dtype)

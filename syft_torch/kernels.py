@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,6 +56,18 @@ class TorchKernels(Kernels):
         """Add the elements along axes."""
         return x.sum(axis, dtype=x.dtype)
 
+    def matmul(self, x: Array, y: Array) -> Array:
+        """Multiply matrices, with whichever way is faster on this machine."""
+        rows = x.shape[-2] if x.ndim > 1 else 1
+        columns = y.shape[-1] if y.ndim > 1 else 1
+        if x.is_meta or rows * x.shape[-1] * columns < SMALL or not _floats_are_faster():
+            return x @ y
+        return self.multiply_digits(x, y, torch.matmul, x.shape[-1])
+
+    def to_floats(self, x: Array) -> Array:
+        """Convert integers to floats with 53 bits."""
+        return x.double()
+
     def conv2d(
         self,
         x: Array,
@@ -64,7 +78,14 @@ class TorchKernels(Kernels):
         groups: int = 1,
     ) -> Array:
         """Convolve integers."""
-        return torch.conv2d(x, weight, None, tuple(stride), tuple(padding), tuple(dilation), groups)
+
+        def convolve(images: Array, filters: Array) -> Array:
+            return torch.conv2d(images, filters, None, tuple(stride), tuple(padding), tuple(dilation), groups)
+
+        terms = weight[0].numel()
+        if x.is_meta or x.numel() * weight.numel() < SMALL or not _floats_are_faster():
+            return convolve(x, weight)
+        return self.multiply_digits(x, weight, convolve, terms)
 
     def encode(self, x: Array, scale: int, dtype: str) -> Array:
         """Return real numbers, times ``scale``, as the nearest integers."""
@@ -73,3 +94,22 @@ class TorchKernels(Kernels):
     def decode(self, x: Array, scale: int, dtype: Any) -> Array:
         """Return integers, divided by ``scale``, as real numbers of a dtype."""
         return (x.double() / scale).to(dtype)
+
+
+SMALL = 1 << 15
+"""Below this number of products, integers are multiplied directly."""
+
+
+@functools.cache
+def _floats_are_faster() -> bool:
+    """Measure once whether products of floats, of which six are needed, are faster than one of integers."""
+    integers = torch.arange(128 * 128).view(128, 128)
+    floats = integers.double()
+    direct, split = (min(_time(x) for _ in range(3)) for x in (integers, floats))
+    return 6 * split < direct
+
+
+def _time(x: torch.Tensor) -> float:
+    start = time.perf_counter()
+    torch.matmul(x, x)
+    return time.perf_counter() - start

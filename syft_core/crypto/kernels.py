@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 Array: TypeAlias = Any
 """An integer array of a framework: a share, or random numbers."""
 Shape: TypeAlias = tuple[int, ...]
+DIGIT_BITS, MAX_TERMS = 22, 1 << 11
+"""See Note [Digits]."""
 RINGS = ("int64", "int32")
 """The dtypes of shares."""
 ITEM_BYTES = {"int64": 8, "int32": 4, "int16": 2, "uint8": 1}
@@ -61,7 +63,40 @@ class Kernels:
 
     def matmul(self, x: Array, y: Array) -> Array:
         """Multiply matrices modulo a power of two."""
-        return self.xp.matmul(x, y)
+        return self.multiply_digits(x, y, self.xp.matmul, x.shape[-1])
+
+    def multiply_digits(self, x: Array, y: Array, multiply: Callable[[Array, Array], Array], terms: int) -> Array:
+        """Compute a bilinear operation on integers with floating-point numbers, exactly; see Note [Digits].
+
+        Note [Digits]
+        ~~~~~~~~~~~~~
+        Libraries multiply matrices of floats much faster than matrices of integers. So 64-bit integers are split into
+        three digits of 22 bits, from -2^21 to 2^21. The sum of up to 2^11 products of two digits is at most 2^53, which
+        a float represents exactly. Six of the nine products of digits matter modulo 2^64.
+        """
+        if terms > MAX_TERMS or terms == 0:
+            return multiply(x, y)
+        dtype = dtype_name(x)
+        first, second = self._split_digits(x), self._split_digits(y)
+        result = None
+        for place in range(len(first)):
+            for one in range(place + 1):
+                product = self.cast(multiply(first[one], second[place - one]), "int64") << (DIGIT_BITS * place)
+                result = product if result is None else result + product
+        return result if dtype == "int64" else self.cast(result, dtype)
+
+    def _split_digits(self, x: Array) -> list[Array]:
+        """Return the digits of integers as floats, lowest first."""
+        half, digits = 1 << (DIGIT_BITS - 1), []
+        for _ in range(3 if dtype_name(x) == "int64" else 2):
+            digit = ((x + half) & ((1 << DIGIT_BITS) - 1)) - half
+            digits.append(self.to_floats(digit))
+            x = (x - digit) >> DIGIT_BITS
+        return digits
+
+    def to_floats(self, x: Array) -> Array:
+        """Convert integers to floats with 53 bits."""
+        return self.xp.astype(x, self.xp.float64)
 
     def concat(self, parts: Sequence[Array], axis: int = 0) -> Array:
         """Join arrays along an axis."""

@@ -145,3 +145,15 @@ def test_prepared_correlations_are_used_first() -> None:
     assert (-1, 0) not in sent
     assert (group.open(group.run("relu", group.share(x - 3))) == np.maximum(x - 3, 0)).all()
     assert (-1, 0) in sent
+
+
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_products_of_digits_are_exact_for_all_integers(framework: str, dtype: str) -> None:
+    kernels, random, info = make_kernels(framework), np.random.default_rng(3), np.iinfo(dtype)
+    x, y = (random.integers(info.min, info.max, shape, dtype, endpoint=True) for shape in ((40, 90), (90, 30)))
+    x[0], y[:, 0] = info.min, info.max
+    one, other = (kernels.from_bytes(bytearray(z.tobytes()), dtype, z.shape) for z in (x, y))
+
+    assert (np.asarray(kernels.matmul(one, other)) == x @ y).all()
+    assert (np.asarray(kernels.multiply_digits(one, other, kernels.xp.matmul, 90)) == x @ y).all()
