@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from mmap import mmap
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.fft
@@ -27,6 +27,7 @@ from syft_core.hook.attributes import (
     describe_op,
     words,
 )
+from syft_core.hook.dispatch import dispatch
 from syft_core.hook.forms import Form, form
 from syft_core.hook.guards import limit_integers
 from syft_core.hook.rules import leaves
@@ -73,6 +74,14 @@ def _result_types() -> dict[str, type]:
     return {type(result).__name__: type(result) for result in results if hasattr(result, "_fields")}
 
 
+STRUCTURAL = words("""
+    reshape ravel flatten transpose T swapaxes moveaxis squeeze expand_dims broadcast_to cat stack hstack vstack
+    dstack split array_split take flip fliplr flipud roll rot90 tile repeat diagonal tril triu __getitem__ copy
+    atleast_1d atleast_2d
+""")
+"""The operations that only move elements."""
+
+
 class NumpyAttributes(FrameworkAttributes):
     """The op table of numpy, and how to copy, describe and overwrite arrays.
 
@@ -82,6 +91,7 @@ class NumpyAttributes(FrameworkAttributes):
 
     ALIAS = "numpy"
     kernels = NumpyKernels()
+    structural: ClassVar[Mapping[str, None]] = dict.fromkeys(STRUCTURAL)
     exclude = EXCLUDE
     inplace_methods = INPLACE_METHODS
     worker_methods = ("array", "arange", "ones", "zeros")
@@ -92,7 +102,23 @@ class NumpyAttributes(FrameworkAttributes):
     def __init__(self, numpy: object, hook: object = None) -> None:
         self.numpy = numpy
         self.hook = hook
-        super().__init__(numpy, wrap)
+        super().__init__(numpy, wrap, wrap)
+
+    def expand(self, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """Repeat an array along axes of length one, to a shape."""
+        return dispatch(self.ops.of(np.broadcast_to), (tensor, shape), {})
+
+    def permute(self, tensor: Tensor, axes: Sequence[int]) -> Tensor:
+        """Reorder the axes of an array."""
+        return tensor.transpose(tuple(axes))
+
+    def fact(self, op: Op, form: Form) -> object:
+        """Return a fact about an array of this form."""
+        return op.run(np.broadcast_to(np.zeros((), form.dtype), form.shape))
+
+    def real_dtype(self, tensor: Tensor) -> object:
+        """Return the dtype of the real numbers of an array: its own, or that of Python for integers."""
+        return tensor.dtype if tensor.dtype.kind == "f" else np.dtype(np.float64)
 
     def copy(self, tensor: Tensor) -> Tensor:
         """Return a plain array with a copy of the data."""

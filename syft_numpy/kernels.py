@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ class NumpyKernels(Kernels):
 
     def __init__(self) -> None:
         super().__init__(np)
+
+    def wrapping_around(self) -> AbstractContextManager[object]:
+        """Return a context in which numpy does not warn about single integers that overflow."""
+        return np.errstate(over="ignore")
 
     def from_bytes(self, buffer: bytearray, dtype: str, shape: Shape) -> Array:
         """Return an array in the memory of ``buffer``."""

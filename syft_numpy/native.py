@@ -6,12 +6,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from syft_core.crypto.sharing import Sharing
 from syft_core.pointers.travel import Travelling
 from syft_core.tensors.identity import Identified
 from syft_core.values import Kwargs
 
 
-class NumpyTensor(Travelling, Identified):
+class NumpyTensor(Sharing, Travelling, Identified):
     """The methods that this library adds to arrays and to wrappers."""
 
     dtype: Any

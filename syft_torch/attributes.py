@@ -168,6 +168,10 @@ class TorchAttributes(FrameworkAttributes):
         """Reorder the axes of a tensor."""
         return tensor.permute(tuple(axes))
 
+    def fact(self, op: Op, form: Form) -> Any:
+        """Return a fact about a tensor of this form."""
+        return op.run(torch.empty(form.shape, dtype=form.dtype, device="meta"))
+
     def real_dtype(self, tensor: Tensor) -> Any:
         """Return the dtype of the real numbers of a tensor."""
         return real_dtype(tensor)

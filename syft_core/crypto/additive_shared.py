@@ -10,7 +10,7 @@ from typing import Any
 from syft_core.crypto.group import Group, Shares, find_group
 from syft_core.crypto.kernels import RINGS, dtype_name, size_of
 from syft_core.crypto.spdz import reconstruct, zero
-from syft_core.exceptions import MixedLayersError, OperationNotAllowedError, ProtocolError
+from syft_core.exceptions import MixedLayersError, ProtocolError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import dispatch, framework_of
@@ -108,11 +108,18 @@ class AdditiveSharingTensor(NumericTensor):
     def get(self, user: str | None = None, reason: str = "", **_options: Any) -> Tensor:
         """Fetch all shares and return the value; every party's policy decides, and every ledger records it."""
         shares = [pointer.get(user=user, reason=reason) for pointer in self.child.values()]
-        return _add(shares)
+        return self._add(shares)
 
     def virtual_get(self) -> Tensor:
         """Return the value without fetching the shares, if the workers are in this process; for tests only."""
-        return _add([pointer.location.get_obj(pointer.id_at_location) for pointer in self.child.values()])
+        return self._add([pointer.location.get_obj(pointer.id_at_location) for pointer in self.child.values()])
+
+    def _add(self, shares: Sequence[Tensor]) -> Tensor:
+        total = shares[0]
+        with self.framework.kernels.wrapping_around():
+            for share in shares[1:]:
+                total = total + share
+        return total
 
     def refresh(self) -> AdditiveSharingTensor:
         """Return new random shares of the same value."""
@@ -146,7 +153,7 @@ class AdditiveSharingTensor(NumericTensor):
         return values[0] if len(values) == 1 else values
 
     @classmethod
-    def respond(cls, op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Any:
+    def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
         """Answer an operation: an integer operation from the table, or one that each party runs on its share."""
         framework = next(leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls).framework
         if op.reflected:
@@ -158,7 +165,7 @@ class AdditiveSharingTensor(NumericTensor):
         else:
             function = OPERATIONS.get(op.operation)
             if function is None:
-                raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
+                return super().respond(op, plan, args, kwargs)
             result = function(*args, **kwargs)
         if op.inplace:
             args[0].assign(result.child)
@@ -168,7 +175,7 @@ class AdditiveSharingTensor(NumericTensor):
     def assign(self, child: Any) -> None:
         """Overwrite the shares in place, so that their views change too."""
         for id, pointer in self.child.items():
-            pointer.copy_(child[id])
+            self.framework.overwrite(pointer, child[id])
 
     def encode(self, plain: Tensor) -> Tensor:
         """Return a public operand as it is."""
@@ -211,8 +218,9 @@ def generate_shares(secret: Tensor, n_workers: int, kernels: Any) -> list[Tensor
         for _ in range(n_workers - 1)
     ]
     last = secret
-    for share in shares:
-        last = last - share
+    with kernels.wrapping_around():
+        for share in shares:
+            last = last - share
     return [*shares, last]
 
 
@@ -233,13 +241,6 @@ def _combine(parts: Sequence[Nested], first: AdditiveSharingTensor) -> Nested:
     if isinstance(parts[0], list | tuple):
         return [_combine(items, first) for items in zip(*parts, strict=True)]
     return parts[0]
-
-
-def _add(shares: Sequence[Tensor]) -> Tensor:
-    total = shares[0]
-    for share in shares[1:]:
-        total = total + share
-    return total
 
 
 AdditiveSharingTensor.rules = {}  # Shares are not children of one framework tensor: ``respond`` handles everything.

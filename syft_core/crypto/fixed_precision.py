@@ -12,7 +12,7 @@ from syft_core.crypto.layers import NeuralNumbers, find_largest
 from syft_core.crypto.numbers import Numbers
 from syft_core.crypto.spdz import MATRICES
 from syft_core.crypto.truncation import BITS
-from syft_core.exceptions import OperationNotAllowedError, PrecisionError
+from syft_core.exceptions import PrecisionError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import attributes_of, framework_of, rewrap
@@ -97,7 +97,7 @@ class FixedPrecisionTensor(NeuralNumbers):
         layer = plan.leader(args, kwargs)
         framework = framework_of(layer)
         if op.operation not in framework.structural:
-            raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
+            return super().respond(op, plan, args, kwargs)
         if not takes_indices(framework.structural[op.operation]):
             args, kwargs = encode_plain(layer, args, kwargs)
         args, kwargs = _share_all(args, kwargs)
@@ -105,6 +105,13 @@ class FixedPrecisionTensor(NeuralNumbers):
         attributes = attributes_of(op.name, plan, args, kwargs)
         result = restructure(framework, op, *plan.unwrap(args, kwargs))
         return rewrap(op.name, result, plan, attributes, (args, kwargs))
+
+    def assign(self, child: Integers) -> None:
+        """Overwrite the integers in place, so that their views change too."""
+        if integers.is_shared(self.child):
+            self.child.assign(child.child)
+        else:
+            super().assign(child)
 
     def _value(self, x: Integers) -> Integers:
         """Return an operand as integers: a child as it is, a Python number encoded."""

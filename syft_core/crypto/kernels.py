@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias
 
 Array: TypeAlias = Any
@@ -26,6 +27,10 @@ class Kernels:
 
     def __init__(self, namespace: Any) -> None:
         self.xp = namespace
+
+    def wrapping_around(self) -> AbstractContextManager[object]:
+        """Return a context in which integers that overflow cause no warnings."""
+        return nullcontext()
 
     def dtype(self, name: str) -> Any:
         """Return the dtype called ``name``."""

@@ -299,8 +299,9 @@ class ProtocolRun:
             if not self._lock.acquire(blocking=False):
                 return  # Whoever is advancing it checks again before leaving.
             try:
-                while not self._ended and self._is_ready():
-                    self._take_step()
+                with self._channel.kernels.wrapping_around():
+                    while not self._ended and self._is_ready():
+                        self._take_step()
             finally:
                 self._lock.release()
 

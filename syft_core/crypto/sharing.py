@@ -16,8 +16,6 @@ from syft_core.values import Tensor
 class Sharing:
     """Mixin with the methods to encode and share tensors, for wrappers and plain tensors."""
 
-    requires_grad: bool
-
     def fix_precision(
         self,
         base: int = 10,
@@ -37,9 +35,7 @@ class Sharing:
         layer.child = layer.encode(self)
         if no_wrap:
             return layer
-        wrapper = layer.wrap()
-        wrapper.requires_grad = getattr(self, "requires_grad", False)
-        return wrapper
+        return _keep_gradient(layer.wrap(), getattr(self, "requires_grad", False))
 
     def fix_prec(self, *args: Any, **options: Any) -> Tensor:
         """Alias of ``fix_precision``."""
@@ -81,7 +77,8 @@ class Sharing:
         if not is_wrapper(self):
             return shared if no_wrap else shared.wrap()
         wrapper = replace_end(self, end, shared)
-        wrapper.requires_grad = self.requires_grad if requires_grad is None else requires_grad
+        wanted = getattr(self, "requires_grad", False) if requires_grad is None else requires_grad
+        wrapper = _keep_gradient(wrapper, wanted)
         return below_wrapper(wrapper) if no_wrap else wrapper
 
     def share_(self, *owners: Any, **options: Any) -> Tensor:
@@ -114,3 +111,10 @@ class Sharing:
         if not isinstance(end, AdditiveSharingTensor):
             raise ProtocolError.not_shared()
         return end
+
+
+def _keep_gradient(wrapper: Tensor, requires_grad: bool) -> Tensor:
+    """Make a wrapper require a gradient, if its tensor did."""
+    if requires_grad:
+        wrapper.requires_grad = True
+    return wrapper

@@ -416,6 +416,10 @@ class FrameworkAttributes:
         """Reorder the axes of a tensor."""
         raise NotImplementedError
 
+    def fact(self, op: Op, form: Form) -> Any:
+        """Return a fact about a tensor of this form, such as its shape; ``op`` is one of ``facts_of_form``."""
+        raise NotImplementedError
+
     def real_dtype(self, tensor: Tensor) -> Any:
         """Return the dtype of the real numbers of a tensor: its own, or the default for integers."""
         raise NotImplementedError

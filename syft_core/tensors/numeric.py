@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.chain import end_of, iter_links
-from syft_core.hook.dispatch import dispatch, framework_of
+from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, form
 from syft_core.hook.overload import OverloadedMethod, overloaded
 from syft_core.hook.plans import Plan
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.values import Args, Kwargs, Tensor
+from syft_core.values import Args, Kwargs, Nested, Tensor
 
 
 class NumericTensor(AbstractTensor):
@@ -55,11 +55,15 @@ class NumericTensor(AbstractTensor):
 
     def assign(self, child: Tensor) -> None:
         """Overwrite the encoding in place, so that its views change too."""
-        dispatch(framework_of(self.child).method("copy_"), (self.child, child), {})
+        framework_of(self.child).overwrite(self.child, child)
 
     @classmethod
-    def respond(cls, op: Op, _plan: Plan, _args: Args, _kwargs: Kwargs) -> NoReturn:
-        """Refuse an operation without a rule."""
+    def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+        """Answer what follows from the form; refuse any other operation without a rule."""
+        layer = plan.leader(args, kwargs)
+        framework = framework_of(layer)
+        if op.attr in framework.facts_of_form:
+            return framework.fact(op, layer.form)
         raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
 
     @overloaded.method
