@@ -5,7 +5,7 @@ Callers pass ``pointer_type`` because importing ``PointerTensor`` here would cre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from syft_core.exceptions import NotCollocatedError
 from syft_core.hook.attributes import Op
@@ -84,7 +84,7 @@ def _find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, 
     return found, plain
 
 
-def _is_foreign(op: Op, leaf: Any) -> bool:
+def _is_foreign(op: Op, leaf: Tensor) -> bool:
     """Return whether an argument is an array or a number of another framework than that of the operation."""
     if isinstance(leaf, type) or not hasattr(leaf, "__array__"):
         return False
