@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 from syft_core.exceptions import WorkerNotPicklableError
 from syft_core.peer import Id, Peer
-from syft_core.values import Tensor
+from syft_core.values import Outcome, Tensor
 
 if TYPE_CHECKING:
     from syft_core.hook.attributes import FrameworkAttributes
@@ -86,7 +86,7 @@ class Location(ABC):
         return self
 
     @abstractmethod
-    def ask(self, message: Message) -> Any:
+    def ask(self, message: Message) -> Outcome:
         """Send a message and return the answer; raise the worker's error."""
 
     @abstractmethod

@@ -15,6 +15,7 @@ from syft_core.exceptions import SerdeError
 from syft_core.hook.forms import Form, form, is_constant
 from syft_core.peer import Peer
 from syft_core.serde import Codec, Context, codecs
+from syft_core.values import Payload
 
 
 @dataclass(slots=True)
@@ -426,10 +427,10 @@ def make_codec(kind: type[Any]) -> Codec:
     checks = [_takes(str(field.type)) for field in fields(kind)]
     values = attrgetter(*names) if len(names) > 1 else lambda message: (getattr(message, names[0]),)
 
-    def simplify(message: object, _context: Context) -> tuple[Any, ...]:
+    def simplify(message: object, _context: Context) -> tuple[object, ...]:
         return values(message)
 
-    def detail(payload: list[Any], _context: Context) -> Any:
+    def detail(payload: Payload, _context: Context) -> Any:
         if len(payload) != len(names):
             raise SerdeError(
                 f"cannot read a {kind.__name__}: its number of fields differs; install the same release at both ends"
@@ -446,12 +447,12 @@ def make_codec(kind: type[Any]) -> Codec:
     return Codec(kind, kind.code, simplify, detail)
 
 
-def _simplify_batch(batch: Batch, _context: Context) -> tuple[Any, ...]:
+def _simplify_batch(batch: Batch, _context: Context) -> tuple[object, ...]:
     behalf = tuple([(peer.id, peer.user) for peer in batch.behalf]) if batch.behalf else ()
     return batch.number, batch.asks, behalf, *batch.commands
 
 
-def _detail_batch(payload: list[Any], _context: Context) -> Batch:
+def _detail_batch(payload: Payload, _context: Context) -> Batch:
     number, asks, behalf, *commands = payload
     if type(number) is not int or type(asks) is not bool or type(behalf) is not tuple:
         raise SerdeError("cannot read a Batch: its number, flag or senders have a wrong type (malformed message)")
@@ -474,11 +475,11 @@ for _kind in MESSAGES:
 codecs.register(Codec(Batch, Batch.code, _simplify_batch, _detail_batch))
 
 
-def _simplify_form(known: Form, _context: Context) -> tuple[Any, ...]:
+def _simplify_form(known: Form, _context: Context) -> tuple[object, ...]:
     return known.shape, known.strides, known.dtype, known.device, known.requires_grad, known.is_leaf
 
 
-def _detail_form(payload: list[Any], _context: Context) -> Form:
+def _detail_form(payload: Payload, _context: Context) -> Form:
     shape, strides, dtype, device, requires_grad, is_leaf = payload
     lengths = _are_lengths(shape) and _are_lengths(strides)
     if not (lengths and is_constant(dtype) and is_constant(device) and type(requires_grad) is type(is_leaf) is bool):

@@ -28,3 +28,6 @@ Function: TypeAlias = Callable[..., Any]
 
 Payload: TypeAlias = list[Any]
 """The parts of a received object; their types are not checked yet."""
+
+Outcome: TypeAlias = Any
+"""The answer to a message, as its handler returns it."""

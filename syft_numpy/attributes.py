@@ -282,7 +282,7 @@ def _example(known: Form) -> Tensor:
     return _fill(known, example)
 
 
-def _fill(known: Form, value: Any) -> Any:
+def _fill(known: Form, value: Any) -> Tensor:
     """Return a new array of a form, filled with ``value``."""
     ends = [(size - 1) * stride for size, stride in zip(known.shape, known.strides, strict=True) if size]
     first = -sum(min(end, 0) for end in ends)

@@ -105,7 +105,7 @@ class NumpyHook(FrameworkHook):
         """Return an array with these columns."""
         return np.stack(columns, axis=1)
 
-    def make_taggable(self, tensor: Any) -> SyftArray:
+    def make_taggable(self, tensor: Tensor) -> SyftArray:
         """Return an array as one that can be tagged; the memory is the same."""
         taggable: SyftArray = tensor.view(SyftArray)
         return taggable

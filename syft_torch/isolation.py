@@ -26,9 +26,9 @@ def isolate() -> AbstractContextManager[None] | None:
     """Return a context without the caller's modes, or None if there are none; refuse to run while torch traces."""
     if _is_tracing():
         raise make_tracing_error()
-    require_no_saving_hooks()
     if not (_count_function_modes() or _count_dispatch_modes() or _saved_tensors_hooks(False)):
         return None
+    require_no_saving_hooks()
     modes = [torch._C._get_function_stack_at(place) for place in range(_count_function_modes())]
     modes += [torch._C._get_dispatch_stack_at(place) for place in range(_count_dispatch_modes())]
     watched = _saved_tensors_hooks(False) or not all(type(mode) in _KEPT for mode in modes)

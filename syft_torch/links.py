@@ -41,14 +41,14 @@ class _Node(torch.autograd.Function):  # type: ignore[misc]  # torch has no type
     """Represents a function that runs on the client; its gradients are computed before the pass that needs them."""
 
     @staticmethod
-    def forward(ctx: Any, outputs: Sequence[torch.Tensor], saved: Sequence[torch.Tensor], *_inputs: Any) -> Any:
+    def forward(ctx: Any, outputs: Sequence[torch.Tensor], saved: Sequence[torch.Tensor], *_inputs: Any) -> Nested:
         ctx.set_materialize_grads(False)
         ctx.count, ctx.gradients = len(outputs), None
         ctx.saved = [(tensor, tensor._version) for tensor in saved]
         return *[output.detach() for output in outputs], outputs[0].new_zeros(())
 
     @staticmethod
-    def backward(ctx: Any, *_gradients: Any) -> Any:
+    def backward(ctx: Any, *_gradients: Any) -> Nested:
         if ctx.gradients is None:
             raise RuntimeError(
                 "cannot run backward: the graph contains a torch.autograd.Function that runs on the client, and this "
@@ -86,7 +86,7 @@ def grad(
     return list(_run_with(links, torch.autograd.grad, outputs, inputs, *args, **kwargs))
 
 
-def _run_with(links: Any, run: Function, *args: Any, **kwargs: Any) -> Any:
+def _run_with(links: Any, run: Function, *args: Any, **kwargs: Any) -> Nested:
     for handle, gradients in links:
         handle.grad_fn.gradients = gradients
     try:
@@ -197,7 +197,7 @@ def make_apply(apply: Any, chain: type) -> Any:
     native = apply.__func__
 
     @functools.wraps(native)
-    def substitute(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    def substitute(cls: Any, *args: Any, **kwargs: Any) -> Nested:
         for arg in (*args, *kwargs.values()) if kwargs else args:
             if isinstance(arg, chain):
                 return _apply(cls, args, kwargs)
@@ -275,12 +275,12 @@ class _Repeat(torch.autograd.Function):  # type: ignore[misc]  # torch has no ty
     """The identity; its backward repeats the forward of a checkpoint, which changes tensors a second time."""
 
     @staticmethod
-    def forward(ctx: Any, result: Any, forward: Function) -> Any:
+    def forward(ctx: Any, result: Nested, forward: Function) -> Nested:
         ctx.repeat = forward
         return result
 
     @staticmethod
-    def backward(ctx: Any, gradient: Any) -> Any:
+    def backward(ctx: Any, gradient: Tensor) -> Nested:
         with torch.no_grad():
             ctx.repeat()
         return gradient, None
@@ -401,7 +401,7 @@ def _is_differentiable(result: Nested, context: _Context) -> bool:
     return bool(result.is_floating_point() or result.is_complex())
 
 
-def _call(name: str, *args: Any, **kwargs: Any) -> Any:
+def _call(name: str, *args: Any, **kwargs: Any) -> Nested:
     chain = next(filter(_is_chain, leaves((args, kwargs))))
     return dispatch(chain.framework.ops.by_name[f"torch.autograd.links.{name}"], args, kwargs)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from syft_core.crypto.sharing import Sharing
 from syft_core.pointers.travel import Travelling
 from syft_core.tensors.identity import Identified
-from syft_core.values import Kwargs
+from syft_core.values import Kwargs, Tensor
 
 
 class TorchTensor(Sharing, Travelling, Identified):
@@ -41,6 +39,6 @@ class TorchTensor(Sharing, Travelling, Identified):
         self.grad = grad
         return self
 
-    def numpy_tensor(self) -> Any:
+    def numpy_tensor(self) -> Tensor:
         """Return a numpy array that shares the memory and can be sent; numpy must be hooked too."""
         return self.owner.attributes_of("numpy").wrapper(self.numpy())  # type: ignore[attr-defined]  # mixed in

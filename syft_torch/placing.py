@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -19,7 +18,7 @@ from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves
 from syft_core.location import Location
 from syft_core.plans.recording import Recorder
-from syft_core.values import Args, Function, Nested
+from syft_core.values import Args, Function, Kwargs, Nested
 from syft_core.workers.remote import RemoteFramework
 from syft_torch.parameter import PLAIN_TYPES
 from syft_torch.wrapper import Wrapper
@@ -79,7 +78,7 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
         return remote.create(creator, args, named, _form_on(named.get("device"), self._framework.form_of(shadow)))
 
 
-def _require_recorded(recorder: Recorder, func: Function, args: Args, kwargs: dict[str, Any]) -> None:
+def _require_recorded(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> None:
     """Refuse to change a local tensor while a plan is recorded: the plan would not change it."""
     op = Wrapper.ops.by_func.get(func)
     if op is not None and any(type(target) in PLAIN_TYPES for target in op.targets(args, kwargs)):

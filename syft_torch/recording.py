@@ -65,7 +65,7 @@ def _find_all(
 ) -> tuple[list[nn.Module], list[torch.Tensor]]:
     """Return all layers, and all tensors of modules, optimizers and lists of tensors, each once."""
     layers: dict[int, nn.Module] = {}
-    found: list[Any] = [leaf for leaf in objects if isinstance(leaf, torch.Tensor)]
+    found: list[Tensor] = [leaf for leaf in objects if isinstance(leaf, torch.Tensor)]
     for module in modules:
         parts, tensors = find_parts(module)
         layers.update({id(layer): layer for layer in parts})

@@ -254,7 +254,7 @@ def _trace_number(get_value: Function) -> Function:
     """Let a plan read a number from a tensor of its state anew in each call."""
 
     @functools.wraps(get_value)
-    def substitute(value: object) -> Any:
+    def substitute(value: object) -> Nested:
         pointer: Any = value.child if type(value) is Wrapper else None
         location = getattr(pointer, "_location", None)
         return location.read_number(pointer) if isinstance(location, Recorder) else get_value(value)

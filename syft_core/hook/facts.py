@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from syft_core.hook.rules import base_types, is_flat, leaves
+from syft_core.values import Tensor
 
 Discloses = Literal["nothing", "form", "values"]
 Tier = Literal["reviewed", "public", "off"]
@@ -122,7 +123,7 @@ class Facts:
         return self.discloses
 
 
-def _tensors(obj: object) -> list[Any]:
+def _tensors(obj: object) -> list[Tensor]:
     """Return the leaves of ``obj`` that are not plain Python values, each once."""
     found = {id(leaf): leaf for leaf in leaves(obj) if type(leaf) not in _NO_TENSORS}
     return list(found.values())

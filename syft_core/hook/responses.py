@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from syft_core.exceptions import ResponseSignatureError
 from syft_core.hook.folds import Slot, check_type, fold_exactly, fold_into, one_fold, typed_identity
@@ -104,7 +104,7 @@ def _build_slot(
     return check(cls, partial(_apply_inside, action) if is_mapped(cls) else action())
 
 
-def _build_slots(response: Nested, rules: Any, action: Callable[[], Slot]) -> list[Slot]:
+def _build_slots(response: Nested, rules: Nested, action: Callable[[], Slot]) -> list[Slot]:
     return [_build_slot(item, rule, action) for item, rule in zip(response, rules, strict=True)]
 
 

@@ -30,6 +30,8 @@ from syft_core.network.connection import Connection, Envelope, Kind
 from syft_core.network.session import CLIENT, LOST, PROTOCOL, REASON, RECEIVED, RESUMED, SESSION, STATE, WORKER, Session
 from syft_core.peer import Id, Peer
 from syft_core.serde import Limits
+from syft_core.serde.layout import Frame
+from syft_core.values import Tensor
 from syft_core.workers import codecs as _codecs  # noqa: F401  # registers codecs
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.remote import Remote
@@ -93,7 +95,7 @@ class WebsocketLocation(WireLocation):
 
     # --- the transport
 
-    def send_frames(self, sent: Sequence[Any]) -> None:
+    def send_frames(self, sent: Sequence[Frame]) -> None:
         """Send one batch; keep a copy until the worker has confirmed it."""
         frames = [frame if type(frame) is bytes else bytes(frame) for frame in sent]
         envelope = self._session.keep(frames)
@@ -105,7 +107,7 @@ class WebsocketLocation(WireLocation):
         except ConnectionLostError as error:
             self._reconnect(error)
 
-    def receive_frames(self, wait: bool) -> Sequence[Any] | None:
+    def receive_frames(self, wait: bool) -> Sequence[Frame] | None:
         """Return the next reply, answering the requests of the worker that arrive before it."""
         while True:
             try:
@@ -330,7 +332,7 @@ class WebsocketClientWorker(WebsocketLocation):
 
     def search(self, query: object = ()) -> list[Any]:
         """Return pointers to the objects that match all parts of ``query``: tags, ids, parts of descriptions."""
-        found: list[Any] = self._local.request_search(query, self)
+        found: list[Tensor] = self._local.request_search(query, self)
         return found
 
     def introduce(self, other: Location, ids: Sequence[Id]) -> None:

@@ -17,7 +17,7 @@ from syft_core.ids import ID_BITS
 from syft_core.network.tables import read_csv, read_parquet
 from syft_core.plugins.backend import Backend, find_installed
 from syft_core.plugins.manager import plugin_manager
-from syft_core.values import Tensor
+from syft_core.values import Kwargs, Tensor
 
 TABLES = {".csv": read_csv, ".parquet": read_parquet}
 _LOADER = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
@@ -79,7 +79,7 @@ class DataSource:
                 )
         if ("file" in table) == ("loader" in table):
             raise ConfigurationError("cannot read a data source: it needs a file or a loader; name one of them")
-        options: dict[str, Any] = {key: tuple(value) if type(value) is list else value for key, value in table.items()}
+        options: Kwargs = {key: tuple(value) if type(value) is list else value for key, value in table.items()}
         if "file" in options:
             options["file"] = folder / Path(options["file"]).expanduser()
         if any(not re.fullmatch(r"#[^\s,:=]+", tag) for tag in options.get("tags", ())):

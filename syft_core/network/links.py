@@ -13,6 +13,7 @@ from syft_core.messages import Message, Redeem
 from syft_core.network.address import Address
 from syft_core.network.client import WebsocketLocation
 from syft_core.peer import Id, Peer, behalf
+from syft_core.values import Outcome
 from syft_core.workers.base import BaseWorker
 
 
@@ -34,7 +35,7 @@ class PeerLocation(Location):
         with self._lock:
             self._tickets.setdefault(peer.original, []).append(ticket)
 
-    def ask(self, message: Message) -> Any:
+    def ask(self, message: Message) -> Outcome:
         """Send a message on behalf of the client for which the worker acts, and return the answer."""
         return self._use_link(lambda link: link.ask(message))
 

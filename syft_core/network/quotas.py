@@ -26,7 +26,7 @@ from syft_core.messages import COMMANDS, Forward, GetBack, Lease, Message, Place
 from syft_core.network.activity import Activity
 from syft_core.peer import Id, Peer
 from syft_core.pictures import one_line
-from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.values import Args, Function, Kwargs, Nested, Outcome, Tensor
 from syft_core.workers.permissions import POLICIES, Policy
 from syft_core.workers.requests import Process
 from syft_core.workers.store import Stored, worker_of
@@ -174,7 +174,7 @@ class QuotaGuard:
 
     # --- messages
 
-    def handle(self, handler: Callable[..., Any], worker: Worker, message: Message, sender: Peer) -> Any:
+    def handle(self, handler: Function, worker: Worker, message: Message, sender: Peer) -> Outcome:
         """Call the handler of a message, unless the sender has used up a quota."""
         if sender.id == self._worker.id and not sender.behalf:
             return handler(worker, message, sender)
@@ -201,7 +201,7 @@ class QuotaGuard:
         elif type(message) in (Lease, Search):
             self._require(account, "leases", len(message.ids) if type(message) is Lease else 1, _name(message))
 
-    def _execute(self, function: Callable[[], Any], account: Account, message: Message, sender: Peer) -> Any:
+    def _execute(self, function: Callable[[], Any], account: Account, message: Message, sender: Peer) -> Outcome:
         """Run a part of the execution of a message, under the lock of the worker."""
         self._depth += 1
         before = thread_time() if account.has_rates else 0.0

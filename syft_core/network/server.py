@@ -53,6 +53,7 @@ from syft_core.network.session import (
 from syft_core.network.tokens import Identity
 from syft_core.peer import Id, Peer
 from syft_core.pictures import one_line
+from syft_core.serde.layout import Frame
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.tickets import Mandate
 from syft_core.workers.wire import WINDOW, WireLocation
@@ -139,11 +140,11 @@ class ReverseLocation(WireLocation):
         """Wait for every answer, because the client reads requests only while it waits itself."""
         self.ask(message)
 
-    def send_frames(self, sent: Sequence[Any]) -> None:
+    def send_frames(self, sent: Sequence[Frame]) -> None:
         """Send a request to the client."""
         self._require_connection().send(Envelope(Kind.REQUEST, self._number, 0), sent)
 
-    def receive_frames(self, wait: bool) -> Sequence[Any] | None:
+    def receive_frames(self, wait: bool) -> Sequence[Frame] | None:
         """Return the response of the client."""
         while True:
             received = self._require_connection().receive(None if wait else 0)

@@ -182,7 +182,7 @@ def find_place(places: dict[Any, PointerPlan], args: Nested) -> PointerPlan:
     return next(iter(places.values()))
 
 
-def require_arguments(program: Program, found: list[Any]) -> None:
+def require_arguments(program: Program, found: list[Tensor]) -> None:
     """Raise unless arguments have the number, shapes and dtypes that a plan was recorded with.
 
     ``found`` has a form or None for each tensor whose form is unknown, and a float for each number.

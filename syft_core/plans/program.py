@@ -440,12 +440,12 @@ def _has_slots(part: Nested) -> bool:
     return any(type(leaf) is Slot or is_framework_tensor(type(leaf)) for leaf in leaves(part))
 
 
-def _read(value: object, attr: str) -> Any:
+def _read(value: object, attr: str) -> Nested:
     """Return an attribute of a tensor that is a tensor too."""
     if attr not in framework_of(value).tensor_attributes:
         raise SerdeError(f"cannot run a plan: it reads {attr!r}, which is not a tensor of a tensor (malformed message)")
     return getattr(value, attr)
 
 
-def _identity(value: object) -> Any:
+def _identity(value: object) -> Nested:
     return value

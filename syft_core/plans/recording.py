@@ -26,7 +26,7 @@ from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import send_copy, wrap
 from syft_core.serde import SerdeError, serialize
-from syft_core.values import Nested, Tensor
+from syft_core.values import Nested, Outcome, Tensor
 
 Line = tuple[str, int]
 
@@ -94,7 +94,7 @@ class Recorder(Location):
         """Start a new run."""
         self.tape = Tape(self.plan)
 
-    def send_input(self, value: object, place: int) -> Any:
+    def send_input(self, value: object, place: int) -> Tensor:
         """Return what the function gets for an argument: a pointer to a copy of a tensor, a traced float."""
         if type(value) is float:
             return Number(value, self.tape, Ref("input", place))
@@ -135,7 +135,7 @@ class Recorder(Location):
 
     # --- as a location
 
-    def ask(self, message: Message) -> Any:
+    def ask(self, message: Message) -> Outcome:
         """Execute a command and record it."""
         if type(message) is Run:
             return self._run(message)
@@ -161,7 +161,7 @@ class Recorder(Location):
         forms: list[Form | None] = self._inner.describe(ids, attr)
         return forms
 
-    def peek(self, id: Id, attr: str | None = None) -> Any:
+    def peek(self, id: Id, attr: str | None = None) -> Tensor:
         """Return a plain tensor to read its form from."""
         return self._inner.peek(id, attr)
 
@@ -249,7 +249,7 @@ class Number(float):
         number.tape, number.ref = tape, ref
         return number
 
-    def compute(self, name: str, *operands: object) -> Any:
+    def compute(self, name: str, *operands: object) -> Nested:
         """Record one step of arithmetic, and return its result."""
         if not all(isinstance(operand, int | float) for operand in operands):
             return NotImplemented
@@ -266,12 +266,12 @@ class Number(float):
         file, number = find_line_of_program()
         raise PlanError.at(self.tape.plan, file, number, problem, advice)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Nested:
         return self.compute("neg", self)
 
 
 def _operator(name: str, swapped: bool) -> Any:
-    def method(self: Number, other: object) -> Any:
+    def method(self: Number, other: object) -> Nested:
         return self.compute(name, other, self) if swapped else self.compute(name, self, other)
 
     return method

@@ -5,7 +5,7 @@ Callers pass ``pointer_type`` because importing ``PointerTensor`` here would cre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from syft_core.exceptions import NotCollocatedError
 from syft_core.hook.attributes import Op
@@ -62,7 +62,10 @@ def _find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, 
     found: Tensor = None
     plain = large = False
     local: Tensor = None
+    others: list[Tensor] = []
     for arg in leaves((args, kwargs)):
+        if type(arg) in _PLAIN:
+            continue
         if type(arg) is pointer_type:
             if found is None:
                 found = arg
@@ -70,13 +73,15 @@ def _find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, 
                 raise NotCollocatedError.between(op.name, found._location.id, arg._location.id)
             if arg.gone is not None or arg.whole is not None:
                 arg.require_alive()
-        elif not large and ((foreign := _is_foreign(op, arg)) or is_framework_tensor(type(arg))):
+            continue
+        others.append(arg)
+        if not large and ((foreign := _is_foreign(op, arg)) or is_framework_tensor(type(arg))):
             plain = True
             # Only numbers of numpy are immutable; its arrays without dimensions have a dtype that affects the result.
             large = hasattr(arg, "__setitem__") if foreign else len(arg.shape) > 0
             large = large and not any(arg is index for index in op.facts.indexes(args, kwargs))
             local = arg if large else None
-    if found is not None and any(isinstance(arg, found.framework.generators) for arg in leaves((args, kwargs))):
+    if others and found is not None and any(isinstance(arg, found.framework.generators) for arg in others):
         raise NotCollocatedError.draw(op.name, found._location.id)
     if large and found is not None and not found._location.records:
         _require_pointer_target(op, found._location, args, kwargs)
@@ -84,7 +89,7 @@ def _find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, 
     return found, plain
 
 
-def _is_foreign(op: Op, leaf: Any) -> bool:
+def _is_foreign(op: Op, leaf: Tensor) -> bool:
     """Return whether an argument is an array or a number of another framework than that of the operation."""
     if isinstance(leaf, type) or not hasattr(leaf, "__array__"):
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from syft_core.exceptions import SendNotPermittedError
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper, iter_links
@@ -229,7 +229,13 @@ def wrap(pointer: Tensor) -> Tensor:
 
 
 def point_to_found(
-    location: Location, owner: Party, id: Id, tags: object, description: str | None, kind: str, publisher: Any
+    location: Location,
+    owner: Party,
+    id: Id,
+    tags: object,
+    description: str | None,
+    kind: str,
+    publisher: tuple[Id, str | None] | None,
 ) -> Tensor:
     """Return a pointer to an object found by a search; pointers to tensors are wrapped.
 

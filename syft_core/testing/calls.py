@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.hook import FrameworkHook
@@ -91,7 +90,7 @@ def run(attributes: FrameworkAttributes, op: Op, args: Args) -> Outcome:
             return Outcome(args, own, error=error)
 
 
-def _arguments(create: Callable[[Any], Tensor], number: int) -> Iterator[Args]:
+def _arguments(create: Callable[[Nested], Tensor], number: int) -> Iterator[Args]:
     """Yield arguments to try; the forms are the same for every set of values."""
     (x, y), whole, mask = map(create, _FLOATS[number]), create(_INTEGERS[number]), create(_MASKS[number])
     yield from ((x,), (x, y), (x, 2), (whole,), (whole, whole), (x, whole), (x, mask), (mask,), (mask, mask))

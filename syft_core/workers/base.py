@@ -21,7 +21,7 @@ from syft_core.peer import Id, Peer, acting_for
 from syft_core.pictures import one_line, worker_html
 from syft_core.pointers.travel import point_to_found, send_copy
 from syft_core.serde import PEER_LIMITS, Context, Limits, frames, from_frames
-from syft_core.values import Tensor
+from syft_core.values import Outcome, Tensor
 from syft_core.workers.fetching import drop_fetched
 from syft_core.workers.handlers import HANDLERS
 from syft_core.workers.ledger import Ledger, record_refusal
@@ -121,7 +121,7 @@ class BaseWorker(Place, Worker):
             or self.message_pending_time
         )
 
-    def handle(self, message: Message, sender: Peer) -> Any:
+    def handle(self, message: Message, sender: Peer) -> Outcome:
         """Handle a message; return the answer, or a process if the handler needs other parties."""
         if self.dropped:
             self.object_store.release(self.dropped)
@@ -184,7 +184,7 @@ class BaseWorker(Place, Worker):
             except Exception as error:  # noqa: BLE001  # the process handles it
                 answer, resume = error, process.throw
 
-    def describe(self, message: Describe, sender: Peer) -> Any:
+    def describe(self, message: Describe, sender: Peer) -> Outcome:
         """Return the forms of objects, or a process, for clients in this process that read them without a message."""
         return HANDLERS[Describe](self, message, sender)
 
@@ -254,7 +254,7 @@ class BaseWorker(Place, Worker):
                     session.poison(getattr(command, "expected", range(0)), failure)
         return (value if batch.asks and failure is None else None), failure
 
-    def _pack(self, command: Message, value: object, sender: Peer) -> Any:
+    def _pack(self, command: Message, value: object, sender: Peer) -> Outcome:
         """Return an answer as it is sent: named tuples by name, results with their forms."""
         if type(command) is not Run:
             return value
@@ -325,7 +325,7 @@ class BaseWorker(Place, Worker):
             pointer.id = ptr_id
         return pointer
 
-    def request_obj(self, obj_id: Id, location: WorkerLike, user: str | None = None, reason: str = "") -> Any:
+    def request_obj(self, obj_id: Id, location: WorkerLike, user: str | None = None, reason: str = "") -> Tensor:
         """Fetch an object by id from another worker, whose policy decides and whose ledger records it."""
         return self.location_of(location).ask(Fetch(obj_id, user=user, reason=reason))
 
@@ -437,7 +437,7 @@ class BaseWorker(Place, Worker):
         """The number of stored tensors."""
         return sum(1 for value in self._objects.values() if is_tensor(value))
 
-    def __getitem__(self, id: Id) -> Any:
+    def __getitem__(self, id: Id) -> Tensor:
         return self.get_obj(id)
 
     def _repr_html_(self) -> str:

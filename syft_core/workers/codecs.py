@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from syft_core.exceptions import SerdeError
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import Here
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 from syft_core.serde import Codec, Context, codecs
 from syft_core.serde.received import require
+from syft_core.values import Payload
 from syft_core.workers.transfer import adopt
 
 
-def _simplify_pointer(pointer: PointerTensor, context: Context) -> tuple[Any, ...]:
+def _simplify_pointer(pointer: PointerTensor, context: Context) -> tuple[object, ...]:
     if pointer.gone is not None or pointer.whole is not None:
         pointer.require_alive()
     if pointer._location.id == context.receiver and not pointer.travels_with_lease:
@@ -27,7 +26,7 @@ def _simplify_pointer(pointer: PointerTensor, context: Context) -> tuple[Any, ..
     )
 
 
-def _detail_pointer(payload: list[Any], context: Context) -> PointerTensor | Here:
+def _detail_pointer(payload: Payload, context: Context) -> PointerTensor | Here:
     if len(payload) == 2:
         id, attr = payload
         require(type(id) in _IDS and type(attr) in _ATTRS, "a pointer: one of its parts has a wrong type")
@@ -51,7 +50,7 @@ def _detail_pointer(payload: list[Any], context: Context) -> PointerTensor | Her
 _IDS, _ATTRS = (int, str), (str, type(None))
 
 
-def _detail_several(payload: list[Any], _context: Context) -> MultiPointerTensor:
+def _detail_several(payload: Payload, _context: Context) -> MultiPointerTensor:
     (pointers,) = payload
     are_pointers = type(pointers) is list and all(type(pointer) is PointerTensor for pointer in pointers)
     require(are_pointers, "a multi-pointer: its parts are not pointers")

@@ -12,7 +12,7 @@ from syft_core.hook.dispatch import dispatch
 from syft_core.hook.ranks import framework_types
 from syft_core.messages import Run
 from syft_core.peer import Peer
-from syft_core.values import Args, Kwargs, Nested
+from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_core.workers.permissions import may_leave
 from syft_core.workers.store import Lineage, Stored
 from syft_core.workers.worker import Worker
@@ -30,7 +30,7 @@ class Execution:
     kwargs: Kwargs
     parents: list[Stored]
     """The stored objects among the arguments, in order."""
-    operands: list[Any]
+    operands: list[Tensor]
     """The argument for each of them: the object itself, or an attribute of it."""
     lineage: Lineage
     """Who may have the results, and what they are computed from."""
@@ -83,7 +83,7 @@ class Execution:
                 self.worker.note_form_change(message, self.peer)
 
 
-def snapshot_forms(targets: list[Any]) -> list[Any]:
+def snapshot_forms(targets: list[Tensor]) -> list[Any]:
     """Return a value that differs after the form of a target has changed."""
     ends = [target if framework_types.get(type(target)) else plain_end(target) for target in targets]
     return [None if end is None else (end.shape, getattr(end, "requires_grad", False)) for end in ends]

@@ -9,7 +9,7 @@ may have the values get the error when they fetch them.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from syft_core.exceptions import DomainError, OperationFailedError, SyftError, ValueRefusedError
 from syft_core.hook.chain import plain_end
@@ -26,7 +26,7 @@ from syft_core.workers.transfer import rebuild
 from syft_core.workers.worker import Worker
 
 
-def answer_failure(execution: Execution, error: Exception) -> tuple[Any, Lineage]:
+def answer_failure(execution: Execution, error: Exception) -> tuple[Nested, Lineage]:
     """Return the substitute for a failed result and its lineage, or raise the error if the sender may see it.
 
     Call it from the ``except`` block of ``error``.

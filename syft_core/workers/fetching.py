@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from types import GeneratorType
-from typing import Any
 
 from syft_core.exceptions import GetNotPermittedError, ReleaseError
 from syft_core.hook.chain import plain_end
@@ -13,7 +12,7 @@ from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.messages import AskRelease, Fetch, FetchAll, Message
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import restrict
-from syft_core.values import Tensor
+from syft_core.values import Outcome, Tensor
 from syft_core.workers.failures import require_success
 from syft_core.workers.ledger import Departure, record_all, record_request
 from syft_core.workers.permissions import refusal, require_identity, require_right_to_lease
@@ -25,7 +24,7 @@ from syft_core.workers.transfer import copy_of, ends_elsewhere, hand_over, rebui
 from syft_core.workers.worker import Worker
 
 
-def fetch(worker: Worker, message: Fetch, sender: Peer) -> Any:
+def fetch(worker: Worker, message: Fetch, sender: Peer) -> Outcome:
     """Return an object if the policy lets it leave, and record it in the ledger.
 
     Published objects, objects that others hold pointers to, and attributes leave as copies.
@@ -38,7 +37,7 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Any:
     return _copy(_detach(leaving))
 
 
-def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Any:
+def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Outcome:
     """Return several objects if the policy lets all of them leave."""
     require_identity(message.user, sender, message.ids, str(worker.id))
     leaving = [_read(worker, id, None, sender) for id in message.ids]
@@ -47,7 +46,7 @@ def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Any:
     return _collect(taken) if GeneratorType in map(type, taken) else taken
 
 
-def _collect(taken: list[Any]) -> Process:
+def _collect(taken: list[Tensor]) -> Process:
     for place, value in enumerate(taken):
         if type(value) is GeneratorType:
             taken[place] = yield from value

@@ -54,7 +54,7 @@ from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import get_allowed_users, restrict
-from syft_core.values import Nested, Tensor
+from syft_core.values import Nested, Outcome, Tensor
 from syft_core.workers.failures import require_success
 from syft_core.workers.fetching import ask_release, fetch, fetch_all
 from syft_core.workers.ledger import record
@@ -124,7 +124,7 @@ def _find_holder(worker: Worker, message: Store, sender: Peer) -> Id | None:
     return message.holder
 
 
-def forward(worker: Worker, message: Forward, sender: Peer) -> Any:
+def forward(worker: Worker, message: Forward, sender: Peer) -> Outcome:
     """Send an object to another worker, or store a copy here under another id."""
     entry = worker.object_store.entry(message.id)
     value = attribute(entry.value, message.attr)
@@ -249,7 +249,7 @@ def describe(worker: Worker, message: Describe, sender: Peer) -> list[Form | Non
     return [form_of(value) for value in values]
 
 
-def _describe_elsewhere(values: list[Any]) -> Process:
+def _describe_elsewhere(values: list[Tensor]) -> Process:
     return (yield Elsewhere(lambda: [form_of(value) for value in values]))
 
 
@@ -287,7 +287,7 @@ def _kind_of(value: object) -> str:
     return CALLABLE if isinstance(value, ObjectWrapper) else OBJECT
 
 
-def call(worker: Worker, message: Call, sender: Peer) -> Any:
+def call(worker: Worker, message: Call, sender: Peer) -> Outcome:
     """Call a callable stored by the worker's owner, on stored objects.
 
     Tensors in the result stay here. Other values leave if the caller may read everything they were computed from.

@@ -11,7 +11,7 @@ from syft_core.hook.ranks import framework_types
 from syft_core.location import Location, Party
 from syft_core.messages import Describe, Message
 from syft_core.peer import Id, Peer, acting_for, behalf
-from syft_core.values import Tensor
+from syft_core.values import Outcome, Tensor
 from syft_core.workers.requests import drive
 from syft_core.workers.trace import record, traces
 from syft_core.workers.transfer import give_away, hand_over
@@ -36,7 +36,7 @@ class LocalLocation(Location):
         """The worker itself."""
         return self.worker
 
-    def ask(self, message: Message) -> Any:
+    def ask(self, message: Message) -> Outcome:
         """Execute a message and return the answer."""
         if traces:
             return record(self, message, self._execute)
@@ -87,7 +87,7 @@ class LocalLocation(Location):
         """Return the sender of the messages, with the peers on whose behalf they are sent."""
         return self.client.peer._replace(behalf=behalf.get())
 
-    def _execute(self, message: Message) -> Any:
+    def _execute(self, message: Message) -> Outcome:
         worker, client = self.worker, self.client
         if message.gives:
             _receive(message, worker)

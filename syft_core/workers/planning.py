@@ -33,6 +33,7 @@ from syft_core.plans.program import (
     replay,
 )
 from syft_core.pointers.object_pointer import Here, id_here, new_id
+from syft_core.values import Kwargs, Nested, Tensor
 from syft_core.workers.changes import change
 from syft_core.workers.execution import Execution, snapshot_forms
 from syft_core.workers.memory import guard, keeps_gradient, memory_of
@@ -163,7 +164,7 @@ class _Call:
         yield from replay(self.program, self.routine, slots, self._execute)
         return self._keep({number: (slots[number], self.lineage, None) for number in self._find_kept()})
 
-    def _execute(self, operation: Operation, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _execute(self, operation: Operation, args: Any, kwargs: Kwargs) -> Nested:
         """Run a step that changes something, or reads a number."""
         op, step = operation.op, operation.step
         if op is None:
@@ -194,7 +195,7 @@ class _Call:
         entry = self.stored[slot.number] if slot.number < len(self.stored) else None
         return isinstance(entry, Stored) and not any(entry is other for other in self.foreign)
 
-    def _change(self, operation: Operation, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _change(self, operation: Operation, args: Any, kwargs: Kwargs) -> Nested:
         """Run a step that changes stored objects of the sender."""
         entries = [self.stored[slot.number] for slot in operation.written]
         targets = [entry.value for entry in entries]
@@ -213,7 +214,7 @@ class _Call:
             return False
         return all(keeps_gradient(value) or not getattr(value, "requires_grad", False) for value in self._values())
 
-    def _run_backward(self, operation: Operation, args: Any, kwargs: dict[str, Any]) -> None:
+    def _run_backward(self, operation: Operation, args: Any, kwargs: Kwargs) -> None:
         try:
             operation.run(*args, **kwargs)
         finally:  # A failing pass may have changed some gradients first.
@@ -225,7 +226,7 @@ class _Call:
     def _values(self) -> Iterator[Any]:
         return (entry.value for entry in self.entries)
 
-    def _to_pointer(self, part: object) -> Any:
+    def _to_pointer(self, part: object) -> Tensor:
         entry = self.stored[part.number] if type(part) is Slot and part.number < len(self.stored) else None
         return _point_to(entry.id) if isinstance(entry, Stored) else part
 
@@ -351,7 +352,7 @@ def _point_to(id: Id) -> Here:
     return Here(_id_at_location=id, point_to_attr=None)
 
 
-def _fill(slots: list[Any], leaf: object) -> Any:
+def _fill(slots: list[Any], leaf: object) -> Tensor:
     if type(leaf) is not Slot:
         return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
     value = slots[leaf.number]

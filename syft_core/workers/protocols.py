@@ -18,6 +18,7 @@ from syft_core.exceptions import OperationNotAllowedError, ProtocolError, SyftEr
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.messages import Deposit, OpenChannel, Prepare, RunProtocol
 from syft_core.peer import Id, Peer, acting_for
+from syft_core.values import Nested, Tensor
 from syft_core.workers.ledger import record
 from syft_core.workers.local import LocalLocation
 from syft_core.workers.permissions import may_leave, require_permission, require_right_to_use
@@ -55,14 +56,14 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
     channel = worker.channels.find(sender.original, message.id)
     parents: list[Stored] = []
     if channel.rank == PROVIDER:
-        operands: list[Any] = list(map(_spec, message.args))
+        operands: list[Tensor] = list(map(_spec, message.args))
     else:
         operands = _find_shares(worker, message, channel, parents, sender)
     lineage = lineage_of(parents)
     worker.stats.operations += 1
     ended, errors = threading.Event(), []
 
-    def finish(result: Any, error: Exception | None) -> None:
+    def finish(result: Nested, error: Exception | None) -> None:
         if error is None and channel.rank != PROVIDER:
             parts = result if isinstance(result, tuple) else (result,)
             with worker.lock:

@@ -44,7 +44,7 @@ COMMAND_ARGUMENT = frozenset({"a command's argument"})
 """The source of a chain that is not stored here, but was sent as an argument of a command."""
 
 
-def run(worker: Worker, message: Run, sender: Peer) -> Any:
+def run(worker: Worker, message: Run, sender: Peer) -> Nested:
     """Run an operation on stored objects, and store the tensors of its result.
 
     Torch modes of a caller in the same process must not see the worker's tensors.
@@ -59,7 +59,7 @@ def run(worker: Worker, message: Run, sender: Peer) -> Any:
     if message.modes is not None and message.modes == framework.modes():
         message.modes = None
     parents: list[Stored] = []
-    operands: list[Any] = []
+    operands: list[Tensor] = []
     args, kwargs = resolve(worker, message.args, parents, operands, message), message.kwargs or {}
     if kwargs and not NUMBERS.issuperset(map(type, kwargs.values())):
         kwargs = dict(zip(kwargs, resolve(worker, tuple(kwargs.values()), parents, operands, message), strict=True))
@@ -255,7 +255,7 @@ def _require_framework(message: Run | None, value: Tensor) -> None:
 
 
 def resolve(
-    worker: Worker, args: Sequence[Any], parents: list[Stored], operands: list[Any], message: Run | None = None
+    worker: Worker, args: Sequence[Any], parents: list[Stored], operands: list[Tensor], message: Run | None = None
 ) -> tuple[Any, ...]:
     """Replace pointers to this worker by their objects; append those to ``parents``, and the values to ``operands``.
 
@@ -292,7 +292,7 @@ NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
 def _resolve_leaf(
-    worker: Worker, parents: list[Stored], operands: list[Any], message: Run | None, leaf: Tensor
+    worker: Worker, parents: list[Stored], operands: list[Tensor], message: Run | None, leaf: Tensor
 ) -> Nested:
     if (id := id_here(leaf, worker.id)) is not None:
         entry = worker.object_store.entry(id)

@@ -40,7 +40,7 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
         return UNANSWERED
     worker = location.worker
     parents: list[Stored] = []
-    found: list[Any] = []
+    found: list[Tensor] = []
     with worker.lock:
         if worker.dropped:
             worker.object_store.release(worker.dropped)
@@ -105,7 +105,7 @@ def _look_up(
 
     Append the objects to ``parents``, and those of their values that are operands to ``found``.
     """
-    operands: list[Any] = []
+    operands: list[Tensor] = []
     get, holder = location.worker.object_store.get, location.client.id
     for arg in args:
         cls = type(arg)

@@ -14,6 +14,7 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.ranks import framework_types, is_framework_tensor
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import get_allowed_users
+from syft_core.values import Tensor
 
 MAX_SOURCES = 64
 """How many sources the lineage of one object lists; the rest is summarized as ``MORE``."""
@@ -403,7 +404,7 @@ def _to_clock(moment: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(moment))
 
 
-def is_leaf(plain: Any) -> bool:
+def is_leaf(plain: Tensor) -> bool:
     """Return whether a plain tensor is a leaf of a graph.
 
     Torch raises for a view that was made and changed under ``no_grad``; it is not a leaf.

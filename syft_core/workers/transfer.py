@@ -43,7 +43,7 @@ def hand_over(value: object, receiver: Party) -> Tensor:
     return deserialize(serialize(value))
 
 
-def give_away(values: list[Any], receiver: Party) -> list[Any]:
+def give_away(values: list[Tensor], receiver: Party) -> list[Any]:
     """Empty ``values`` and return them for ``receiver``; copy only those that are referenced elsewhere too."""
     values.reverse()
     given = []
@@ -62,7 +62,7 @@ _ONLY_HERE = 2
 """The reference count of an object held by one variable: that one, and the argument of ``getrefcount``."""
 
 
-def hand_over_pointer(pointer: ObjectPointer, receiver: Party) -> Any:
+def hand_over_pointer(pointer: ObjectPointer, receiver: Party) -> Tensor:
     """Return a pointer to the same object that belongs to the receiver, with its own lease."""
     lent = lend(pointer, receiver.id)
     location = receiver.location_of(pointer.location_id)
@@ -89,7 +89,7 @@ def require_elsewhere(worker: Party, value: object) -> None:
         raise TooManyHopsError.itself(worker.id)
 
 
-def _pointers_in(value: object) -> list[Any]:
+def _pointers_in(value: object) -> list[Tensor]:
     """Return the pointers at the end of a chain: none, one or several."""
     end = end_of(value)
     if isinstance(end, MultiPointerTensor):
@@ -160,7 +160,7 @@ def ends_elsewhere(value: object) -> bool:
     return not is_framework_tensor(type(value)) and isinstance(end_of(value), ObjectPointer | MultiPointerTensor)
 
 
-def rebuild(chain: Any, replace: Callable[[Any], Any]) -> Tensor:
+def rebuild(chain: Tensor, replace: Callable[[Any], Any]) -> Tensor:
     """Return a copy of a chain whose end is replaced by ``replace(end)``."""
     below = chain.child
     child = rebuild(below, replace) if is_chain(below) and not isinstance(below, ObjectPointer) else replace(below)

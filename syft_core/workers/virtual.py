@@ -11,6 +11,8 @@ from syft_core.exceptions import WorkerIdTakenError
 from syft_core.location import Location, Party
 from syft_core.messages import Batch, Message
 from syft_core.peer import Id, behalf
+from syft_core.serde.layout import Frame
+from syft_core.values import Outcome
 from syft_core.workers import codecs as _codecs  # noqa: F401  # registers codecs
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.local import LocalLocation
@@ -44,7 +46,7 @@ class LoopbackLocation(WireLocation):
         """Queue the lease of a dropped pointer for release."""
         self.worker.dropped.append((id, self.client.id if lender is None else (self.client.id, lender)))
 
-    def ask(self, message: Message) -> Any:
+    def ask(self, message: Message) -> Outcome:
         """Execute a message and return the answer."""
         return record(self, message, self._exchange) if traces else self._exchange(message)
 
@@ -64,7 +66,7 @@ class LoopbackLocation(WireLocation):
     def send_frames(self, sent: Sequence[object]) -> None:
         """Do nothing: every batch is delivered immediately."""
 
-    def receive_frames(self, wait: bool) -> Sequence[Any] | None:
+    def receive_frames(self, wait: bool) -> Sequence[Frame] | None:
         """Return None: no reply is ever outstanding."""
         return None
 
@@ -129,7 +131,7 @@ class VirtualWorker(BaseWorker):
 
     # --- the location of this worker for the local worker
 
-    def ask(self, message: Message) -> Any:
+    def ask(self, message: Message) -> Outcome:
         """Send a message from the local worker, and return the answer."""
         return self._for_local_worker().ask(message)
 

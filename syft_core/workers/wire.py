@@ -25,6 +25,8 @@ from syft_core.location import Location, Party
 from syft_core.messages import Batch, Describe, Failure, Message, Release, Reply, Run
 from syft_core.peer import Id, Peer, behalf
 from syft_core.serde import Context, frames, from_frames
+from syft_core.serde.layout import Frame
+from syft_core.values import Outcome
 from syft_core.workers.remote import Place
 from syft_core.workers.results import from_named
 from syft_core.workers.trace import record, traces
@@ -80,16 +82,16 @@ class WireLocation(Place, Location):
     # --- implemented by a transport
 
     @abstractmethod
-    def send_frames(self, sent: Sequence[object]) -> None:
+    def send_frames(self, sent: Sequence[Frame]) -> None:
         """Send the frames of one message; they may be overwritten when this returns."""
 
     @abstractmethod
-    def receive_frames(self, wait: bool) -> Sequence[Any] | None:
+    def receive_frames(self, wait: bool) -> Sequence[Frame] | None:
         """Return the frames of the next message; without ``wait``, None when none has arrived."""
 
     # --- used by clients
 
-    def ask(self, message: Message) -> Any:
+    def ask(self, message: Message) -> Outcome:
         """Send a message, wait for the reply and return its value."""
         return record(self, message, self._ask) if traces else self._ask(message)
 
@@ -118,7 +120,7 @@ class WireLocation(Place, Location):
 
     # --- batches
 
-    def _ask(self, message: Message) -> Any:
+    def _ask(self, message: Message) -> Outcome:
         self._prepare(message)
         with self._lock:
             self._put(message)
@@ -171,7 +173,7 @@ class WireLocation(Place, Location):
             raise
         self._send_batch(sent, issued)
 
-    def _send_batch(self, sent: Sequence[Any], issued: list[Issued]) -> None:
+    def _send_batch(self, sent: Sequence[Frame], issued: list[Issued]) -> None:
         self._number += 1
         self._in_flight.append((self._number, issued))
         self.send_frames(sent)
@@ -191,12 +193,12 @@ class WireLocation(Place, Location):
             gone.setdefault(lender, []).append(id)
         return tuple([Release(tuple(ids), lender) for lender, ids in gone.items()])
 
-    def _encode(self, batch: Batch) -> Sequence[Any]:
+    def _encode(self, batch: Batch) -> Sequence[Frame]:
         sent = frames(batch, self._context)
         self.bytes_moved += sum(map(len, sent))
         return sent
 
-    def _decode(self, received: Sequence[Any], number: int, issued: list[Issued]) -> Any:
+    def _decode(self, received: Sequence[Frame], number: int, issued: list[Issued]) -> Any:
         """Return the value of a reply; update the epochs, and keep the first failure."""
         self.bytes_moved += sum(map(len, received))
         reply = from_frames(received, self._context)

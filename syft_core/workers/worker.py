@@ -25,7 +25,7 @@ from syft_core.hook.hook import FrameworkHook, attached_hook
 from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Failure, Message, Run
 from syft_core.peer import Id, Peer
-from syft_core.values import Args, Kwargs
+from syft_core.values import Args, Function, Kwargs, Outcome
 from syft_core.workers.ledger import Ledger
 from syft_core.workers.permissions import Policy, find_policy, unless_private
 from syft_core.workers.release import ReleaseRequests
@@ -83,7 +83,7 @@ class Session:
 class Guard(Protocol):
     """Limits what peers use of a worker, and knows what it is executing; see ``network/quotas.py``."""
 
-    def handle(self, handler: Callable[..., Any], worker: Worker, message: Message, sender: Peer) -> Any:
+    def handle(self, handler: Function, worker: Worker, message: Message, sender: Peer) -> Outcome:
         """Call the handler of a message, or raise if the sender has used up a quota."""
 
     def check(self, message: Run, op: Op, args: Args, kwargs: Kwargs, sender: Peer) -> None:

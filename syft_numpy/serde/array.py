@@ -11,7 +11,7 @@ import numpy as np
 from syft_core.serde import Codec, Context, SerdeError
 from syft_core.serde.received import count_bytes, count_elements, require
 from syft_core.serde.structure import INLINE
-from syft_core.values import Payload
+from syft_core.values import Payload, Tensor
 from syft_numpy.native import SyftArray
 from syft_numpy.serde.dtypes import (
     LONG_DOUBLE_BYTES,
@@ -78,7 +78,7 @@ def simplify_scalar(scalar: np.generic, _: Context) -> tuple[object, ...]:
     return _FAST.get(dtype, dtype), bytes(view_bytes(np.asarray(scalar)))
 
 
-def detail_scalar(payload: Payload, _: Context) -> Any:
+def detail_scalar(payload: Payload, _: Context) -> Tensor:
     """Rebuild an array scalar."""
     described, data = payload
     dtype = _read_dtype(described)
