@@ -298,6 +298,10 @@ class PlanError(SyftError, TypeError, RuntimeError):
         "cannot run the plan {plan!r}: it was recorded for {expected}, but was called with {found}; record it for "
         "these arguments, or for any length with -1 in `args_shape`"
     )
+    replaced = Text(
+        "cannot run the plan {plan!r}: object {id!r}, a part of its state, is not the one it was sent with; send the "
+        "plan again"
+    )
     not_built = Text(
         "cannot send the plan {plan!r}: it is not recorded yet; call `plan.build(...)` with example tensors"
     )

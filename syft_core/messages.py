@@ -386,6 +386,8 @@ ANYTHING: frozenset[type] = frozenset([object])
 _KINDS: dict[str, type] = {"int": int, "str": str, "bool": bool, "dict[str, Any]": dict, "None": type(None)}
 MAX_BITS = 64
 """How many bits an integer in a message may have: Python refuses to print very large ones."""
+MAX_TEXT = 1 << 16
+"""How many characters an id, a name or another text in a message may have: errors quote them, and compare them."""
 
 
 def _takes(annotation: str) -> tuple[frozenset[type], Check | None]:
@@ -414,7 +416,7 @@ def _takes(annotation: str) -> tuple[frozenset[type], Check | None]:
 
 
 def _is_long(part: object) -> bool:
-    return type(part) is int and part.bit_length() > MAX_BITS
+    return (type(part) is int and part.bit_length() > MAX_BITS) or (type(part) is str and len(part) > MAX_TEXT)
 
 
 def _has_names(part: Any) -> bool:
@@ -439,7 +441,7 @@ def make_codec(kind: type[Any]) -> Codec:
             if kinds is ANYTHING:
                 continue
             fits = type(part) in kinds and (check is None or part is None or check(part))
-            if not fits or (type(part) is int and part.bit_length() > MAX_BITS):
+            if not fits or _is_long(part):
                 wrong = names[next(n for n, value in enumerate(payload) if value is part)]
                 raise SerdeError(f"cannot read a {kind.__name__}: its field {wrong!r} has a wrong type or is too large")
         return kind(*payload)
@@ -461,7 +463,7 @@ def _detail_batch(payload: Payload, _context: Context) -> Batch:
 
 def _peer(part: Any) -> Peer:
     fits = type(part) is tuple and len(part) == 2 and type(part[0]) in _ID and type(part[1]) in _USER
-    if not fits or _is_long(part[0]):
+    if not fits or any(map(_is_long, part)):
         raise SerdeError("cannot read a Batch: a peer has a wrong type (malformed message)")
     return Peer(*part)
 
@@ -489,7 +491,7 @@ def _detail_form(payload: Payload, _context: Context) -> Form:
 
 def _are_lengths(part: object) -> bool:
     """Return whether a shape or strides are valid. ``True`` is not: it equals 1 in the cache of forms."""
-    return part is None or (isinstance(part, tuple) and all(type(length) is int for length in part))
+    return part is None or (isinstance(part, tuple) and len(part) <= 64 and all(type(n) is int for n in part))
 
 
 codecs.register(Codec(Form, 318, _simplify_form, _detail_form))

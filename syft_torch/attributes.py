@@ -25,8 +25,9 @@ from syft_core.hook.attributes import (
     words,
 )
 from syft_core.hook.autograd import Autograd
+from syft_core.hook.caches import remember
 from syft_core.hook.chain import end_of
-from syft_core.hook.forms import LIMIT, Form, Inferred, form
+from syft_core.hook.forms import Form, Inferred, form
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Location
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
@@ -150,6 +151,10 @@ class TorchAttributes(FrameworkAttributes):
         if hasattr(value, "__setitem__"):
             return torch.tensor(value)
         return value if isinstance(number := value.item(), complex) else number
+
+    def alias(self, tensor: Tensor) -> Tensor:
+        """Return a view, or outside of graphs a detached tensor."""
+        return _alias(tensor)
 
     def transfer(self, tensor: Tensor) -> Tensor:
         """Return a leaf with a copy of the data and the gradient, and the same id."""
@@ -354,11 +359,10 @@ class TorchAttributes(FrameworkAttributes):
     def form_of_gradient(self, known: Form) -> Form | None:
         """Return the form of a dense gradient, which has the strides of its tensor if that is dense."""
         if known not in _forms_of_gradients:
-            if len(_forms_of_gradients) >= LIMIT:
-                _forms_of_gradients.clear()
             shadow = _shadow(known).detach()
             dense = shadow.is_contiguous() or torch._prims_common.is_non_overlapping_and_dense(shadow)
-            _forms_of_gradients[known] = form(known.shape, known.strides, known.dtype, known.device) if dense else None
+            gradient = form(known.shape, known.strides, known.dtype, known.device) if dense else None
+            remember(_forms_of_gradients, known, gradient)
         return _forms_of_gradients[known]
 
     def parse_backward(self, op: Op, args: Args, kwargs: Kwargs) -> tuple[Any, Any, bool]:
@@ -693,7 +697,11 @@ def _set_gradient(target: Tensor, gradient: Tensor) -> None:
         for tensor in target:
             tensor.grad = None
     else:
-        target.grad = gradient
+        target.grad = gradient if gradient is None else _alias(gradient)
+
+
+def _alias(tensor: Tensor) -> Any:
+    return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach()
 
 
 def _set_data(target: Tensor, value: Tensor) -> None:

@@ -116,7 +116,7 @@ class AdditiveSharingTensor(NumericTensor):
 
     def _add(self, shares: Sequence[Tensor]) -> Tensor:
         total = shares[0]
-        with self.framework.kernels.wrapping_around():
+        with self.group.framework.kernels.wrapping_around():
             for share in shares[1:]:
                 total = total + share
         return total

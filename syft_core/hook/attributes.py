@@ -191,6 +191,10 @@ class Op:
         """Return what the result of a call discloses."""
         return self.facts.disclosure(args, kwargs)
 
+    def clears_gradient(self, args: Sequence[Any]) -> bool:
+        """Return whether a call only removes gradients."""
+        return self.alters_autograd and self.spelling == "setter" and len(args) == 2 and args[1] is None
+
     @cached_property
     def attr(self) -> str:
         """The attribute name on a tensor or module: ``add_`` for ``torch.Tensor.add_``.
@@ -395,6 +399,10 @@ class FrameworkAttributes:
     def copy(self, tensor: Tensor) -> Tensor:
         """Return a plain tensor with a copy of the data."""
         raise NotImplementedError
+
+    def alias(self, tensor: Tensor) -> Tensor:
+        """Return another plain tensor with the same memory and autograd history."""
+        return tensor
 
     def transfer(self, tensor: Tensor) -> Tensor:
         """Return a copy of a plain tensor for another worker, without autograd history."""

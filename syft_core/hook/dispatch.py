@@ -12,8 +12,8 @@ from typing import NoReturn
 
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.caches import remember
 from syft_core.hook.hook_args import (
-    PLAN_LIMIT,
     get_nested_plan,
     get_plan,
     is_framework_tensor,
@@ -56,10 +56,7 @@ def _find_route(key: tuple[object, ...], op: Op, args: Args, kwargs: Kwargs) -> 
         route: tuple[Answer | None, Plan] = (_answer_of(plan.layer, op), plan)
     else:  # The plan depends on the nesting; for an ambiguous name it even holds its arguments.
         route = (_look_up_nested, NO_PLAN)
-    if len(_routes) >= PLAN_LIMIT:
-        _routes.clear()
-    _routes[key] = route
-    return route
+    return remember(_routes, key, route)
 
 
 def _look_up_nested(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
@@ -172,9 +169,7 @@ def _answer_of(layer: LayerType, op: Op) -> Answer | None:
         answer = forward
         if layer.rank != WRAPPER:
             answer = _add_listener(layer, op, _rule_answer(layer, op) or layer.respond or forward)
-        if len(_answers) >= PLAN_LIMIT:
-            _answers.clear()
-        _answers[layer, op] = answer
+        remember(_answers, (layer, op), answer)
     return answer
 
 

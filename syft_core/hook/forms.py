@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from syft_core.hook.caches import remember
 from syft_core.values import Nested
 
 T = TypeVar("T")
-
-LIMIT = 8192
-"""The number of forms and signatures to cache before the cache is cleared."""
 
 
 class Form:
@@ -42,12 +40,7 @@ def form(
 ) -> Form:
     """Return the form with these properties."""
     key = (type(shape), shape, strides, dtype, device, requires_grad, is_leaf)
-    found = _forms.get(key)
-    if found is None:
-        if len(_forms) >= LIMIT:
-            _forms.clear()
-        found = _forms[key] = Form(*key[1:])
-    return found
+    return _forms.get(key) or remember(_forms, key, Form(*key[1:]))
 
 
 Inferred = tuple[Nested, "Sequence[Form]", bool]
@@ -61,20 +54,14 @@ _facts: dict[object, Any] = {}
 
 def remember_prediction(key: object, prediction: T) -> T:
     """Cache the prediction for a call, and return it."""
-    if len(predictions) >= LIMIT:
-        predictions.clear()
-    predictions[key] = prediction
+    remember(predictions, key, prediction)
     return prediction
 
 
 def fact_of_form(key: object, read: Callable[[], object]) -> Any:
     """Return the cached fact for an operation and a form; call ``read`` on first use."""
     found = _facts.get(key)
-    if found is None:
-        if len(_facts) >= LIMIT:
-            _facts.clear()
-        found = _facts[key] = read()
-    return found
+    return remember(_facts, key, read()) if found is None else found
 
 
 _CONSTANT_TYPES = frozenset({int, bool, str, type, type(None), type(Ellipsis), type(NotImplemented)})

@@ -14,6 +14,7 @@ from typing import NoReturn, TypeVar
 
 from syft_core.exceptions import PureFrameworkTensorFoundError, RemoteObjectFoundError, ResponseSignatureError
 from syft_core.hook.attributes import INPLACE_OPERATORS
+from syft_core.hook.caches import remember
 from syft_core.hook.folds import (
     Getter,
     Slot,
@@ -129,9 +130,6 @@ __all__ = [
 
 T = TypeVar("T")
 
-PLAN_LIMIT = 8192
-"""A cache is cleared when it has this many plans; programs have a few hundred signatures."""
-
 # The caches. They can be replaced by new dicts at any time, because they are only looked up in this module.
 hook_method_args_functions: dict[object, Plan] = {}
 hook_method_response_functions: dict[object, Function] = {}
@@ -238,10 +236,10 @@ def get_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
 def _build_first_plan(name: str, key: object, args: Args, kwargs: Kwargs) -> Plan:
     types = [type(a) for a in (*args, *kwargs.values())]
     if not all(is_flat(cls) for cls in types):
-        _store_plan(hook_method_args_functions, key, _NESTED)
+        remember(hook_method_args_functions, key, _NESTED)
         return get_nested_plan(name, args, kwargs)
     plan = build_plan(name, args, kwargs)
-    _store_plan(hook_method_args_functions, key, plan)
+    remember(hook_method_args_functions, key, plan)
     return plan
 
 
@@ -253,19 +251,13 @@ def get_nested_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
     plan = hook_method_args_functions.get(key)
     if plan is None:
         plan = build_plan(name, args, kwargs)
-        _store_plan(hook_method_args_functions, key, plan)
+        remember(hook_method_args_functions, key, plan)
     return plan
 
 
 @functools.cache
 def _is_ambiguous(name: str) -> bool:
     return name in ambiguous_functions or name.rsplit(".", 1)[-1] in ambiguous_methods
-
-
-def _store_plan(cache: dict[object, T], key: object, value: T) -> None:
-    if len(cache) >= PLAN_LIMIT:
-        cache.clear()
-    cache[key] = value
 
 
 def unwrap_args_from_method(attr: str, method_self: Tensor, args: Args, kwargs: Kwargs) -> tuple[Nested, Args, Kwargs]:
@@ -298,7 +290,7 @@ def _get_type_getter(attr: str, args: Nested) -> Getter:
     getter = get_tensor_type_functions.get(key)
     if getter is None:
         getter = build_get_tensor_type(build_rule(args))
-        _store_plan(get_tensor_type_functions, key, getter)
+        remember(get_tensor_type_functions, key, getter)
     return getter
 
 
@@ -329,7 +321,7 @@ def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapp
             plan = hook_method_response_functions.get(key)
         if plan is None:
             plan = build_wrap_response(response, wrap_type, check=skip_check)
-            _store_plan(hook_method_response_functions, key, plan)
+            remember(hook_method_response_functions, key, plan)
     return plan(response, **attributes) if attributes else plan(response)
 
 
@@ -342,7 +334,7 @@ def register_response(attr: str, response: Nested, response_ids: list[int], owne
     plan = register_response_functions.get(key)
     if plan is None:
         plan = build_register_response_function(response)
-        _store_plan(register_response_functions, key, plan)
+        remember(register_response_functions, key, plan)
     return plan(response, response_ids=response_ids, owner=owner)
 
 

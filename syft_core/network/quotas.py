@@ -17,9 +17,10 @@ from typing import Any, Literal
 
 from syft_core.exceptions import OperationNotAllowedError, QuotaExceededError
 from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.caches import remember
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
-from syft_core.hook.forms import LIMIT, Form, is_constant
+from syft_core.hook.forms import Form, is_constant
 from syft_core.hook.ranks import framework_types
 from syft_core.hook.rules import is_flat, leaves, map_leaves
 from syft_core.messages import COMMANDS, Forward, GetBack, Lease, Message, Placed, Run, Search, Store
@@ -285,10 +286,7 @@ class QuotaGuard:
         size = None
         if self._infers and signature not in self._refused:
             size = framework.infer_size(op, *map_leaves(_to_form, (args, kwargs)))
-        if len(self._known) >= LIMIT:
-            self._known.clear()
-        known = self._known[key] = _Known(signature, encoded, size)
-        return known
+        return remember(self._known, key, _Known(signature, encoded, size))
 
     # --- amounts
 

@@ -7,12 +7,11 @@ A step is an operation of an op table, a step of Python's arithmetic on numbers,
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from types import GeneratorType
 from typing import Any, ClassVar, NamedTuple
 
 from syft_core.exceptions import PlanError, SerdeError
@@ -30,6 +29,8 @@ from syft_core.values import Nested
 
 MAX_STEPS = 1 << 15
 """How many steps a program may have."""
+MAX_SLOTS = 1 << 17
+"""How many slots a program may have."""
 ITEM, CONSTANT = "read number", "copy constant"
 
 
@@ -132,13 +133,16 @@ class Program:
             _require(0 <= step.count <= MAX_RESULTS, "a step has too many results")
             for leaf in leaves((step.args, step.kwargs)):
                 _require(type(leaf) is not Slot or 0 <= leaf.number < known, "a step uses a later result")
+                _require(_is_data(leaf), "a constant is a pointer or another layer")
             if not step.framework:
                 _require(_is_valid_number(step), f"{step.op!r} is not arithmetic")
                 numbers.update([known] if step.op != CONSTANT else [])
             known += step.count
+            _require(known <= MAX_SLOTS, "its steps have too many results")
         tensors = {*range(start, known)} - numbers
         for leaf in leaves(routine.answer):
             is_slot = type(leaf) is Slot
+            _require(_is_data(leaf), "a constant is a pointer or another layer")
             _require(not is_slot or leaf.attr is None, "it returns an attribute of a tensor")
             _require(
                 not is_slot or leaf.number in tensors or 0 <= leaf.number < len(self.inputs), "its answer is wrong"
@@ -169,13 +173,10 @@ class Program:
         return {id(routine): list(_prepare(self, routine)) for routine in self.routines}
 
     @cached_property
-    def facts(self) -> dict[int, tuple[bool, bool]]:
-        """Whether all operations are reviewed, and whether one reads beyond its operands, by identity of routine."""
-        ops = {id(routine): [look_up(s) for s in routine.steps if s.framework] for routine in self.routines}
-        return {
-            key: (all(op.tier == "reviewed" for op in found), any(op.reads_beyond for op in found))
-            for key, found in ops.items()
-        }
+    def facts(self) -> dict[int, RoutineFacts]:
+        """The facts about each routine, by identity."""
+        start = len(self.inputs) + len(self.state)
+        return {id(routine): _describe(routine, start) for routine in self.routines}
 
     @cached_property
     def changes_gradients(self) -> bool:
@@ -249,6 +250,11 @@ def _require(holds: bool, problem: str) -> None:
         raise SerdeError(f"cannot read a plan: {problem} (malformed message)")
 
 
+def _is_data(leaf: Any) -> bool:
+    """Return whether a part of a step is no pointer or other layer, which would act with the rights of the worker."""
+    return is_framework_tensor(type(leaf)) or not (build_rule(leaf) or hasattr(leaf, "_id_at_location"))
+
+
 def _is_valid_number(step: Step) -> bool:
     if step.kwargs or step.count != 1:
         return False
@@ -264,6 +270,33 @@ codecs.register(make_codec(Program))
 
 
 # --- replaying
+
+
+class RoutineFacts(NamedTuple):
+    """What a worker must know about a routine before it replays it in one loop."""
+
+    is_reviewed: bool
+    """Whether all operations are reviewed."""
+    needs_tracking: bool
+    """Whether a step needs more tracking than the loop does: it reads memory beyond its operands, gives a tensor a
+    gradient or makes it need one, or uses the gradient of a result that is not stored."""
+    accumulates: bool
+    """Whether it runs a backward pass."""
+
+
+def _describe(routine: Routine, start: int) -> RoutineFacts:
+    calls = [(look_up(step), step) for step in routine.steps if step.framework]
+    slots = [leaf for step in routine.steps for leaf in leaves((step.args, step.kwargs)) if type(leaf) is Slot]
+    return RoutineFacts(
+        is_reviewed=all(op.tier == "reviewed" for op, _ in calls),
+        needs_tracking=any(_needs_tracking(op, step) for op, step in calls)
+        or any(slot.attr is not None and slot.number >= start for slot in slots),
+        accumulates=any(op.accumulates for op, _ in calls),
+    )
+
+
+def _needs_tracking(op: Op, step: Step) -> bool:
+    return op.reads_beyond or op.retains or (op.alters_autograd and not op.clears_gradient(step.args))
 
 
 class Operation(NamedTuple):
@@ -297,8 +330,8 @@ class Segment(NamedTuple):
 Execute = Callable[[Operation, Any, "dict[str, Any]"], Any]
 
 
-def replay(program: Program, routine: Routine, slots: list[Any], execute: Execute) -> Generator[Any, Any, None]:
-    """Run the steps of a call on ``slots``; ``execute`` runs those that change something, and may return a process."""
+def replay(program: Program, routine: Routine, slots: list[Any], execute: Execute) -> None:
+    """Run the steps of a call on ``slots``; ``execute`` runs those that change something."""
     place = 0
     try:
         for segment in program.prepared[id(routine)]:
@@ -308,12 +341,8 @@ def replay(program: Program, routine: Routine, slots: list[Any], execute: Execut
                     place = operation.place
                     args = operation.args(slots)
                     kwargs = operation.kwargs(slots) if operation.kwargs is not None else _NONE
-                    if operation.is_direct:
-                        result = operation.run(*args, **kwargs)
-                    else:
-                        result = execute(operation, args, kwargs)
-                        if type(result) is GeneratorType:
-                            result = yield from result
+                    is_direct = operation.is_direct
+                    result = operation.run(*args, **kwargs) if is_direct else execute(operation, args, kwargs)
                     _put_results(slots, operation, result)
     except Exception as error:
         _note_step(error, program, routine, place)
@@ -442,9 +471,11 @@ def _has_slots(part: Nested) -> bool:
 
 def _read(value: object, attr: str) -> Nested:
     """Return an attribute of a tensor that is a tensor too."""
-    if attr not in framework_of(value).tensor_attributes:
+    framework = framework_of(value)
+    if attr not in framework.tensor_attributes:
         raise SerdeError(f"cannot run a plan: it reads {attr!r}, which is not a tensor of a tensor (malformed message)")
-    return getattr(value, attr)
+    found = framework.method(attr).run(value)
+    return None if found is None else framework.alias(found)
 
 
 def _identity(value: object) -> Nested:

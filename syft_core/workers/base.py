@@ -213,11 +213,11 @@ class BaseWorker(Place, Worker):
                 raise SerdeError(f"cannot execute a {type(batch).__name__}: expected a Batch (malformed message)")
             number, asks = batch.number, batch.asks
             if mandate is not None:
-                batch = mandate.admit(batch, self.tickets, self.object_store)
+                batch = mandate.admit(batch, self.tickets)
             if batch.behalf:
                 behalf = (self.peer if peer.id in self.aliases else peer for peer in batch.behalf)
                 sender = sender._replace(behalf=tuple(behalf))
-            value, failure = yield from self._execute(batch, sender, session)
+            value, failure = yield from self._execute(batch, sender, session, mandate)
         except Exception as error:  # noqa: BLE001  # any failure is a reply
             failure = failure or _failure(error, number, 0)
         reported, session.failed = session.failed, None if asks else failure
@@ -226,7 +226,7 @@ class BaseWorker(Place, Worker):
         reply = Reply(number, value, to_report, session.form_epoch, session.gradient_epoch)
         return self._reply(reply, answered, sender)
 
-    def _execute(self, batch: Batch, sender: Peer, session: Session) -> Process:
+    def _execute(self, batch: Batch, sender: Peer, session: Session, mandate: Mandate | None) -> Process:
         """Execute commands in order. After a failure, execute none until the sender has received it."""
         value, failure = None, session.failed
         for place, command in enumerate(batch.commands):
@@ -235,9 +235,8 @@ class BaseWorker(Place, Worker):
                 session.poison(getattr(command, "expected", range(0)), failure)
                 continue
             try:
-                if type(command) not in HANDLERS:
-                    raise SerdeError(f"cannot execute a {type(command).__name__}: it is not a command")
                 with self.lock:
+                    self._require_command(command, mandate)
                     value = self.handle(command, sender)
                 if type(value) is GeneratorType:
                     value = yield from self.step(value, sender)
@@ -253,6 +252,12 @@ class BaseWorker(Place, Worker):
                 if not asked:
                     session.poison(getattr(command, "expected", range(0)), failure)
         return (value if batch.asks and failure is None else None), failure
+
+    def _require_command(self, command: object, mandate: Mandate | None) -> None:
+        if type(command) not in HANDLERS:
+            raise SerdeError(f"cannot execute a {type(command).__name__}: it is not a command")
+        if mandate is not None:
+            mandate.check(command, self.object_store)
 
     def _pack(self, command: Message, value: object, sender: Peer) -> Outcome:
         """Return an answer as it is sent: named tuples by name, results with their forms."""
@@ -388,8 +393,6 @@ class BaseWorker(Place, Worker):
         """Return the object stored under ``obj_id``, with its id and owner set."""
         entry = self.object_store.entry(obj_id)
         set_owner(self, entry.value, obj_id)
-        if getattr(entry.value, "requires_grad", False):  # The caller may make it retain its gradient.
-            self.object_store.grad_candidates[obj_id] = entry
         return entry.value
 
     def load_data(self, data: Sequence[object]) -> None:

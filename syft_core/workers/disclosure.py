@@ -13,9 +13,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from syft_core.exceptions import OperationNotAllowedError, SyftError, ValueRefusedError
+from syft_core.hook.caches import remember
 from syft_core.hook.chain import is_chain, iter_links, plain_end
 from syft_core.hook.dispatch import dispatch, framework_of
-from syft_core.hook.forms import LIMIT, Form
+from syft_core.hook.forms import Form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves, signature
 from syft_core.values import Args, Kwargs, Nested, Tensor
@@ -87,23 +88,20 @@ def _strides(known: Form | None) -> Any:
 def infer_forms(execution: Execution) -> list[Form | None] | None:
     """Infer the forms of the tensors that a call returns, without values.
 
-    None for a backward pass and for queries about form, whose answers do not depend on values.
+    None for a backward pass and for queries about the form of one tensor, whose answers do not depend on values.
     """
-    if execution.op.differentiates or execution.op.states_fact:
-        return None
     call = execution.args, execution.kwargs
+    if execution.op.differentiates:
+        return None
+    if execution.op.states_fact and sum(plain_end(leaf) is not None for leaf in leaves(call)) == 1:
+        return None
     parts = tuple([_part(execution, leaf) for leaf in leaves(call)])
     key = execution.op, execution.message.modes, signature(call), parts
     try:
         known = _inferred.get(key)
     except TypeError:  # An argument is not hashable.
         return _forms(run_dry(execution).result)
-    if known is None:
-        known = _forms(run_dry(execution).result)
-        if len(_inferred) >= LIMIT:
-            _inferred.clear()
-        _inferred[key] = known
-    return known
+    return remember(_inferred, key, _forms(run_dry(execution).result)) if known is None else known
 
 
 _inferred: dict[object, list[Form | None]] = {}

@@ -15,11 +15,11 @@ from syft_core.tensors.private import restrict
 from syft_core.values import Outcome, Tensor
 from syft_core.workers.failures import require_success
 from syft_core.workers.ledger import Departure, record_all, record_request
-from syft_core.workers.permissions import refusal, require_identity, require_right_to_lease
+from syft_core.workers.permissions import Verb, refusal, require_identity, require_right_to_lease
 from syft_core.workers.release import MAX_OPEN, Requested
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.running import attribute
-from syft_core.workers.store import Stored
+from syft_core.workers.store import Stored, is_leaf
 from syft_core.workers.transfer import copy_of, ends_elsewhere, hand_over, rebuild
 from syft_core.workers.worker import Worker
 
@@ -51,6 +51,26 @@ def _collect(taken: list[Tensor]) -> Process:
         if type(value) is GeneratorType:
             taken[place] = yield from value
     return taken
+
+
+def drop_refused_gradient(worker: Worker, verb: Verb, entry: Stored, sender: Peer, value: Any) -> Any:
+    """Return a value that leaves, or a copy without its gradient if the policy keeps that here."""
+    gradient = None if worker.custom_policy is None else _gradient_of(value)
+    if gradient is None or refusal(worker, verb, entry, sender, gradient) is None:
+        return value
+    return _copy_without_gradient(worker, value)
+
+
+def _gradient_of(value: object) -> Any:
+    end = plain_end(value)
+    return end.grad if end is not None and is_leaf(end) else None
+
+
+def _copy_without_gradient(worker: Worker, value: object) -> Any:
+    copy = hand_over(value, worker)
+    if _gradient_of(copy) is not None:
+        plain_end(copy).grad = None
+    return copy
 
 
 def leave_graph(value: object) -> Tensor:
@@ -135,7 +155,7 @@ def ask_release(worker: Worker, message: AskRelease, sender: Peer) -> int:
         value = attribute(entry.value, message.attr)
         if value is None or ends_elsewhere(value):
             raise ReleaseError.elsewhere(id, str(worker.id))
-        objects.append(Requested(entry, message.attr, hand_over(value, worker)))
+        objects.append(Requested(entry, message.attr, _copy_without_gradient(worker, value)))
     request = worker.requests.add(sender, message.reason, objects)
     record_request(worker, request, "requested")
     return request.number
@@ -151,7 +171,7 @@ def _read(worker: Worker, id: Id, attr: str | None, sender: Peer) -> Departure:
     why = refusal(worker, "read", entry, sender, value)
     if why is None:
         require_success(entry, id, worker)
-        return entry, value, None
+        return entry, drop_refused_gradient(worker, "read", entry, sender, value), None
     request = worker.requests.of(entry, attr, sender)
     if request is None:
         raise GetNotPermittedError.to(str(sender), entry.id, str(worker.id), why)

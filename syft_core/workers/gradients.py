@@ -13,10 +13,10 @@ from syft_core.values import Nested, Tensor
 from syft_core.workers.changes import change, change_count
 from syft_core.workers.execution import Execution
 from syft_core.workers.ledger import record
-from syft_core.workers.memory import Compute, keeps_gradient
+from syft_core.workers.memory import Compute
 from syft_core.workers.permissions import may_change, require_permission
 from syft_core.workers.requests import Ask, Process
-from syft_core.workers.store import Stored, lineage_of
+from syft_core.workers.store import Stored, keeps_gradient, lineage_of
 from syft_core.workers.transfer import hand_over
 
 

@@ -56,7 +56,7 @@ from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import get_allowed_users, restrict
 from syft_core.values import Nested, Outcome, Tensor
 from syft_core.workers.failures import require_success
-from syft_core.workers.fetching import ask_release, fetch, fetch_all
+from syft_core.workers.fetching import ask_release, drop_refused_gradient, fetch, fetch_all
 from syft_core.workers.ledger import record
 from syft_core.workers.memory import guard_results
 from syft_core.workers.permissions import (
@@ -72,7 +72,7 @@ from syft_core.workers.permissions import (
     require_right_to_tag,
     require_right_to_use,
 )
-from syft_core.workers.planning import require_known_operations, run_plan
+from syft_core.workers.planning import bind_state, require_known_operations, run_plan
 from syft_core.workers.protocols import accept_deposit, open_channel, prepare, run_protocol
 from syft_core.workers.requests import Ask, Elsewhere, Process
 from syft_core.workers.running import attribute, form_of, keep, resolve, run, set_owner
@@ -98,6 +98,8 @@ def store(worker: Worker, message: Store, sender: Peer) -> None:
         entry.origin.lender = sender.id
     worker.object_store.put(message.id, entry)
     set_owner(worker, value, message.id)
+    if isinstance(value, Program):
+        bind_state(worker, entry)
     if message.publish:
         entry.publish(None if sender.id == worker.id else sender)
     if message.tags or message.description:
@@ -160,6 +162,7 @@ def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, valu
         origin = (worker.id, message.id)
     if stays and ends_elsewhere(value):
         value = yield Elsewhere(partial(copy_of, value))
+    value = drop_refused_gradient(worker, "move", entry, sender, value)
     words = _words(entry) if message.attr is None else {}
     sent = Store(message.new_id, restrict(value, entry.access), origin=origin, holder=sender.id, **words)
     try:
@@ -188,7 +191,8 @@ def _send_on(worker: Worker, message: SendOn, sender: Peer, entry: Stored) -> Pr
     destination = worker.location_of(message.destination)
     _require_departure(worker, entry, entry.value, sender, destination.id, "sent on")
     framework, id = framework_of(entry.value), message.new_id
-    yield Ask(destination, Store(id, restrict(entry.value, entry.access), **_words(entry)))
+    value = drop_refused_gradient(worker, "move", entry, sender, entry.value)
+    yield Ask(destination, Store(id, restrict(value, entry.access), **_words(entry)))
     entry.hold(framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
     set_owner(worker, entry.value, message.id)
     worker.object_store.note(entry)

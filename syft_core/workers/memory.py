@@ -14,7 +14,7 @@ from syft_core.peer import Peer
 from syft_core.values import Nested, Tensor
 from syft_core.workers.execution import Execution
 from syft_core.workers.permissions import may_change
-from syft_core.workers.store import Stored, is_leaf
+from syft_core.workers.store import Stored
 from syft_core.workers.worker import Worker
 
 Compute = Callable[[], Any]
@@ -46,11 +46,6 @@ def guard(entry: Stored, protected: Sequence[Stored]) -> None:
     for parent in protected:
         if parent is not entry and not memory.isdisjoint(memory_of(parent.value)):
             entry.guard = parent.guard or parent
-
-
-def keeps_gradient(end: Tensor) -> bool:
-    """Return whether a backward pass may give a plain tensor a gradient."""
-    return getattr(end, "requires_grad", False) is True and (is_leaf(end) or end.retains_grad)
 
 
 def clear(result: Nested) -> Nested:

@@ -90,7 +90,8 @@ def refusal(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: objec
     if stored.access is None and worker.custom_policy is None:
         return None
     if stored.access is not None and stored.sources is stored.root:  # Its owner may have changed the allowed users.
-        stored.access = get_allowed_users(stored.value)
+        users = get_allowed_users(stored.value)
+        stored.access = stored.access if users is None else users  # A result in its place has no such layer.
     for party in peer.chain:
         why = unless_private(verb, stored, party, value)
         if why is None and worker.custom_policy is not None:

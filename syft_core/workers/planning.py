@@ -1,7 +1,7 @@
 """The handler of ``RunPlan``: run a stored plan, with the permissions of single operations.
 
-A plan whose objects are all plain and not private runs in one loop. Otherwise each step runs as a command of its own,
-with all of its checks, and its results are stored until the call ends.
+A plan whose objects are all plain and not private, and whose steps need little tracking, runs in one loop. Otherwise
+each step runs as a command of its own, with all of its checks, and its results are stored until the call ends.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from types import GeneratorType
 from typing import Any
+from weakref import ReferenceType, ref
 
 from syft_core.exceptions import PlanError, ValueRefusedError
 from syft_core.hook.dispatch import framework_of
@@ -36,7 +37,7 @@ from syft_core.pointers.object_pointer import Here, id_here, new_id
 from syft_core.values import Kwargs, Nested, Tensor
 from syft_core.workers.changes import change
 from syft_core.workers.execution import Execution, snapshot_forms
-from syft_core.workers.memory import guard, keeps_gradient, memory_of
+from syft_core.workers.memory import guard, memory_of
 from syft_core.workers.permissions import (
     may_change,
     may_leave,
@@ -46,7 +47,6 @@ from syft_core.workers.permissions import (
 )
 from syft_core.workers.requests import Process
 from syft_core.workers.running import (
-    clears_gradient,
     form_of,
     keep,
     require_command,
@@ -54,7 +54,7 @@ from syft_core.workers.running import (
     run,
     run_tracked,
 )
-from syft_core.workers.store import NOTHING, Lineage, Stored, lineage_of
+from syft_core.workers.store import NOTHING, Lineage, Stored, is_leaf, keeps_gradient, lineage_of
 from syft_core.workers.worker import Worker
 
 
@@ -75,8 +75,10 @@ def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
         raise ValueRefusedError.only_local("run", str(worker.id), f"object {message.id!r} is not a plan")
     require_permission(worker, "call", entry, sender, program)
     routine = program.routine
+    if routine is not program.routines[-1]:  # The first call creates the state of the plan.
+        require_right_to_change(worker, entry, sender, program)
     stored = [_find(worker, arg) for arg in message.args]
-    stored += _find_state(worker, program)
+    stored += _find_state(worker, entry)
     require_right_to_use(worker, [entry for entry in stored if isinstance(entry, Stored)], sender)
     require_arguments(program, [_look(entry) for entry in stored[: len(program.inputs)]])
     worker.object_store.require_free(range(message.result, message.result + program.results))
@@ -84,10 +86,10 @@ def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
         worker.object_store.require_free(program.state[len(program.state) - program.made :])
     worker.stats.operations += len(routine.steps)
     call = _Call(worker, message, sender, program, routine, stored)
-    with _isolate(routine):
-        kept = yield from (call.replay() if call.is_simple() else call.run_each())
+    kept = call.replay() if call.is_simple() else (yield from call.run_each())
     if not program.begun:
         program.begun = True
+        bind_state(worker, entry)
         worker.object_store.note(entry)
     if message.count >= 0:
         return None
@@ -104,12 +106,22 @@ def _find(worker: Worker, arg: Any) -> Any:
     return worker.object_store.entry(id)
 
 
-def _find_state(worker: Worker, program: Program) -> list[Stored | None]:
-    created = len(program.state) - program.made
-    known = [worker.object_store.entry(id) for id in program.state[:created]]
-    if not program.begun:
-        return [*known, *[None] * program.made]
-    return [*known, *[worker.object_store.entry(id) for id in program.state[created:]]]
+def bind_state(worker: Worker, plan: Stored) -> dict[Id, ReferenceType[Stored]]:
+    """Remember which objects are the state of a plan."""
+    found = [entry for id in plan.value.state if (entry := worker.object_store.get(id)) is not None]
+    plan.state = {entry.id: ref(entry) for entry in found}
+    return plan.state
+
+
+def _find_state(worker: Worker, plan: Stored) -> list[Stored | None]:
+    program: Program = plan.value
+    ids = program.state if program.begun else program.state[: len(program.state) - program.made]
+    bound = bind_state(worker, plan) if plan.state is None else plan.state
+    entries = [worker.object_store.entry(id) for id in ids]
+    for entry in entries:
+        if entry.id not in bound or bound[entry.id]() is not entry:
+            raise PlanError.replaced(program.name, entry.id)
+    return [*entries, *[None] * (len(program.state) - len(ids))]
 
 
 def _look(entry: object) -> Any:
@@ -145,23 +157,26 @@ class _Call:
     # --- in one loop
 
     def is_simple(self) -> bool:
-        """Return whether no step can meet private objects, chains, or memory outside of its operands."""
+        """Return whether no step can meet private objects, chains, or memory and gradients outside of its operands."""
         worker = self.worker
         if worker.custom_policy is not None or worker.guard is not None or self.sender.behalf:
             return False
         for entry in self.entries:
             if not entry.is_plain or entry.access is not None or entry.origin is not None:
                 return False
-        all_reviewed, reads_beyond = self.program.facts[id(self.routine)]
-        return not reads_beyond and (all_reviewed or not worker.object_store.has_private)
+        facts = self.program.facts[id(self.routine)]
+        if facts.needs_tracking or (worker.object_store.has_private and not facts.is_reviewed):
+            return False
+        self.foreign = [entry for entry in self.entries if not may_change(worker, entry, self.sender)]
+        return not facts.accumulates or self._reaches_only_own()
 
-    def replay(self) -> Process:
+    def replay(self) -> dict[int, Placed]:
         """Run all steps on the values; every result and every changed object has the lineage of the whole call."""
         self.lineage: Lineage = lineage_of(self.entries)
-        self.foreign = [entry for entry in self.entries if not may_change(self.worker, entry, self.sender)]
         slots: list[Any] = [entry.value if isinstance(entry, Stored) else entry for entry in self.stored]
         slots += [None] * sum(step.count for step in self.routine.steps)
-        yield from replay(self.program, self.routine, slots, self._execute)
+        with _isolate(self.routine):
+            replay(self.program, self.routine, slots, self._execute)
         return self._keep({number: (slots[number], self.lineage, None) for number in self._find_kept()})
 
     def _execute(self, operation: Operation, args: Any, kwargs: Kwargs) -> Nested:
@@ -171,9 +186,9 @@ class _Call:
             return float(args[0].item())
         if op.only_computes and all(map(self._is_own, operation.written)):
             return self._change(operation, args, kwargs)
-        if op.accumulates and self._reaches_only_own():
+        if op.accumulates:
             return self._run_backward(operation, args, kwargs)
-        if clears_gradient(op, args) and not self.foreign:
+        if op.clears_gradient(args) and not self.foreign:
             self.worker.note_gradient_change(_UNPREDICTED, self.sender)
             return operation.run(*args)
         parents, operands = [], []
@@ -224,7 +239,11 @@ class _Call:
                     change(self.worker, entry, self.lineage)
 
     def _values(self) -> Iterator[Any]:
-        return (entry.value for entry in self.entries)
+        """Yield the objects of the call, and their gradients, which may be part of other graphs."""
+        for entry in self.entries:
+            yield entry.value
+            if is_leaf(entry.value) and entry.value.grad is not None:
+                yield entry.value.grad
 
     def _to_pointer(self, part: object) -> Tensor:
         entry = self.stored[part.number] if type(part) is Slot and part.number < len(self.stored) else None
@@ -311,6 +330,10 @@ class _Call:
 
     def _keep(self, made: dict[int, tuple[Any, Lineage, Stored | None]]) -> dict[int, Placed]:
         """Store results, with their lineage and guard, and the state that replaces other state."""
+        replaced = [(self.stored[number], result) for number, result in self.routine.carry]
+        for entry, result in replaced:
+            if entry is not None:
+                require_right_to_change(self.worker, entry, self.sender, made[result][0])
         kept = {}
         for place, number in enumerate(self.returned):
             kept[number] = placed = self._store(self.message.result + place, *made[number])
@@ -329,19 +352,20 @@ class _Call:
                     self.worker.object_store.entry(id).publish(plan.publisher)
                 continue
             value, lineage, guarded = made[result]
-            require_right_to_change(self.worker, entry, self.sender, value)
             entry.hold(value)
-            entry.guard = guarded
+            self._guard(entry, guarded)
             change(self.worker, entry, lineage)
         return kept
 
     def _store(self, id: Any, value: Any, lineage: Lineage, guarded: Stored | None) -> Placed:
         placed = keep(self.worker, value, id, self.sender, lineage)
-        entry = self.worker.object_store.entry(id)
+        self._guard(self.worker.object_store.entry(id), guarded)
+        return placed
+
+    def _guard(self, entry: Stored, guarded: Stored | None) -> None:
         entry.guard = guarded
         if self.foreign:
             guard(entry, self.foreign)
-        return placed
 
 
 _UNPREDICTED = Run("", "", (), None, 0)

@@ -10,7 +10,7 @@ from typing import Any
 
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError, ValueRefusedError, WorkerError
 from syft_core.hook.attributes import FrameworkAttributes, Op
-from syft_core.hook.chain import plain_below
+from syft_core.hook.chain import plain_below, plain_end
 from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.hook.forms import Form, form, is_constant
 from syft_core.hook.hook_args import is_framework_tensor
@@ -37,7 +37,7 @@ from syft_core.workers.permissions import (
 )
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.store import Lineage, Stored, lineage_of
-from syft_core.workers.transfer import ends_elsewhere, require_elsewhere
+from syft_core.workers.transfer import ends_elsewhere, rebuild, require_elsewhere
 from syft_core.workers.worker import Worker
 
 COMMAND_ARGUMENT = frozenset({"a command's argument"})
@@ -208,7 +208,7 @@ def _is_plain_value(leaf: Tensor) -> bool:
 def run_tracked(execution: Execution) -> Nested:
     """Run an operation, and update the restrictions and the lineage of everything it changes."""
     op, compute = execution.op, execution.compute
-    if clears_gradient(op, execution.args):
+    if op.clears_gradient(execution.args):
         result = compute()
         _note_autograd(execution)
         return result
@@ -227,18 +227,11 @@ def run_tracked(execution: Execution) -> Nested:
     return result
 
 
-def clears_gradient(op: Op, args: Sequence[object]) -> bool:
-    """Return whether an operation only removes gradients."""
-    return op.alters_autograd and op.spelling == "setter" and len(args) > 1 and args[1] is None
-
-
 def _note_autograd(execution: Execution) -> None:
-    """Record that objects may now receive gradients, or that an attribute was set."""
+    """Record that the autograd state of objects has changed, or that an attribute was set."""
     worker, message = execution.worker, execution.message
-    for arg in message.args:  # Includes a gradient that is set: a backward pass may add to it.
-        if (id := id_here(arg, worker.id)) is not None:
-            worker.object_store.grad_candidates[id] = entry = worker.object_store.entry(id)
-            worker.object_store.note(entry)
+    for parent in execution.parents:
+        worker.object_store.note(parent)
     if execution.op.spelling == "setter":
         worker.note_gradient_change(message, execution.peer)
         if execution.op.operation != execution.framework.gradient:
@@ -277,6 +270,8 @@ def resolve(
                 value = attribute(value, attr)
             if not entry.is_plain:
                 value = remove_restriction(value)
+            if attr is not None:
+                value = _alias(value)
             operands.append(value)
             values.append(value)
         elif cls in NUMBERS:
@@ -298,7 +293,8 @@ def _resolve_leaf(
         entry = worker.object_store.entry(id)
         _require_framework(message, entry.value)
         parents.append(entry)
-        operands.append(remove_restriction(attribute(entry.value, leaf.point_to_attr)))
+        value = remove_restriction(attribute(entry.value, leaf.point_to_attr))
+        operands.append(value if leaf.point_to_attr is None else _alias(value))
         return operands[-1]
     if getattr(leaf, "child", None) is not None:  # A chain in the message may restrict what is computed from it.
         require_elsewhere(worker, leaf)
@@ -320,6 +316,17 @@ def attribute(value: object, name: str | None) -> Tensor:
     if name not in framework.tensor_attributes:
         raise ValueRefusedError.only_local(f"reading {name!r}", "the worker")
     return framework.method(name).run(value) if is_framework_tensor(type(value)) else getattr(value, name, None)
+
+
+def _alias(value: Any) -> Any:
+    """Return another tensor with the memory and the history of an attribute.
+
+    A gradient must not become an object itself: that could be made to need gradients, which nobody tracks after it was
+    removed.
+    """
+    if is_framework_tensor(type(value)):
+        return framework_of(value).alias(value)
+    return value if plain_end(value) is None else rebuild(value, _alias)
 
 
 # --- results

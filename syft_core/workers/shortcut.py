@@ -129,6 +129,7 @@ def _look_up(
                 value = value.grad if is_gradient else None
                 if value is None:
                     return None
+                value = framework.alias(value)
             parents.append(entry)
             found.append(value)
             operands.append(value)

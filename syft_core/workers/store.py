@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
+from weakref import ReferenceType
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, WorkerError
 from syft_core.hook.chain import plain_below
@@ -90,6 +91,8 @@ class Stored:
     """Its entry in the lineage of others, if it has one."""
     root: frozenset[Any] | None = None
     """Its initial ``sources`` if it was sent or loaded; they are replaced when something is written into it."""
+    state: dict[Id, ReferenceType[Stored]] | None = None
+    """The objects that are the state of a plan; others may use their ids when they are gone."""
     origin: Any = None
     """A pointer to the object it was copied from, which receives its gradient."""
     lent: frozenset[tuple[Id, Peer]] = NOTHING
@@ -192,8 +195,8 @@ class ObjectStore:
         self._released: deque[tuple[Id, str, float]] = deque(maxlen=MAX_REMEMBERED)
         self.has_private = False
         """Whether a private object was ever stored."""
-        self.grad_candidates: dict[Id, Stored] = {}
-        """The objects that may receive gradients in a backward pass."""
+        self._orphans: list[Stored] = []
+        """Removed objects whose gradients share memory with stored objects, which a backward pass may change."""
         self.listener: Callable[[Stored, bool], None] | None = None
         """Is told which object was added, changed or removed, and whether its memory was written to."""
 
@@ -206,11 +209,10 @@ class ObjectStore:
         if not entry.sources:  # It was not computed from other objects.
             entry.source = Source(id)
             entry.root = entry.sources = frozenset((entry.source,))
-            entry.access = None if entry.is_plain else get_allowed_users(value)
+            if entry.access is None and not entry.is_plain:
+                entry.access = get_allowed_users(value)
         self._entries[id] = entry
         self.has_private = self.has_private or entry.access is not None
-        if not entry.is_plain or (getattr(value, "requires_grad", False) and (is_leaf(value) or value.retains_grad)):
-            self.grad_candidates[id] = entry
         if entry.tags:
             self._index(id, entry.tags)
         if self.listener is not None:
@@ -239,8 +241,8 @@ class ObjectStore:
         entry = self._entries.pop(id, None)
         if entry is None:
             raise self._explain_missing(id)
-        if id in self.grad_candidates:
-            self._drop_grad_candidate(id)
+        if shares_gradient(entry):
+            self._orphans.append(entry)
         if entry.tags:
             self._unindex(id, entry)
         self._ended.append((id, why, time.time()))
@@ -250,8 +252,7 @@ class ObjectStore:
 
     def release(self, leases: deque[tuple[Id, Holder]]) -> None:
         """Remove one lease per pair of id and holder, emptying ``leases``; remove objects without leases."""
-        entries, grad_candidates = self._entries, self.grad_candidates
-        now = time.time()
+        entries, now = self._entries, time.time()
         while leases:
             id, holder = leases.popleft()
             entry = entries.get(id)
@@ -260,8 +261,8 @@ class ObjectStore:
             is_only = entry.leases == 1 and holder == entry.holder and not (entry.others or entry.published)
             if is_only or entry.release(holder):
                 del entries[id]
-                if id in grad_candidates:
-                    self._drop_grad_candidate(id)
+                if shares_gradient(entry):
+                    self._orphans.append(entry)
                 self._released.append((id, "its last pointer was dropped", now))
                 if entry.tags:
                     self._unindex(id, entry)
@@ -276,18 +277,13 @@ class ObjectStore:
                 entry.remove_leases(worker)
 
     def may_receive_grad(self) -> list[Stored]:
-        """Return the entries that may receive gradients, including removed objects whose gradients are still in use."""
-        for id in [id for id in self.grad_candidates if id not in self._entries]:
-            self._drop_grad_candidate(id)
-        return list(self.grad_candidates.values())
+        """Return the entries that may receive gradients, including removed objects whose gradients are still in use.
 
-    def _drop_grad_candidate(self, id: Id) -> None:
-        """Forget a removed object, unless its gradient is still shared with a stored object."""
-        entry = self.grad_candidates[id]
-        plain = entry.value if entry.is_plain else plain_below(entry.value)
-        gradient = plain.grad if is_leaf(plain) else None
-        if gradient is None or not framework_of(plain).is_shared(gradient):
-            del self.grad_candidates[id]
+        Looks at every object: one tensor may be stored under several ids, and any of them can make it need gradients.
+        """
+        self._orphans = [entry for entry in self._orphans if shares_gradient(entry)]
+        stored = self._entries.values()
+        return [e for e in stored if not e.is_plain or getattr(e.value, "requires_grad", False)] + self._orphans
 
     def tag(self, id: Id, tags: Iterable[str], description: str | None = None) -> None:
         """Add tags and a description to an object."""
@@ -402,6 +398,20 @@ def _limit_sources(joined: frozenset[Any], common: frozenset[Any]) -> frozenset[
 
 def _to_clock(moment: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(moment))
+
+
+def shares_gradient(entry: Stored) -> bool:
+    """Return whether an object has a gradient whose memory another tensor uses."""
+    if entry.is_plain and not getattr(entry.value, "requires_grad", False):
+        return False
+    plain = entry.value if entry.is_plain else plain_below(entry.value)
+    gradient = plain.grad if keeps_gradient(plain) else None
+    return gradient is not None and framework_of(plain).is_shared(gradient)
+
+
+def keeps_gradient(plain: Tensor) -> bool:
+    """Return whether a backward pass may give a plain tensor a gradient."""
+    return getattr(plain, "requires_grad", False) is True and (is_leaf(plain) or plain.retains_grad)
 
 
 def is_leaf(plain: Tensor) -> bool:

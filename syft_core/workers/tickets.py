@@ -9,19 +9,20 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from syft_core.exceptions import TicketError
 from syft_core.hook.rules import leaves
 from syft_core.messages import Batch, Call, Deposit, Describe, Fetch, Forward, Lease, Redeem, Release, Run, Store
 from syft_core.peer import Id, Peer
+from syft_core.workers.store import ObjectStore
 
 LIFETIME = 60.0
 """Seconds after which a ticket expires."""
-MAX_TICKETS = 256
-"""How many unused tickets a peer may have."""
-_PERMITTED = (Store, Run, Fetch, Forward, Lease, Release, Describe, Call, Redeem, Deposit)
+MAX_TICKETS, MAX_IDS = 256, 1 << 16
+"""How many unused tickets a peer may have, and for how many objects in total."""
+_PERMITTED = (Store, Run, Fetch, Forward, Lease, Release, Describe, Call, Deposit)
 """What a worker may do with a ticket; searching, tagging and asking for releases concern no named object."""
 
 
@@ -47,10 +48,12 @@ class Tickets:
         """Return the secret of a new ticket."""
         now = time.monotonic()
         self._tickets = {key: ticket for key, ticket in self._tickets.items() if ticket.expires > now}
-        if sum(ticket.peer == peer for ticket in self._tickets.values()) >= MAX_TICKETS:
-            raise TicketError.too_many(str(peer), MAX_TICKETS)
+        unused = [ticket for ticket in self._tickets.values() if ticket.peer == peer]
+        issued = Ticket(peer, bearer, frozenset(ids), now + LIFETIME)
+        if len(unused) >= MAX_TICKETS or sum(len(ticket.ids) for ticket in (*unused, issued)) > MAX_IDS:
+            raise TicketError.too_many(str(peer), len(unused))
         secret = secrets.token_urlsafe(32)
-        self._tickets[_hash(secret)] = Ticket(peer, bearer, frozenset(ids), now + LIFETIME)
+        self._tickets[_hash(secret)] = issued
         return secret
 
     def redeem(self, secret: str, bearer: Id) -> Ticket:
@@ -64,34 +67,35 @@ class Tickets:
 class Mandate:
     """What a worker may do on a connection that it opened with a ticket: act for one peer, on named objects.
 
-    Objects that it stores or computes on the way are added.
+    It may also use the objects that it has computed for that peer.
     """
 
     def __init__(self, ticket: Ticket) -> None:
         self.peer, self.bearer = ticket.peer, ticket.bearer
         self._ids = set(ticket.ids)
 
-    def admit(self, batch: Batch, tickets: Tickets, stored: Container[Id]) -> Batch:
-        """Return the batch with the peer on whose behalf it is sent; raise if a command goes beyond the mandate.
-
-        ``stored`` are the ids in use: naming one as a result must not give access to that object.
-        """
+    def admit(self, batch: Batch, tickets: Tickets) -> Batch:
+        """Return the batch without its tickets, and with the peer on whose behalf it is sent."""
         for command in batch.commands:
-            if type(command) not in _PERMITTED:
-                raise TicketError.beyond(self.bearer, type(command).__name__)
             if type(command) is Redeem:
                 ticket = tickets.redeem(command.ticket, self.bearer)
                 if ticket.peer != self.peer:
                     raise TicketError.invalid(self.bearer)
                 self._ids |= ticket.ids
-            elif type(command) is not Release and not self._ids.issuperset(_used_ids(command)):
-                raise TicketError.beyond(self.bearer, type(command).__name__)
-            results = {*command.expected, *([command.result] if type(command) is Run else [])} - self._ids
-            if any(id in stored for id in results):
-                raise TicketError.beyond(self.bearer, type(command).__name__)
-            self._ids |= results
         rest = tuple(command for command in batch.commands if type(command) is not Redeem)
         return replace(batch, commands=rest, behalf=(self.peer, *batch.behalf[1:]))
+
+    def check(self, command: object, store: ObjectStore) -> None:
+        """Raise if a command goes beyond the mandate; called before each, because it may use results of others."""
+        if type(command) is Release:  # A ticket does not prove the name of its bearer, which others may have lent to.
+            is_lent = command.lender == self.peer.id
+            command.ids = tuple([id for id in command.ids if is_lent or self._covers(id, store)])
+        elif type(command) not in _PERMITTED or not all(self._covers(id, store) for id in _used_ids(command)):
+            raise TicketError.beyond(self.bearer, type(command).__name__)
+
+    def _covers(self, id: Id, store: ObjectStore) -> bool:
+        giver = None if id in self._ids or (entry := store.get(id)) is None else entry.giver
+        return id in self._ids or (giver is not None and (giver.id, giver.original) == (self.bearer, self.peer))
 
 
 def _used_ids(command: object) -> set[Id]:

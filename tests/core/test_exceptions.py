@@ -113,6 +113,11 @@ TEXTS = {
         "cannot run the plan 'step': it was recorded for float[2], but was called with float[3]; record it for these "
         "arguments, or for any length with -1 in `args_shape`",
     ),
+    ("PlanError", "replaced"): (
+        ("step", 5),
+        "cannot run the plan 'step': object 5, a part of its state, is not the one it was sent with; send the plan "
+        "again",
+    ),
     ("PlanError", "not_built"): (
         ("step",),
         "cannot send the plan 'step': it is not recorded yet; call `plan.build(...)` with example tensors",

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from syft_core.exceptions import GetNotPermittedError, TicketError, WorkerNotFoundError
-from syft_core.messages import Batch, Fetch, Forward, Run, Search, Store
+from syft_core.messages import Batch, Fetch, Run, Search, Store
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.peer import Peer
 from syft_core.pointers.object_pointer import Here
+from syft_core.workers.store import ObjectStore
 from syft_core.workers.tickets import Mandate, Tickets
 
 from .processes import start_worker
@@ -166,31 +167,13 @@ def test_a_ticket_is_valid_for_named_objects(command: Any) -> None:
     mandate = Mandate(tickets.redeem(tickets.issue(ANA, "bob", (1,)), "bob"))
 
     with pytest.raises(TicketError, match="its ticket does not cover it"):
-        mandate.admit(Batch(1, (command,), True, (ANA,)), tickets, ())
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        Run("torch", "torch.zeros", (1,), None, 9),
-        Run("torch", "torch.zeros", (1,), None, 8, count=2),
-        Forward(1, None, "x", 9),
-    ],
-    ids=["result", "predicted results", "copy"],
-)
-def test_naming_the_result_like_another_object_gives_no_access_to_it(command: Any) -> None:
-    tickets = Tickets()
-    mandate = Mandate(tickets.redeem(tickets.issue(ANA, "bob", (1,)), "bob"))
-
-    for attempt in (command, Fetch(9)):
-        with pytest.raises(TicketError, match="its ticket does not cover it"):
-            mandate.admit(Batch(1, (attempt,), True, (ANA,)), tickets, {1, 9})
+        mandate.check(command, ObjectStore("alice"))
 
 
 def test_a_worker_cannot_claim_to_act_for_another_peer() -> None:
     tickets = Tickets()
     mandate = Mandate(tickets.redeem(tickets.issue(ANA, "bob", (1,)), "bob"))
 
-    admitted = mandate.admit(Batch(1, (Fetch(1),), True, (EVE,)), tickets, ())
+    admitted = mandate.admit(Batch(1, (Fetch(1),), True, (EVE,)), tickets)
 
     assert admitted.behalf == (ANA,)

@@ -9,8 +9,8 @@ from syft_toy.wrapper import Wrapper
 from toy_layers import Negating, Scaled, Watcher, under, values
 
 from syft_core.exceptions import MixedLayersError, NotRegisteredError, OperationNotAllowedError
+from syft_core.hook import caches, hook_args
 from syft_core.hook import dispatch as dispatching
-from syft_core.hook import hook_args
 from syft_core.hook.attributes import describe_op
 from syft_core.hook.dispatch import OPAQUE, TRANSPARENT, WRAPPER, dispatch, forward, framework_of
 from syft_core.hook.overload import overloaded
@@ -407,7 +407,7 @@ def test_a_chain_with_an_unknown_end_is_refused_with_advice() -> None:
 
 
 def test_the_caches_of_handlers_stay_bounded(monkeypatch: pytest.MonkeyPatch, hook: ToyHook) -> None:
-    monkeypatch.setattr(dispatching, "PLAN_LIMIT", 3)
+    monkeypatch.setattr(caches, "LIMIT", 3)
     monkeypatch.setattr(dispatching, "_answers", {})
     monkeypatch.setattr(dispatching, "_routes", {})
     x = Watcher().on(toy.Vector([1.0]))

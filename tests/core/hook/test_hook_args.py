@@ -18,7 +18,7 @@ from syft_core.exceptions import (
     RemoteObjectFoundError,
     ResponseSignatureError,
 )
-from syft_core.hook import hook_args
+from syft_core.hook import caches, hook_args
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.workers.base import BaseWorker
 
@@ -693,7 +693,7 @@ def test_registering_a_type_clears_the_caches(layer: Watcher, bob: BaseWorker) -
 
 @pytest.mark.usefixtures("empty_caches")
 def test_the_caches_stay_bounded(monkeypatch: pytest.MonkeyPatch, layer: Watcher, bob: BaseWorker) -> None:
-    monkeypatch.setattr(hook_args, "PLAN_LIMIT", 5)
+    monkeypatch.setattr(caches, "LIMIT", 5)
     vector = layer.child
 
     for n in range(40):

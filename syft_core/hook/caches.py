@@ -1,0 +1,44 @@
+"""Caches of bounded size, because the keys of some are made of the arguments that a peer has sent."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+LIMIT = 8192
+"""How many entries a cache may have; programs have a few hundred signatures."""
+MAX_WEIGHT = 1 << 19
+"""How many parts the keys of a cache may have in total, about 100 bytes each."""
+
+_weights: dict[int, int] = {}
+"""The parts of all keys that were added to a cache since it was full, by identity."""
+
+
+def remember(cache: dict[K, V], key: K, value: V) -> V:
+    """Add a value to a cache, which is cleared first if it is full; return the value.
+
+    >>> cache = dict.fromkeys(range(LIMIT))
+    >>> remember(cache, "a", 1), cache
+    (1, {'a': 1})
+    """
+    weight = _weigh(key)
+    total = _weights.get(id(cache), 0) + weight
+    if len(cache) >= LIMIT or total > MAX_WEIGHT:
+        cache.clear()
+        total = weight
+    _weights[id(cache)] = total
+    cache[key] = value
+    return value
+
+
+def _weigh(part: Any) -> int:
+    """Return the number of parts of a key.
+
+    >>> _weigh(("add", (int, (float, 1))))
+    6
+    """
+    if isinstance(part, tuple):
+        return 1 + sum(map(_weigh, part))
+    return 1 + len(part) // 64 if type(part) is str else 1

@@ -1,0 +1,412 @@
+"""Attacks by messages written by hand: gradients, plans, tickets and releases do not get around the checks."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from syft_core.exceptions import (  # noqa: E402
+    GetNotPermittedError,
+    PlanError,
+    SerdeError,
+    TicketError,
+    ValueRefusedError,
+    WriteNotPermittedError,
+)
+from syft_core.hook import caches  # noqa: E402
+from syft_core.hook.forms import form  # noqa: E402
+from syft_core.messages import (  # noqa: E402
+    MAX_TEXT,
+    AskRelease,
+    Batch,
+    Fetch,
+    Forward,
+    GetTicket,
+    Introduce,
+    Lease,
+    Release,
+    Run,
+    RunPlan,
+    Search,
+    Store,
+)
+from syft_core.peer import Peer  # noqa: E402
+from syft_core.plans.program import MAX_SLOTS, Program, Routine, Slot, Step  # noqa: E402
+from syft_core.serde import Context, frames, from_frames  # noqa: E402
+from syft_core.workers.tickets import Mandate  # noqa: E402
+from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+
+from .test_authority import ANN, MALLORY, ask, at, load, run  # noqa: E402
+
+SECRET = [86753.0, 1.0, 4.0]
+X = form((3,), None, torch.float32)
+
+
+@pytest.fixture
+def bob(hook: Any) -> Any:
+    made = VirtualWorker(hook, id="bob")
+    load(made, torch.tensor(SECRET).private_tensor(["owner"]), "secret")
+    return made
+
+
+def step(op: str, *args: Any, count: int = 1, **kwargs: Any) -> Step:
+    return Step("torch", f"torch.{op}", args, kwargs, count)
+
+
+def program(*steps: Any, answer: Any = None, carry: Any = (), inputs: Any = (X,), state: Any = ()) -> Program:
+    return Program("p", inputs, state, 0, (Routine(steps, answer, carry),))
+
+
+def differentiate(bob: Any, pointer: Any) -> None:
+    """Let a gradient be the secret, of everything that ``pointer`` was computed from."""
+    ask(bob, run("Tensor.mul", pointer, at(bob, "secret"), result=300), run("Tensor.sum", at(bob, 300), result=301))
+    ask(bob, run("Tensor.backward", at(bob, 301)))
+
+
+# --- gradients of objects that nobody tracks
+
+
+def test_a_tensor_under_two_ids_is_tracked_when_one_of_them_is_gone(bob: Any) -> None:
+    ask(bob, Store(1, torch.zeros(3)), run("Tensor.contiguous", at(bob, 1), result=2))
+    ask(bob, run("Tensor.requires_grad_", at(bob, 1)), Release((1,)))
+
+    differentiate(bob, at(bob, 2))
+
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        ask(bob, Fetch(2, "grad", True))
+
+
+def test_a_retained_gradient_is_tracked_under_the_other_id(bob: Any) -> None:
+    ask(bob, Store(1, torch.zeros(3, requires_grad=True)), run("Tensor.mul", at(bob, 1), 1, result=5))
+    ask(bob, run("Tensor.contiguous", at(bob, 5), result=2), run("Tensor.retain_grad", at(bob, 5)), Release((5,)))
+
+    differentiate(bob, at(bob, 2))
+
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        ask(bob, Fetch(2, "grad", True))
+
+
+@pytest.mark.parametrize("op", ["view", "contiguous"])
+@pytest.mark.parametrize("reuse", [False, True])
+def test_the_gradient_of_a_removed_tensor_is_tracked_although_its_id_is_used_again(
+    bob: Any, op: str, reuse: bool
+) -> None:
+    leaf = Store(1, torch.zeros(3, requires_grad=True))
+    ask(bob, leaf, run("Tensor.sum", at(bob, 1), result=9), run("Tensor.backward", at(bob, 9)))
+    ask(bob, run(f"Tensor.{op}", at(bob, 1, "grad"), *((3,) if op == "view" else ()), result=2))
+    ask(bob, run("Tensor.mul", at(bob, 1), 1, result=3), Release((1,)), *([leaf] if reuse else []))
+
+    differentiate(bob, at(bob, 3))
+
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        ask(bob, Fetch(2, None, True))
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+@pytest.mark.parametrize("way", ["needs gradients", "was set"])
+def test_a_gradient_has_no_gradient_that_is_not_tracked(bob: Any, way: str) -> None:
+    ask(bob, Store(1, torch.zeros(3, requires_grad=True)), run("Tensor.sum", at(bob, 1), result=9))
+    ask(bob, run("Tensor.backward", at(bob, 9)))
+    if way == "was set":
+        ask(bob, Store(2, torch.zeros(3, requires_grad=True)), run("Tensor.grad.__set__", at(bob, 1), at(bob, 2)))
+        ask(bob, run("Tensor.mul", at(bob, 2), 1, result=3), Release((2,)))
+    else:
+        ask(bob, run("Tensor.requires_grad_", at(bob, 1, "grad")), run("Tensor.mul", at(bob, 1, "grad"), 1, result=3))
+
+    with contextlib.suppress(ValueRefusedError):
+        differentiate(bob, at(bob, 3))
+    ask(bob, run("Tensor.contiguous", at(bob, 1, "grad"), result=5))
+
+    assert ask(bob, Fetch(5, "grad", True)) is None
+
+
+def test_a_fact_about_form_cannot_be_asked_for_at_a_private_position(bob: Any) -> None:
+    load(bob, torch.tensor(1).private_tensor(["owner"]), "n")
+    ask(bob, Store(1, torch.ones(5, 6, 7)))
+
+    for op in ("Tensor.size", "Tensor.stride"):
+        for call in (
+            run(op, at(bob, 1), at(bob, "n")),
+            run(op, at(bob, 1), dim=at(bob, "n")),
+            run(op, torch.ones(5, 6, 7), at(bob, "n")),
+        ):
+            with pytest.raises(ValueRefusedError):
+                ask(bob, call)
+    load(bob, torch.ones(5, 6, 7).private_tensor(["owner"]), "x")
+    assert ask(bob, run("Tensor.size", at(bob, "x"), 1)) == 6
+    assert ask(bob, run("Tensor.is_same_size", at(bob, "x"), at(bob, 1))) is True
+
+
+# --- plans
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_a_plan_does_not_follow_the_graph_of_a_gradient_to_tensors_of_others(bob: Any) -> None:
+    model = load(bob, torch.ones(3, requires_grad=True), "model")
+    ask(bob, Store(1, torch.ones(3, requires_grad=True)), run("Tensor.mul", at(bob, 1), at(bob, 1), result=2))
+    ask(bob, run("Tensor.mul", at(bob, 2), at(bob, "model"), result=3), run("Tensor.sum", at(bob, 3), result=4))
+    ask(bob, run("Tensor.backward", at(bob, 4), None, None, True, [at(bob, 1)]))  # with a graph
+    ask(bob, Store(50, program(step("Tensor.sum", Slot(0, "grad")), step("Tensor.backward", Slot(1), count=0))))
+
+    with pytest.raises(WriteNotPermittedError):
+        ask(bob, RunPlan(50, (at(bob, 1),), 60))
+    assert model.grad is None
+
+
+GRADIENT = step("Tensor.grad.__set__", Slot(0), Slot(1), count=0)
+LEAF = step("ones_like", Slot(0), requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [GRADIENT, step("Tensor.zero_", Slot(0, "grad"), count=0)],
+        [
+            LEAF,
+            step("Tensor.grad.__set__", Slot(2), Slot(1), count=0),
+            step("Tensor.sum", Slot(2)),
+            step("Tensor.backward", Slot(3), count=0),
+        ],
+    ],
+    ids=["zero", "backward"],
+)
+def test_a_plan_does_not_write_to_others_through_a_gradient(bob: Any, steps: Any) -> None:
+    model = load(bob, torch.ones(3), "model")
+    ask(bob, Store(1, torch.ones(3)), Store(50, program(*steps, inputs=(X, X))))
+
+    with pytest.raises(WriteNotPermittedError):
+        ask(bob, RunPlan(50, (at(bob, 1), at(bob, "model")), 60))
+    assert model.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_gradient_that_a_plan_has_set_is_guarded(bob: Any) -> None:
+    model = load(bob, torch.ones(3), "model")
+    ask(bob, Store(1, torch.ones(3)), Store(50, program(GRADIENT, inputs=(X, X))))
+    ask(bob, RunPlan(50, (at(bob, 1), at(bob, "model")), 60))
+
+    with pytest.raises(WriteNotPermittedError):
+        ask(bob, run("Tensor.zero_", at(bob, 1, "grad")))
+    assert model.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_view_that_becomes_the_state_of_a_plan_is_guarded(bob: Any) -> None:
+    model = load(bob, torch.ones(3), "model")
+    ask(bob, Store(1, torch.zeros(3)))
+    ask(bob, Store(50, program(step("Tensor.view", Slot(0), 3), carry=((1, 2),), state=(1,))))
+    ask(bob, RunPlan(50, (at(bob, "model"),), 60))
+
+    with pytest.raises(WriteNotPermittedError):
+        ask(bob, run("Tensor.zero_", at(bob, 1)))
+    assert model.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_leaf_that_becomes_the_state_of_a_plan_is_tracked(bob: Any) -> None:
+    ask(bob, Store(1, torch.zeros(3)), Store(50, program(LEAF, carry=((0, 1),), inputs=(), state=(1,))))
+    ask(bob, RunPlan(50, (), 60))
+
+    differentiate(bob, at(bob, 1))
+
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        ask(bob, Fetch(1, "grad", True))
+
+
+def test_a_leaf_that_only_a_plan_has_seen_is_tracked(bob: Any) -> None:
+    steps = [
+        LEAF,
+        step("Tensor.sum", Slot(1)),
+        step("Tensor.backward", Slot(2), count=0),
+        step("Tensor.contiguous", Slot(1, "grad")),
+        step("Tensor.mul", Slot(1), 2),
+    ]
+    ask(bob, Store(1, torch.zeros(3)), Store(50, program(*steps, answer=[Slot(3), Slot(4)])))
+    ask(bob, RunPlan(50, (at(bob, 1),), 60))
+
+    differentiate(bob, at(bob, 61))
+
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        ask(bob, Fetch(60, None, True))
+
+
+def test_state_that_a_plan_replaces_stays_private(bob: Any) -> None:
+    ask(bob, Store(5, torch.ones(3).private_tensor(["ann"])), Lease((5,), "mallory"), sender=ANN)
+    ask(bob, Store(50, program(step("Tensor.mul", Slot(0), 1), carry=((0, 1),), inputs=(), state=(5,))))
+
+    ask(bob, RunPlan(50, (), 60))  # Mallory has a pointer to it, and may change it.
+
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        ask(bob, Fetch(5, None, True))
+
+
+def test_only_who_sent_a_plan_makes_the_call_that_creates_its_state(bob: Any) -> None:
+    first = Routine((step("zeros_like", Slot(0)),), None, ((1, 2),))
+    later = Routine((step("Tensor.add", Slot(1), Slot(0)),), None, ((1, 2),))
+    ask(bob, Store(50, Program("train", (X,), (51,), 1, (first, later)), True), sender=ANN)
+    for sender in (MALLORY, ANN):
+        ask(bob, Store(f"x of {sender.user}", torch.ones(3)), sender=sender)
+
+    with pytest.raises(WriteNotPermittedError):
+        ask(bob, RunPlan(50, (at(bob, "x of mallory"),), 60))
+    for _ in range(2):
+        ask(bob, RunPlan(50, (at(bob, "x of ann"),), 60), sender=ANN)
+    assert bob.get_obj(51).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_an_id_that_is_free_again_does_not_become_the_state_of_a_plan(bob: Any) -> None:
+    plan = program(step("Tensor.mul", Slot(0), Slot(1)), answer=Slot(2), state=(51,))
+    ask(bob, Store(51, torch.ones(3)), Store(50, plan, True), sender=ANN)
+    bob.forget_client(ANN)
+    ask(bob, Store(51, torch.zeros(3)), Store(1, torch.ones(3)))
+
+    with pytest.raises(PlanError, match="object 51, a part of its state, is not the one it was sent with"):
+        ask(bob, RunPlan(50, (at(bob, 1),), 60))
+
+
+def test_a_refused_call_of_a_plan_keeps_no_results(bob: Any) -> None:
+    load(bob, torch.ones(3), "model")
+    ask(bob, Store(1, torch.ones(3)))
+    ask(bob, Store(50, program(step("Tensor.add", Slot(0), 1), answer=Slot(2), carry=((1, 2),), state=("model",))))
+
+    with pytest.raises(WriteNotPermittedError):
+        ask(bob, RunPlan(50, (at(bob, 1),), 60))
+    assert 60 not in bob.object_store
+
+
+def test_the_ledger_names_the_data_of_a_plan_that_differentiates(bob: Any) -> None:
+    load(bob, torch.ones(3), "patients")
+    bob.object_store.tag("patients", ("#patients",))
+    steps = [
+        step("Tensor.mul", Slot(0), Slot(1)),
+        step("Tensor.sum", Slot(2)),
+        step("Tensor.backward", Slot(3), count=0),
+    ]
+    ask(bob, Store(1, torch.ones(3, requires_grad=True)), run("Tensor.mul", at(bob, 1), 1, result=2))
+    ask(bob, Store(50, program(*steps, inputs=(X, X))), RunPlan(50, (at(bob, 2), at(bob, "patients")), 60))
+
+    ask(bob, Fetch(1, "grad", True))
+
+    assert "#patients" in bob.ledger[-1].names
+
+
+def test_a_plan_contains_no_pointer_which_would_act_for_the_worker(hook: Any, bob: Any) -> None:
+    alice = VirtualWorker(hook, id="alice")
+    ask(alice, Store(5, torch.ones(3)), sender=bob.peer)
+    pointer = hook.attributes.wrapper(at(alice, 5))
+
+    for made in (
+        lambda: program(step("Tensor.add_", pointer, 41, count=0)),
+        lambda: program(step("Tensor.add", Slot(0), [at(bob, "secret")]), answer=Slot(1)),
+        lambda: program(Step("", "copy constant", (pointer,), {}, 1), answer=Slot(1)),
+        lambda: program(answer=pointer),
+    ):
+        with pytest.raises(SerdeError, match="a constant is a pointer or another layer"):
+            made()
+    assert alice.get_obj(5).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_short_plan_has_no_large_number_of_results() -> None:
+    steps = [step("Tensor.abs", Slot(0), count=1 << 16)] * 3
+
+    assert len(steps) << 16 > MAX_SLOTS
+    with pytest.raises(SerdeError, match="its steps have too many results"):
+        program(*steps)
+
+
+# --- tickets
+
+
+def test_a_ticket_is_not_extended_by_naming_other_objects_as_results(bob: Any) -> None:
+    ask(bob, Store(1, torch.ones(2)), Store(7, torch.ones(2)), sender=ANN)
+    mandate = Mandate(bob.tickets.redeem(ask(bob, GetTicket("alice", (1,)), sender=ANN), "alice"))
+
+    def act(*commands: Any) -> Any:
+        sent = frames(Batch(1, commands, True), Context(worker=bob))
+        reply = from_frames(bob.deliver(sent, Peer("alice"), mandate), Context(worker=bob))
+        if reply.failure is not None:
+            raise reply.failure.error
+        return reply.value
+
+    for command in (
+        run("zeros", 2, result=7),
+        Forward(1, None, "nowhere", 7, True),
+        run("Tensor.abs_", at(bob, 1), result=7),
+    ):
+        with contextlib.suppress(Exception):
+            act(command)
+        with pytest.raises(TicketError, match="its ticket does not cover it"):
+            act(Fetch(7, None, True))
+    assert act(run("Tensor.add", at(bob, 1), 1, result=8), Fetch(8)).tolist() == [2.0, 2.0]
+
+
+def test_a_ticket_does_not_release_what_others_lent_to_a_worker_of_that_name(bob: Any) -> None:
+    ask(bob, Store(7, torch.ones(2)), Lease((7,), "alice"), Release((7,)), sender=ANN)
+    mandate = Mandate(bob.tickets.redeem(ask(bob, GetTicket("alice", ())), "alice"))
+
+    sent = frames(Batch(1, (Release((7,), ANN.id), Release((7,))), True), Context(worker=bob))
+    bob.deliver(sent, Peer("alice"), mandate)
+
+    assert 7 in bob.object_store
+
+
+def test_unused_tickets_name_a_bounded_number_of_objects(bob: Any) -> None:
+    ask(bob, GetTicket("alice", tuple(range(40_000))))
+
+    with pytest.raises(TicketError):
+        ask(bob, GetTicket("alice", tuple(range(40_000))))
+
+
+# --- what leaves
+
+
+def test_a_release_contains_what_the_owner_has_seen_and_no_gradient(bob: Any) -> None:
+    ask(bob, Store(1, torch.zeros(3, requires_grad=True)))
+    differentiate(bob, at(bob, 1))
+    number = ask(bob, AskRelease((1,), None, "my zeros"))
+    assert bob.requests[0].values[0].grad is None
+
+    bob.approve(number)
+
+    assert ask(bob, Fetch(1)).grad is None
+
+
+@pytest.mark.parametrize("message", [Fetch("data", None, True), Forward("data", None, "alice", 5, True)])
+def test_an_object_leaves_without_a_gradient_that_the_policy_refuses(hook: Any, bob: Any, message: Any) -> None:
+    alice = VirtualWorker(hook, id="alice")
+    load(bob, torch.ones(2, requires_grad=True)).grad = torch.ones(2)
+    bob.policy = "only_published"
+
+    left = ask(bob, message)
+
+    assert (alice.get_obj(5) if left is None else left).grad is None
+    assert bob.get_obj("data").grad is not None
+
+
+# --- time and memory
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        lambda text: Run("torch", text, (), {}, 1),
+        lambda text: Forward(1, None, text, 2),
+        lambda text: Fetch(text),
+        lambda text: Introduce(text, ""),
+        lambda text: Search((text,)),
+        lambda text: Store(1, program(step(text, count=0))),
+    ],
+)
+def test_a_long_name_is_refused_before_it_is_compared_with_others(bob: Any, message: Any) -> None:
+    with pytest.raises(SerdeError, match="has a wrong type or is too large"):
+        ask(bob, message("x" * (MAX_TEXT + 1)))
+
+
+def test_a_cache_holds_a_bounded_number_of_parts() -> None:
+    cache: dict[Any, Any] = {}
+
+    for n in range(10):
+        caches.remember(cache, (n, "x" * (20 * caches.MAX_WEIGHT)), None)
+        assert sum(len(text) for _, text in cache) <= 64 * caches.MAX_WEIGHT
+    assert 1 <= len(cache) < 10
