@@ -325,12 +325,16 @@ class TorchAttributes(FrameworkAttributes):
         except Exception:  # noqa: BLE001  # on the meta device torch may raise any error; the worker then decides
             return None
         pairs = zip(leaves((args, kwargs)), leaves((shadows, named)), strict=True)
-        after: Any = [_form_on(device, shadow) for leaf, shadow in pairs if type(leaf) is Form]
-        made = iter(forms := [_form_on(device, leaf) for leaf in leaves(result) if isinstance(leaf, torch.Tensor)])
+        changed: list[Any] = [shadow for leaf, shadow in pairs if type(leaf) is Form]
+        after: Any = [_form_on(device, shadow) for shadow in changed]
+        results = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
+        made = iter(forms := [_form_on(device, leaf) for leaf in results])
         if None in forms or None in after:
             return None
         given = map_leaves(lambda leaf: next(made) if isinstance(leaf, torch.Tensor) else leaf, result)
-        return given, after, _has_dense_gradients((args, kwargs), (shadows, named), result)
+        kept = {leaf.untyped_storage()._cdata for leaf in results}
+        shared = tuple(place for place, leaf in enumerate(changed) if leaf.untyped_storage()._cdata in kept)
+        return Inferred(given, after, _has_dense_gradients((args, kwargs), (shadows, named), result), shared)
 
     def infer_size(self, op: Op, args: object, kwargs: object) -> tuple[int, int] | None:
         """Run ``op`` on the meta device; views of operands need no new memory."""

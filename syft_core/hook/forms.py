@@ -7,7 +7,7 @@ then knows the forms of results without asking the worker.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from syft_core.hook.caches import remember
 from syft_core.values import Nested
@@ -43,9 +43,18 @@ def form(
     return _forms.get(key) or remember(_forms, key, Form(*key[1:]))
 
 
-Inferred = tuple[Nested, "Sequence[Form]", bool]
-"""The result of a call with forms in place of tensors, the forms of its operands after the call, and whether its
-gradients are dense."""
+class Inferred(NamedTuple):
+    """What a backend infers about a call from the forms of its operands."""
+
+    result: Nested
+    """The result with forms in place of tensors."""
+    after: Sequence[Form]
+    """The forms of the operands after the call."""
+    dense: bool = True
+    """Whether its gradients are dense."""
+    shared: tuple[int, ...] = ()
+    """The operands, by position, that a result is or shares memory with; their autograd state may be the same."""
+
 
 predictions: dict[object, Any] = {}
 """The predicted results of calls, by signature; False if they depend on values."""

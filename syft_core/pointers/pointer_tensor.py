@@ -49,6 +49,9 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     Then its history is that of the operand.
     """
+    _aliases: list[weakref.ref[PointerTensor]] | None = None
+    """The pointers to tensors that share memory with the object, and itself; all of them have the same list. A change
+    of the autograd state of one may affect the others."""
     whole: PointerTensor | None = None
     _sent_with: Sequence[weakref.ref[PointerTensor]] = ()
     """Pointers to the tensors of the same module, which were sent together."""
@@ -92,10 +95,14 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         sent, sent_kwargs = (args, kwargs) if not plain else copy_plain_tensors(op, pointer, args, kwargs)
         message = Run(framework.ALIAS, op.name, sent, sent_kwargs or None, new_id())
         if location.predicts:
-            result, plain = prediction.run(cls, op, pointer, message, sent, sent_kwargs)
+            result, plain, shared = prediction.run(cls, op, pointer, message, sent, sent_kwargs)
             if result is None:
                 return _return_changed(op, pointer, args, kwargs)
-            return _point_to(result, message.result, pointer, None if plain else prediction.UNCERTAIN, (args, kwargs))
+            history = None if plain else prediction.UNCERTAIN
+            made = _point_to(result, message.result, pointer, history, (args, kwargs))
+            if shared:
+                prediction.link_aliases(cls, made, shared, args, kwargs)
+            return made
         result = location.ask(message)
         if type(result) is Placed:
             return pointer_at(location, result.id, framework, pointer._syft_owner)
@@ -256,6 +263,25 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         self._gradient = (form or True) if exists else False
         self._gradient_seen = self._location.gradient_epoch
 
+    def join_aliases(self, other: PointerTensor) -> None:
+        """Remember that another pointer's object shares memory with this one's."""
+        group = self._aliases = self._aliases or [weakref.ref(self)]
+        if other._aliases is group:
+            return
+        group += other._aliases or [weakref.ref(other)]
+        for member in [ref() for ref in other._aliases or ()]:
+            if member is not None:
+                member._aliases = group
+        other._aliases = group
+        if len(group) >= _MANY and not len(group) & (len(group) - 1):  # Check at 16, 32, 64 …
+            group[:] = [ref for ref in group if ref() is not None]
+
+    def forget_aliases(self) -> None:
+        """Forget the forms and gradients of other tensors that share memory with the object."""
+        for alias in [ref() for ref in self._aliases or ()]:
+            if alias is not None and alias is not self:
+                alias._seen = alias._gradient_seen = -1
+
     def remember_forms_of(self, value: object) -> None:
         """Remember the forms of ``value``, of which the object is a copy, and of its gradient."""
         plain = plain_below(value) if self._location.predicts else None
@@ -297,6 +323,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
 
 _ASK_WORKER = object()
+_MANY = 16
 
 
 def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Nested:
@@ -339,6 +366,7 @@ def _return_changed(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) 
         target, given = args
         for each in target if type(target) is list else (target,):
             if each.whole is None:
+                each.forget_aliases()
                 if each.is_aliased:
                     pointer._location.forget_gradients()
                 each.remember_gradient(None if given is None else given.known_form, given is not None)
@@ -394,7 +422,7 @@ def _point_to(
                 new._history = history
             elif form.requires_grad and not given[1].get("requires_grad"):
                 new.is_operand, new._history = True, prediction.history_of_operand(PointerTensor, form, *given)
-            else:
+            elif type(leaf) is Form:  # A result that was not predicted may be an operand.
                 new.remember_gradient(None, exists=False)
         return new
 

@@ -38,6 +38,8 @@ class Prediction(NamedTuple):
     """Whether the target became part of a graph, which may affect tensors that share its memory."""
     plain: bool = True
     """Whether the history determines which leaves receive gradients through it."""
+    shared: tuple[int, ...] = ()
+    """The positions of operands that a result is or shares memory with."""
 
 
 UNCERTAIN: tuple[object, ...] = ("uncertain",)
@@ -70,7 +72,7 @@ def _infer(
     inferred = framework.infer(op, *with_forms)
     if inferred is None:
         return False
-    result, after, plain = inferred
+    result, after, plain, shared = inferred
     changed = tuple(
         [(place, new) for place, (old, new) in enumerate(zip(before, after, strict=True)) if new is not old]
     )
@@ -82,32 +84,32 @@ def _infer(
         return False
     count = sum(1 for part in parts if type(part) is Form)
     # Other results without tensors are answers, which only the worker can give.
-    return Prediction(result, count, changed, spreads, plain) if count or result is None else False
+    return Prediction(result, count, changed, spreads, plain, shared) if count or result is None else False
 
 
 def run(
     pointer_type: type[PointerTensor], op: Op, pointer: PointerTensor, message: Run, args: Nested, kwargs: Nested
-) -> tuple[Nested, bool]:
+) -> tuple[Nested, bool, tuple[int, ...]]:
     """Send a command, and return its result with forms or placeholders for tensors.
 
-    Tell it if its result can be predicted, otherwise ask. Also return ``Prediction.plain``.
+    Tell it if its result can be predicted, otherwise ask. Also return ``plain`` and ``shared`` of the prediction.
     """
     location = pointer._location
     if op.accumulates:
         _run_backward(pointer_type, op, pointer, message, args, kwargs)
-        return None, True
+        return None, True, ()
     if op.retains:
         location.uncertain_gradients = True
     prediction = predict(pointer_type, op, pointer.framework, args, kwargs)
     if prediction is None:
         if op.targets(args, kwargs) and len(history_of(pointer_type, args, kwargs)) > 2:
             location.forget_histories()  # The targets, and what shares memory with them, joined other graphs.
-        return location.ask(message), not any(leaf is True for leaf in leaves((args, kwargs)))
+        return location.ask(message), not any(leaf is True for leaf in leaves((args, kwargs))), ()
     message.count = prediction.tensors
     location.tell(message)
     if prediction.changed:
         _note_changes(pointer_type, prediction, location, args, kwargs)
-    return prediction.result, prediction.plain
+    return prediction.result, prediction.plain, prediction.shared
 
 
 def _note_changes(
@@ -121,6 +123,7 @@ def _note_changes(
     history = history_of(pointer_type, args, kwargs) if prediction.plain else UNCERTAIN
     for target, new in targets:
         if target.whole is None:
+            target.forget_aliases()
             target.remember_form(new)
             target._history = history if new.requires_grad and not new.is_leaf else None
 
@@ -192,7 +195,20 @@ def _run_backward(
         return
     for leaf in graph.leaves:
         known = leaf.known_form
-        leaf.remember_gradient(None if known is None else framework.form_of_gradient(known))
+        if known is None or known.requires_grad:
+            leaf.forget_aliases()
+            leaf.remember_gradient(None if known is None else framework.form_of_gradient(known))
+
+
+def link_aliases(pointer_type: type[PointerTensor], result: Nested, shared: tuple[int, ...], *given: Nested) -> None:
+    """Let the results of a call, and the operands that they share memory with, know each other."""
+    operands = [leaf for leaf in leaves(given) if type(leaf) is pointer_type]
+    first, *others = [operands[place] for place in shared]
+    for new in [leaf for leaf in leaves(result) if type(leaf) is pointer_type]:
+        new._gradient_seen = -1  # It may be an operand that has a gradient.
+        others.append(new)
+    for other in others:
+        first.join_aliases(other)
 
 
 class _Graph:

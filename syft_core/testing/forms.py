@@ -71,7 +71,7 @@ class FormSection(Section):
         inferred = attributes.infer(call.op, given, {})
         if inferred is None:
             return False
-        result, after, _ = inferred
+        result, after = inferred.result, inferred.after
         if not any(isinstance(leaf, Form) for leaf in leaves(result)):
             return False  # The worker returns plain results.
         for outcome in call.working:

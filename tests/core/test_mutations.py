@@ -25,7 +25,7 @@ from syft_core.exceptions import SyftError
 from syft_core.hook.attributes import FrameworkAttributes, Op, describe_op
 from syft_core.hook.chain import end_of
 from syft_core.hook.facts import Facts
-from syft_core.hook.forms import Form, form
+from syft_core.hook.forms import Form, Inferred, form
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.serde import codecs
 from syft_core.testing.calls import collect_calls
@@ -127,12 +127,12 @@ def negate_no_zeros(vector: toy.Vector) -> toy.Vector:
 
 def infer_first_operand(self: ToyAttributes, op: Op, args: Any, kwargs: Any) -> Any:
     given = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is Form]
-    return given[0], given, True
+    return Inferred(given[0], given)
 
 
 def infer_other_operands(self: ToyAttributes, op: Op, args: Any, kwargs: Any) -> Any:
     inferred = original_infer(self, op, args, kwargs)
-    return inferred and (inferred[0], [form((9,), (1,), int) for _ in inferred[1]], True)
+    return inferred and inferred._replace(after=[form((9,), (1,), int) for _ in inferred.after])
 
 
 def go_around(self: Wrapper, function: Any, args: Any, kwargs: Any) -> Any:

@@ -143,6 +143,9 @@ def transformers_programs() -> Iterator[Program]:
     yield program("BLOOM", model("BloomForCausalLM", "BloomConfig", **bloom), text(labels=None))
     mamba = {"vocab_size": 100, "hidden_size": 16, "num_hidden_layers": 2, "state_size": 4}
     yield program("Mamba", model("MambaForCausalLM", "MambaConfig", **mamba), text(False, None))
+    mamba |= {"num_heads": 4, "head_dim": 8, "n_groups": 1, "chunk_size": 4}
+    yield program("Mamba-2", model("Mamba2ForCausalLM", "Mamba2Config", **mamba), text(False, None))
+    yield program("Cohere", model("CohereForCausalLM", "CohereConfig", **small), text(False, None))
     t5 = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2, "vocab_size": 100}
     t5 |= {"decoder_start_token_id": 0, "pad_token_id": 0}
     yield program("T5", model("T5ForConditionalGeneration", "T5Config", **t5), text(labels=None), True)

@@ -175,6 +175,66 @@ def test_a_new_leaf_is_not_taken_for_an_operand_of_the_same_form(bob: Any, hook:
     assert weight.grad is None
 
 
+def require_after_converting(x: Any) -> Any:
+    converted = x.float()
+    x.requires_grad_()
+    return converted
+
+
+def require_the_converted(x: Any) -> Any:
+    converted = x.to(torch.float32).contiguous()
+    converted.requires_grad_()
+    return x
+
+
+def require_after_a_view(x: Any) -> Any:
+    view = x.view(-1)
+    x.requires_grad_()
+    return view * x
+
+
+def require_both_through_one(x: Any) -> Any:
+    converted, other = x.float(), torch.full_like(x, 2.0, requires_grad=True)
+    x.requires_grad_()
+    return converted * other
+
+
+def freeze_before_backward(x: Any) -> Any:
+    doubled = x.requires_grad_() * 2 + torch.ones_like(x, requires_grad=True)
+    x.requires_grad_(False)
+    return doubled
+
+
+def convert_with_a_gradient(x: Any) -> Any:
+    x.grad = torch.full_like(x, 5.0)
+    return x.contiguous().requires_grad_() * 2
+
+
+def detach_the_converted(x: Any) -> Any:
+    converted = x.requires_grad_().float()
+    converted.detach_()
+    return x * torch.ones_like(x, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        *(require_after_converting, require_the_converted, require_after_a_view, require_both_through_one),
+        *(freeze_before_backward, convert_with_a_gradient, detach_the_converted),
+    ],
+)
+def test_tensors_that_are_one_share_their_autograd_state(prepare: Any, bob: Any, hook: Any) -> None:
+    hook.attributes.warm_up()
+    x, remote = torch.ones(3), torch.ones(3).send(bob)
+
+    for tensor in (x, remote):
+        prepare(tensor).sum().backward()
+
+    assert remote.requires_grad == x.requires_grad
+    assert (remote.grad is None) == (x.grad is None)
+    assert x.grad is None or torch.equal(remote.grad.get(), x.grad)
+
+
 # --- the first tensor by keyword
 
 

@@ -120,7 +120,9 @@ class ToyAttributes(FrameworkAttributes):
             return None
         pairs = zip(leaves((args, kwargs)), leaves(ones), strict=True)
         after = [self.form_of(one) for leaf, one in pairs if type(leaf) is Form]
-        return map_leaves(lambda leaf: self.form_of(leaf) if type(leaf) is toy.Vector else leaf, result), after, True
+        return Inferred(
+            map_leaves(lambda leaf: self.form_of(leaf) if type(leaf) is toy.Vector else leaf, result), after
+        )
 
     def answer_from_form(self, op: Op, form: Form, args: tuple[Any, ...]) -> Any:
         return op.run(_to_ones(form), *args)
