@@ -125,6 +125,9 @@ class Location(ABC):
     def accept_ticket(self, ticket: str, peer: Peer) -> None:  # noqa: B027  # most need none
         """Use a ticket of this worker for requests on behalf of ``peer``; ignored where none is needed."""
 
+    def forget_peer(self, peer: Peer) -> None:  # noqa: B027  # most need none
+        """Drop the tickets and connections of a peer that is gone."""
+
     def note_alias(self, id: Id) -> None:
         """Record that the client may have several pointers to an object."""
         self.aliased.add(id)

@@ -91,7 +91,7 @@ class WebsocketLocation(WireLocation):
             if self._buffer and self._connection is not None:
                 self._post(asks=False)
             self._closed = True
-            self._drop_connection(graceful=True)
+            self.disconnect(graceful=True)
 
     # --- the transport
 
@@ -137,7 +137,7 @@ class WebsocketLocation(WireLocation):
     # --- connecting
 
     def _reconnect(self, error: ConnectionLostError) -> None:
-        self._drop_connection()
+        self.disconnect()
         if self._closed:
             raise ConnectionLostError(
                 f"cannot use worker {self.id!r}: the connection was closed; call `connect()` first"
@@ -145,7 +145,8 @@ class WebsocketLocation(WireLocation):
         _log.warning("connection to worker %r lost, connecting again: %s", self.id, error)
         self._connect(time.monotonic() + self.timeout)
 
-    def _drop_connection(self, graceful: bool = False) -> None:
+    def disconnect(self, graceful: bool = False) -> None:
+        """Close the connection without sending what is buffered."""
         if self._connection is not None:
             (self._connection.close if graceful else self._connection.abort)()
             self._connection = None

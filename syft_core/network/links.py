@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from syft_core.network.client import WebsocketLocation
 from syft_core.peer import Id, Peer, behalf
 from syft_core.values import Outcome
 from syft_core.workers.base import BaseWorker
+from syft_core.workers.tickets import MAX_SECRET, MAX_TICKETS
 
 
 class PeerLocation(Location):
@@ -27,13 +29,23 @@ class PeerLocation(Location):
         super().__init__(worker, id)
         self._worker, self._address = worker, address
         self._links: dict[Peer, WebsocketLocation] = {}
-        self._tickets: dict[Peer, list[str]] = {}
+        self._tickets: dict[Peer, deque[str]] = {}
         self._lock = threading.Lock()
 
     def accept_ticket(self, ticket: str, peer: Peer) -> None:
         """Keep a ticket until a request on behalf of ``peer`` needs it."""
+        if len(ticket) > MAX_SECRET:
+            raise TicketError.invalid(self._worker.id)
         with self._lock:
-            self._tickets.setdefault(peer.original, []).append(ticket)
+            self._tickets.setdefault(peer.original, deque(maxlen=MAX_TICKETS)).append(ticket)
+
+    def forget_peer(self, peer: Peer) -> None:
+        """Drop the tickets and the connection of a peer that is gone."""
+        with self._lock:
+            self._tickets.pop(peer, None)
+            link = self._links.pop(peer, None)
+        if link is not None:
+            link.disconnect()
 
     def ask(self, message: Message) -> Outcome:
         """Send a message on behalf of the client for which the worker acts, and return the answer."""
@@ -70,12 +82,12 @@ class PeerLocation(Location):
     def _use_link(self, use: Callable[[WebsocketLocation], Any]) -> Any:
         peer = (behalf.get() or (self._worker.peer,))[0]
         with self._lock:
-            tickets, link = self._tickets.pop(peer, []), self._links.get(peer)
+            tickets, link = self._tickets.pop(peer, deque()), self._links.get(peer)
             if link is None:
                 if not tickets:
                     raise TicketError.missing(self.id, str(peer))
                 link = WebsocketLocation(
-                    self._worker, self.id, self._address, str(self._worker.id), f"Ticket {tickets.pop(0)}"
+                    self._worker, self.id, self._address, str(self._worker.id), f"Ticket {tickets.popleft()}"
                 )
                 self._links[peer] = link
         try:

@@ -529,9 +529,9 @@ class Server:
             if self.worker.guard is not None and (pause := self.worker.guard.admit(client.peer, envelope.number)):
                 self._stopping.wait(pause)
             reply = self.worker.deliver(frames, client.peer, client.mandate)
-        finally:
+            connection.send(client.session.keep(reply), reply)
+        finally:  # A server that stops waits until then.
             client.busy_since = None
-        connection.send(client.session.keep(reply), reply)
 
 
 class WebsocketServerWorker(BaseWorker):

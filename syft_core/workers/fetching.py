@@ -53,7 +53,7 @@ def _collect(taken: list[Tensor]) -> Process:
     return taken
 
 
-def drop_refused_gradient(worker: Worker, verb: Verb, entry: Stored, sender: Peer, value: Any) -> Any:
+def drop_refused_gradient(worker: Worker, verb: Verb, entry: Stored, sender: Peer, value: Tensor) -> Tensor:
     """Return a value that leaves, or a copy without its gradient if the policy keeps that here."""
     gradient = None if worker.custom_policy is None else _gradient_of(value)
     if gradient is None or refusal(worker, verb, entry, sender, gradient) is None:
@@ -61,12 +61,12 @@ def drop_refused_gradient(worker: Worker, verb: Verb, entry: Stored, sender: Pee
     return _copy_without_gradient(worker, value)
 
 
-def _gradient_of(value: object) -> Any:
+def _gradient_of(value: object) -> Tensor:
     end = plain_end(value)
     return end.grad if end is not None and is_leaf(end) else None
 
 
-def _copy_without_gradient(worker: Worker, value: object) -> Any:
+def _copy_without_gradient(worker: Worker, value: object) -> Tensor:
     copy = hand_over(value, worker)
     if _gradient_of(copy) is not None:
         plain_end(copy).grad = None

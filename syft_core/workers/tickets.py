@@ -22,6 +22,8 @@ LIFETIME = 60.0
 """Seconds after which a ticket expires."""
 MAX_TICKETS, MAX_IDS = 256, 1 << 16
 """How many unused tickets a peer may have, and for how many objects in total."""
+MAX_SECRET = 128
+"""How many characters the secret of a ticket may have."""
 _PERMITTED = (Store, Run, Fetch, Forward, Lease, Release, Describe, Call, Deposit)
 """What a worker may do with a ticket; searching, tagging and asking for releases concern no named object."""
 

@@ -208,6 +208,9 @@ class Worker:
 
     def forget_client(self, peer: Peer) -> None:
         """Remove everything that a client left behind: its session, its leases, and the objects only it could use."""
+        for known in list(self._known_workers.values()):
+            if isinstance(known, Location):
+                known.forget_peer(peer)
         with self.lock:
             self.sessions.pop(peer.id, None)
             self._known_workers.pop(peer.id, None)

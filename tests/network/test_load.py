@@ -16,6 +16,7 @@ from syft_core.network.client import WebsocketClientWorker
 from syft_core.workers.virtual import VirtualWorker
 
 from .processes import start_worker
+from .served import serve
 
 torch = pytest.importorskip("torch")
 
@@ -64,6 +65,31 @@ def test_a_worker_that_stands_still_counts_as_lost_until_it_goes_on(hook: Any) -
         location.timeout = 60
         assert (x + 2).get().tolist() == [3.0, 3.0]
         location.close()
+
+
+def test_a_worker_that_stops_finishes_and_answers_what_it_is_executing(hook: Any) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait(verb: str, stored: Any, peer: Any, value: Any) -> None:
+        if verb == "write":
+            begun.set()
+            go_on.wait(60)
+
+    with serve(hook, policy=wait) as served:
+        location = served.connect()
+        x = torch.ones(2).send(location)
+        x += 1
+        stopping = threading.Thread(target=served.server.stop, args=(60,))
+        finishing = threading.Thread(target=lambda: begun.wait(60) and (stopping.start(), go_on.set()))
+        finishing.start()
+
+        location.flush()
+
+        finishing.join()
+        stopping.join()
+        location.timeout = 0.1
+        with pytest.raises(ConnectionLostError):
+            x.get()
 
 
 def _run_at_once(locations: list[WebsocketClientWorker]) -> list[float]:

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from syft_core.exceptions import AuthenticationError, ConnectionLostError
-from syft_core.messages import GetTicket
+from syft_core.exceptions import AuthenticationError, ConnectionLostError, TicketError
+from syft_core.messages import GetTicket, Introduce
 from syft_core.network.address import Address
 from syft_core.network.client import WebsocketClientWorker, WebsocketLocation
 from syft_core.network.links import PeerLocation
 from syft_core.network.server import Server
+from syft_core.workers.tickets import MAX_TICKETS
 from syft_core.workers.virtual import VirtualWorker
 
 from .processes import authenticate
@@ -88,33 +89,69 @@ def test_a_connection_with_a_ticket_ends_with_the_session_of_its_user(link: Link
         link.bob.describe([link.id])
 
 
-def test_objects_move_again_after_the_receiving_worker_was_restarted(hook: Any, far: VirtualWorker) -> None:
+class Pair:
+    """Two workers on the network, one of which reaches the other with tickets, and ana's locations of both."""
+
+    def __init__(self, hook: Any, far: VirtualWorker, stack: ExitStack) -> None:
+        self._stack, near = stack, VirtualWorker(hook, id="near", auto_add=False)
+        self.servers = {"near": self.serve(near), "far": self.serve(far)}
+        self.peer = PeerLocation(near, "far", Address("127.0.0.1", self.servers["far"].port, secure=False))
+        stack.callback(self.peer.close)
+        near.add_worker(self.peer)
+        self.near, self.far = [self._connect(hook, *item) for item in self.servers.items()]
+
+    def serve(self, worker: VirtualWorker, port: int = 0) -> Server:
+        server = Server(worker, "127.0.0.1", port, authenticate, heartbeat=0.05, session_timeout=1)
+        server.start()
+        self._stack.callback(server.stop, 1)
+        return server
+
+    def _connect(self, hook: Any, id: str, server: Server) -> WebsocketClientWorker:
+        location = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana")
+        self._stack.callback(hook.local_worker._known_workers.pop, id, None)
+        self._stack.callback(location.close)
+        return location
+
+
+@pytest.fixture
+def pair(hook: Any, far: VirtualWorker) -> Iterator[Pair]:
     with ExitStack() as stack:
+        yield Pair(hook, far, stack)
 
-        def serve(worker: VirtualWorker, port: int = 0) -> Server:
-            server = Server(worker, "127.0.0.1", port, authenticate)
-            server.start()
-            stack.callback(server.stop, 1)
-            return server
 
-        near = VirtualWorker(hook, id="near", auto_add=False)
-        servers = {"near": serve(near), "far": serve(far)}
-        link = PeerLocation(near, "far", Address("127.0.0.1", servers["far"].port, secure=False))
-        stack.callback(link.close)
-        near.add_worker(link)
-        locations = {}
-        for id, server in servers.items():
-            locations[id] = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana")
-            stack.callback(hook.local_worker._known_workers.pop, id, None)
-            stack.callback(locations[id].close)
-        x, y = torch.ones(2).send(locations["near"]), torch.zeros(2).send(locations["near"])
-        x.move(locations["far"])
+def test_objects_move_again_after_the_receiving_worker_was_restarted(pair: Pair, far: VirtualWorker) -> None:
+    x, y = torch.ones(2).send(pair.near), torch.zeros(2).send(pair.near)
+    x.move(pair.far)
 
-        servers["far"].stop(1)
-        serve(far, servers["far"].port)
-        with pytest.raises(ConnectionLostError, match="cannot continue the session on worker 'far'"):
-            locations["far"].flush()  # of the client itself
-        with pytest.raises(ConnectionLostError, match="cannot continue the session on worker 'far'"):
-            y.move(locations["far"])  # of the worker that sends the object
+    pair.servers["far"].stop(1)
+    pair.serve(far, pair.servers["far"].port)
+    with pytest.raises(ConnectionLostError, match="cannot continue the session on worker 'far'"):
+        pair.far.flush()  # of the client itself
+    with pytest.raises(ConnectionLostError, match="cannot continue the session on worker 'far'"):
+        y.move(pair.far)  # of the worker that sends the object
 
-        assert y.move(locations["far"]).get().tolist() == [0.0, 0.0]
+    assert y.move(pair.far).get().tolist() == [0.0, 0.0]
+
+
+def test_the_connections_of_a_worker_for_a_client_end_with_the_session_of_the_client(pair: Pair) -> None:
+    moved = torch.ones(2).send(pair.near).move(pair.far)
+    assert [client.peer.id for client in pair.servers["far"].sessions if client.mandate] == ["near"]
+
+    pair.near.close()
+    while pair.servers["near"].sessions or any(client.mandate for client in pair.servers["far"].sessions):
+        time.sleep(0.01)
+
+    with pytest.raises(ConnectionLostError, match="the session expired"):
+        pair.near.connect()
+    assert torch.zeros(2).send(pair.near).move(pair.far).get().tolist() == [0.0, 0.0]
+    assert moved.get().tolist() == [1.0, 1.0]
+
+
+def test_tickets_that_nobody_uses_are_bounded(pair: Pair) -> None:
+    for _ in range(1000):
+        pair.near.tell(Introduce("far", "x" * 128))
+    pair.near.flush()
+
+    assert [len(tickets) for tickets in pair.peer._tickets.values()] == [MAX_TICKETS]
+    with pytest.raises(TicketError):
+        pair.near.ask(Introduce("far", "x" * 129))
