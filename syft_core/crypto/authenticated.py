@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
 
 from syft_core.crypto.kernels import Array, Kernels, Shape
 from syft_core.crypto.prg import SEED_BYTES, Stream, new_seed
@@ -189,7 +188,7 @@ def auth_random(party: Party, *, shape: Shape) -> Steps:
     return value
 
 
-def _nothing(*_arrays: Any) -> Sequence[Array]:
+def _nothing(*_arrays: Array) -> Sequence[Array]:
     return ()
 
 
@@ -243,7 +242,7 @@ def auth_input(party: Party, x: Array, *, owner: int) -> Steps:
     return (yield from _add(party, r, e))
 
 
-def _sends_product(x: Spec, y: Spec, *, op: str = ELEMENTS, divisor: int = 1, **options: Any) -> int:
+def _sends_product(x: Spec, y: Spec, *, op: str = ELEMENTS, divisor: int = 1, **options: object) -> int:
     count, forms = _parties(x), (x.shape[1:], y.shape[1:])
     shape = bilinear_shape(op, *forms, options)
     total = _sends_dealing(count, forms, [shape]) + _sends_opening(count, *forms)
@@ -259,7 +258,7 @@ def _sends_product(x: Spec, y: Spec, *, op: str = ELEMENTS, divisor: int = 1, **
     uses="nothing",
     has_helper=True,
 )
-def auth_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int = 1, **options: Any) -> Steps:
+def auth_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int = 1, **options: object) -> Steps:
     """Multiply two authenticated values, elementwise or with another bilinear operation.
 
     1. The provider deals authenticated a, b and c = a ∘ b.

@@ -206,7 +206,7 @@ def protocol(
     """Register a generator function as a protocol, with its costs; a test compares them with what a run counts."""
 
     def register(function: Callable[..., Steps]) -> Callable[..., Steps]:
-        key = name or function.__name__
+        key = function.__name__ = name or function.__name__  # The name under which a client runs it.
         PROTOCOLS.register(
             key, Protocol(key, function, rounds, sends, opens, uses, parties, has_helper, reveals, results)
         )

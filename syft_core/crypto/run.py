@@ -93,6 +93,8 @@ class Channel:
         with self._lock:
             self._claim(number)
             run = self._runs[number] = ProtocolRun(self, number, steps, finish)
+        if self._cheating is not None:
+            run.fail(CheatingError(*self._cheating.args))
         run.advance()
         return run
 
@@ -102,13 +104,11 @@ class Channel:
             self._claim(number)
 
     def accuse(self, rank: int) -> CheatingError:
-        """Start no more runs, because a party cheated: each attempt may reveal something about the keys of this one."""
+        """End all later runs at once, because a party cheated: each attempt may reveal something about keys."""
         self._cheating = CheatingError.by(self.name_of(rank))
         return self._cheating
 
     def _claim(self, number: int) -> None:
-        if self._cheating is not None:
-            raise CheatingError(*self._cheating.args)
         if number <= self._last:
             raise ProtocolError(f"cannot start run {number}: a later one was started already (malformed message)")
         self._last = number
@@ -416,7 +416,7 @@ class ProtocolRun:
         if request.label:
             return self._channel.common(other, request.label, 0, request.specs)
         index = self._commons[other] = self._commons.get(other, 0) + 1
-        return self._channel.common(other, b"", self._number << 16 | index, request.specs)
+        return self._channel.common(other, b"", self._number << 32 | index, request.specs)
 
     def _take(self, rank: int) -> tuple[Array, ...]:
         payload = self._channel.inbox(self._number, rank).popleft()

@@ -18,17 +18,17 @@ The registered names begin with ``snn_``. At the provider, the operands are form
 from __future__ import annotations
 
 from math import prod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
 from syft_core.crypto.prg import Stream
-from syft_core.crypto.protocol import PROVIDER, Common, Draw, Party, Receive, Send, Spec, Steps, protocol
+from syft_core.crypto.protocol import PROVIDER, Common, Cost, Draw, Party, Receive, Send, Spec, Steps, protocol
 from syft_core.crypto.spdz import ELEMENTS, Triple, broadcast, spdz_mul
 from syft_core.crypto.truncation import BITS
 
 P = 67
 """The field of the digits: the smallest prime that is larger than 64 + 2."""
-Form: TypeAlias = Any
+Form: TypeAlias = Array
 """A share, or at the provider its ``Spec``."""
 
 
@@ -136,7 +136,7 @@ def _form(x: Form) -> tuple[Shape, str]:
     return tuple(x.shape), dtype_name(x)
 
 
-def _deal(party: Party, specs: tuple[Any, ...], values: tuple[Array, ...] | None) -> Steps:
+def _deal(party: Party, specs: tuple[Digits | Residues | Words, ...], values: tuple[Array, ...] | None) -> Steps:
     """Share ``values``, which P2 knows: P0's shares come from a common seed, and P2 sends P1's. One round."""
     if party.rank == 1:
         return (yield Receive(PROVIDER, specs))
@@ -198,10 +198,10 @@ def _compare(party: Party, shape: Shape, length: int, given: tuple[Array, Array,
 # --- protocols
 
 
-def _per_element(bits: int, words: int) -> Any:
+def _per_element(bits: int, words: int) -> Cost:
     """Return a cost: so many times the bits of a word, as digits of a byte each, and so many words, per element."""
 
-    def cost(x: Spec, *_specs: Spec, **_options: Any) -> int:
+    def cost(x: Spec, *_specs: Spec, **_options: object) -> int:
         length = BITS[x.dtype]
         return prod(x.shape) * (bits * length + words * length // 8)
 
@@ -209,7 +209,7 @@ def _per_element(bits: int, words: int) -> Any:
 
 
 def _cost(bits: int, words: int, dtype: str) -> int:
-    return int(_per_element(bits, words)(Spec((), dtype)))
+    return _per_element(bits, words)(Spec((), dtype))
 
 
 @protocol(
@@ -585,11 +585,14 @@ def maxpool_deriv(party: Party, x: Form) -> Steps:
     return kernels.reshape(_rotate(kernels, unit, r_0 + r_1)[:count], shape)
 
 
-def _pair(number: int | tuple[int, int]) -> tuple[int, int]:
+Sides: TypeAlias = int | tuple[int, int]
+
+
+def _pair(number: Sides) -> tuple[int, int]:
     return (number, number) if isinstance(number, int) else (number[0], number[1])
 
 
-def _pooled_shape(shape: Shape, kernel_size: Any, stride: Any, padding: int) -> Shape:
+def _pooled_shape(shape: Shape, kernel_size: Sides, stride: Sides, padding: int) -> Shape:
     sides = [
         (side + 2 * padding - size) // step + 1
         for side, size, step in zip(shape[-2:], _pair(kernel_size), _pair(stride), strict=True)
@@ -610,7 +613,7 @@ def _pooled_shape(shape: Shape, kernel_size: Any, stride: Any, padding: int) -> 
     parties=2,
     has_helper=True,
 )
-def maxpool2d(party: Party, a: Form, *, kernel_size: Any = 1, stride: Any = 1, padding: int = 0) -> Steps:
+def maxpool2d(party: Party, a: Form, *, kernel_size: Sides = 1, stride: Sides = 1, padding: int = 0) -> Steps:
     """Find the largest element of each window over the last two axes, with ``maxpool`` on all windows at once.
 
     Padding never wins. Values must be in [-2^(l-3), 2^(l-3)).

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -9,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from syft_core.crypto import authenticated, comparison, securenn, spdz, truncation  # noqa: F401  # registers protocols
+from syft_core import crypto
 from syft_core.crypto.kernels import dtype_name, size_of
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Open, OpenBits, Party, Receive, Send, Spec, Steps
 from syft_core.crypto.run import Channel, Finish, start_protocol
+
+for _module in pkgutil.iter_modules(crypto.__path__, f"{crypto.__name__}."):
+    importlib.import_module(_module.name)  # It may register protocols.
 
 Shares = list[Any]
 View = Callable[[int, int, Any], None]

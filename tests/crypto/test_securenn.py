@@ -11,6 +11,7 @@ np = pytest.importorskip("numpy")
 from syft_core.crypto import securenn  # noqa: E402
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Common, Spec, Steps, rehearse  # noqa: E402
 from syft_core.exceptions import ProtocolError  # noqa: E402
+from syft_core.hook.chain import below_wrapper  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402
 
 from .groups import Group  # noqa: E402
@@ -293,3 +294,13 @@ def test_a_malformed_message_ends_the_run_and_names_its_sender() -> None:
 
     for rank in (0, 1, PROVIDER):
         assert "party 'party 1' sent arrays of another form" in str(errors[rank])
+
+
+def test_workers_run_securenn_for_a_client() -> None:
+    torch, sy = pytest.importorskip("torch"), pytest.importorskip("syft_core")
+    hook = sy.TorchHook(torch)
+    bob, alice, carol = (sy.VirtualWorker(hook, id=f"{name} of securenn") for name in ("bob", "alice", "carol"))
+    shares = below_wrapper(torch.tensor([10, 0, -3]).share(bob, alice, crypto_provider=carol))
+
+    assert shares.run(securenn.relu_deriv).get().tolist() == [1, 1, 0]
+    assert shares.run(securenn.relu).get().tolist() == [10, 0, 0]
