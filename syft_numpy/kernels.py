@@ -29,6 +29,10 @@ class NumpyKernels(Kernels):
         """Return the bytes of an array."""
         return np.asarray(x).tobytes()
 
+    def column(self, numbers: Sequence[float], like: Array, dtype: str) -> Array:
+        """Return public numbers along a new first axis, to be combined with an array."""
+        return np.asarray(numbers, dtype).reshape(-1, *[1] * like.ndim)
+
     def cast(self, x: Array, dtype: str) -> Array:
         """Convert the elements, modulo the range of the type."""
         return x.astype(dtype)
@@ -46,6 +50,8 @@ class NumpyKernels(Kernels):
         return x.astype(np.float64)
 
     def encode(self, x: Array, scale: int, dtype: str) -> Array:
+
+    def encode(self, x: Array, scale: float, dtype: str) -> Array:
         """Return real numbers, times ``scale``, as the nearest integers."""
         return np.rint(np.asarray(x, np.float64) * scale).astype(dtype)
 

@@ -87,7 +87,7 @@ class TorchKernels(Kernels):
             return convolve(x, weight)
         return self.multiply_digits(x, weight, convolve, terms)
 
-    def encode(self, x: Array, scale: int, dtype: str) -> Array:
+    def encode(self, x: Array, scale: float, dtype: str) -> Array:
         """Return real numbers, times ``scale``, as the nearest integers."""
         return (x.detach().double() * scale).round().to(self.dtype(dtype))
 

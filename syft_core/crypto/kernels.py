@@ -62,6 +62,11 @@ class Kernels:
         """Return the integers from 0 on."""
         return self.xp.arange(count)
 
+    def column(self, numbers: Sequence[float], like: Array, dtype: str) -> Array:
+        """Return public numbers along a new first axis, to be combined with an array."""
+        flat = self.xp.asarray(list(numbers), dtype=self.dtype(dtype), device=like.device)
+        return self.reshape(flat, (-1, *[1] * like.ndim))
+
     def cast(self, x: Array, dtype: str) -> Array:
         """Convert the elements, modulo the range of the type."""
         return self.xp.astype(x, self.dtype(dtype))
@@ -248,7 +253,7 @@ class Kernels:
 
     # --- fixed precision
 
-    def encode(self, x: Array, scale: int, dtype: str) -> Array:
+    def encode(self, x: Array, scale: float, dtype: str) -> Array:
         """Return real numbers, times ``scale``, as the nearest integers."""
         numbers = self.xp.astype(x, self.xp.float64) * scale
         return self.xp.astype(self.xp.round(numbers), self.dtype(dtype))
