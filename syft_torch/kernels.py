@@ -95,6 +95,10 @@ class TorchKernels(Kernels):
         """Return integers, divided by ``scale``, as real numbers of a dtype."""
         return (x.double() / scale).to(dtype)
 
+    def erf(self, x: Array) -> Array:
+        """Compute the error function of real numbers."""
+        return torch.erf(x)
+
 
 SMALL = 1 << 15
 """Below this number of products, integers are multiplied directly."""

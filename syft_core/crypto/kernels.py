@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias
 
@@ -267,6 +267,15 @@ class Kernels:
         size = size_of(shape, "int64")
         numbers = self.from_bytes(bytearray(secrets.token_bytes(size)), "int64", shape)
         return self.cast((numbers & ((1 << 53) - 1)) < int(probability * (1 << 53)), "int64")
+
+    def compute(self, function: Callable[..., Array], x: Array, options: Mapping[str, Any]) -> Array:
+        """Compute a function of real numbers; where it has no value, the result is not a finite number."""
+        return function(self, x, **options)
+
+    def erf(self, x: Array) -> Array:
+        """Compute the error function of real numbers."""
+        numbers = [math.erf(number) for number in self.reshape(x, (-1,)).tolist()]
+        return self.reshape(self.xp.asarray(numbers, dtype=x.dtype), tuple(x.shape))
 
     def is_within(self, x: Array, limit: float) -> bool:
         """Return whether all elements are finite and smaller than ``limit`` in size."""

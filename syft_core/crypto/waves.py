@@ -181,11 +181,12 @@ def evaluate_exp(
     r, shares = yield Draw(Exponentials(parts, width, bits, tuple(x.shape)))
     step = int(WORD / (parts * width * scale))
     masked = x * step + r
-    (c,) = yield Open(masked - round(low * scale) * step if party.leads else masked)
+    first = round(low * scale)
+    (c,) = yield Open(masked - first * step if party.leads else masked)
     part, rest = _locate(kernels, c, parts)
     block = (part[None] - kernels.column(range(parts), part, "int64")) & (parts - 1)
     public = result * 2.0 ** (extra - bits)
-    start, size = Decimal(low), Decimal(width)
+    start, size = Decimal(first) / scale, Decimal(width)
     powers = [float((start + size * k).exp()) * public if k <= blocks else 0.0 for k in range(parts)]
     table = kernels.column(powers, c, "float64")
     factors = kernels.reshape(table, (-1,))[block] * _exp(rest, width)[None]
