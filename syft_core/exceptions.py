@@ -395,6 +395,10 @@ class PrecisionError(SyftError, ValueError):
     still_shared = Text(
         "cannot convert a shared number to a float: no worker knows it; fetch it first: `x.get().float_precision()`"
     )
+    unknown_method = Text(
+        "cannot compute {function} with the method {method!r}: there is none of this name; leave it out",
+        order="function method",
+    )
     fractional_power = Text(
         "cannot raise a fixed-precision number to this power: the exponent must be an integer; use `x.sqrt()`, or "
         "`(y * x.log()).exp()`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -29,6 +29,10 @@ class NumpyKernels(Kernels):
         """Return the bytes of an array."""
         return np.asarray(x).tobytes()
 
+    def column(self, numbers: Sequence[float], like: Array, dtype: str) -> Array:
+        """Return public numbers along a new first axis, to be combined with an array."""
+        return np.asarray(numbers, dtype).reshape(-1, *[1] * like.ndim)
+
     def cast(self, x: Array, dtype: str) -> Array:
         """Convert the elements, modulo the range of the type."""
         return x.astype(dtype)
@@ -45,10 +49,15 @@ class NumpyKernels(Kernels):
         """Convert integers to floats with 53 bits."""
         return x.astype(np.float64)
 
-    def encode(self, x: Array, scale: int, dtype: str) -> Array:
+    def encode(self, x: Array, scale: float, dtype: str) -> Array:
         """Return real numbers, times ``scale``, as the nearest integers."""
         return np.rint(np.asarray(x, np.float64) * scale).astype(dtype)
 
     def decode(self, x: Array, scale: int, dtype: Any) -> Array:
         """Return integers, divided by ``scale``, as real numbers of a dtype."""
         return (np.asarray(x, np.float64) / scale).astype(dtype)
+
+    def compute(self, function: Callable[..., Array], x: Array, options: Mapping[str, Any]) -> Array:
+        """Compute a function of real numbers, without numpy's warnings."""
+        with np.errstate(all="ignore"):
+            return super().compute(function, x, options)

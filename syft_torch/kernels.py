@@ -87,13 +87,17 @@ class TorchKernels(Kernels):
             return convolve(x, weight)
         return self.multiply_digits(x, weight, convolve, terms)
 
-    def encode(self, x: Array, scale: int, dtype: str) -> Array:
+    def encode(self, x: Array, scale: float, dtype: str) -> Array:
         """Return real numbers, times ``scale``, as the nearest integers."""
         return (x.detach().double() * scale).round().to(self.dtype(dtype))
 
     def decode(self, x: Array, scale: int, dtype: Any) -> Array:
         """Return integers, divided by ``scale``, as real numbers of a dtype."""
         return (x.double() / scale).to(dtype)
+
+    def erf(self, x: Array) -> Array:
+        """Compute the error function of real numbers."""
+        return torch.erf(x)
 
 
 SMALL = 1 << 15

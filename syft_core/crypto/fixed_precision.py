@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from syft_core.crypto import integers, numbers
+from syft_core.crypto import integers
 from syft_core.crypto.additive_shared import AdditiveSharingTensor, restructure
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.layers import NeuralNumbers, find_largest
@@ -150,12 +150,7 @@ class FixedPrecisionTensor(NeuralNumbers):
         """Divide: by a public number, or by the approximate reciprocal of a shared one."""
         if isinstance(other, int | float):
             return self.numbers.over(_self, other)
-        return self.numbers.mul(self._value(_self), self._reciprocal(other))
-
-    def _reciprocal(self, x: Integers) -> Integers:
-        if integers.is_shared(x):
-            return numbers.reciprocal(self.numbers, x)
-        return self.encode(1 / self.decode(x))
+        return self.numbers.mul(self._value(_self), self.compute("reciprocal", other))
 
     @overloaded.method
     def square(self, _self: Integers) -> Integers:
@@ -167,7 +162,7 @@ class FixedPrecisionTensor(NeuralNumbers):
         """Raise to an integer power, by squaring; a negative one is the power of the reciprocal."""
         if not isinstance(exponent, int | float) or exponent != int(exponent):
             raise PrecisionError.fractional_power()
-        power, base = abs(int(exponent)), _self if exponent >= 0 else self._reciprocal(_self)
+        power, base = abs(int(exponent)), _self if exponent >= 0 else self.compute("reciprocal", _self)
         result: Integers = None
         while power:
             if power & 1:
@@ -390,18 +385,6 @@ class FixedPrecisionTensor(NeuralNumbers):
     def fill(self, _self: Integers, value: Integers) -> Integers:
         """Set to a constant."""
         return integers.add(integers.sub(_self, _self), self._value(value))
-
-    # --- functions
-
-    @overloaded.method
-    def exp(self, _self: Integers) -> Integers:
-        """Approximate e^x; see ``numbers.exp``."""
-        return numbers.exp(self.numbers, _self)
-
-    @overloaded.method
-    def reciprocal(self, _self: Integers) -> Integers:
-        """Approximate 1 / x; see ``numbers.reciprocal``."""
-        return self._reciprocal(_self)
 
     def __str__(self) -> str:
         return f"{type(self).__name__}>{self.child!r}" if self.child is not None else type(self).__name__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias
 
@@ -61,6 +61,11 @@ class Kernels:
     def arange(self, count: int) -> Array:
         """Return the integers from 0 on."""
         return self.xp.arange(count)
+
+    def column(self, numbers: Sequence[float], like: Array, dtype: str) -> Array:
+        """Return public numbers along a new first axis, to be combined with an array."""
+        flat = self.xp.asarray(list(numbers), dtype=self.dtype(dtype), device=like.device)
+        return self.reshape(flat, (-1, *[1] * like.ndim))
 
     def cast(self, x: Array, dtype: str) -> Array:
         """Convert the elements, modulo the range of the type."""
@@ -248,7 +253,7 @@ class Kernels:
 
     # --- fixed precision
 
-    def encode(self, x: Array, scale: int, dtype: str) -> Array:
+    def encode(self, x: Array, scale: float, dtype: str) -> Array:
         """Return real numbers, times ``scale``, as the nearest integers."""
         numbers = self.xp.astype(x, self.xp.float64) * scale
         return self.xp.astype(self.xp.round(numbers), self.dtype(dtype))
@@ -262,6 +267,15 @@ class Kernels:
         size = size_of(shape, "int64")
         numbers = self.from_bytes(bytearray(secrets.token_bytes(size)), "int64", shape)
         return self.cast((numbers & ((1 << 53) - 1)) < int(probability * (1 << 53)), "int64")
+
+    def compute(self, function: Callable[..., Array], x: Array, options: Mapping[str, Any]) -> Array:
+        """Compute a function of real numbers; where it has no value, the result is not a finite number."""
+        return function(self, x, **options)
+
+    def erf(self, x: Array) -> Array:
+        """Compute the error function of real numbers."""
+        numbers = [math.erf(number) for number in self.reshape(x, (-1,)).tolist()]
+        return self.reshape(self.xp.asarray(numbers, dtype=x.dtype), tuple(x.shape))
 
     def is_within(self, x: Array, limit: float) -> bool:
         """Return whether all elements are finite and smaller than ``limit`` in size."""

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from syft_core.crypto import comparison, integers, pooling, spdz
+from syft_core.crypto.approximations import RealFunctions
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.kernels import dtype_name
 from syft_core.crypto.protocol import Party
 from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook.overload import overloaded, with_indices
-from syft_core.tensors.numeric import NumericTensor
-
-if TYPE_CHECKING:
-    from syft_core.crypto.numbers import Numbers
 
 
-class NeuralNumbers(NumericTensor):
+class NeuralNumbers(RealFunctions):
     """The rules that ``FixedPrecisionTensor`` inherits."""
-
-    numbers: Numbers
-
-    @property
-    def scale(self) -> int:
-        """The integer that means 1."""
-        return self.numbers.scale
 
     # --- convolution
 
@@ -223,7 +213,7 @@ class NeuralNumbers(NumericTensor):
         shape = integers.shape_of(_self)
         channel = (-1, *(1,) * (len(shape) - 2))
         if not training:
-            rstd = self._rsqrt(self.numbers.plus(running_var, eps))
+            rstd = self.compute("rsqrt", self.numbers.plus(running_var, eps))
             centred = integers.sub(_self, integers.reshape(running_mean, channel))
             result = self.numbers.mul(centred, integers.reshape(rstd, channel))
             return self._rescale(result, weight, bias, channel), running_mean, rstd
@@ -261,7 +251,7 @@ class NeuralNumbers(NumericTensor):
         centred = integers.sub(x, mean)
         squares = self.numbers.square(centred)
         variance = self.numbers.over(integers.total(squares, axes, keepdims=True), count)
-        return mean, centred, self._rsqrt(self.numbers.plus(variance, eps))
+        return mean, centred, self.compute("rsqrt", self.numbers.plus(variance, eps))
 
     def _rescale(self, x: Integers, weight: Integers, bias: Integers, shape: tuple[int, ...] | None = None) -> Integers:
         factors = [
@@ -270,9 +260,6 @@ class NeuralNumbers(NumericTensor):
         if factors[0] is not None:
             x = self.numbers.mul(x, factors[0])
         return x if factors[1] is None else integers.add(x, factors[1])
-
-    def _rsqrt(self, x: Integers) -> Integers:
-        raise NotImplementedError
 
     # --- embedding and dropout
 

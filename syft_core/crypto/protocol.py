@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name, size_of
@@ -65,7 +66,7 @@ class Correlation:
 
 @dataclass(slots=True)
 class Open:
-    """Send shares of the ring to all other parties; the answer is the list of the values, the sums of all shares."""
+    """Send shares to all other parties; the answer is the list of the values: sums, or the XOR of other types."""
 
     shares: tuple[Array, ...]
 
@@ -213,6 +214,30 @@ def protocol(
         return function
 
     return register
+
+
+# --- composition
+
+
+def together(*protocols: Steps) -> Steps:
+    """Run protocols side by side: what they open at the same time is opened in one round. Returns their results."""
+    results: list[Any] = [None] * len(protocols)
+    answers: dict[int, Any] = dict.fromkeys(range(len(protocols)))
+    while answers:
+        requests: dict[int, Open | OpenBits] = {}
+        for place, answer in answers.items():
+            try:
+                request = protocols[place].send(answer)
+                while not isinstance(request, Open | OpenBits):
+                    request = protocols[place].send((yield request))
+                requests[place] = request
+            except StopIteration as end:  # noqa: PERF203  # each of them ends in its own time
+                results[place] = end.value
+        if not requests:
+            break
+        opened = iter((yield Open(*[share for request in requests.values() for share in request.shares])))
+        answers = {place: list(islice(opened, len(request.shares))) for place, request in requests.items()}
+    return results
 
 
 # --- rehearsal

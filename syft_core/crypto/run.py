@@ -398,8 +398,7 @@ class ProtocolRun:
                 return _LATER
         received = [self._take(rank) for rank in others]
         self._check(others, [(tuple(x.shape), x.dtype) for x in request.shares], received)
-        join = _add if isinstance(request, Open) else _xor
-        return [join(parts) for parts in zip(request.shares, *received, strict=True)]
+        return [_join(parts) for parts in zip(request.shares, *received, strict=True)]
 
     def _draw(self, demand: Correlation) -> list[Array]:
         channel, number = self._channel, self._number
