@@ -62,6 +62,7 @@ class Measured:
         self.error: float | None = prepared.get("error")
         self.rounds: int | None = prepared.get("rounds")
         self.bytes: int | None = prepared.get("bytes")
+        self.dealt: int = prepared.get("dealt", 0)
         self.times: list[float] = []
 
     @property
@@ -171,7 +172,7 @@ def report(results: Results, facts: dict[str, dict[str, Any]]) -> Iterator[str]:
     if ours:
         yield "**Ours compared**: the median of the rounds' ratios; below 1 is faster, or less"
         yield table(comparison_heads(ours), comparison_rows(results, ours))
-    yield "**Rounds and kB** that both parties send together, where the engine can tell"
+    yield "**Rounds · kB** that the parties send, + kB from a provider, where the engine can tell"
     counting = [name for name in present if any(measured_rounds(results, task, name) for task in results)]
     yield table(["", *(ENGINES[name].title for name in counting)], traffic_rows(results, counting))
     yield "**Greatest error** compared with float64"
@@ -241,7 +242,8 @@ def traffic_rows(results: Results, engines: list[str]) -> Iterator[list[str]]:
 def traffic(measured: Measured | None) -> str:
     if measured is None or measured.rounds is None:
         return "-"
-    return f"{measured.rounds} · {measured.bytes / 1e3:,.0f}"
+    dealt = f" + {measured.dealt / 1e3:,.0f}" if measured.dealt else ""
+    return f"{measured.rounds} · {measured.bytes / 1e3:,.0f}{dealt}"
 
 
 def measured_rounds(results: Results, task: str, name: str) -> bool:

@@ -1,9 +1,9 @@
 """What the engines of ``encrypted.py`` have in common: they answer one JSON line for each line that they read.
 
 The first line of an engine describes it. ``prepare TASK`` shares the inputs, runs the task, and answers with its error
-and, where the engine can count them, the rounds and the bytes that both parties send. ``time TASK`` answers with the
-seconds of one run: the median of as many runs as fit into ``BLOCK`` seconds. Inputs are shared before; the result stays
-shared unless the engine says otherwise.
+and, where the engine can count them, the rounds, the bytes that the parties send, and those that a provider deals to
+them. ``time TASK`` answers with the seconds of one run: the median of as many runs as fit into ``BLOCK`` seconds.
+Inputs are shared before; the result stays shared unless the engine says otherwise.
 
 Python 3.9 can run this file: the peers' scripts import it.
 """
@@ -24,6 +24,8 @@ import numpy as np
 from tasks import TASKS, Task, flatten
 
 BLOCK, MOST_RUNS = 0.3, 50
+WARM_UP = 3.0
+"""Seconds below which the first run only warms up."""
 PATIENCE = 600
 """Seconds in which a party must answer."""
 
@@ -155,8 +157,8 @@ def _serve(answers: Any, ask: Callable[..., list[Any]]) -> None:
         found = {key: max(party[key] for party in per_party) for key in per_party[0]}
         if "bytes" in found:
             found["bytes"] = sum(party["bytes"] for party in per_party)
-        if found["seconds"] < BLOCK:
-            found["seconds"] = max(party[-1] for party in ask("time", 3))  # the first run is slow
+        if found["seconds"] < WARM_UP:
+            found["seconds"] = max(party[-1] for party in ask("time", 3))
         runs[name] = max(1, min(MOST_RUNS, int(BLOCK / found["seconds"])))
         return found
 

@@ -7,23 +7,39 @@ set -eu
 venvs=$(dirname "$0")/.venvs
 python=${PYTHON:-python3.11}
 python_3_9=${PYTHON_3_9:-"$HOME/.pyenv/versions/3.9.18/bin/python"}
+[ $# -gt 0 ] || set -- crypten spu tf_encrypted
 
-install() { # PEER PYTHON REQUIREMENT...
-  peer=$1 interpreter=$2
-  shift 2
-  "$interpreter" -m venv --clear "$venvs/$peer"
+create() { # PEER PYTHON
+  "$2" -m venv --clear "$venvs/$1"
+}
+
+install() { # PEER ARGUMENT...
+  peer=$1
+  shift
   "$venvs/$peer/bin/python" -m pip install --disable-pip-version-check --quiet "$@"
 }
 
-for peer in "${@:-crypten spu tf_encrypted}"; do
-  case $peer in
+for name in "$@"; do
+  case $name in
     crypten)
-      install crypten "$python" torch==2.13.0 numpy "omegaconf>=2.3" pyyaml onnx
-      # Without dependencies: it asks for `sklearn`, which cannot be installed, and for torchvision and others it does not need here.
-      "$venvs/crypten/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps crypten==0.4.1
+      create crypten "$python"
+      install crypten torch==2.13.0 numpy "omegaconf>=2.3" pyyaml
+      # Without dependencies: it asks for `sklearn`, which cannot be installed, and for others that it does not need here.
+      install crypten --no-deps crypten==0.4.1
       ;;
-    spu) install spu "$python" spu==0.9.5 ;;
-    tf_encrypted) install tf_encrypted "$python_3_9" tensorflow-cpu==2.9.1 "numpy<2" "protobuf<3.20" tf-encrypted==0.9.1 ;;
-    *) echo "make_peers.sh: unknown peer $peer" >&2; exit 2 ;;
+    spu)
+      create spu "$python"
+      install spu spu==0.9.5
+      ;;
+    tf_encrypted)
+      create tf_encrypted "$python_3_9"
+      install tf_encrypted tensorflow-cpu==2.9.1 "numpy<2" "protobuf<3.20" pyyaml
+      # Without dependencies: it asks for TensorFlow with CUDA and for tf2onnx.
+      install tf_encrypted --no-deps tf-encrypted==0.9.1
+      ;;
+    *)
+      echo "make_peers.sh: unknown peer $name" >&2
+      exit 2
+      ;;
   esac
 done

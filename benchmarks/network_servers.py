@@ -28,6 +28,8 @@ class Running(NamedTuple):
 
     process: Any
     port: int
+    ask: Callable[[Any], Any]
+    """Sends something to the server and returns its answer, if it takes anything but its end."""
 
     def memory(self) -> float:
         """Return the resident memory of the server, in MB."""
@@ -43,8 +45,13 @@ def start(serve: Callable[..., None], *args: Any) -> Iterator[Running]:
     process = context.Process(target=_run, args=(serve, theirs, *args), daemon=True)
     process.start()
     theirs.close()
+
+    def ask(request: Any) -> Any:
+        mine.send(request)
+        return mine.recv()
+
     try:
-        yield Running(process, mine.recv())
+        yield Running(process, mine.recv(), ask)
     finally:
         mine.close()
         process.join(10)
@@ -62,7 +69,24 @@ def answer(message: bytes | bytearray) -> bytes | bytearray:
 
 
 def serve_worker(pipe: Any, id: str) -> None:
-    import torch  # noqa: PLC0415  # only this server needs it
+    _wait(pipe, start_worker(id).port)
+
+
+def serve_party(pipe: Any, id: str) -> None:
+    """Serve a worker that reaches others: it takes the ports of all workers, by id."""
+    from syft_core.network.address import Address  # noqa: PLC0415  # only this server needs it
+    from syft_core.network.links import PeerLocation  # noqa: PLC0415
+
+    worker = start_worker(id)
+    pipe.send(worker.port)
+    for other, port in pipe.recv().items():
+        if other != id:
+            worker.add_worker(PeerLocation(worker, other, Address("127.0.0.1", port, secure=False)))
+    _wait(pipe, worker.port)
+
+
+def start_worker(id: str) -> Any:
+    import torch  # noqa: PLC0415  # only these servers need it
 
     from syft_core.network.server import Identity, WebsocketServerWorker  # noqa: PLC0415
     from syft_torch.hook import TorchHook  # noqa: PLC0415
@@ -72,7 +96,7 @@ def serve_worker(pipe: Any, id: str) -> None:
     hook.attributes.warm_up()
     worker = WebsocketServerWorker(hook, id=id, authenticate=lambda given: Identity(given.token or "nobody"))
     worker.start(block=False)
-    _wait(pipe, worker.port)
+    return worker
 
 
 def serve_proxy(pipe: Any, port: int, delay: float) -> None:
