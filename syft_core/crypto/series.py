@@ -24,7 +24,7 @@ class Series(NamedTuple):
     sines: tuple[float, ...] = ()
 
     @property
-    def count(self) -> int:
+    def waves(self) -> int:
         """The number of waves."""
         return max(len(self.cosines), len(self.sines))
 

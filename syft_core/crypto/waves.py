@@ -104,14 +104,14 @@ def evaluate(party: Party, x: Array, series: Series, scale: int, result: int, ex
     """
     kernels = party.kernels
     bits = (bits_of(result) + extra) // 2
-    r, shares = yield Draw(Waves(series.count, series.odd, bits, tuple(x.shape)))
+    r, shares = yield Draw(Waves(series.waves, series.odd, bits, tuple(x.shape)))
     step = round(WORD / (series.period * scale))
     masked = x * step + r
     if party.leads and series.middle:
         masked = masked - round(series.middle * scale) * step
     (c,) = yield Open(masked)
-    waves = turn(kernels, c, series.count, series.odd)
-    cosines, sines = waves[: series.count], waves[series.count :]
+    waves = turn(kernels, c, series.waves, series.odd)
+    cosines, sines = waves[: series.waves], waves[series.waves :]
     both = []
     if series.cosines:
         a = kernels.column(series.cosines, c, "float64")
