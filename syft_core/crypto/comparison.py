@@ -7,8 +7,9 @@ product of four factors needs one opening, and the first level none. See Note [J
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from math import prod
 
@@ -34,10 +35,11 @@ _ALL = (*_BORROW, "abcd")
 _EQUAL = ("abcd",)
 
 
-def _parts_of(products: Iterable[str]) -> list[str]:
+@cache
+def _parts_of(products: tuple[str, ...]) -> list[str]:
     """Return the products of at least two masks that occur when ``products`` are multiplied out.
 
-    >>> _parts_of(["aby"])
+    >>> _parts_of(("aby",))
     ['ab', 'ay', 'by', 'aby']
     """
     found = {
@@ -49,7 +51,8 @@ def _parts_of(products: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def _factors_of(products: Iterable[str]) -> list[str]:
+@cache
+def _factors_of(products: tuple[str, ...]) -> list[str]:
     used = set("".join(products))
     return [factor for factor in _FACTORS if factor in used]
 
@@ -275,9 +278,9 @@ def _join_bits(party: Party, flipped: Sequence[Array], nibbles: Array) -> tuple[
 
 
 def _expand(products: Mapping[str, Array], flipped: Sequence[Array], factors: str, others: tuple[int, ...]) -> Array:
-    """Return the product of the bits ``factors`` of r, and of p = r + ¬c for the bits ``others``."""
+    """Return the product of the bits ``factors`` of r, and of p = r + ¬c for the bits ``others``, in order."""
     if not others:
-        return products["".join(sorted(factors))]
+        return products[factors]
     bit, *rest = others
     with_bit = _expand(products, flipped, f"{factors}{bit}", tuple(rest))
     return with_bit ^ (flipped[bit] & _expand(products, flipped, factors, tuple(rest)))
@@ -294,7 +297,7 @@ def _quarter(kernels: Kernels, words: Array) -> list[Array]:
     return [kernels.cast(part & 0xF, "uint8") for part in parts]
 
 
-def _multiply_masks(kernels: Kernels, masks: Array, products: Sequence[str]) -> Array:
+def _multiply_masks(kernels: Kernels, masks: Array, products: tuple[str, ...]) -> Array:
     known = dict(zip(_factors_of(products), masks, strict=True))
     parts = _parts_of(products)
     for part in parts:
@@ -308,7 +311,7 @@ def _join(
     equals: Sequence[Array],
     masks: Array,
     parts: Array,
-    products: Sequence[str],
+    products: tuple[str, ...],
 ) -> Steps:
     """Join four neighbours: return G and P as far as ``products`` contain them. One round."""
     factors = _factors_of(products)
@@ -319,45 +322,53 @@ def _join(
         values.update(x=g2, y=g1, z=g0)
     masked = party.kernels.stack([values[factor] for factor in factors], 0) ^ masks
     (opened,) = yield OpenBits(masked)
-    public = dict(zip(factors, opened, strict=True))
-    known: dict[str, Array] = dict(zip(factors, masks, strict=True))
-    known.update(zip(_parts_of(products), parts, strict=True))
-    product = _Products(party, public, known)
-    equal = product.of("abcd") if "abcd" in products else None
+    found = dict(zip(products, _multiply(party, list(opened), [*masks, *parts], products), strict=True))
+    equal = found.get("abcd")
     if borrows is None:
         return None, equal
-    borrow = g3
-    for factors_of_term in _BORROW:
-        borrow = borrow ^ product.of(factors_of_term)
-    return borrow, equal
+    return g3 ^ found["ax"] ^ found["aby"] ^ found["abcz"], equal
 
 
-class _Products:
-    """Shares of products of factors v = e + m, where e is public and the products of the masks m are shared."""
+def _multiply(party: Party, public: Sequence[Array], masks: list[Array], products: tuple[str, ...]) -> list[Array]:
+    """Return shares of products of factors v = e + m, where e is public and the products of the masks m are shared.
 
-    def __init__(self, party: Party, public: Mapping[str, Array], masks: Mapping[str, Array]) -> None:
-        self._leads, self._public, self._masks = party.leads, public, masks
-        self._known: dict[tuple[str, str], Array] = {}
+    ``masks`` are the masks of all factors, and then the products of masks in the order of ``_parts_of``.
+    """
+    steps, results = _plan_products(products)
+    values = masks
+    for factor, with_mask, without in steps:
+        value = values[with_mask]
+        if without is not None:
+            value = value ^ (public[factor] & values[without])
+        elif party.leads:  # Nothing but public factors: added by one party.
+            value = value ^ public[factor]
+        values.append(value)
+    return [values[place] for place in results]
 
-    def of(self, factors: str, masks: str = "") -> Array:
-        """Return the share of the product of ``factors`` with the ``masks``; the last factor is multiplied out first.
 
-        With the factor v = e + m:   factors·v·masks = factors·(m·masks) + e·(factors·masks).
-        """
-        if not factors:
-            return self._masks["".join(sorted(masks, key=_FACTORS.index))] if masks else None
-        found = self._known.get((factors, masks))
-        if found is None:
+@cache
+def _plan_products(products: tuple[str, ...]) -> tuple[list[tuple[int, int, int | None]], list[int]]:
+    """Return the steps that compute products, and the places of the results.
+
+    A step multiplies out the last factor v = e + m of a product, of which all further factors are masks:
+    factors·v·masks = factors·(m·masks) + e·(factors·masks).  It has the place of e, and the places of both products.
+    """
+    names = [*_factors_of(products), *_parts_of(products)]
+    places = {("", name): place for place, name in enumerate(names)}
+    steps: list[tuple[int, int, int | None]] = []
+
+    def find(factors: str, masks: str) -> int | None:
+        masks = "".join(sorted(masks, key=_FACTORS.index))
+        if not factors and not masks:
+            return None
+        if (factors, masks) not in places:
             rest, last = factors[:-1], factors[-1]
-            public = self._public[last]
-            without = self.of(rest, masks)
-            found = self.of(rest, f"{last}{masks}")
-            if without is not None:
-                found = found ^ (public & without)
-            elif self._leads:  # Nothing but public factors: added by one party.
-                found = found ^ public
-            self._known[factors, masks] = found
-        return found
+            without, with_mask = find(rest, masks), find(rest, last + masks)
+            steps.append((names.index(last), with_mask or 0, without))
+            places[factors, masks] = len(names) + len(steps) - 1
+        return places[factors, masks]
+
+    return steps, [find(factors, "") or 0 for factors in products]
 
 
 # --- the largest of several

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -58,7 +59,12 @@ class Correlation:
     @property
     def label(self) -> bytes:
         """Identifies the form of the correlation: each party counts how many of a form it has used."""
-        return repr(self).encode()
+        return _label(self)
+
+
+@lru_cache(maxsize=4096)
+def _label(correlation: Correlation) -> bytes:
+    return repr(correlation).encode()
 
 
 # --- requests

@@ -18,7 +18,12 @@ from syft_numpy.attributes import NumpyAttributes  # noqa: E402
 from syft_torch.attributes import TorchAttributes  # noqa: E402
 
 CORE = Path(attributes.__file__).parents[1]
-NAMES_OPERATIONS = {"tensors": "a layer names what it answers", "testing": "it calls operations", "demo": "the same"}
+NAMES_OPERATIONS = {
+    "tensors": "a layer names what it answers",
+    "crypto": "the same: what it computes on numbers",
+    "testing": "it calls operations",
+    "demo": "the same",
+}
 OPERATORS = {
     name
     for table in (attributes.OPERATORS, attributes.COMPARATORS, attributes.UNARY_OPERATORS, attributes.SYNONYMS)
@@ -33,11 +38,8 @@ OTHER_WORDS = {
     "data": "the label of a box in a picture, an option of a worker",
     "fold": "a function of the core",
     "int": "a type in an annotation",
-    "long": "the ring of 64 bits",
     "short": "a kind of traceback",
     "replace": "how Python writes characters that a terminal lacks",
-    "size": "an option of pooling protocols",
-    "stride": "the same",
     "title": "an element of a page",
     "to": "a column of the ledger",
     "trace": "a function of the core",
