@@ -704,7 +704,7 @@ def _set_gradient(target: Tensor, gradient: Tensor) -> None:
         target.grad = gradient if gradient is None else _alias(gradient)
 
 
-def _alias(tensor: Tensor) -> Any:
+def _alias(tensor: Tensor) -> Tensor:
     return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach()
 
 

@@ -191,7 +191,7 @@ class Op:
         """Return what the result of a call discloses."""
         return self.facts.disclosure(args, kwargs)
 
-    def clears_gradient(self, args: Sequence[Any]) -> bool:
+    def clears_gradient(self, args: Sequence[object]) -> bool:
         """Return whether a call only removes gradients."""
         return self.alters_autograd and self.spelling == "setter" and len(args) == 2 and args[1] is None
 

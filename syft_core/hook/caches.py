@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -33,7 +33,7 @@ def remember(cache: dict[K, V], key: K, value: V) -> V:
     return value
 
 
-def _weigh(part: Any) -> int:
+def _weigh(part: object) -> int:
     """Return the number of parts of a key.
 
     >>> _weigh(("add", (int, (float, 1))))

@@ -250,7 +250,7 @@ def _require(holds: bool, problem: str) -> None:
         raise SerdeError(f"cannot read a plan: {problem} (malformed message)")
 
 
-def _is_data(leaf: Any) -> bool:
+def _is_data(leaf: Nested) -> bool:
     """Return whether a part of a step is no pointer or other layer, which would act with the rights of the worker."""
     return is_framework_tensor(type(leaf)) or not (build_rule(leaf) or hasattr(leaf, "_id_at_location"))
 

@@ -318,7 +318,7 @@ def attribute(value: object, name: str | None) -> Tensor:
     return framework.method(name).run(value) if is_framework_tensor(type(value)) else getattr(value, name, None)
 
 
-def _alias(value: Any) -> Any:
+def _alias(value: Tensor) -> Tensor:
     """Return another tensor with the memory and the history of an attribute.
 
     A gradient must not become an object itself: that could be made to need gradients, which nobody tracks after it was
