@@ -296,9 +296,8 @@ def test_a_malformed_message_ends_the_run_and_names_its_sender() -> None:
         assert "party 'party 1' sent arrays of another form" in str(errors[rank])
 
 
-def test_workers_run_securenn_for_a_client() -> None:
+def test_workers_run_securenn_for_a_client(hook: Any) -> None:
     torch, sy = pytest.importorskip("torch"), pytest.importorskip("syft_core")
-    hook = sy.TorchHook(torch)
     bob, alice, carol = (sy.VirtualWorker(hook, id=f"{name} of securenn") for name in ("bob", "alice", "carol"))
     shares = below_wrapper(torch.tensor([10, 0, -3]).share(bob, alice, crypto_provider=carol))
 
