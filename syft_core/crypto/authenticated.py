@@ -20,7 +20,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from math import prod
 
-from syft_core.crypto.kernels import Array, Kernels, Shape
+from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
 from syft_core.crypto.prg import SEED_BYTES, Stream, new_seed
 from syft_core.crypto.protocol import PROVIDER, Common, Party, Receive, Send, Spec, Steps, Verify, protocol
 from syft_core.crypto.spdz import BILINEAR, ELEMENTS, bilinear_shape
@@ -155,6 +155,11 @@ def _apply(kernels: Kernels, op: Callable[..., Array], x: Array) -> Array:
 # --- protocols
 
 
+def _require_words(x: Array) -> None:
+    if dtype_name(x) != "int64":
+        raise ValueError(f"cannot authenticate {dtype_name(x)} numbers: tags need words of 64 bits; convert to int64")
+
+
 def _parties(x: Spec) -> int:
     return (x.shape[0] + 1) // 2
 
@@ -195,6 +200,7 @@ def _nothing(*_arrays: Array) -> Sequence[Array]:
 @protocol(rounds=0, sends=0, opens="nothing", uses="nothing")
 def auth_add_public(party: Party, x: Array, y: Array) -> Steps:
     """Add an integer that all parties know:  x_0 + y,  and  b_0j - a_j·y  at the others. Nothing is sent."""
+    _require_words(x)
     return (yield from _add(party, x, y))
 
 
@@ -216,6 +222,9 @@ def auth_input(party: Party, x: Array, *, owner: int) -> Steps:
     Rounds: 2, and 3 for more than two parties. Bytes: n(n - 1) tags and n words for each element, and the digests. The
     costs declared are those of two parties.
     """
+    _require_words(x)
+    if not 0 <= owner < party.count:
+        raise ValueError(f"cannot take the input of party {owner}: there are {party.count}, from 0 on; choose another")
     kernels, shape, echo = party.kernels, tuple(x.shape), party.count > 2
     (r,) = yield from _deal(party, [shape], [], _nothing)
     if party.helps:
@@ -269,6 +278,8 @@ def auth_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: i
     Rounds: 2, of which one is dealing, and 1 to divide. Bytes: n(n - 1) times x, y and a digest, for the openings; tags
     and corrections for dealing.
     """
+    _require_words(x)
+    _require_words(y)
     kernels, run = party.kernels, BILINEAR[op]
     forms = tuple(x.shape)[1:], tuple(y.shape)[1:]
     shape = bilinear_shape(op, *forms, options)
@@ -326,6 +337,7 @@ def auth_open(party: Party, x: Array) -> Steps:
 
     Rounds: 2, of which one is dealing. Bytes: n(n - 1) times x and a digest for the opening.
     """
+    _require_words(x)
     shape = tuple(x.shape)[1:]
     dealt = yield from _deal(
         party, [], [shape], lambda kernels: (Spec(shape).expand(kernels, Stream(new_seed())) << BITS,)

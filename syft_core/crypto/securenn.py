@@ -461,6 +461,8 @@ def division(party: Party, x: Form, y: Form, *, bit_len_max: int | None = None) 
     Rounds: 9b + 10. Bytes: (b + 2)(6l digits and 12 words) and 4(b + 4) words.
     """
     kernels, bits, dtype = party.kernels, _quotient_bits(x, bit_len_max), dtype_name(x)
+    if not 0 < bits <= BITS[dtype] - 2:
+        raise ValueError(f"cannot compute a quotient of {bits} bits: it has from 1 to {BITS[dtype] - 2}")
     shape = broadcast(_form(x)[0], _form(y)[0])
     if party.helps:
         word, signs = Spec(shape, dtype), Spec((3, *shape), dtype)
@@ -534,6 +536,8 @@ def maxpool(party: Party, x: Form) -> Steps:
     """
     shape, dtype = _form(x)
     count = prod(shape)
+    if not count:
+        raise ValueError(f"cannot find the largest element: shape {shape} has none")
     if party.helps:
         yield from _tournament(party, Spec((count, 1), dtype), True)
         return Spec((1,), dtype), Spec((1,), dtype)

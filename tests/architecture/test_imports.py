@@ -129,6 +129,9 @@ def test_every_public_name_of_the_seeds_exists_at_its_place() -> None:
         "syft_core.tensors.polynomial": "PolynomialTensor",
         "syft_core.tensors.abstract": "AbstractTensor",
         "syft_torch.native": "TorchTensor",
+        "syft_core.crypto.spdz": "spdz_mul",
+        "syft_core.crypto.securenn": """decompose flip select_share private_compare msb share_convert relu_deriv relu
+            division maxpool maxpool_deriv maxpool2d""",
         "syft_torch.hook_args": """build_rule build_args_hook build_get_tensor_type build_hook_args_function
             build_hook_response_function build_response_hook build_register_response_function build_register_response
             register_response register_tensor hook_method_args hook_function_args hook_response one zero_fold one_fold

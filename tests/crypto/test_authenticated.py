@@ -13,9 +13,13 @@ pytest.importorskip("hypothesis")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+from syft_core.crypto import authenticated  # noqa: E402
+from syft_core.crypto.group import find_group  # noqa: E402
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Spec, rehearse  # noqa: E402
 from syft_core.crypto.spdz import IMAGES, MATRICES  # noqa: E402
 from syft_core.exceptions import CheatingError, ProtocolError  # noqa: E402
+from syft_core.hook.chain import below_wrapper  # noqa: E402
+from syft_core.hook.dispatch import framework_of  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402
 
 from .groups import Group, Shares  # noqa: E402
@@ -99,6 +103,16 @@ def test_divided_products_are_never_off_by_one_or_more(group: Group, divisor: in
     found = reveal(group, group.run("auth_mul", share(group, x), share(group, y), divisor=divisor))
 
     assert (np.abs(found * divisor - x * y) < divisor).all()
+
+
+def test_small_words_and_unknown_owners_are_refused(group: Group) -> None:
+    small = [group.kernels.zeros((3,), "int32")] * group.count
+    words = [group.kernels.zeros((3,), "int64")] * group.count
+
+    with pytest.raises(ValueError, match="cannot authenticate int32 numbers: tags need words of 64 bits"):
+        group.run("auth_input", small, owner=0)
+    with pytest.raises(ValueError, match="cannot take the input of party 9"):
+        group.run("auth_input", words, owner=9)
 
 
 def test_products_of_products_stay_authenticated(group: Group) -> None:
@@ -304,3 +318,22 @@ def test_a_message_of_another_form_names_its_sender() -> None:
 
     assert type(errors[0]) is ProtocolError
     assert "party 'party 1' sent arrays of another form" in str(errors[0])
+
+
+def test_workers_compute_on_authenticated_shares_and_name_the_one_that_cheats(hook: Any) -> None:
+    torch, sy = pytest.importorskip("torch"), pytest.importorskip("syft_core")
+    bob, alice, carol = (sy.VirtualWorker(hook, id=f"{name} with tags") for name in ("bob", "alice", "carol"))
+    workers = find_group(hook.local_worker, [bob, alice], carol, framework_of(torch.zeros(1)))
+
+    def send(values: Any) -> Any:
+        return {worker.id: below_wrapper(values.send(worker)) for worker in (bob, alice)}
+
+    (x,) = workers.run(authenticated.auth_input, send(torch.tensor([1, 2, -3])), owner=0)
+    (y,) = workers.run(authenticated.auth_input, send(torch.tensor([5, 6, 7])), owner=1)
+    (z,) = workers.run(authenticated.auth_mul, x, y)
+    (opened,) = workers.run(authenticated.auth_open, z)
+    assert [pointer.get().tolist() for pointer in opened.values()] == [[5, 12, -21]] * 2
+
+    x[bob.id][0].add_(1)  # Row 0 is bob's share.
+    with pytest.raises(CheatingError, match="worker 'bob with tags' sent values that fail authentication"):
+        workers.run(authenticated.auth_mul, x, y)

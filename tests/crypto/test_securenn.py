@@ -228,6 +228,15 @@ def test_windows_that_do_not_fit_are_refused(group: Group) -> None:
         group.run("snn_maxpool2d", shares, kernel_size=2, padding=2)
 
 
+def test_arguments_outside_their_range_are_refused(group: Group, dtype: str) -> None:
+    x = group.share(np.ones(2, dtype))
+
+    with pytest.raises(ValueError, match="cannot compute a quotient of 0 bits: it has from 1 to"):
+        group.run("snn_division", x, x, bit_len_max=0)
+    with pytest.raises(ValueError, match="cannot find the largest element: shape \\(0,\\) has none"):
+        group.run("snn_maxpool", group.share(np.ones(0, dtype)))
+
+
 def test_more_than_two_share_holders_are_refused() -> None:
     group = Group(3, NumpyKernels())
 
@@ -296,9 +305,8 @@ def test_a_malformed_message_ends_the_run_and_names_its_sender() -> None:
         assert "party 'party 1' sent arrays of another form" in str(errors[rank])
 
 
-def test_workers_run_securenn_for_a_client() -> None:
+def test_workers_run_securenn_for_a_client(hook: Any) -> None:
     torch, sy = pytest.importorskip("torch"), pytest.importorskip("syft_core")
-    hook = sy.TorchHook(torch)
     bob, alice, carol = (sy.VirtualWorker(hook, id=f"{name} of securenn") for name in ("bob", "alice", "carol"))
     shares = below_wrapper(torch.tensor([10, 0, -3]).share(bob, alice, crypto_provider=carol))
 
