@@ -432,6 +432,9 @@ class ProtocolError(WorkerError):
         "cannot do this: the tensor is not shared; write `x.share(bob, alice, crypto_provider=carol)` first"
     )
     not_an_integer = Text("cannot share {dtype} numbers: shares are integers; write `x.fix_precision().share(...)`")
+    unknown_protocol = Text(
+        "cannot share with the protocol {protocol!r}: it is not known; use 'fast', the default, or 'snn' for SecureNN"
+    )
     party_failed = Text("cannot finish the protocol: party {party!r} failed; see the error of that worker")
     malformed = Text("cannot continue the protocol: party {party!r} sent arrays of another form (malformed message)")
     unreachable = Text(

@@ -24,6 +24,9 @@ from syft_core.pointers.travel import send_copy
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 
+FAST, SECURENN = "fast", "snn"
+"""How values are compared: with the protocols of ``comparison.py``, or with those of the SecureNN paper."""
+
 
 class AdditiveSharingTensor(NumericTensor):
     """Integers modulo 2^64 (or 2^32), shared among the parties of a group.
@@ -39,15 +42,20 @@ class AdditiveSharingTensor(NumericTensor):
     bit: AdditiveSharingTensor | None = None
     """For numbers that are 0 or 1: the same as integers, without a scale."""
 
-    def __init__(self, shares: Shares | None = None, group: Group | None = None, **identity: Any) -> None:
+    def __init__(
+        self, shares: Shares | None = None, group: Group | None = None, protocol: str = FAST, **identity: Any
+    ) -> None:
         super().__init__(**identity)
+        if protocol not in (FAST, SECURENN):
+            raise ProtocolError.unknown_protocol(protocol)
+        self.protocol = protocol
         if shares is not None:
             self.child = Children(shares)
         self.group: Any = group
 
     def get_class_attributes(self) -> Kwargs:
-        """Return the group."""
-        return {"group": self.group}
+        """Return the group and the protocol of comparisons."""
+        return {"group": self.group, "protocol": self.protocol}
 
     @property
     def framework(self) -> FrameworkAttributes:
@@ -95,7 +103,9 @@ class AdditiveSharingTensor(NumericTensor):
     # --- creating and opening
 
     @classmethod
-    def share(cls, secret: Tensor, workers: Sequence[WorkerLike], provider: WorkerLike, owner: Any) -> Any:
+    def share(
+        cls, secret: Tensor, workers: Sequence[WorkerLike], provider: WorkerLike, owner: Any, protocol: str = FAST
+    ) -> AdditiveSharingTensor:
         """Share integers that are in this process: send a random share to each worker."""
         framework = framework_of(secret)
         if dtype_name(secret) not in RINGS:
@@ -103,7 +113,7 @@ class AdditiveSharingTensor(NumericTensor):
         group = find_group(owner, workers, provider, framework)
         shares = generate_shares(secret, len(group.parties), framework.kernels)
         pointers = [send_copy(share, owner, location) for share, location in zip(shares, group.parties, strict=True)]
-        return cls(dict(zip(group.ids, pointers, strict=True)), group)
+        return cls(dict(zip(group.ids, pointers, strict=True)), group, protocol)
 
     def get(self, user: str | None = None, reason: str = "", **_options: Any) -> Tensor:
         """Fetch all shares and return the value; every party's policy decides, and every ledger records it."""
@@ -128,7 +138,7 @@ class AdditiveSharingTensor(NumericTensor):
     def zero(self) -> AdditiveSharingTensor:
         """Return random shares of zeros of the same shape."""
         (shares,) = self.group.run(zero, self.child)
-        return AdditiveSharingTensor(shares, self.group)
+        return AdditiveSharingTensor(shares, self.group, self.protocol)
 
     def reconstruct(self) -> MultiPointerTensor:
         """Open the value at every party, if their policies allow it, without showing it to this client."""
@@ -142,14 +152,14 @@ class AdditiveSharingTensor(NumericTensor):
         for other in others:
             _require_same_group(self, other)
         shares = {id: function(*[value.child[id] for value in (self, *others)]) for id in self.child}
-        return AdditiveSharingTensor(shares, self.group)
+        return AdditiveSharingTensor(shares, self.group, self.protocol)
 
     def run(self, protocol: Function, *others: AdditiveSharingTensor, **options: Any) -> Any:
         """Run a protocol; return its result, or a tuple of results."""
         for other in others:
             _require_same_group(self, other)
         results = self.group.run(protocol, self.child, *[other.child for other in others], **options)
-        values = tuple([AdditiveSharingTensor(shares, self.group) for shares in results])
+        values = tuple([AdditiveSharingTensor(shares, self.group, self.protocol) for shares in results])
         return values[0] if len(values) == 1 else values
 
     @classmethod
@@ -225,7 +235,7 @@ def generate_shares(secret: Tensor, n_workers: int, kernels: Any) -> list[Tensor
 
 
 def _require_same_group(one: AdditiveSharingTensor, other: AdditiveSharingTensor) -> None:
-    if one.group is not other.group:
+    if one.group is not other.group or one.protocol != other.protocol:
         raise MixedLayersError.parties(", ".join(map(str, one.group.ids)), ", ".join(map(str, other.group.ids)))
 
 
@@ -237,7 +247,7 @@ def _select(id: Any, leaf: Tensor) -> Tensor:
 def _combine(parts: Sequence[Nested], first: AdditiveSharingTensor) -> Nested:
     """Turn one result for each party, of any nesting, into the same nesting of shared values."""
     if isinstance(parts[0], PointerTensor):
-        return AdditiveSharingTensor(dict(zip(first.child, parts, strict=True)), first.group)
+        return AdditiveSharingTensor(dict(zip(first.child, parts, strict=True)), first.group, first.protocol)
     if isinstance(parts[0], list | tuple):
         return [_combine(items, first) for items in zip(*parts, strict=True)]
     return parts[0]

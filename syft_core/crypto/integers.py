@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from syft_core.crypto import comparison, spdz
-from syft_core.crypto.additive_shared import OPERATIONS, AdditiveSharingTensor
+from syft_core.crypto import comparison, securenn, spdz
+from syft_core.crypto.additive_shared import OPERATIONS, SECURENN, AdditiveSharingTensor
 from syft_core.crypto.kernels import Kernels, dtype_name
 from syft_core.crypto.spdz import BILINEAR, ELEMENTS, IMAGES, MATRICES
 from syft_core.crypto.truncation import truncate
@@ -58,7 +58,7 @@ def make_public(value: Tensor, like: AdditiveSharingTensor) -> AdditiveSharingTe
     """Return a public value as a shared one: the first party holds it, and the others zeros."""
     zeros = kernels_of(value).zeros(shape_of(value), dtype_name(value))
     shares = {id: _send(zeros if place else value, pointer) for place, (id, pointer) in enumerate(like.child.items())}
-    return AdditiveSharingTensor(shares, like.group)
+    return AdditiveSharingTensor(shares, like.group, like.protocol)
 
 
 def expand(x: Integers, shape: Sequence[int]) -> Integers:
@@ -109,7 +109,7 @@ def add(x: Integers, y: Integers) -> Integers:
     shares = dict(wide.child)
     first, pointer = next(iter(shares.items()))
     shares[first] = pointer + _send(y, pointer)
-    return AdditiveSharingTensor(shares, x.group)
+    return AdditiveSharingTensor(shares, x.group, x.protocol)
 
 
 def neg(x: Integers) -> Integers:
@@ -187,12 +187,14 @@ def divide(x: Integers, divisor: int) -> Integers:
 def is_negative(x: Integers) -> Integers:
     """Return 1 where a value is negative, and 0 elsewhere."""
     if is_shared(x):
-        return x.run(comparison.is_negative)
+        return complement(x.run(securenn.relu_deriv)) if x.protocol == SECURENN else x.run(comparison.is_negative)
     return kernels_of(x).cast(x < 0, dtype_name(x))
 
 
 def is_zero(x: Integers) -> Integers:
     """Return 1 where a value is zero, and 0 elsewhere."""
+    if is_shared(x) and x.protocol == SECURENN:
+        return multiply(x.run(securenn.relu_deriv), neg(x).run(securenn.relu_deriv))
     if is_shared(x):
         return x.run(comparison.is_zero)
     return kernels_of(x).cast(x == 0, dtype_name(x))
@@ -200,6 +202,8 @@ def is_zero(x: Integers) -> Integers:
 
 def relu(x: Integers) -> Integers:
     """Return the value where it is positive, and 0 elsewhere."""
+    if is_shared(x) and x.protocol == SECURENN:
+        return multiply(x, x.run(securenn.relu_deriv))
     if is_shared(x):
         positive, x_derivative = x.run(comparison.relu, derivative=True)
         positive.derivative = x_derivative

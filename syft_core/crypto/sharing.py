@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from syft_core.crypto.additive_shared import AdditiveSharingTensor
+from syft_core.crypto.additive_shared import FAST, AdditiveSharingTensor
 from syft_core.crypto.fixed_precision import FixedPrecisionTensor
 from syft_core.exceptions import PrecisionError, ProtocolError
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper
 from syft_core.hook.dispatch import framework_of
+from syft_core.location import WorkerLike
 from syft_core.pointers.travel import replace_end
 from syft_core.values import Tensor
 
@@ -63,17 +64,23 @@ class Sharing:
         return self
 
     def share(
-        self, *owners: Any, crypto_provider: Any = None, requires_grad: bool | None = None, no_wrap: bool = False
+        self,
+        *owners: WorkerLike,
+        crypto_provider: WorkerLike | None = None,
+        protocol: str = FAST,
+        requires_grad: bool | None = None,
+        no_wrap: bool = False,
     ) -> Tensor:
         """Share integers, or numbers with fixed precision, among workers; each holds a share that looks random.
 
         ``crypto_provider`` is the worker that supplies correlated random numbers; it must not be one of the owners.
+        ``protocol`` selects how values are compared: "fast", or "snn" for SecureNN, which needs two owners.
         """
         if crypto_provider is None:
             raise ProtocolError.no_provider()
         end = end_of(self)
         owner = self.owner  # type: ignore[attr-defined]  # mixed into subclasses of Identified
-        shared = AdditiveSharingTensor.share(end, owners, crypto_provider, owner)
+        shared = AdditiveSharingTensor.share(end, owners, crypto_provider, owner, protocol)
         if not is_wrapper(self):
             return shared if no_wrap else shared.wrap()
         wrapper = replace_end(self, end, shared)

@@ -9,6 +9,7 @@ from typing import Any
 
 from syft_core.crypto import comparison as _comparison  # noqa: F401  # registers protocols
 from syft_core.crypto import pooling as _pooling  # noqa: F401  # registers protocols
+from syft_core.crypto import securenn as _securenn  # noqa: F401  # registers protocols
 from syft_core.crypto import spdz as _spdz  # noqa: F401  # registers protocols
 from syft_core.crypto import truncation as _truncation  # noqa: F401  # registers protocols
 from syft_core.crypto.kernels import RINGS, dtype_name
