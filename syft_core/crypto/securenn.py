@@ -165,10 +165,10 @@ def _multiply(party: Party, x: Form, y: Form) -> Steps:
     return Spec(shape, dtype)
 
 
-def _compare(party: Party, shape: Shape, length: int, given: tuple[Array, Array, Array, Array] | None) -> Steps:
+def _compare(party: Party, shape: Shape, length: int, given: tuple[Array, ...] | None) -> Steps:
     """Tell P2 whether x > q where beta = 0, and whether x < q where beta = 1: lines 2 to 16 of Algorithm 3. One round.
 
-    P0 and P1 are given the shares of the bits of x in Z_p, q, beta, and where the answer is 1 for any x.
+    P0 and P1 are given the shares of the bits of x in Z_p, q, beta, and if it may be, where the answer is 1 for any x.
     """
     digits = (length, *shape)
     if given is None:
@@ -180,7 +180,7 @@ def _compare(party: Party, shape: Shape, length: int, given: tuple[Array, Array,
         zeros = party.kernels.cast((d == 0) | (d == P), "uint8")
         return party.kernels.sum(zeros, 0)
     kernels, j = party.kernels, int(party.leads)
-    x, q, beta, always = given
+    x, q, beta, *special = given
     s, v, rotation = yield Common((NonZeroDigits(digits, "uint8"), Digits(digits, "uint8"), Spec(shape, "uint8")))
     x, q = kernels.cast(x, "int16"), _bits(kernels, q, "int16")
     w = x + q * (j - 2 * x)
@@ -188,9 +188,9 @@ def _compare(party: Party, shape: Shape, length: int, given: tuple[Array, Array,
     for i in reversed(range(1, length)):
         sums.append(sums[-1] + w[i])
     c = (j * q - x) * (1 - 2 * beta) + j + kernels.stack(sums[::-1], 0)
-    fixed = kernels.stack([always * 0, *[always * j] * (length - 1)], 0)  # One digit is 0, and the others are not.
-    c = (c * (1 - always) + fixed) % P
-    d = kernels.cast((c * kernels.cast(s, "int16") + (v if j else P - kernels.cast(v, "int16"))) % P, "uint8")
+    for always in special:  # One digit is 0, and the others are not.
+        c = c * (1 - always) + kernels.stack([always * 0, *[always * j] * (length - 1)], 0)
+    d = kernels.cast(((c % P) * kernels.cast(s, "int16") + (v if j else P - kernels.cast(v, "int16"))) % P, "uint8")
     yield Send(PROVIDER, (_rotate(kernels, d, rotation),))
     return None
 
@@ -374,7 +374,7 @@ def msb(party: Party, a: Form) -> Steps:
     (beta,) = yield Common((Spec(shape, "uint8"),))
     short = kernels.cast(beta & 1, "int16")
     beta = kernels.cast(beta & 1, dtype)
-    yield from _compare(party, shape, length, (bits, r + beta, short, short * 0))
+    yield from _compare(party, shape, length, (bits, r + beta, short))
     (flipped,) = yield from _deal(party, (word,), None)
     r_0 = r & 1
     gamma, delta = flipped * (1 - 2 * beta), lowest * (1 - 2 * r_0)
