@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,19 +30,30 @@ def test_every_protocol_has_a_row_and_a_description() -> None:
         assert f"**`{name}`" in PAGE, name
 
 
-@pytest.mark.parametrize("name", [name for name in PROTOCOLS if isinstance(PROTOCOLS[name].rounds, int)])
+OPTIONS = {
+    "truncate": {"divisor": 2},
+    "activation": {"function": "sigmoid", "scale": 1 << 16},
+    "wave": {"function": "sin", "scale": 1 << 16},
+    "exponential": {"scale": 1 << 16},
+    "reciprocal": {"scale": 1 << 16},
+    "root": {"function": "sqrt", "scale": 1 << 16},
+    "logarithm": {"scale": 1 << 16},
+}
+OPERANDS = {"snn_select_share": 3, "maximum": 2}
+"""How many operands a protocol has, if not one."""
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if re.match(r"\d+(,|$)", row[2])])
 def test_the_page_states_the_rounds_and_bytes_of_the_declaration(name: str) -> None:
-    entry, (_, _, rounds, size, *_) = PROTOCOLS[name], ROWS[name]
+    entry, (_, _, rounds, size, *_), operands = PROTOCOLS[name], ROWS[name], [Spec((1,))] * OPERANDS.get(name, 1)
+    options = OPTIONS.get(name, {})
 
-    assert rounds.partition(",")[0] == str(entry.rounds)
-    if size.isdecimal() and name != "snn_private_compare":
-        number = 3 if name == "snn_select_share" else 2 if name == "maximum" else 1
-        sends = entry.sends if isinstance(entry.sends, int) else entry.sends(*[Spec((1,))] * number, **_options(name))
-        assert int(size) == sends
+    def declared(cost: int | Callable[..., int]) -> str:
+        return str(cost if isinstance(cost, int) else cost(*operands, **options))
 
-
-def _options(name: str) -> dict[str, int]:
-    return {"divisor": 2} if name == "truncate" else {}
+    assert rounds.partition(",")[0] == declared(entry.rounds)
+    if re.match(r"\d+(,|$)", size) and name != "snn_private_compare":  # Its operands are bits.
+        assert size.partition(",")[0] == declared(entry.sends)
 
 
 def test_the_page_states_how_many_parties_a_protocol_needs() -> None:

@@ -93,6 +93,7 @@ class Scenario:
 
 
 SMALL = (2, -(1 << 29) + 5)
+FAR = (3, -(1 << 33))
 WINDOWS = {"size": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1)}
 SILENT = {"zero", "sum_pool2d", "unpool2d", "auth_add_public"}
 """These send nothing."""
@@ -117,6 +118,14 @@ SCENARIOS = [
         options={name: option for name, option in WINDOWS.items() if name != "dilation"},
     ),
     Scenario("unpool2d", fixed(shape=(4, 1, 1, 5, 5)), options={"shape": (1, 1, 10, 10), **WINDOWS}),
+    Scenario("activation", fixed(), options={"function": "gelu", "scale": 1 << 16}, secrets=FAR, count=3),
+    Scenario("activation", fixed(dtype="int32"), options={"function": "sigmoid", "scale": 1 << 10}, secrets=SMALL),
+    Scenario("wave", fixed(), options={"function": "sin", "scale": 1 << 16}, secrets=FAR),
+    Scenario("exponential", fixed(), options={"scale": 1 << 16}, secrets=FAR),
+    Scenario("reciprocal", fixed(), options={"scale": 1 << 16}, secrets=FAR),
+    Scenario("root", fixed(), options={"function": "sqrt", "scale": 1 << 16}, secrets=FAR),
+    Scenario("logarithm", fixed(), options={"scale": 1 << 16}, secrets=FAR),
+    Scenario("softmax", fixed(shape=(SIZE, 2)), options={"axis": 1, "scale": 1 << 16}, secrets=FAR),
     Scenario("zero", fixed()),
     Scenario("reconstruct", fresh, again=True),
     Scenario("snn_select_share", fixed(77, -(1 << 50)), secrets=(0, 1)),
