@@ -149,7 +149,7 @@ def lowest(scale: int) -> float:
     >>> lowest(1 << 16)
     -11.9
     """
-    return -0.7 * (2 * scale - 1).bit_length()
+    return -7 * (2 * scale - 1).bit_length() / 10
 
 
 @protocol(
