@@ -15,6 +15,8 @@ from syft_core.crypto.kernels import Array, Kernels, Shape
 class TorchKernels(Kernels):
     """Torch's own functions, which are exact for integers."""
 
+    correction = 1
+
     def __init__(self) -> None:
         super().__init__(torch)
 

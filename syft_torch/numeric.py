@@ -135,6 +135,24 @@ def _operator(name: str, method: str) -> Function:
     return operator
 
 
+def _with_methods(name: str) -> Function:
+    """Return a method with the option to choose how a function of shared numbers is approximated."""
+    native = getattr(torch.Tensor, name)
+
+    @functools.wraps(native)
+    def call(self: NumericWrapper, *, method: str | None = None) -> Nested:
+        if method is None:
+            return native(self)
+        if self.requires_grad and torch.is_grad_enabled():
+            what = f"{name}(method={method!r})"
+            raise OperationNotAllowedError.refused_by("NumericWrapper", what, "it has no gradient; leave out `method`")
+        return dispatch(ATEN.look_up(f"aten.{name}.default"), (self,), {"method": method})
+
+    return call
+
+
+for _name in ("sigmoid", "tanh", "reciprocal"):
+    setattr(NumericWrapper, _name, _with_methods(_name))
 for _name, _method in {**OPERATORS, **COMPARATORS, **REFLECTED_OPERATORS}.items():
     setattr(NumericWrapper, _name, _operator(_name, _method))
 for _name, _method in INPLACE_OPERATORS.items():

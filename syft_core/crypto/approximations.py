@@ -15,7 +15,7 @@ from syft_core.crypto import functions, integers
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.kernels import Array, Kernels
 from syft_core.crypto.spdz import ELEMENTS, MATRICES
-from syft_core.exceptions import OperationNotAllowedError, PrecisionError
+from syft_core.exceptions import PrecisionError
 from syft_core.hook.overload import overloaded
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Function as Callback
@@ -374,7 +374,8 @@ class RealFunctions(NumericTensor):
         axes = tuple(range(len(shape))) if axes is None or axes == [] else axes
         axes = tuple(axes) if isinstance(axes, Sequence) else (axes,)
         count = math.prod(shape[place] for place in axes)
-        lost = next((number for number in (correction, ddof) if number is not None), 1)
+        given = ddof if correction is None else correction
+        lost = integers.kernels_of(x).correction if given is None else given
         mean = self.numbers.over(integers.total(x, axes, keepdims=True), count)
         squares = self.numbers.square(integers.sub(x, mean))
         return self.numbers.over(integers.total(squares, axes, keepdim or keepdims), count - lost)
@@ -386,16 +387,14 @@ class RealFunctions(NumericTensor):
 
     # --- matrices
 
-    def inverse(self, steps: int = 16) -> RealFunctions:
+    @overloaded.method
+    def inv(self, _self: Integers, steps: int = 16) -> Integers:
         """Invert square matrices of condition up to 100, with Newton's method from Aᵀ / ‖A‖²."""
-        shape = self.shape
-        if len(shape) < 2 or shape[-1] != shape[-2]:
-            raise OperationNotAllowedError.refused_by(type(self).__name__, "inverse", "it needs square matrices")
-        return self.copy_onto(self._inverse(self.child, steps))  # type: ignore[no-any-return]  # the same layer
+        return self._inverse(_self, steps)
 
     @overloaded.method
     def linalg_inv_ex(self, _self: Integers, *, check_errors: bool = False) -> tuple[Integers, Integers]:
-        """Invert square matrices; in place of the errors, which are secret, zeros."""
+        """Do the same; the second result stands for the errors, which are secret: zeros."""
         return self._inverse(_self, 16), integers.total(integers.multiply(_self, 0), (-2, -1))
 
     @overloaded.method
@@ -404,10 +403,15 @@ class RealFunctions(NumericTensor):
 
     def _inverse(self, x: Integers, steps: int) -> Integers:
         """Invert A/‖A‖, whose elements are at most 1, and divide by ‖A‖ again."""
+        shape = integers.shape_of(x)
+        if len(shape) < 2 or shape[-1] != shape[-2]:
+            raise ValueError(
+                f"cannot invert matrices of shape {shape}: the last two dimensions differ; use square ones"
+            )
         if not integers.is_shared(x):
             kernels = integers.kernels_of(x)
             return self.encode(kernels.xp.linalg.inv(kernels.decode(x, self.scale, kernels.dtype("float64"))))
-        rank = len(integers.shape_of(x))
+        rank = len(shape)
         norm = self.compute("rsqrt", integers.total(self.numbers.square(x), (rank - 2, rank - 1), keepdims=True))
         matrix = self.numbers.mul(x, norm)
         start = integers.permute(matrix, (*range(rank - 2), rank - 1, rank - 2))

@@ -149,7 +149,7 @@ def lowest(scale: int) -> float:
     >>> lowest(1 << 16)
     -11.9
     """
-    return -0.7 * (2 * scale - 1).bit_length()
+    return -7 * (2 * scale - 1).bit_length() / 10
 
 
 @protocol(
@@ -252,12 +252,17 @@ def _compare(party: Party, x: Array, unit: int, exponents: Sequence[int]) -> Ste
     return list((yield from is_negative(party, party.kernels.stack(differences, 0))))
 
 
-def _times(party: Party, normal: _Normal, name: str, factors: Sequence[float], largest: float) -> Steps:
-    """Compute f(m) · factors[k], which is less than ``largest``: in 4 rounds, where the factors are not all 1."""
+def _times(
+    party: Party, normal: _Normal, name: str, factors: Sequence[float], largest: float, saturate: bool = False
+) -> Steps:
+    """Compute f(m) · factors[k], which is at most ``largest``: in 4 rounds."""
     more = max(2, min(6, digits(1 << 26, largest)))
     bits = min(26, digits(1 << more, largest))
     value = yield from _evaluate(party, normal, name, 1 << bits)
     weights = normal.weigh([round(factor * (1 << more)) for factor in factors])
+    if saturate:  # Numbers above the range get the last factor too.
+        above = -_shift(party, normal.below[-1], -1)
+        weights = weights + above * round(factors[-1] * (1 << more))
     return (yield from spdz_mul(party, value, weights, divisor=1 << (bits + more)))
 
 
@@ -321,7 +326,7 @@ def reciprocal(party: Party, x: Array, *, scale: int) -> Steps:
 def root(party: Party, x: Array, *, function: str, scale: int) -> Steps:
     """Compute "sqrt" or "rsqrt", √x or 1/√x, for x between one and 16^9 units; 0 where x is 0 or negative.
 
-    As ``reciprocal``, without the sign.
+    As ``reciprocal``, without the sign. Numbers above the range are taken for its end.
 
     Rounds: 9. Bytes: 276 for each element.
     """
@@ -329,10 +334,10 @@ def root(party: Party, x: Array, *, function: str, scale: int) -> Steps:
     normal = yield from _normalize(party, flat, 1, TOP)
     if function == "sqrt":
         factors = [sqrt(scale) * 4**k for k in range(TOP)]
-        result = yield from _times(party, normal, function, factors, 4 * factors[-1])
+        result = yield from _times(party, normal, function, factors, 4 * factors[-1], True)
     else:
         factors = [scale * sqrt(scale) / 4**k for k in range(TOP)]
-        result = yield from _times(party, normal, function, factors, factors[0])
+        result = yield from _times(party, normal, function, factors, factors[0], True)
     return _end(party, result, x)
 
 

@@ -6,7 +6,7 @@ import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 Array: TypeAlias = Any
 """An integer array of a framework: a share, or random numbers."""
@@ -24,6 +24,9 @@ class Kernels:
     Protocols use Python's operators on arrays, which wrap around in every framework, and these functions for the rest.
     The implementation needs only the array API; a backend overrides what its framework does faster.
     """
+
+    correction: ClassVar[int] = 0
+    """What the framework subtracts from the number of elements for a variance, unless told otherwise."""
 
     def __init__(self, namespace: Any) -> None:
         self.xp = namespace

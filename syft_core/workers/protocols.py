@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from syft_core.crypto import comparison as _comparison  # noqa: F401  # registers protocols
+from syft_core.crypto import functions as _functions  # noqa: F401  # registers protocols
 from syft_core.crypto import pooling as _pooling  # noqa: F401  # registers protocols
 from syft_core.crypto import securenn as _securenn  # noqa: F401  # registers protocols
 from syft_core.crypto import spdz as _spdz  # noqa: F401  # registers protocols

@@ -430,6 +430,10 @@ TEXTS = {
         "cannot find object 7 on worker 'bob': it was never stored there, or was deleted; keep a pointer to every"
         " object that you still need",
     ),
+    ("PrecisionError", "unknown_method"): (
+        ("tanh", "magic"),
+        "cannot compute tanh with the method 'magic': there is none of this name; leave it out",
+    ),
 }
 CONSTRUCTED = {
     "RemoteObjectFoundError": (
