@@ -154,6 +154,7 @@ def measure(engines: Engines, task: str, rounds: int) -> dict[str, Measured]:
             if spent[name] < BUDGET and (seconds := engines.ask(name, f"time {task}")) is not None:
                 found[name].times.append(seconds)
             spent[name] += perf_counter() - start
+    note(", ".join(f"{ENGINES[name].title} {milli(measured.seconds)} ms" for name, measured in found.items()))
     return found
 
 
@@ -215,12 +216,12 @@ def judge(value: float | None, limit: float) -> list[str]:
 
 
 def judge_traffic(task: str, found: dict[str, Measured], name: str, peers: list[str]) -> list[str]:
-    """Compare rounds and bytes, each with the peer that needs fewer."""
+    """Compare rounds and bytes, including those of our provider, each with the peer that needs fewer."""
     mine = found.get(name)
     if mine is None or not mine.rounds or not peers:
         return ["-", "-", "-", "-"]
     rounds = mine.rounds / min(found[peer].rounds for peer in peers)
-    traffic = mine.bytes / min(found[peer].bytes for peer in peers)
+    traffic = (mine.bytes + mine.dealt) / min(found[peer].bytes for peer in peers)
     has_target = TASKS[task].kind in FEWER_MESSAGES
     target = ["< 1", "met" if max(rounds, traffic) < 1 else "**not met**"] if has_target else ["-", "-"]
     return [f"{rounds:.2f}", f"{traffic:.2f}", *target]

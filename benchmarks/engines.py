@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -26,8 +27,12 @@ from tasks import TASKS, Task, flatten
 BLOCK, MOST_RUNS = 0.3, 50
 WARM_UP = 3.0
 """Seconds below which the first run only warms up."""
-PATIENCE = 600
-"""Seconds in which a party must answer."""
+PATIENCE = 300
+"""Seconds after which an engine that has not answered ends."""
+
+
+class Unanswered(BaseException):
+    """A task took too long; what the engine does afterwards cannot be trusted."""
 
 
 class Engine:
@@ -71,15 +76,9 @@ def serve_parties(make: Callable[..., Engine], *args: Any, parties: int = 2) -> 
     def ask(*request: Any) -> list[Any]:
         for pipe in pipes:
             pipe.send(request)
-        return [_receive(pipe) for pipe in pipes]
+        return [pipe.recv() for pipe in pipes]
 
     _serve(answers, ask)
-
-
-def _receive(pipe: Any) -> Any:
-    if not pipe.poll(PATIENCE):
-        raise TimeoutError(f"a party has not answered for {PATIENCE} seconds")
-    return pipe.recv()
 
 
 def _run_party(pipe: Any, make: Callable[..., Engine], rank: int, *args: Any) -> None:
@@ -165,9 +164,16 @@ def _serve(answers: Any, ask: Callable[..., list[Any]]) -> None:
     def reply(value: Any) -> None:
         print(json.dumps(value), file=answers, flush=True)
 
+    def give_up(*_signal: Any) -> None:
+        raise Unanswered(f"no answer for {PATIENCE} seconds")
+
+    signal.signal(signal.SIGALRM, give_up)
     reply(ask("facts")[0])
     for line in sys.stdin:
-        reply(answer(*line.split()))
+        signal.alarm(PATIENCE)
+        found = answer(*line.split())
+        signal.alarm(0)
+        reply(found)
 
 
 def _failure(per_party: list[Any]) -> dict[str, str] | None:
