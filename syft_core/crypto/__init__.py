@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from syft_core.crypto.group import count, find_group
+from syft_core.crypto.group import count, find_group, prepare
 
-__all__ = ["count", "find_group"]
+__all__ = ["count", "find_group", "prepare"]

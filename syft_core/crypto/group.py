@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -46,7 +47,6 @@ class Group:
         self._number = 0
         self._lock = threading.Lock()
         self._channel = new_id()
-        self._recorded: list[tuple[Any, ...]] | None = None
         self._open()
 
     def _open(self) -> None:
@@ -76,8 +76,9 @@ class Group:
         if self._waits:
             for location in (self.provider, *self.parties):
                 location.push()
-        if self._recorded is not None:
-            self._recorded.append((name, forms, options))
+        recorded = _recording.get()
+        if recorded is not None:
+            recorded.append((self, name, forms, options))
         return tuple([self._point(first + place, spec) for place, spec in enumerate(results)])
 
     def _rehearse(self, name: str, specs: tuple[Spec, ...], settings: tuple[tuple[str, Any], ...]) -> tuple[Spec, ...]:
@@ -99,28 +100,17 @@ class Group:
             pointers[location.id] = pointer
         return pointers
 
-    @contextmanager
-    def recording(self) -> Iterator[list[tuple[Any, ...]]]:
-        """Record which protocols run in a ``with`` block, for ``prepare``."""
-        before, self._recorded = self._recorded, []
-        try:
-            yield self._recorded
-        finally:
-            self._recorded = before
-
-    def prepare(self, recorded: Iterable[tuple[Any, ...]], times: int = 1, progress: Progress | None = None) -> None:
-        """Let the provider deal, in advance, what the recorded protocols need, ``times`` times."""
-        calls = list(recorded)
-        for place, (name, forms, options) in enumerate(calls):
-            self.provider.ask(Prepare(self._channel, name, forms, options, times))
-            if progress is not None:
-                progress(place + 1, len(calls))
+    def prepare(self, name: str, forms: Any, options: dict[str, Any], times: int = 1) -> None:
+        """Let the provider deal, in advance, what a protocol needs, ``times`` times; see the function ``prepare``."""
+        self.provider.ask(Prepare(self._channel, name, forms, options, times))
 
     def __repr__(self) -> str:
         return f"<Group of {', '.join(map(str, self.ids))} with provider {self.provider.id}>"
 
 
 _groups: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Group]] = weakref.WeakKeyDictionary()
+_recording: ContextVar[list[tuple[Group, str, Any, dict[str, Any]]] | None] = ContextVar("recording", default=None)
+"""The protocols that run in ``prepare``: group, name, forms of the operands, options."""
 
 
 def find_group(client: Any, workers: Sequence[WorkerLike], provider: WorkerLike, framework: Any) -> Group:
@@ -138,6 +128,26 @@ def find_group(client: Any, workers: Sequence[WorkerLike], provider: WorkerLike,
     if found is None:
         found = groups[key] = Group(client, parties, helper, framework)
     return found
+
+
+def prepare(function: Callable[[], Any], times: int = 1, progress: Progress | None = None) -> Any:
+    """Call a function, and let the provider deal in advance what ``times`` more calls need; return the result.
+
+    The next calls then wait less: nothing is dealt while they run. Each must use values of the same shapes.
+    """
+    if times < 1:
+        raise ValueError(f"cannot prepare {times} calls: expected at least 1")
+    calls: list[tuple[Group, str, Any, dict[str, Any]]] = []
+    token = _recording.set(calls)
+    try:
+        result = function()
+    finally:
+        _recording.reset(token)
+    for place, (group, name, forms, options) in enumerate(calls):
+        group.prepare(name, forms, options, times)
+        if progress is not None:
+            progress(place + 1, len(calls))
+    return result
 
 
 @contextmanager
