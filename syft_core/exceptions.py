@@ -384,7 +384,9 @@ class PrecisionError(SyftError, ValueError):
         "{precision} fractional digits: they do not fit into the ring; scale the data, or use fewer digits",
         order="limit base precision",
     )
-    unknown_field = Text("cannot use the field {field!r}: expected 'long' (64 bits) or 'int' (32 bits)")
+    unknown_field = Text(
+        "cannot use the field {field!r}: there is none of this name; use 'long' (64 bits) or 'int' (32 bits)"
+    )
     not_plain = Text(
         "cannot encode this tensor: it is a chain already; call `get()` or `float_precision()` first, or encode before "
         "the tensor is sent or shared"
@@ -436,7 +438,10 @@ class ProtocolError(WorkerError):
         "cannot share with the protocol {protocol!r}: it is not known; use 'fast', the default, or 'snn' for SecureNN"
     )
     party_failed = Text("cannot finish the protocol: party {party!r} failed; see the error of that worker")
-    malformed = Text("cannot continue the protocol: party {party!r} sent arrays of another form (malformed message)")
+    malformed = Text(
+        "cannot continue the protocol: party {party!r} sent arrays of another form (malformed message); "
+        "use the same release of syft-core at all workers"
+    )
     unreachable = Text(
         "cannot finish the protocol: party {party!r} cannot be reached ({error}); "
         "share the values again when it is back",

@@ -430,9 +430,104 @@ TEXTS = {
         "cannot find object 7 on worker 'bob': it was never stored there, or was deleted; keep a pointer to every"
         " object that you still need",
     ),
+    ("MixedLayersError", "parties"): (
+        ("bob, alice", "bob, dave"),
+        "cannot compute on values shared among bob, alice and among bob, dave: the parties, their order or the "
+        "crypto_provider differ; share both among the same workers",
+    ),
+    ("OperationNotAllowedError", "no_kernels"): (
+        ("toy",),
+        "cannot compute on shares with toy: its backend has no integer kernels; set `kernels` of its "
+        "FrameworkAttributes",
+    ),
+    ("PrecisionError", "fractional_power"): (
+        (),
+        "cannot raise a fixed-precision number to this power: the exponent must be an integer; use `x.sqrt()`, or "
+        "`(y * x.log()).exp()`",
+    ),
+    ("PrecisionError", "not_fixed"): (
+        (),
+        "cannot convert to floats: the tensor has no fixed precision; use it as it is, or call `x.fix_precision()`",
+    ),
+    ("PrecisionError", "not_plain"): (
+        (),
+        "cannot encode this tensor: it is a chain already; call `get()` or `float_precision()` first, or encode "
+        "before the tensor is sent or shared",
+    ),
+    ("PrecisionError", "out_of_range"): (
+        (9200000000000.0, 10, 3),
+        "cannot encode numbers of 9.2e+12 or more, or numbers that are not finite, with base 10 and 3 fractional "
+        "digits: they do not fit into the ring; scale the data, or use fewer digits",
+    ),
+    ("PrecisionError", "still_shared"): (
+        (),
+        "cannot convert a shared number to a float: no worker knows it; fetch it first: `x.get().float_precision()`",
+    ),
+    ("PrecisionError", "unknown_field"): (
+        ("short",),
+        "cannot use the field 'short': there is none of this name; use 'long' (64 bits) or 'int' (32 bits)",
+    ),
     ("PrecisionError", "unknown_method"): (
-        ("tanh", "magic"),
-        "cannot compute tanh with the method 'magic': there is none of this name; leave it out",
+        ("sigmoid", "magic"),
+        "cannot compute sigmoid with the method 'magic': there is none of this name; leave it out",
+    ),
+    ("ProtocolError", "malformed"): (
+        ("bob",),
+        "cannot continue the protocol: party 'bob' sent arrays of another form (malformed message); "
+        "use the same release of syft-core at all workers",
+    ),
+    ("ProtocolError", "mixed_locations"): (
+        (),
+        "cannot share among workers of this process and others: they cannot wait for each other; use virtual "
+        "workers only, or workers on the network only, the crypto_provider included",
+    ),
+    ("ProtocolError", "no_provider"): (
+        (),
+        "cannot share without a crypto_provider: products and comparisons need its random numbers; write "
+        "`x.share(bob, alice, crypto_provider=carol)`",
+    ),
+    ("ProtocolError", "not_a_share"): (
+        ("spdz_mul", "str"),
+        "cannot run 'spdz_mul' on a str: expected a share, an integer tensor; share the value first: "
+        "`x.fix_precision().share(bob, alice, crypto_provider=carol)`",
+    ),
+    ("ProtocolError", "not_an_integer"): (
+        ("float32",),
+        "cannot share float32 numbers: shares are integers; write `x.fix_precision().share(...)`",
+    ),
+    ("ProtocolError", "not_shared"): (
+        (),
+        "cannot do this: the tensor is not shared; write `x.share(bob, alice, crypto_provider=carol)` first",
+    ),
+    ("ProtocolError", "party_failed"): (
+        ("bob",),
+        "cannot finish the protocol: party 'bob' failed; see the error of that worker",
+    ),
+    ("ProtocolError", "same_worker_twice"): (
+        (),
+        "cannot share: a worker is given twice, or is the crypto_provider too, and would learn the values; use "
+        "different workers",
+    ),
+    ("ProtocolError", "silent"): (
+        ("bob", 30.0),
+        "cannot finish the protocol: party 'bob' has sent nothing for 30 seconds; call the operation again",
+    ),
+    ("ProtocolError", "too_few_parties"): (
+        (1,),
+        "cannot share among 1 workers: at least two are needed; write `x.share(bob, alice, crypto_provider=carol)`",
+    ),
+    ("ProtocolError", "unknown_channel"): (
+        (7,),
+        "cannot find channel 7: it was not opened by this client, or the worker was restarted; share the values again",
+    ),
+    ("ProtocolError", "unreachable"): (
+        ("bob", "refused"),
+        "cannot finish the protocol: party 'bob' cannot be reached (refused); share the values again when it is back",
+    ),
+    ("ProtocolError", "untrusted"): (
+        ("bob", "alice, carol"),
+        "cannot compute on private shares of worker 'bob' together with alice, carol: its owner does not trust "
+        "them; ask the owner to call `bob.trust(alice, carol)`",
     ),
 }
 CONSTRUCTED = {
