@@ -430,9 +430,18 @@ class ProtocolError(WorkerError):
         "cannot finish the protocol: party {party!r} cannot be reached ({error}); "
         "share the values again when it is back",
     )
+    refused = Text("cannot finish the protocol: party {party!r} refused a message: {error}")
     silent = Text(
         "cannot finish the protocol: party {party!r} has sent nothing for {seconds:.0f} seconds; "
         "call the operation again"
+    )
+    channel_failed = Text(
+        "cannot start run {number}: an earlier run failed, and the parties may have used different random numbers; "
+        "open a new channel, which the next operation does"
+    )
+    too_many_bytes = Text(
+        "cannot accept a deposit of {size:,} bytes: {held:,} bytes of the client wait here already, and the limit is "
+        "{limit:,}; share fewer values at once"
     )
     unknown_channel = Text(
         "cannot find channel {id!r}: it was not opened by this client, or the worker was restarted; "

@@ -27,6 +27,8 @@ class Message:
     """The field with the object that the receiver stores, if there is one."""
     returns_objects: ClassVar[bool] = False
     """Whether the reply contains objects, which then belong to the sender of the message."""
+    urgent: ClassVar[bool] = False
+    """Whether others wait for the receiver to execute it, so that it is not buffered."""
 
     @property
     def expected(self) -> range:
@@ -268,6 +270,7 @@ class RunProtocol(Message):
     """Run a protocol with the other parties of a channel: on shares, or on their forms if the provider receives it."""
 
     code: ClassVar[int] = 351
+    urgent: ClassVar[bool] = True
     id: int | str
     number: int
     """The number of the run; all parties use the same, and each number once."""
@@ -302,9 +305,11 @@ class Deposit(Message):
     """Pass what a party of a channel sends to another one, for the run of a number."""
 
     code: ClassVar[int] = 353
+    urgent: ClassVar[bool] = True
     id: int | str
     number: int
     payload: Any
+    """A buffer of ``crypto/payloads.py``, half a seed, or None if the sender has failed."""
 
 
 @dataclass(slots=True)

@@ -16,7 +16,11 @@ class NumpyKernels(Kernels):
     def __init__(self) -> None:
         super().__init__(np)
 
-    def from_bytes(self, buffer: bytearray, dtype: str, shape: Shape) -> Array:
+    def to_bytes(self, x: Array) -> Any:
+        """Return the memory of an array."""
+        return np.ascontiguousarray(x).reshape(-1).data.cast("B") if x.size else b""
+
+    def from_bytes(self, buffer: bytearray | memoryview, dtype: str, shape: Shape) -> Array:
         """Return an array in the memory of ``buffer``."""
         return np.frombuffer(buffer, dtype=dtype).reshape(shape)
 

@@ -16,7 +16,11 @@ class TorchKernels(Kernels):
     def __init__(self) -> None:
         super().__init__(torch)
 
-    def from_bytes(self, buffer: bytearray, dtype: str, shape: Shape) -> Array:
+    def to_bytes(self, x: Array) -> Any:
+        """Return the memory of a tensor."""
+        return x.contiguous().view(-1).numpy().data.cast("B") if x.numel() else b""
+
+    def from_bytes(self, buffer: bytearray | memoryview, dtype: str, shape: Shape) -> Array:
         """Return a tensor in the memory of ``buffer``."""
         if not buffer:
             return self.zeros(shape, dtype)

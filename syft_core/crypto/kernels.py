@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from array import array
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -29,7 +30,11 @@ class Kernels:
         """Return the dtype called ``name``."""
         return getattr(self.xp, name)
 
-    def from_bytes(self, buffer: bytearray, dtype: str, shape: Shape) -> Array:
+    def to_bytes(self, x: Array) -> Any:
+        """Return the elements as a buffer of bytes, in little-endian order; it may use the memory of the array."""
+        return array(_CODES[dtype_name(x)], self.xp.reshape(x, (-1,)).tolist()).tobytes()
+
+    def from_bytes(self, buffer: bytearray | memoryview, dtype: str, shape: Shape) -> Array:
         """Return an array of the bytes in ``buffer``, in little-endian order; it may use the buffer's memory."""
         numbers: Any = memoryview(buffer)
         flat = self.xp.asarray(numbers.cast(_CODES[dtype]), dtype=self.dtype(dtype))
