@@ -46,7 +46,8 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── AuthenticationError           (also a PermissionError) a worker on the network refused the connection
     │   ├── TicketError                   (also a PermissionError) a worker may not act for a peer on another one
     │   ├── ProtocolError                 a protocol on shared values cannot run, or a party did not follow it
-    │   │   └── CheatingError             a party sent values that fail authentication
+    │   │   ├── CheatingError             a party sent values that fail authentication
+    │   │   └── PartyFailedError          another party of a protocol failed; its own error says why
     │   ├── QuotaExceededError            a user would use more of a worker than its owner allows
     │   ├── InvalidTensorForRemoteGetError (also a TypeError) a worker was asked to fetch its own data
     │   └── ValueRefusedError             (also a TypeError, RuntimeError) it would implicitly reveal a remote value
@@ -424,7 +425,6 @@ class ProtocolError(WorkerError):
         "cannot do this: the tensor is not shared; write `x.share(bob, alice, crypto_provider=carol)` first"
     )
     not_an_integer = Text("cannot share {dtype} numbers: shares are integers; write `x.fix_precision().share(...)`")
-    party_failed = Text("cannot finish the protocol: party {party!r} failed; see the error of that worker")
     malformed = Text("cannot continue the protocol: party {party!r} sent arrays of another form (malformed message)")
     unreachable = Text(
         "cannot finish the protocol: party {party!r} cannot be reached ({error}); "
@@ -465,6 +465,12 @@ class CheatingError(ProtocolError):
         "cannot finish the protocol: worker {worker!r} sent values that fail authentication, and there is no result; "
         "share the values again, without this worker"
     )
+
+
+class PartyFailedError(ProtocolError):
+    """Another party of a protocol failed; its own error says why."""
+
+    by = Text("cannot finish the protocol: party {party!r} failed; see the error of that worker")
 
 
 class QuotaExceededError(WorkerError):

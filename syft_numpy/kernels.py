@@ -16,17 +16,13 @@ class NumpyKernels(Kernels):
     def __init__(self) -> None:
         super().__init__(np)
 
-    def to_bytes(self, x: Array) -> Any:
-        """Return the memory of an array."""
-        return np.ascontiguousarray(x).reshape(-1).data.cast("B") if x.size else b""
-
     def from_bytes(self, buffer: bytearray | memoryview, dtype: str, shape: Shape) -> Array:
         """Return an array in the memory of ``buffer``."""
         return np.frombuffer(buffer, dtype=dtype).reshape(shape)
 
-    def to_bytes(self, x: Array) -> bytes:
-        """Return the bytes of an array."""
-        return np.asarray(x).tobytes()
+    def to_bytes(self, x: Array) -> bytes | memoryview:
+        """Return the memory of an array."""
+        return np.ascontiguousarray(x).reshape(-1).data.cast("B") if x.size else b""
 
     def cast(self, x: Array, dtype: str) -> Array:
         """Convert the elements, modulo the range of the type."""

@@ -16,19 +16,15 @@ class TorchKernels(Kernels):
     def __init__(self) -> None:
         super().__init__(torch)
 
-    def to_bytes(self, x: Array) -> Any:
-        """Return the memory of a tensor."""
-        return x.contiguous().view(-1).numpy().data.cast("B") if x.numel() else b""
-
     def from_bytes(self, buffer: bytearray | memoryview, dtype: str, shape: Shape) -> Array:
         """Return a tensor in the memory of ``buffer``."""
         if not buffer:
             return self.zeros(shape, dtype)
         return torch.frombuffer(buffer, dtype=self.dtype(dtype)).view(shape)
 
-    def to_bytes(self, x: Array) -> bytes:
-        """Return the bytes of a tensor; none in a rehearsal."""
-        return b"" if x.is_meta else x.contiguous().numpy().tobytes()
+    def to_bytes(self, x: Array) -> bytes | memoryview:
+        """Return the memory of a tensor; nothing in a rehearsal."""
+        return b"" if x.is_meta or not x.numel() else x.contiguous().view(-1).numpy().data.cast("B")
 
     def blank(self, shape: Shape, dtype: str) -> Array:
         """Return a tensor without memory."""

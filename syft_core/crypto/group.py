@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from syft_core.crypto.kernels import size_of
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Rehearsal, Spec, rehearse
 from syft_core.crypto.run import Counted, counting
-from syft_core.exceptions import OperationNotAllowedError, ProtocolError
+from syft_core.exceptions import OperationNotAllowedError, PartyFailedError, ProtocolError, SyftError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.forms import Form, form
 from syft_core.location import Location, Party, WorkerLike
@@ -66,6 +66,17 @@ class Group:
         for rank in (*reversed(range(len(self.parties))), PROVIDER):
             everybody[rank].ask(OpenChannel(self._channel, self.framework.ALIAS, self.ids, self.provider.id, rank))
         self._state = self._observe()
+
+    def find_cause(self, error: Exception) -> Exception:
+        """Return the error of the party that failed first, if a waiting call at one of the workers raises it."""
+        for location in (*self.parties, self.provider):
+            try:
+                location.flush()
+            except PartyFailedError:  # noqa: PERF203  # each of them may have failed
+                continue
+            except SyftError as found:
+                return found
+        return error
 
     def _observe(self) -> tuple[Any, ...]:
         return (self.client.peer, *[location.failures for location in (*self.parties, self.provider)])

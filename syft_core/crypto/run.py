@@ -36,7 +36,7 @@ from syft_core.crypto.protocol import (
     Zeros,
     rehearse,
 )
-from syft_core.exceptions import CheatingError, ProtocolError, SyftError
+from syft_core.exceptions import CheatingError, PartyFailedError, ProtocolError, SyftError
 from syft_core.peer import Id, Peer
 
 Post: TypeAlias = Callable[[int, int, Any], None]
@@ -223,7 +223,7 @@ class Channel:
                     f"cannot accept a deposit for run {number}: it is too far ahead (malformed message)"
                 )
             if is_failure(payload):
-                error = payload or ProtocolError.party_failed(self.name_of(rank))
+                error = payload or PartyFailedError.by(self.name_of(rank))
                 if run is None:
                     self._errors[number] = error
                 else:

@@ -20,7 +20,7 @@ from syft_core.serde import frames
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.wire import PATIENCE
 
-RECONNECT = 20.0
+RECONNECT = 10.0
 """Seconds after which a worker that cannot be reached counts as gone."""
 MAX_KEPT = 256
 """How many deposits are kept until the other worker has acknowledged them."""

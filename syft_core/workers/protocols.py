@@ -15,7 +15,14 @@ from syft_core.crypto.kernels import RINGS, Kernels, dtype_name, size_of
 from syft_core.crypto.payloads import pack, unpack
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
 from syft_core.crypto.run import SETUP, Channel, ProtocolRun, bytes_in, is_failure, start_protocol
-from syft_core.exceptions import OperationNotAllowedError, ProtocolError, SyftError, TicketError, ValueRefusedError
+from syft_core.exceptions import (
+    OperationNotAllowedError,
+    PartyFailedError,
+    ProtocolError,
+    SyftError,
+    TicketError,
+    ValueRefusedError,
+)
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.location import Location
@@ -141,7 +148,7 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
 def abandon_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
     """Tell the other parties that this one will not run a protocol, because an earlier command of the client failed."""
     channel = worker.channels.find(sender.original, message.id)
-    yield Elsewhere(partial(channel.refuse, message.number, ProtocolError.party_failed(worker.id)))
+    yield Elsewhere(partial(channel.refuse, message.number, PartyFailedError.by(worker.id)))
 
 
 def prepare(worker: Worker, message: Prepare, sender: Peer) -> Process:
