@@ -22,7 +22,7 @@ class NumpyKernels(Kernels):
 
     def to_bytes(self, x: Array) -> bytes | memoryview:
         """Return the memory of an array."""
-        return np.ascontiguousarray(x).reshape(-1).data.cast("B") if x.size else b""
+        return np.ascontiguousarray(x).data
 
     def cast(self, x: Array, dtype: str) -> Array:
         """Convert the elements, modulo the range of the type."""

@@ -8,13 +8,15 @@ from typing import Any
 
 import msgpack
 
-from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, size_of
+from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, dtype_name, size_of
 from syft_core.exceptions import ProtocolError
 
 _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 8
-MAX_HEAD = 1 << 20
+MAX_HEAD = 1 << 16
 """How many bytes the description of the arrays may have."""
+MAX_ARRAYS = 4096
+"""How many arrays a tuple may have; msgpack allocates memory for all of them before it reads the first."""
 
 
 def pack(kernels: Kernels, payload: Any) -> bytearray:
@@ -26,8 +28,7 @@ def pack(kernels: Kernels, payload: Any) -> bytearray:
     head = msgpack.packb(_describe(payload, arrays))
     parts: list[Any] = [_LENGTH.pack(len(head)), head, _padding(_LENGTH.size + len(head))]
     for array in arrays:
-        data = kernels.to_bytes(array)
-        parts += (data, _padding(len(data)))
+        parts += (kernels.to_bytes(array), _padding(size_of(tuple(array.shape), dtype_name(array))))
     return bytearray().join(parts)
 
 
@@ -38,7 +39,9 @@ def unpack(kernels: Kernels, buffer: bytearray) -> Any:
         if length > MAX_HEAD:
             raise ValueError("its description is too long")
         start = _LENGTH.size + length
-        head = msgpack.unpackb(memoryview(buffer)[_LENGTH.size : start], use_list=False, max_ext_len=0)
+        head = msgpack.unpackb(
+            memoryview(buffer)[_LENGTH.size : start], use_list=False, max_array_len=MAX_ARRAYS, max_ext_len=0
+        )
         places = _Places(kernels, memoryview(buffer), start + len(_padding(start)))
         payload = places.rebuild(head)
         if places.end != len(buffer):
@@ -54,7 +57,7 @@ def _describe(part: Any, arrays: list[Array]) -> Any:
     if not hasattr(part, "dtype"):
         return part
     arrays.append(part)
-    return str(part.dtype).rpartition(".")[2], tuple(part.shape)
+    return dtype_name(part), tuple(part.shape)
 
 
 class _Places:
@@ -86,4 +89,7 @@ class _Places:
 
 
 def _padding(size: int) -> bytes:
-    return bytes(-size % _ALIGNMENT)
+    return _PADDINGS[size % _ALIGNMENT]
+
+
+_PADDINGS = [bytes(-size % _ALIGNMENT) for size in range(_ALIGNMENT)]

@@ -97,7 +97,7 @@ class Channel:
         """How many correlations of each form have been used."""
         self._stock: dict[tuple[bytes, int], Any] = {}
         """Corrections that the provider has sent in advance, by form and number."""
-        self._inboxes: dict[int, dict[int, deque[Any]]] = {}
+        self._inboxes: dict[int, dict[int, deque[tuple[Any, int]]]] = {}
         self._errors: dict[int, Exception] = {}
         """Failures of other parties in runs that this one has not started."""
         self._runs: dict[int, ProtocolRun] = {}
@@ -190,7 +190,7 @@ class Channel:
     def _drop_inbox(self, number: int) -> None:
         self._errors.pop(number, None)
         for inbox in self._inboxes.pop(number, {}).values():
-            self.held -= sum(map(weigh, inbox))
+            self.held -= sum([weight for _, weight in inbox])
 
     def deal(self, number: int, demands: Sequence[Correlation]) -> None:
         """Deal correlations for a run: send the corrections to the first party."""
@@ -229,8 +229,9 @@ class Channel:
                 else:
                     run.cancelled = error
             else:
-                self.inbox(number, rank).append(payload)
-                self.held += weigh(payload)
+                weight = weigh(payload)
+                self.inbox(number, rank).append((payload, weight))
+                self.held += weight
         return [run] if run is not None and not run.wake() else []
 
     def _set_up(self, rank: int, payload: Any) -> None:
@@ -269,8 +270,8 @@ class Channel:
             counted.note(self.rank, rank, bytes_in(payload))
         self._post(rank, number, payload)
 
-    def inbox(self, number: int, rank: int) -> deque[Any]:
-        """Return what a party has sent for a run."""
+    def inbox(self, number: int, rank: int) -> deque[tuple[Any, int]]:
+        """Return what a party has sent for a run: payloads, and what they weigh."""
         return self._inboxes.setdefault(number, {}).setdefault(rank, deque())
 
     def has_seeds(self) -> bool:
@@ -308,15 +309,16 @@ class Channel:
     def take(self, number: int, rank: int) -> Any:
         """Take the next payload that a party has sent for a run."""
         with self._lock:
-            payload = self.inbox(number, rank).popleft()
-            self.held -= weigh(payload)
+            payload, weight = self.inbox(number, rank).popleft()
+            self.held -= weight
         return payload
 
     def put_back(self, number: int, rank: int, payload: Any) -> None:
         """Keep a part of a payload for later."""
         with self._lock:
-            self.inbox(number, rank).appendleft(payload)
-            self.held += weigh(payload)
+            weight = weigh(payload)
+            self.inbox(number, rank).appendleft((payload, weight))
+            self.held += weight
 
     def _correct(self, demand: Correlation, index: int) -> tuple[Array, ...]:
         """Return the first party's shares of the dependent arrays of a correlation."""

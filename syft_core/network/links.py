@@ -16,7 +16,6 @@ from syft_core.network.address import Address
 from syft_core.network.client import WebsocketLocation
 from syft_core.network.connection import Kind
 from syft_core.peer import Id, Peer, behalf
-from syft_core.serde import frames
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.wire import PATIENCE
 
@@ -34,7 +33,7 @@ class Link(WebsocketLocation):
         if type(message) is not Deposit:
             super().tell(message)
             return
-        sent = frames(message, self._context)
+        sent = message.to_frames()
         with self._lock:
             self.bytes_moved += sum(map(len, sent))
             self.transmit(Kind.NOTE, sent)

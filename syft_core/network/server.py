@@ -539,7 +539,7 @@ class Server:
         if envelope.kind is Kind.BATCH:
             connection.send(client.session.keep(reply), reply)
             return
-        client.deposited += 1 + sum([len(frame) for frame in frames]) // LARGE_DEPOSIT
+        client.deposited += 1 + len(frames[-1]) // LARGE_DEPOSIT
         if reply or client.deposited >= MAX_DEPOSITED:
             client.deposited = 0
             connection.send(Envelope(Kind.NOTE, 0, client.session.received), reply)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import GeneratorType
 from typing import Any
 
-from syft_core.exceptions import SerdeError, SyftError, ValueRefusedError, WorkerError
+from syft_core.exceptions import SerdeError, SyftError, TicketError, ValueRefusedError, WorkerError
 from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.rules import leaves
 from syft_core.ids import IdProvider
@@ -217,10 +217,9 @@ class BaseWorker(Place, Worker):
         """Take a deposit of a worker with a mandate; return a reply only if it is refused."""
         try:
             self.stats.bytes_in += sum(map(len, received))
-            deposit = from_frames(received, self._reading)
-            if type(deposit) is not Deposit or mandate is None:
-                raise SerdeError("cannot accept a message without a reply: it is not a deposit (malformed message)")
-            mandate.admit(Batch(-1, (deposit,)), self.tickets, self.object_store)
+            deposit = Deposit.from_frames(received)
+            if mandate is None or not mandate.covers(deposit.id):
+                raise TicketError.beyond(sender.id, Deposit.__name__)
             sender = sender._replace(behalf=(mandate.peer,))
             with self.lock:
                 process = self.handle(deposit, sender)
