@@ -181,8 +181,10 @@ class FixedPrecisionTensor(NeuralNumbers):
     @overloaded.method
     def addmm(self, _self: Integers, one: Integers, other: Integers, *, beta: float = 1, alpha: float = 1) -> Integers:
         """Add a matrix product."""
-        product = self.numbers.times(integers.multiply(one, other, self.scale, MATRICES), alpha)
-        return integers.add(self.numbers.times(_self, beta), product)
+        product = integers.multiply(one, other, self.scale, MATRICES)
+        if alpha != 1:
+            product = self.numbers.times(product, alpha)
+        return integers.add(self.numbers.times(_self, beta) if beta != 1 else _self, product)
 
     @overloaded.method
     def sum(

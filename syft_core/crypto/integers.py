@@ -106,9 +106,9 @@ def add(x: Integers, y: Integers) -> Integers:
         return x + y
     shape = _broadcast(shape_of(x), shape_of(y))
     wide = expand(x, shape)
-    shares = dict(wide.child)
-    first, pointer = next(iter(shares.items()))
-    shares[first] = pointer + _send(y, pointer)
+    places = {id: place for place, id in enumerate(wide.child)}
+    # The others add 0: a result must not share the memory of an operand.
+    shares = {id: p + (0 if places[id] else _send(y, p)) for id, p in wide.child.items()}
     return AdditiveSharingTensor(shares, x.group, x.protocol)
 
 

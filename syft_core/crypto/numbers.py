@@ -42,7 +42,7 @@ class Numbers:
         The product of the integers and 2^20 must fit into the ring. In that of 32 bits, it is 8 bits and 2^8.
         """
         if factor == int(factor) and abs(factor) < 1 << 31:
-            return integers.multiply(x, int(factor)) if factor != 1 else x
+            return integers.multiply(x, int(factor))
         inverse = 1 / factor
         if inverse == int(inverse) and abs(inverse) < 1 << 31:
             return self.over(x, inverse)
@@ -52,7 +52,7 @@ class Numbers:
 
     def over(self, x: Integers, divisor: float) -> Integers:
         """Divide by a public number."""
-        if divisor == int(divisor) and 0 < abs(divisor) < 1 << 31:
+        if abs(divisor) != 1 and divisor == int(divisor) and 0 < abs(divisor) < 1 << 31:
             result = integers.divide(x, abs(int(divisor)))
             return integers.neg(result) if divisor < 0 else result
         return self.times(x, 1 / divisor)
