@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from syft_core.crypto import functions, integers
 from syft_core.crypto.integers import Integers
@@ -19,9 +19,14 @@ from syft_core.exceptions import PrecisionError
 from syft_core.hook.overload import overloaded
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Function as Callback
+from syft_core.values import Nested
 
 if TYPE_CHECKING:
     from syft_core.crypto.numbers import Numbers
+
+
+Axes: TypeAlias = int | Sequence[int] | None
+"""One or several axes, or None for all."""
 
 
 class Function(NamedTuple):
@@ -31,7 +36,7 @@ class Function(NamedTuple):
     """With floats: takes kernels and an array."""
     protocol: Callback
     """On shares; with these options."""
-    options: dict[str, Any] = {}  # noqa: RUF012  # never changed
+    options: dict[str, str] = {}  # noqa: RUF012  # never changed
 
 
 def _sigmoid(kernels: Kernels, x: Array) -> Array:
@@ -111,7 +116,7 @@ class RealFunctions(NumericTensor):
         """The integer that means 1."""
         return self.numbers.scale
 
-    def compute(self, function: str, x: Integers, **options: Any) -> Integers:
+    def compute(self, function: str, x: Integers, **options: int) -> Integers:
         """Compute a function of ``FUNCTIONS``: on shares with its protocol, otherwise with floats."""
         found = FUNCTIONS[function]
         if integers.is_shared(x):
@@ -350,18 +355,18 @@ class RealFunctions(NumericTensor):
     # --- statistics
 
     @overloaded.method
-    def var(self, _self: Integers, *args: Any, **options: Any) -> Integers:
+    def var(self, _self: Integers, *args: Nested, **options: Nested) -> Integers:
         """Compute the variance along axes; the arguments are those of torch's kernels, or of numpy."""
         return self._variance(_self, *args, **options)
 
     @overloaded.method
-    def std(self, _self: Integers, *args: Any, **options: Any) -> Integers:
+    def std(self, _self: Integers, *args: Nested, **options: Nested) -> Integers:
         """Compute the standard deviation: the square root of the variance."""
         return self.compute("sqrt", self._variance(_self, *args, **options))
 
     @overloaded.method
     def linalg_vector_norm(
-        self, _self: Integers, ord: float = 2, dim: Any = None, keepdim: bool = False, **_options: object
+        self, _self: Integers, ord: float = 2, dim: Axes = None, keepdim: bool = False, **_options: object
     ) -> Integers:
         """Compute the Euclidean norm."""
         if ord != 2:
@@ -372,12 +377,12 @@ class RealFunctions(NumericTensor):
     def _variance(
         self,
         x: Integers,
-        dim: Any = None,
+        dim: Axes = None,
         unbiased: bool | None = None,
         keepdim: bool = False,
         *,
         correction: float | None = None,
-        axis: Any = None,
+        axis: Axes = None,
         ddof: float | None = None,
         keepdims: bool = False,
         **_options: object,
