@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from syft_core.crypto import functions, integers
 from syft_core.crypto.integers import Integers
@@ -19,9 +19,14 @@ from syft_core.exceptions import PrecisionError
 from syft_core.hook.overload import overloaded
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Function as Callback
+from syft_core.values import Nested
 
 if TYPE_CHECKING:
     from syft_core.crypto.numbers import Numbers
+
+
+Axes: TypeAlias = int | Sequence[int] | None
+"""One or several axes, or None for all."""
 
 
 class Function(NamedTuple):
@@ -31,7 +36,7 @@ class Function(NamedTuple):
     """With floats: takes kernels and an array."""
     protocol: Callback
     """On shares; with these options."""
-    options: dict[str, Any] = {}  # noqa: RUF012  # never changed
+    options: dict[str, str] = {}  # noqa: RUF012  # never changed
 
 
 def _sigmoid(kernels: Kernels, x: Array) -> Array:
@@ -111,7 +116,7 @@ class RealFunctions(NumericTensor):
         """The integer that means 1."""
         return self.numbers.scale
 
-    def compute(self, function: str, x: Integers, **options: Any) -> Integers:
+    def compute(self, function: str, x: Integers, **options: int) -> Integers:
         """Compute a function of ``FUNCTIONS``: on shares with its protocol, otherwise with floats."""
         found = FUNCTIONS[function]
         if integers.is_shared(x):
@@ -310,6 +315,23 @@ class RealFunctions(NumericTensor):
         return self.compute("softmax", _self, axis=dim % len(integers.shape_of(_self)))
 
     @overloaded.method
+    def _safe_softmax(self, _self: Integers, dim: int, _dtype: object = None) -> Integers:
+        """Compute softmax; encoded numbers are never infinite."""
+        return self.compute("softmax", _self, axis=dim % len(integers.shape_of(_self)))
+
+    @overloaded.method
+    def logsumexp(self, _self: Integers, dim: Sequence[int], keepdim: bool = False) -> Integers:
+        """Compute log Σ e^x along one axis: x minus the logarithm of softmax, the same for all its elements."""
+        shape = integers.shape_of(_self)
+        axis = (dim[0] if isinstance(dim, Sequence) else dim) % len(shape)
+        if isinstance(dim, Sequence) and len(dim) > 1:
+            raise ValueError(
+                f"cannot compute logsumexp along the axes {tuple(dim)}: only along one; flatten them first"
+            )
+        same = integers.sub(_self, self.compute("softmax", _self, axis=axis, log=True))
+        return self.numbers.over(integers.total(same, axis, keepdims=keepdim), shape[axis])
+
+    @overloaded.method
     def _log_softmax(self, _self: Integers, dim: int, half_to_float: bool = False) -> Integers:
         """Compute the logarithm of softmax."""
         return self.compute("softmax", _self, axis=dim % len(integers.shape_of(_self)), log=True)
@@ -333,49 +355,47 @@ class RealFunctions(NumericTensor):
     # --- statistics
 
     @overloaded.method
-    def var(
-        self,
-        _self: Integers,
-        dim: Any = None,
-        *,
-        correction: float | None = None,
-        keepdim: bool = False,
-        **options: Any,
-    ) -> Integers:
-        """Compute the variance along axes, as torch (``correction``) or as numpy (``axis``, ``ddof``)."""
-        return self._variance(_self, dim, correction, keepdim, **options)
+    def var(self, _self: Integers, *args: Nested, **options: Nested) -> Integers:
+        """Compute the variance along axes; the arguments are those of torch's kernels, or of numpy."""
+        return self._variance(_self, *args, **options)
 
     @overloaded.method
-    def std(
-        self,
-        _self: Integers,
-        dim: Any = None,
-        *,
-        correction: float | None = None,
-        keepdim: bool = False,
-        **options: Any,
-    ) -> Integers:
+    def std(self, _self: Integers, *args: Nested, **options: Nested) -> Integers:
         """Compute the standard deviation: the square root of the variance."""
-        return self.compute("sqrt", self._variance(_self, dim, correction, keepdim, **options))
+        return self.compute("sqrt", self._variance(_self, *args, **options))
+
+    @overloaded.method
+    def linalg_vector_norm(
+        self, _self: Integers, ord: float = 2, dim: Axes = None, keepdim: bool = False, **_options: object
+    ) -> Integers:
+        """Compute the Euclidean norm."""
+        if ord != 2:
+            raise PrecisionError.unknown_method("the norm", ord)
+        axes = tuple(dim) if isinstance(dim, Sequence) else dim
+        return self.compute("sqrt", integers.total(self.numbers.square(_self), axes or None, keepdim))
 
     def _variance(
         self,
         x: Integers,
-        dim: Any,
-        correction: float | None,
-        keepdim: bool,
+        dim: Axes = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
         *,
-        axis: Any = None,
+        correction: float | None = None,
+        axis: Axes = None,
         ddof: float | None = None,
         keepdims: bool = False,
+        **_options: object,
     ) -> Integers:
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
         shape = integers.shape_of(x)
         axes = dim if axis is None else axis
         axes = tuple(range(len(shape))) if axes is None or axes == [] else axes
         axes = tuple(axes) if isinstance(axes, Sequence) else (axes,)
         count = math.prod(shape[place] for place in axes)
-        given = ddof if correction is None else correction
-        lost = integers.kernels_of(x).correction if given is None else given
+        given = [number for number in (correction, ddof, unbiased) if number is not None]
+        lost = given[0] if given else integers.kernels_of(x).correction
         mean = self.numbers.over(integers.total(x, axes, keepdims=True), count)
         squares = self.numbers.square(integers.sub(x, mean))
         return self.numbers.over(integers.total(squares, axes, keepdim or keepdims), count - lost)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from math import ceil, prod, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from syft_core.crypto.comparison import is_negative, largest
 from syft_core.crypto.kernels import Array, dtype_name
@@ -362,13 +362,13 @@ def logarithm(party: Party, x: Array, *, scale: int) -> Steps:
 # --- softmax
 
 
-def _softmax_rounds(x: Spec, axis: int, log: bool = False, **_options: Any) -> int:
+def _softmax_rounds(x: Spec, axis: int, log: bool = False, **_options: object) -> int:
     size = x.shape[axis]
     many = bits_of(size) > 4
     return 4 * (size - 1).bit_length() + 5 + 5 * many + (2 if log else 4 + 2 * many) + (x.dtype == "int32")
 
 
-def _softmax_sends(x: Spec, axis: int, log: bool = False, **_options: Any) -> int:
+def _softmax_sends(x: Spec, axis: int, log: bool = False, **_options: object) -> int:
     size, total = x.shape[axis], prod(x.shape)
     rows, classes = total // size, max(1, ceil(bits_of(size) / 4))
     many = (classes - 1) * COMPARED + 16 if classes > 1 else 0

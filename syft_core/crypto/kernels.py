@@ -283,7 +283,7 @@ class Kernels:
 
     def is_within(self, x: Array, limit: float) -> bool:
         """Return whether all elements are finite and smaller than ``limit`` in size."""
-        return bool(self.xp.all(self.xp.abs(x) < limit))
+        return bool(self.xp.all((x < limit) & (x > -limit)))
 
 
 def dtype_name(x: Array) -> str:

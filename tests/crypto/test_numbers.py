@@ -141,6 +141,15 @@ def test_powers_below_half_a_unit_are_zero() -> None:
         assert np.exp(lowest(scale)) < 0.5 / scale
 
 
+def test_norms_and_axes_without_a_rule_are_refused(workers: list[Any]) -> None:
+    x = share(torch.ones(2, 3), workers)
+    with pytest.raises(PrecisionError, match="cannot compute the norm with the method 1"):
+        x.norm(p=1)
+    with pytest.raises(ValueError, match="cannot compute logsumexp along the axes"):
+        torch.logsumexp(x, (0, 1))
+    assert read(x).tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
 def test_matrices_that_are_not_square_are_refused(workers: list[Any]) -> None:
     x = share(torch.ones(2, 3), workers)
     with pytest.raises(ValueError, match="cannot invert matrices of shape"):
@@ -176,6 +185,13 @@ GRADIENTS = {
     "sqrt": lambda x: torch.sqrt(x * x + 1),
     "rsqrt": lambda x: torch.rsqrt(x * x + 1),
     "reciprocal": lambda x: torch.reciprocal(x * x + 1),
+    "logsumexp": lambda x: torch.logsumexp(x, 1, keepdim=True),
+    "norm": lambda x: x.norm(dim=1),
+    "var_mean": lambda x: torch.var_mean(x, 1)[0],
+    "var of all": lambda x: x.var(unbiased=False),
+    "masked_fill": lambda x: x.masked_fill(torch.eye(5).bool()[[0, 1, 2, 3, 4, 0, 1, 2]], 0.5),
+    "binary_cross_entropy": lambda x: functional.binary_cross_entropy_with_logits(x, torch.full((8, 5), 0.25)),
+    "attention": lambda x: functional.scaled_dot_product_attention(x[None], x[None], x[None]),
     "inverse": lambda x: torch.inverse(x[:5] / 8 + 2 * torch.eye(5)),
 }
 
