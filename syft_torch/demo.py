@@ -15,6 +15,7 @@ from syft_core.demo.hospitals import create_hospital, show_departures, show_hosp
 from syft_core.demo.line import get_source
 from syft_core.demo.screen import Screen
 from syft_core.hook.hook import FrameworkHook
+from syft_core.values import Tensor
 from syft_core.workers.trace import trace
 from syft_core.workers.virtual import VirtualWorker
 
@@ -107,7 +108,7 @@ def _show_comparison(
     screen.text(f"The same weights as with all data in one place, bit for bit: {'yes' if same else 'no'}.")
 
 
-def diagnose(model: Any, patients: Any) -> Any:
+def diagnose(model: nn.Module, patients: Tensor) -> Tensor:
     """Return who is ill; model and patients are shared, and so is the result."""
     return model(patients) > 0
 
@@ -139,9 +140,9 @@ def _show_encrypted(
     )
 
 
-def _share_at(pointer: Any, hospitals: Sequence[VirtualWorker], provider: VirtualWorker) -> Any:
+def _share_at(pointer: Tensor, hospitals: Sequence[VirtualWorker], provider: VirtualWorker) -> Tensor:
     """Share the data of a hospital: it adds its own numbers to its share of zeros, so they do not leave it."""
-    zeros: Any = torch.zeros(pointer.shape)
+    zeros: Tensor = torch.zeros(pointer.shape)
     shared = zeros.fix_precision(**PRECISION).share(*hospitals, crypto_provider=provider)
     own = shared.child.child.child[pointer.location.id]
     own.add_((pointer * PRECISION["base"] ** PRECISION["precision_fractional"]).round().long().child)
