@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,15 +10,18 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as loss_function
 
+from syft_core.crypto.group import count
 from syft_core.demo.hospitals import create_hospital, show_departures, show_hospitals, show_refusals
 from syft_core.demo.line import get_source
 from syft_core.demo.screen import Screen
 from syft_core.hook.hook import FrameworkHook
+from syft_core.values import Tensor
 from syft_core.workers.trace import trace
 from syft_core.workers.virtual import VirtualWorker
 
 ROUNDS, PATIENTS = 12, 400
 BATCHES = [slice(start, start + 50) for start in range(0, PATIENTS, 50)]
+PRECISION = {"base": 2, "precision_fractional": 16}
 
 
 def run(screen: Screen, hook: FrameworkHook) -> None:
@@ -41,7 +45,8 @@ def run(screen: Screen, hook: FrameworkHook) -> None:
     )
     model = _show_training(screen, hospitals, test)
     _show_comparison(screen, model, [young, old], test)
-    show_departures(screen, hospitals)
+    _show_encrypted(screen, hook, hospitals, model, old[0])
+    show_departures(screen, hospitals, 6)
 
 
 def train(model: Any, optimizer: Any, patients: Any, ill: Any) -> None:
@@ -101,6 +106,47 @@ def _show_comparison(
     pairs = zip(model.parameters(), trained["both, all data in one place"].parameters(), strict=True)
     same = all(torch.equal(mine, other) for mine, other in pairs)
     screen.text(f"The same weights as with all data in one place, bit for bit: {'yes' if same else 'no'}.")
+
+
+def diagnose(model: nn.Module, patients: Tensor) -> Tensor:
+    """Return who is ill; model and patients are shared, and so is the result."""
+    return model(patients) > 0
+
+
+def _show_encrypted(
+    screen: Screen, hook: FrameworkHook, hospitals: Sequence[VirtualWorker], model: nn.Module, people: torch.Tensor
+) -> None:
+    screen.title("5. Use the model without showing it")
+    screen.text(
+        "South may use the model on its patients, but you do not give it away, and south shows you no patient. Every "
+        "weight and every patient is split into random numbers that add up to it, one for each hospital. They compute "
+        "on these; a third worker supplies random masks."
+    )
+    provider = VirtualWorker(hook, id="provider", serialize=True)
+    patients = _share_at(hospitals[1].search("#patients")[0], hospitals, provider)
+    shared = copy.deepcopy(model).fix_precision(**PRECISION).share(*hospitals, crypto_provider=provider)
+    for hospital in hospitals:
+        share = hospital.get_obj(patients.child.child.child[hospital.id].id_at_location)
+        screen.show(f"   the age of the first patient, at {hospital.id}: {share[0, 0]:>20}")
+    screen.source(get_source(diagnose))
+    with torch.no_grad(), count() as counted:
+        ill = diagnose(shared, patients)
+    found = ill.get(reason="diagnosis").float_precision()
+    with torch.no_grad():
+        same = (found == diagnose(model, people)).float().mean()
+    screen.text(
+        f"{len(found)} diagnoses in {counted.rounds} rounds, with {counted.bytes / 1e6:.1f} MB between the hospitals. "
+        f"Both hospitals agreed to open the result. The same as in plain sight: {same:.1%}."
+    )
+
+
+def _share_at(pointer: Tensor, hospitals: Sequence[VirtualWorker], provider: VirtualWorker) -> Tensor:
+    """Share the data of a hospital: it adds its own numbers to its share of zeros, so they do not leave it."""
+    zeros: Tensor = torch.zeros(pointer.shape)
+    shared = zeros.fix_precision(**PRECISION).share(*hospitals, crypto_provider=provider)
+    own = shared.child.child.child[pointer.location.id]
+    own.add_((pointer * PRECISION["base"] ** PRECISION["precision_fractional"]).round().long().child)
+    return shared.refresh()
 
 
 def _make_model() -> tuple[nn.Module, torch.optim.Optimizer]:

@@ -21,12 +21,14 @@ from syft_core.messages import OpenChannel, Prepare, RunProtocol
 from syft_core.peer import Id
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
-from syft_core.values import Function
+from syft_core.values import Args, Function, Kwargs, Nested
 
 Shares: TypeAlias = dict[Id, PointerTensor]
 """One pointer to a share for each party, in the order of the group."""
 MAX_AHEAD = 1 << 28
 """How many bytes of corrections the first party may have to keep until a client waits for it."""
+Call: TypeAlias = tuple["Group", str, Args, Kwargs]
+"""A protocol that runs: its group and name, the forms of its operands, and options."""
 Progress: TypeAlias = Callable[[int, int], None]
 """Takes how many of how many steps are done."""
 
@@ -133,7 +135,7 @@ class Group:
             pointers[location.id] = pointer
         return pointers
 
-    def prepare(self, name: str, forms: Any, options: dict[str, Any], times: int = 1) -> None:
+    def prepare(self, name: str, forms: Args, options: Kwargs, times: int = 1) -> None:
         """Let the provider deal, in advance, what a protocol needs, ``times`` times; see the function ``prepare``."""
         if self._state != self._observe():
             self._open()
@@ -144,8 +146,8 @@ class Group:
 
 
 _groups: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Group]] = weakref.WeakKeyDictionary()
-_recording: ContextVar[list[tuple[Group, str, Any, dict[str, Any]]] | None] = ContextVar("recording", default=None)
-"""The protocols that run in ``prepare``: group, name, forms of the operands, options."""
+_recording: ContextVar[list[Call] | None] = ContextVar("recording", default=None)
+"""The protocols that run in ``prepare``."""
 
 
 def find_group(client: Any, workers: Sequence[WorkerLike], provider: WorkerLike, framework: Any) -> Group:
@@ -165,14 +167,14 @@ def find_group(client: Any, workers: Sequence[WorkerLike], provider: WorkerLike,
     return found
 
 
-def prepare(function: Callable[[], Any], times: int = 1, progress: Progress | None = None) -> Any:
+def prepare(function: Function, times: int = 1, progress: Progress | None = None) -> Nested:
     """Call a function, and let the provider deal in advance what ``times`` more calls need; return the result.
 
     The next calls then wait less: nothing is dealt while they run. Each must use values of the same shapes.
     """
     if times < 1:
         raise ValueError(f"cannot prepare {times} calls: expected at least 1")
-    calls: list[tuple[Group, str, Any, dict[str, Any]]] = []
+    calls: list[Call] = []
     token = _recording.set(calls)
     try:
         result = function()

@@ -18,7 +18,7 @@ def show_chains(screen: Screen, hook: FrameworkHook, name: str) -> None:
     """Show how a call goes down a chain of layers, and the result comes back up."""
     plain = hook.create_tensor([1.0, -2.0, 3.0])
     x, odd = LoggingTensor().on(plain), PlusIsMinusTensor().on(plain)
-    screen.title("6. How it works: a chain")
+    screen.title("How it works: a chain")
     screen.text(
         f"You hold what looks like an ordinary {name} value. It is a wrapper around a chain of layers; pointers are "
         f"layers too:"

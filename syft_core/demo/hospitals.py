@@ -57,9 +57,9 @@ def show_refusals(screen: Screen, attempts: Sequence[Attempt]) -> None:
         screen.refusal(source, get_refusal(attempt))
 
 
-def show_departures(screen: Screen, hospitals: Sequence[VirtualWorker]) -> None:
+def show_departures(screen: Screen, hospitals: Sequence[VirtualWorker], number: int = 5) -> None:
     """Show what left each hospital, from its ledger, and the number of messages and bytes."""
-    screen.title("5. What left each hospital")
+    screen.title(f"{number}. What left each hospital")
     screen.text(
         "Every object that leaves a worker is recorded in its ledger: who received it, its form and what it was "
         "computed from. Similar entries are counted here; `print(worker.ledger)` shows them all."

@@ -30,7 +30,12 @@ def _unhook() -> Iterator[None]:
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_an_example_runs_and_its_assertions_hold(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = torch.random.get_rng_state()
-    runpy.run_path(str(script), run_name="__main__")
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as end:
+        if "needs scikit-learn" not in str(end):
+            raise
+        pytest.skip(str(end))
     torch.random.set_rng_state(state)
 
     assert len(capsys.readouterr().out.splitlines()) > 5

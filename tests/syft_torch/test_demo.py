@@ -28,13 +28,23 @@ def test_the_torch_demo_trains_and_releases_no_raw_data(told: tuple[str, str]) -
     shown, _ = told
 
     assert "bit for bit: yes." in shown
-    assert "Raw data: 0 of 96 departures." in shown
+    assert "Raw data: 0 of 98 departures." in shown
     assert shown.count("#ill, #patients") == 8
     right = dict(re.findall(r"^   (north alone|south alone|both, data never moved) +([\d.]+)%$", shown, re.MULTILINE))
     assert float(right["north alone"]) < 75
     assert float(right["south alone"]) < 75
     assert float(right["both, data never moved"]) > 90
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_the_torch_demo_uses_the_model_on_shares(told: tuple[str, str]) -> None:
+    shown, _ = told
+
+    assert "400 diagnoses in 12 rounds" in " ".join(shown.split())
+    same = re.search(r"The same as in plain sight: ([\d.]+)%", " ".join(shown.split()))
+    assert same is not None
+    assert float(same[1]) > 99
+    assert shown.count("diagnosis") == 2
 
 
 def test_the_page_shows_a_whole_round_of_training(told: tuple[str, str]) -> None:
