@@ -46,7 +46,8 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── AuthenticationError           (also a PermissionError) a worker on the network refused the connection
     │   ├── TicketError                   (also a PermissionError) a worker may not act for a peer on another one
     │   ├── ProtocolError                 a protocol on shared values cannot run, or a party did not follow it
-    │   │   └── CheatingError             a party sent values that fail authentication
+    │   │   ├── CheatingError             a party sent values that fail authentication
+    │   │   └── PartyFailedError          another party of a protocol failed; its own error says why
     │   ├── QuotaExceededError            a user would use more of a worker than its owner allows
     │   ├── InvalidTensorForRemoteGetError (also a TypeError) a worker was asked to fetch its own data
     │   └── ValueRefusedError             (also a TypeError, RuntimeError) it would implicitly reveal a remote value
@@ -437,7 +438,6 @@ class ProtocolError(WorkerError):
     unknown_protocol = Text(
         "cannot share with the protocol {protocol!r}: it is not known; use 'fast', the default, or 'snn' for SecureNN"
     )
-    party_failed = Text("cannot finish the protocol: party {party!r} failed; see the error of that worker")
     malformed = Text(
         "cannot continue the protocol: party {party!r} sent arrays of another form (malformed message); "
         "use the same release of syft-core at all workers"
@@ -446,9 +446,18 @@ class ProtocolError(WorkerError):
         "cannot finish the protocol: party {party!r} cannot be reached ({error}); "
         "share the values again when it is back",
     )
+    refused = Text("cannot finish the protocol: party {party!r} refused a message ({error}); share again")
     silent = Text(
         "cannot finish the protocol: party {party!r} has sent nothing for {seconds:.0f} seconds; "
         "call the operation again"
+    )
+    channel_failed = Text(
+        "cannot start run {number}: an earlier run failed, and the parties may have used different random numbers; "
+        "open a new channel, which the next operation does"
+    )
+    too_many_bytes = Text(
+        "cannot accept a deposit of {size:,} bytes: {held:,} bytes of the client wait here already, and the limit is "
+        "{limit:,}; share fewer values at once"
     )
     unknown_channel = Text(
         "cannot find channel {id!r}: it was not opened by this client, or the worker was restarted; "
@@ -472,6 +481,12 @@ class CheatingError(ProtocolError):
         "cannot finish the protocol: worker {worker!r} sent values that fail authentication, and there is no result; "
         "share the values again, without this worker"
     )
+
+
+class PartyFailedError(ProtocolError):
+    """Another party of a protocol failed; its own error says why."""
+
+    by = Text("cannot finish the protocol: party {party!r} failed; see the error of that worker")
 
 
 class QuotaExceededError(WorkerError):

@@ -65,6 +65,8 @@ class Location(ABC):
     """Incremented whenever pointers must no longer trust the forms they know."""
     gradient_epoch: int = 0
     """The same for gradients."""
+    failures: int = 0
+    """How often the worker reported a failure, or forgot its session with the client."""
     uncertain_gradients: bool = False
     """Whether non-leaf tensors may retain gradients, so that a backward pass invalidates all known gradients."""
 

@@ -6,10 +6,12 @@ in order. So the caller can continue without waiting for a reply.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, ClassVar
+
+import msgpack
 
 from syft_core.exceptions import SerdeError
 from syft_core.hook.forms import Form, form, is_constant
@@ -28,6 +30,8 @@ class Message:
     """The field with the object that the receiver stores, if there is one."""
     returns_objects: ClassVar[bool] = False
     """Whether the reply contains objects, which then belong to the sender of the message."""
+    urgent: ClassVar[bool] = False
+    """Whether others wait for the receiver to execute it, so that it is not buffered."""
 
     @property
     def expected(self) -> range:
@@ -269,6 +273,7 @@ class RunProtocol(Message):
     """Run a protocol with the other parties of a channel: on shares, or on their forms if the provider receives it."""
 
     code: ClassVar[int] = 351
+    urgent: ClassVar[bool] = True
     id: int | str
     number: int
     """The number of the run; all parties use the same, and each number once."""
@@ -303,9 +308,29 @@ class Deposit(Message):
     """Pass what a party of a channel sends to another one, for the run of a number."""
 
     code: ClassVar[int] = 353
+    urgent: ClassVar[bool] = True
     id: int | str
     number: int
     payload: Any
+    """A buffer of ``crypto/payloads.py``, half a seed, or None if the sender has failed."""
+
+    def to_frames(self) -> list[Any]:
+        """Return the deposit as frames, for a transport that sends it without the envelope of other messages."""
+        seed = self.payload if type(self.payload) is bytes else None
+        head = msgpack.packb((self.id, self.number, seed))
+        return [head] if seed is not None or self.payload is None else [head, self.payload]
+
+    @classmethod
+    def from_frames(cls, frames: Sequence[Any]) -> Deposit:
+        """Invert ``to_frames``."""
+        try:
+            id, number, seed = msgpack.unpackb(frames[0], use_list=False, max_array_len=3, max_ext_len=0)
+            fits = type(id) in _ID and type(number) is int and type(seed) in (bytes, type(None))
+            if not fits or len(frames) > 2:
+                raise ValueError("a field has a wrong type")
+        except (ValueError, TypeError, IndexError, msgpack.UnpackException) as error:
+            raise SerdeError(f"cannot read a Deposit: {error} (malformed message)") from None
+        return cls(id, number, frames[1] if len(frames) == 2 else seed)
 
 
 @dataclass(slots=True)

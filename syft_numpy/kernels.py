@@ -21,13 +21,13 @@ class NumpyKernels(Kernels):
         """Return a context in which numpy does not warn about single integers that overflow."""
         return np.errstate(over="ignore")
 
-    def from_bytes(self, buffer: bytearray, dtype: str, shape: Shape) -> Array:
+    def from_bytes(self, buffer: bytearray | memoryview, dtype: str, shape: Shape) -> Array:
         """Return an array in the memory of ``buffer``."""
         return np.frombuffer(buffer, dtype=dtype).reshape(shape)
 
-    def to_bytes(self, x: Array) -> bytes:
-        """Return the bytes of an array."""
-        return np.asarray(x).tobytes()
+    def to_bytes(self, x: Array) -> bytes | memoryview:
+        """Return the memory of an array."""
+        return np.ascontiguousarray(x).data
 
     def column(self, numbers: Sequence[float], like: Array, dtype: str) -> Array:
         """Return public numbers along a new first axis, to be combined with an array."""

@@ -20,15 +20,15 @@ class TorchKernels(Kernels):
     def __init__(self) -> None:
         super().__init__(torch)
 
-    def from_bytes(self, buffer: bytearray, dtype: str, shape: Shape) -> Array:
+    def from_bytes(self, buffer: bytearray | memoryview, dtype: str, shape: Shape) -> Array:
         """Return a tensor in the memory of ``buffer``."""
         if not buffer:
             return self.zeros(shape, dtype)
         return torch.frombuffer(buffer, dtype=self.dtype(dtype)).view(shape)
 
-    def to_bytes(self, x: Array) -> bytes:
-        """Return the bytes of a tensor; none in a rehearsal."""
-        return b"" if x.is_meta else x.contiguous().numpy().tobytes()
+    def to_bytes(self, x: Array) -> bytes | memoryview:
+        """Return the memory of a tensor; nothing in a rehearsal."""
+        return b"" if x.is_meta else x.contiguous().numpy().data
 
     def blank(self, shape: Shape, dtype: str) -> Array:
         """Return a tensor without memory."""

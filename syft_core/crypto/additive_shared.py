@@ -10,7 +10,7 @@ from typing import Any
 from syft_core.crypto.group import Group, Shares, find_group
 from syft_core.crypto.kernels import RINGS, dtype_name, size_of
 from syft_core.crypto.spdz import reconstruct, zero
-from syft_core.exceptions import MixedLayersError, ProtocolError
+from syft_core.exceptions import MixedLayersError, PartyFailedError, ProtocolError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import dispatch, framework_of
@@ -117,7 +117,13 @@ class AdditiveSharingTensor(NumericTensor):
 
     def get(self, user: str | None = None, reason: str = "", **_options: Any) -> Tensor:
         """Fetch all shares and return the value; every party's policy decides, and every ledger records it."""
-        shares = [pointer.get(user=user, reason=reason) for pointer in self.child.values()]
+        pointers = list(self.child.values())
+        try:  # Copies: if one party refuses, no share is lost.
+            shares = [pointer.get(user=user, reason=reason, deregister_ptr=False) for pointer in pointers]
+        except PartyFailedError as error:
+            raise self.group.find_cause(error) from None
+        for pointer in pointers:
+            pointer.drop(f"it was fetched by {self.owner.id!r}")
         return self._add(shares)
 
     def virtual_get(self) -> Tensor:

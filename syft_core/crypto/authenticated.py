@@ -125,7 +125,7 @@ def _open(party: Party, *values: Array) -> Steps:
     return [(total << BITS) >> BITS for total in opened]
 
 
-def _digest(kernels: Kernels, arrays: Sequence[Array], nonce: bytes = b"") -> bytes:
+def _digest(kernels: Kernels, arrays: Sequence[Array], nonce: bytes | memoryview = b"") -> bytes:
     digest = hashlib.blake2b(key=nonce, digest_size=DIGEST.shape[0])
     for array in arrays:
         digest.update(kernels.to_bytes(array))

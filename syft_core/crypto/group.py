@@ -10,9 +10,10 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from syft_core.crypto.kernels import size_of
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Rehearsal, Spec, rehearse
 from syft_core.crypto.run import Counted, counting
-from syft_core.exceptions import OperationNotAllowedError, ProtocolError
+from syft_core.exceptions import OperationNotAllowedError, PartyFailedError, ProtocolError, SyftError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.forms import Form, form
 from syft_core.location import Location, Party, WorkerLike
@@ -24,6 +25,8 @@ from syft_core.values import Function
 
 Shares: TypeAlias = dict[Id, PointerTensor]
 """One pointer to a share for each party, in the order of the group."""
+MAX_AHEAD = 1 << 28
+"""How many bytes of corrections the first party may have to keep until a client waits for it."""
 Progress: TypeAlias = Callable[[int, int], None]
 """Takes how many of how many steps are done."""
 
@@ -44,20 +47,58 @@ class Group:
         self._waits = provider.is_parallel
         if any(location.is_parallel != self._waits for location in parties):
             raise ProtocolError.mixed_locations()
-        self._number = 0
         self._lock = threading.Lock()
-        self._channel = new_id()
+        self._channel = 0
+        self._state: tuple[Any, ...] | None = None
+        """What must not have changed since the channel was opened."""
         self._open()
 
     def _open(self) -> None:
-        """Open the channel at all workers, those that receive seeds first."""
+        """Open a channel at all workers, those that receive seeds first; again after a failure at any of them."""
         everybody = (*self.parties, self.provider)
+        for location in everybody if self._waits else ():
+            self._settle(location)
+        self._number, self._ahead, self._channel = 0, 0, new_id()
         for sender in everybody:
-            for receiver in self.parties:
+            for receiver in everybody:
                 if sender is not receiver:
                     sender.introduce(receiver, (self._channel,))
         for rank in (*reversed(range(len(self.parties))), PROVIDER):
             everybody[rank].ask(OpenChannel(self._channel, self.framework.ALIAS, self.ids, self.provider.id, rank))
+        self._state = self._observe()
+
+    def _settle(self, location: Location) -> None:
+        """Wait until a worker has executed everything; using a result of a run that failed raises its error again."""
+        try:
+            location.flush()
+        except ConnectionError:
+            raise
+        except SyftError as error:
+            if not self._channel and not isinstance(error, ProtocolError):
+                raise
+
+    def find_cause(self, error: Exception) -> Exception:
+        """Return the error of the party that failed first, if a waiting call at one of the workers raises it."""
+        for location in (*self.parties, self.provider):
+            try:
+                location.flush()
+            except PartyFailedError:  # noqa: PERF203  # each of them may have failed
+                continue
+            except SyftError as found:
+                return found
+        return error
+
+    def renew(self) -> None:
+        """Open a new channel if a worker has failed since the last one was opened: it executes nothing until then."""
+        with self._lock:
+            self._renew()
+
+    def _renew(self) -> None:
+        if self._state != self._observe():
+            self._open()
+
+    def _observe(self) -> tuple[Any, ...]:
+        return (self.client.peer, *[location.failures for location in (*self.parties, self.provider)])
 
     def run(self, protocol: Function, *operands: Shares, **options: Any) -> tuple[Shares, ...]:
         """Run a protocol on shares; return the shares of its results. One message is sent to each worker."""
@@ -65,21 +106,31 @@ class Group:
         name, settings = protocol.__name__, tuple(sorted(options.items()))
         results = self._rehearse(name, specs, settings)
         first, count = new_id(), len(results)
+        forms = tuple([(spec.shape, spec.dtype) for spec in specs])
         with self._lock:
+            self._renew()
             self._number += 1
-            call = (self._channel, self._number, name)
-            forms = tuple([(spec.shape, spec.dtype) for spec in specs])
+            call, state = (self._channel, self._number, name), self._state
+            self._state = None  # Unless all workers accept the run, they need a new channel.
             self.provider.tell(RunProtocol(*call, forms, options, first, 0, self._waits))
             for location in self.parties:
                 own = tuple([shares[location.id] for shares in operands])
                 location.tell(RunProtocol(*call, own, options, first, count, self._waits))
-        if self._waits:
-            for location in (self.provider, *self.parties):
-                location.push()
+            self._state = state
+            self._limit_lead(name, specs, settings)
         recorded = _recording.get()
         if recorded is not None:
             recorded.append((self, name, forms, options))
         return tuple([self._point(first + place, spec) for place, spec in enumerate(results)])
+
+    def _limit_lead(self, name: str, specs: tuple[Spec, ...], settings: tuple[tuple[str, Any], ...]) -> None:
+        """Wait for the first party when it has to keep many corrections: the provider deals without waiting."""
+        if self._waits and PROTOCOLS[name].results is None:
+            found = rehearse(self._kernels, name, specs, settings, len(self.parties))
+            self._ahead += sum(size_of(*spec) for demand in found.demands for spec in demand.dependent())
+            if self._ahead > MAX_AHEAD:
+                self.parties[0].flush()
+                self._ahead = 0
 
     def _rehearse(self, name: str, specs: tuple[Spec, ...], settings: tuple[tuple[str, Any], ...]) -> tuple[Spec, ...]:
         entry = PROTOCOLS[name]
@@ -102,6 +153,7 @@ class Group:
 
     def prepare(self, name: str, forms: Any, options: dict[str, Any], times: int = 1) -> None:
         """Let the provider deal, in advance, what a protocol needs, ``times`` times; see the function ``prepare``."""
+        self.renew()
         self.provider.ask(Prepare(self._channel, name, forms, options, times))
 
     def __repr__(self) -> str:
@@ -127,6 +179,7 @@ def find_group(client: Any, workers: Sequence[WorkerLike], provider: WorkerLike,
     found = groups.get(key)
     if found is None:
         found = groups[key] = Group(client, parties, helper, framework)
+    found.renew()
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, TypeAlias
@@ -39,15 +40,15 @@ class Kernels:
         """Return the dtype called ``name``."""
         return getattr(self.xp, name)
 
-    def from_bytes(self, buffer: bytearray, dtype: str, shape: Shape) -> Array:
+    def from_bytes(self, buffer: bytearray | memoryview, dtype: str, shape: Shape) -> Array:
         """Return an array of the bytes in ``buffer``, in little-endian order; it may use the buffer's memory."""
         numbers: Any = memoryview(buffer)
         flat = self.xp.asarray(numbers.cast(_CODES[dtype]), dtype=self.dtype(dtype))
         return self.xp.reshape(flat, shape)
 
-    def to_bytes(self, x: Array) -> bytes:
-        """Return the bytes of an array, in little-endian order."""
-        raise NotImplementedError
+    def to_bytes(self, x: Array) -> bytes | memoryview:
+        """Return the bytes of an array, in little-endian order; they may be its memory."""
+        return array(_CODES[dtype_name(x)], self.xp.reshape(x, (-1,)).tolist()).tobytes()
 
     def blank(self, shape: Shape, dtype: str) -> Array:
         """Return an array of this form for a rehearsal, which depends on forms only."""

@@ -17,6 +17,11 @@ def new_seed() -> bytes:
     return secrets.token_bytes(SEED_BYTES)
 
 
+def join_seeds(first: bytes, second: bytes) -> bytes:
+    """Return a seed that is unpredictable for everybody who lacks one of two halves."""
+    return hashlib.blake2b(first + second, digest_size=SEED_BYTES).digest()
+
+
 class Stream:
     """The keystream of a seed for one purpose: ``label`` and ``number`` select independent streams.
 

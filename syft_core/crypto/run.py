@@ -1,8 +1,8 @@
 """Channels and runs: the state of a party that computes with others, independent of how messages travel.
 
 A ``Channel`` belongs to one worker and one group of parties. It holds the seeds that the worker shares with the others,
-and the protocols that it is running for a client. ``receive`` takes what another party sent; a run that waited for it
-goes on at once, in the thread that delivered it. So no thread waits for a message, in one process or across machines.
+and the protocols that it is running for a client. ``receive`` takes what another party sent and continues the run that
+waits for it: in the thread that delivered it if the parties are in one process, otherwise in the thread of the run.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from queue import Empty, SimpleQueue
+from typing import TypeAlias
 
-from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name, size_of
-from syft_core.crypto.prg import Stream, new_seed
+from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
+from syft_core.crypto.payloads import Payload
+from syft_core.crypto.prg import SEED_BYTES, Stream, join_seeds, new_seed
 from syft_core.crypto.protocol import (
     PROTOCOLS,
     PROVIDER,
@@ -34,14 +37,20 @@ from syft_core.crypto.protocol import (
     Zeros,
     rehearse,
 )
-from syft_core.exceptions import CheatingError, ProtocolError, SyftError
+from syft_core.exceptions import CheatingError, PartyFailedError, ProtocolError, SyftError
 from syft_core.peer import Id, Peer
+from syft_core.values import Kwargs, Nested, Tensor
 
-Post: TypeAlias = Callable[[int, int, Any], None]
+Post: TypeAlias = Callable[[int, int, Payload], None]
 """Sends to the party of a rank, for the run of a number, a payload."""
-Finish: TypeAlias = Callable[[Any, Exception | None], None]
+Ping: TypeAlias = Callable[[int], None]
+"""Raises if the party of a rank cannot be reached."""
+Finish: TypeAlias = Callable[[Nested, Exception | None], None]
 """Takes the result of a run, or its error."""
-MAX_CHANNELS = 1024
+MAX_CHANNELS = 64
+"""How many channels a client may have on a worker; the oldest is closed for one more."""
+MAX_AHEAD = 4096
+"""How many runs a party may be ahead of another one."""
 SETUP = 0
 """The number under which seeds are exchanged; runs start at 1."""
 
@@ -51,24 +60,57 @@ def is_failure(payload: object) -> bool:
     return payload is None or isinstance(payload, Exception)
 
 
-class Channel:
-    """One party's end of a group of parties: its rank, seeds, and current runs."""
+# Note [Halves of seeds]
+# ~~~~~~~~~~~~~~~~~~~~~~
+# The client gives every party tickets for the others, so it could use them itself and pose as one party towards
+# another. If that party accepted a seed chosen by the sender, the client would know the masks of its shares. So each of
+# two parties chooses one half, and sends it to the address of the other that its owner configured. Whoever poses as a
+# party receives nothing, does not know the seed, and sees only values under masks that it cannot remove.
 
-    def __init__(self, parties: Sequence[Id], provider: Id | None, rank: int, kernels: Kernels, post: Post) -> None:
+
+class Channel:
+    """One party's end of a group of parties: its rank, seeds, and current runs.
+
+    A run that fails ends the channel: the parties may have used different numbers of correlations since.
+    """
+
+    def __init__(
+        self,
+        parties: Sequence[Id],
+        provider: Id | None,
+        rank: int,
+        kernels: Kernels,
+        post: Post,
+        ping: Ping = lambda _rank: None,
+    ) -> None:
         self.parties, self.provider, self.rank, self.kernels = tuple(parties), provider, rank, kernels
         self.party = Party(rank, len(self.parties), kernels)
-        self._post = post
+        self._post, self.ping = post, ping
         self._lock = threading.Lock()
         self._seeds: dict[int, bytes] = {}
         """The seed shared with each other party, by rank; the provider shares one with each party."""
+        self._halves: dict[int, bytes] = {}
+        """Halves of seeds that were sent to parties of higher ranks, which have not answered."""
+        self._answered = threading.Event()
+        self._failure: Exception | None = None
+        """Why a run has failed, so that no other can be started."""
+        self.held = 0
+        """How many bytes wait for runs: what other parties have sent, and corrections for later."""
         self._used: dict[bytes, int] = {}
         """How many correlations of each form have been used."""
-        self._stock: dict[tuple[bytes, int], Any] = {}
+        self._stock: dict[tuple[bytes, int], Payload] = {}
         """Corrections that the provider has sent in advance, by form and number."""
-        self._inboxes: dict[int, dict[int, deque[Any]]] = {}
+        self._inboxes: dict[int, dict[int, deque[tuple[Payload, int]]]] = {}
+        self._errors: dict[int, Exception] = {}
+        """Failures of other parties in runs that this one has not started."""
         self._runs: dict[int, ProtocolRun] = {}
         self._last = SETUP
-        self._cheating: CheatingError | None = None
+
+    @property
+    def others(self) -> list[int]:
+        """The ranks of all others, including the provider."""
+        everybody = range(PROVIDER if self.provider is not None else 0, len(self.parties))
+        return [rank for rank in everybody if rank != self.rank]
 
     def name_of(self, rank: int) -> Id | None:
         """Return the worker of a rank."""
@@ -80,21 +122,37 @@ class Channel:
             return self.parties.index(worker)
         return PROVIDER if worker == self.provider and self.provider is not None else None
 
-    def share_seeds(self) -> None:
-        """Send a fresh seed to every party of a higher rank; the provider sends one to each party."""
+    def share_seeds(self, seconds: float = 0) -> None:
+        """Send half a seed to every party of a higher rank, and wait for the others; see Note [Halves of seeds]."""
         for rank in range(self.rank + 1, len(self.parties)):
-            self._seeds[rank] = new_seed()
-            self._post(rank, SETUP, self._seeds[rank])
+            self._halves[rank] = new_seed()
+        for rank, half in list(self._halves.items()):
+            self._post(rank, SETUP, half)
+        if self._halves and not self._answered.wait(seconds):
+            raise ProtocolError.silent(self.name_of(next(iter(self._halves))), seconds)
+
+    def _accept_half(self, rank: int, half: bytes) -> None:
+        with self._lock:
+            mine = self._halves.get(rank) if rank > self.rank else new_seed()
+            if mine is None or rank in self._seeds or len(half) != SEED_BYTES:
+                raise ProtocolError("cannot accept a seed: it was not asked for, or sent before (malformed message)")
+            self._halves.pop(rank, None)
+            self._seeds[rank] = join_seeds(mine, half) if rank > self.rank else join_seeds(half, mine)
+        if rank < self.rank:
+            self._post(rank, SETUP, mine)
+        elif not self._halves:
+            self._answered.set()
 
     # --- runs
 
-    def start(self, number: int, steps: Steps, finish: Finish) -> ProtocolRun:
+    def start(self, number: int, steps: Steps, finish: Finish, waits: bool = False) -> ProtocolRun:
         """Run a protocol under a number, which must be larger than all before: randomness is never used twice."""
         with self._lock:
             self._claim(number)
-            run = self._runs[number] = ProtocolRun(self, number, steps, finish)
-        if self._cheating is not None:
-            run.fail(CheatingError(*self._cheating.args))
+            run = self._runs[number] = ProtocolRun(self, number, steps, finish, waits)
+            run.cancelled = self._errors.pop(number, None)
+            if isinstance(self._failure, CheatingError):
+                run.cancelled = CheatingError(*self._failure.args)
         run.advance()
         return run
 
@@ -104,14 +162,37 @@ class Channel:
             self._claim(number)
 
     def accuse(self, rank: int) -> CheatingError:
-        """End all later runs at once, because a party cheated: each attempt may reveal something about keys."""
-        self._cheating = CheatingError.by(self.name_of(rank))
-        return self._cheating
+        """Start no more runs, because a party cheated: each attempt may reveal something about the keys of this one."""
+        self._failure = error = CheatingError.by(self.name_of(rank))
+        return error
+
+    def refuse(self, number: int, error: Exception) -> None:
+        """Take note of a run that this party cannot start, and tell the others, which would wait for it."""
+        with self._lock:
+            if number <= self._last:
+                return  # It is not the next run, so nobody waits.
+            self._last, self._failure = number, self._failure or error
+        self.notify(number, error)
+
+    def notify(self, number: int, error: Exception) -> None:
+        """Tell the other parties, as far as they can be reached, that a run has failed here."""
+        for rank in self.others:
+            with suppress(SyftError, OSError):  # It is the one that failed, or fails too.
+                self.post(rank, number, error)
 
     def _claim(self, number: int) -> None:
         if number <= self._last:
             raise ProtocolError(f"cannot start run {number}: a later one was started already (malformed message)")
+        if self._failure is not None and not isinstance(self._failure, CheatingError):
+            raise ProtocolError.channel_failed(number)
         self._last = number
+        for old in [old for old in (*self._inboxes, *self._errors) if old < number and old not in self._runs]:
+            self._drop_inbox(old)
+
+    def _drop_inbox(self, number: int) -> None:
+        self._errors.pop(number, None)
+        for inbox in self._inboxes.pop(number, {}).values():
+            self.held -= sum([weight for _, weight in inbox])
 
     def deal(self, number: int, demands: Sequence[Correlation]) -> None:
         """Deal correlations for a run: send the corrections to the first party."""
@@ -130,67 +211,74 @@ class Channel:
             self._stock[demand.label, index] = True
             self._post(0, SETUP, (demand.label, index, self._correct(demand, index)))
 
-    def receive(self, rank: int, number: int, payload: Any) -> None:
-        """Take what another party sent, and continue the run that waits for it."""
+    def receive(self, rank: int, number: int, payload: Payload) -> list[ProtocolRun]:
+        """Take what another party sent; return the runs that wait for it, which the caller continues."""
         if number == SETUP:
             self._set_up(rank, payload)
-            with self._lock:
-                runs = list(self._runs.values())
-        else:
-            with self._lock:
-                if number < self._last and number not in self._runs:
-                    return  # It ended with an error here.
-                self._inboxes.setdefault(number, {}).setdefault(rank, deque()).append(payload)
-                run = self._runs.get(number)
-            runs = [run] if run is not None else []
-        for run in runs:
-            run.advance()
-
-    def _set_up(self, rank: int, payload: Any) -> None:
-        if payload is None:
-            return  # It only shows that the sender can reach this party.
-        if type(payload) is bytes:
-            if rank >= self.rank or rank in self._seeds:
-                raise ProtocolError("cannot accept a seed: the sender may not choose it (malformed message)")
-            self._seeds[rank] = payload
-        elif rank == PROVIDER and self.rank == 0:
-            label, index, correction = payload
-            self._stock[label, index] = correction
-        else:
-            raise ProtocolError("cannot accept a correction: only the provider sends them (malformed message)")
-
-    def end(self, number: int) -> None:
-        """Forget a run that has ended."""
+            return [run for run in list(self._runs.values()) if not run.wake()]
         with self._lock:
-            self._runs.pop(number, None)
-            self._inboxes.pop(number, None)
+            run = self._runs.get(number)
+            if number <= self._last and run is None:
+                return []  # It has ended here.
+            if number > self._last + MAX_AHEAD:
+                raise ProtocolError(
+                    f"cannot accept a deposit for run {number}: it is too far ahead (malformed message)"
+                )
+            if is_failure(payload):
+                error = payload or PartyFailedError.by(self.name_of(rank))
+                if run is None:
+                    self._errors[number] = error
+                else:
+                    run.cancelled = error
+            else:
+                weight = weigh(payload)
+                self.inbox(number, rank).append((payload, weight))
+                self.held += weight
+        return [run] if run is not None and not run.wake() else []
 
-    def abort(self, error: Exception) -> None:
+    def _set_up(self, rank: int, payload: Payload) -> None:
+        if isinstance(payload, bytes | bytearray):
+            self._accept_half(rank, bytes(payload))
+            return
+        fits = type(payload) is tuple and len(payload) == 3 and isinstance(payload[0], bytes)
+        if not fits or type(payload[1]) is not int or rank != PROVIDER or self.rank != 0:
+            raise ProtocolError("cannot accept a correction: only the provider sends them (malformed message)")
+        label, index, correction = payload
+        with self._lock:
+            if index < self._used.get(label, 0) or (label, index) in self._stock:
+                raise ProtocolError("cannot accept a correction: it was sent before (malformed message)")
+            self._stock[label, index] = correction
+            self.held += weigh(correction)
+
+    def end(self, number: int, error: Exception | None = None) -> None:
+        """Forget a run that has ended, and start no more if it failed."""
+        with self._lock:
+            self._failure = self._failure or error
+            self._runs.pop(number, None)
+            self._drop_inbox(number)
+
+    def close(self, error: Exception) -> None:
         """End all runs with an error."""
+        self._failure = error
         for run in list(self._runs.values()):
-            run.fail(error)
+            run.cancel(error)
 
     # --- what runs ask for
 
-    def post(self, rank: int, number: int, payload: Any) -> None:
+    def post(self, rank: int, number: int, payload: Payload) -> None:
         """Send a payload to a party, for a run."""
         counted = counting.get()
         if counted is not None and type(payload) is tuple:
-            counted.note(self.rank, rank, _bytes_in(payload))
+            counted.note(self.rank, rank, bytes_in(payload))
         self._post(rank, number, payload)
 
-    def ping(self, rank: int) -> None:
-        """Raise if a party cannot be reached."""
-        self._post(rank, SETUP, None)
-
-    def inbox(self, number: int, rank: int) -> deque[Any]:
-        """Return what a party has sent for a run."""
+    def inbox(self, number: int, rank: int) -> deque[tuple[Payload, int]]:
+        """Return what a party has sent for a run: payloads, and what they weigh."""
         return self._inboxes.setdefault(number, {}).setdefault(rank, deque())
 
     def has_seeds(self) -> bool:
         """Return whether all seeds have arrived."""
-        others = len(self.parties) - (self.rank != PROVIDER) + (self.provider is not None and self.rank != PROVIDER)
-        return len(self._seeds) == others
+        return len(self._seeds) == len(self.parties) - (self.rank != PROVIDER and self.provider is None)
 
     def draw(self, demand: Correlation, correction: Sequence[Array] | None, index: int) -> list[Array]:
         """Return this party's shares of a correlation."""
@@ -203,23 +291,36 @@ class Channel:
         self._used[demand.label] = index + 1
         return index
 
-    def find_correction(self, number: int, demand: Correlation) -> tuple[int, Any]:
+    def find_correction(self, number: int, demand: Correlation) -> tuple[int, Payload]:
         """Return the number of the next correlation of a form, and the first party's correction, which has arrived."""
         if self.rank != 0:
             return self._count(demand), None
         index = self._used.get(demand.label, 0)
         if (demand.label, index) in self._stock:
-            return self._count(demand), self._stock.pop((demand.label, index))
-        inbox = self.inbox(number, PROVIDER)
-        payload = inbox.popleft()
-        if is_failure(payload):
-            return -1, payload
-        first, *rest = payload  # The provider sends the corrections of a run together.
-        if [Spec(tuple(x.shape), dtype_name(x)) for x in first] != list(demand.dependent()):
+            with self._lock:
+                found = self._stock.pop((demand.label, index))
+                self.held -= weigh(found)
+        else:
+            found, *rest = self.take(number, PROVIDER)  # The provider sends the corrections of a run together.
+            if rest:
+                self.put_back(number, PROVIDER, tuple(rest))
+        if forms_of(found) != list(demand.dependent()):
             raise ProtocolError.malformed(self.provider)
-        if rest:
-            inbox.appendleft(tuple(rest))
-        return self._count(demand), first
+        return self._count(demand), found
+
+    def take(self, number: int, rank: int) -> Payload:
+        """Take the next payload that a party has sent for a run."""
+        with self._lock:
+            payload, weight = self.inbox(number, rank).popleft()
+            self.held -= weight
+        return payload
+
+    def put_back(self, number: int, rank: int, payload: Payload) -> None:
+        """Keep a part of a payload for later."""
+        with self._lock:
+            weight = weigh(payload)
+            self.inbox(number, rank).appendleft((payload, weight))
+            self.held += weight
 
     def _correct(self, demand: Correlation, index: int) -> tuple[Array, ...]:
         """Return the first party's shares of the dependent arrays of a correlation."""
@@ -256,37 +357,76 @@ class Channels:
     """The channels of a worker, by the client that opened them and their id."""
 
     def __init__(self) -> None:
-        self._channels: dict[tuple[Peer, Id], Channel] = {}
+        self._channels: dict[Peer, dict[Id, Channel]] = {}
 
     def add(self, client: Peer, id: Id, channel: Channel) -> None:
-        """Add a channel, under an id that its client has not used; the oldest one is forgotten when there are many."""
-        if (client, id) in self._channels:
+        """Add a channel, under an id that its client has not used; close the oldest one of a client with many."""
+        own = self._channels.setdefault(client, {})
+        if id in own:
             raise ProtocolError(f"cannot open channel {id!r}: it exists already; choose another id")
-        if len(self._channels) >= MAX_CHANNELS:
-            self._channels.pop(next(iter(self._channels)))
-        self._channels[client, id] = channel
+        if len(own) >= MAX_CHANNELS:
+            oldest = next(iter(own))
+            own.pop(oldest).close(ProtocolError.unknown_channel(oldest))
+        own[id] = channel
 
     def find(self, client: Peer, id: Id) -> Channel:
         """Return the channel of a client."""
-        channel = self._channels.get((client, id))
+        channel = self._channels.get(client, {}).get(id)
         if channel is None:
             raise ProtocolError.unknown_channel(id)
         return channel
 
+    def count_bytes(self, client: Peer) -> int:
+        """Return how many bytes wait for runs of a client."""
+        return sum(channel.held for channel in list(self._channels.get(client, {}).values()))
+
+    def forget(self, client: Id) -> None:
+        """Close the channels of a client that is gone."""
+        for peer in [peer for peer in self._channels if peer.id == client]:
+            for id, channel in self._channels.pop(peer).items():
+                channel.close(ProtocolError.unknown_channel(id))
+
 
 class ProtocolRun:
-    """One party's run of a protocol. ``advance`` takes it as far as possible; it never waits."""
+    """One party's run of a protocol. ``advance`` takes it as far as possible, and never waits.
 
-    def __init__(self, channel: Channel, number: int, steps: Steps, finish: Finish) -> None:
+    With ``waits``, the run belongs to one thread, which calls ``wait`` between two advances.
+    """
+
+    def __init__(self, channel: Channel, number: int, steps: Steps, finish: Finish, waits: bool = False) -> None:
         self._channel, self._number, self._steps, self._finish = channel, number, steps, finish
         self._lock = threading.Lock()
+        self._signals: SimpleQueue[None] | None = SimpleQueue() if waits else None
         self._request: Request | None = None
         self._posted = False
         self._step = 0
         self._commons: dict[int, int] = {}
         """How often random arrays in common with each other rank were asked for; both ranks count the same."""
         self._started = False
-        self._ended = False
+        self.cancelled: Exception | None = None
+        """Why the run cannot continue; it ends at the next advance."""
+        self.has_ended = False
+
+    def wake(self) -> bool:
+        """Signal the thread of the run that something has arrived; return False if it has none."""
+        if self._signals is None:
+            return False
+        self._signals.put(None)
+        return True
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until something arrives; return whether it did."""
+        try:
+            self._signals.get(timeout=seconds)  # type: ignore[union-attr]  # only runs with ``waits``
+        except Empty:
+            return False
+        return True
+
+    def cancel(self, error: Exception) -> None:
+        """End the run with an error, in its own thread if it has one."""
+        self.cancelled = error
+        if not self.wake():
+            self.fail(error)
 
     @property
     def waits_for(self) -> list[int]:
@@ -295,40 +435,31 @@ class ProtocolRun:
 
     def advance(self) -> None:
         """Continue as long as everything that the protocol asks for is there."""
-        while not self._ended and self._is_ready():
+        while not self.has_ended and self._is_ready():
             if not self._lock.acquire(blocking=False):
                 return  # Whoever is advancing it checks again before leaving.
             try:
                 with self._channel.kernels.wrapping_around():
-                    while not self._ended and self._is_ready():
+                    while not self.has_ended and self._is_ready():
                         self._take_step()
             finally:
                 self._lock.release()
 
     def fail(self, error: Exception) -> None:
         """End the run with an error, and tell the others."""
-        if self._ended:
+        if self.has_ended:
             return
-        self._ended = True
-        self._channel.end(self._number)
+        self.has_ended = True
+        self._channel.end(self._number, error)
         self._steps.close()
-        for rank in range(PROVIDER if self._channel.provider is not None else 0, self._channel.party.count):
-            if rank != self._channel.rank:
-                try:
-                    self._channel.post(rank, self._number, error)
-                except (SyftError, OSError):
-                    continue  # It is the one that failed, or fails too.
+        self._channel.notify(self._number, error)
         self._finish(None, error)
 
     def _missing(self) -> list[int]:
         """Return the ranks of those whose contribution to the current request has not arrived."""
         channel, number = self._channel, self._number
         if not channel.has_seeds():
-            return [
-                rank
-                for rank in range(PROVIDER, channel.party.count)
-                if rank not in channel._seeds and rank != channel.rank
-            ]
+            return [rank for rank in channel.others if rank not in channel._seeds]
         request = self._request
         if isinstance(request, Open | OpenBits):
             senders = [rank for rank in range(channel.party.count) if rank != channel.rank]
@@ -344,6 +475,8 @@ class ProtocolRun:
         return [rank for rank in senders if not channel.inbox(number, rank)]
 
     def _is_ready(self) -> bool:
+        if self.cancelled is not None:
+            return True
         request = self._request
         if isinstance(request, Open | OpenBits) and not self._posted:
             return True  # Its own shares must be sent first.
@@ -351,6 +484,8 @@ class ProtocolRun:
 
     def _take_step(self) -> None:
         try:
+            if self.cancelled is not None:
+                raise self.cancelled
             answer = self._answer()
             if answer is _LATER:
                 return
@@ -359,16 +494,16 @@ class ProtocolRun:
             self._request = self._steps.send(answer if self._started else None)
             self._started = True
         except StopIteration as end:
-            self._ended = True
+            self.has_ended = True
             self._channel.end(self._number)
             self._finish(end.value, None)
         except Exception as error:  # noqa: BLE001  # reported to the client
             self.fail(error)
 
-    def _answer(self) -> Any:
+    def _answer(self) -> Payload:
         """Return the answer to the current request, which is ready; post shares to be opened first."""
         channel, number, request = self._channel, self._number, self._request
-        answer: Any = None
+        answer: Payload = None
         if isinstance(request, Open | OpenBits):
             answer = self._open(request)
         elif isinstance(request, Draw):
@@ -376,9 +511,8 @@ class ProtocolRun:
         elif isinstance(request, Send):
             channel.post(request.to, number, request.arrays)
         elif isinstance(request, Receive):
-            answer = self._take(request.sender)
-            forms = [(spec.shape, channel.kernels.dtype(spec.dtype)) for spec in request.specs]
-            self._check([request.sender], forms, [answer])
+            answer = channel.take(number, request.sender)
+            self._check([request.sender], list(request.specs), [answer])
         elif isinstance(request, Common):
             answer = self._find_common(request)
         elif isinstance(request, Zeros):
@@ -387,7 +521,7 @@ class ProtocolRun:
             raise channel.accuse(request.sender)
         return answer
 
-    def _open(self, request: Open | OpenBits) -> Any:
+    def _open(self, request: Open | OpenBits) -> Payload:
         channel, number = self._channel, self._number
         others = [rank for rank in range(channel.party.count) if rank != channel.rank]
         if not self._posted:
@@ -396,8 +530,8 @@ class ProtocolRun:
                 channel.post(rank, number, request.shares)
             if self._missing():
                 return _LATER
-        received = [self._take(rank) for rank in others]
-        self._check(others, [(tuple(x.shape), x.dtype) for x in request.shares], received)
+        received = [channel.take(number, rank) for rank in others]
+        self._check(others, forms_of(request.shares), received)
         return [_join(parts) for parts in zip(request.shares, *received, strict=True)]
 
     def _draw(self, demand: Correlation) -> list[Array]:
@@ -406,8 +540,6 @@ class ProtocolRun:
             channel.deal(number, [demand])
             return [None] * (len(demand.free()) + len(demand.dependent()))
         index, correction = channel.find_correction(number, demand)
-        if is_failure(correction) and channel.rank == 0:
-            raise correction or ProtocolError.party_failed(channel.provider)
         return channel.draw(demand, correction, index)
 
     def _find_common(self, request: Common) -> list[Array]:
@@ -417,16 +549,10 @@ class ProtocolRun:
         index = self._commons[other] = self._commons.get(other, 0) + 1
         return self._channel.common(other, b"", self._number << 32 | index, request.specs)
 
-    def _take(self, rank: int) -> tuple[Array, ...]:
-        payload = self._channel.inbox(self._number, rank).popleft()
-        if is_failure(payload):
-            raise payload or ProtocolError.party_failed(self._channel.name_of(rank))
-        return payload  # type: ignore[no-any-return]  # arrays
-
-    def _check(self, senders: Sequence[int], expected: Sequence[tuple[Shape, Any]], received: Sequence[Any]) -> None:
+    def _check(self, senders: Sequence[int], expected: list[Spec] | None, received: Sequence[Payload]) -> None:
         """Raise if a party sent something other than arrays of the expected forms."""
         for rank, arrays in zip(senders, received, strict=True):
-            if [(tuple(getattr(x, "shape", ())), getattr(x, "dtype", None)) for x in arrays] != expected:
+            if forms_of(arrays) != expected:
                 raise ProtocolError.malformed(self._channel.name_of(rank))
 
 
@@ -485,14 +611,33 @@ class Counted:
 counting: ContextVar[Counted | None] = ContextVar("counting", default=None)
 
 
-def _bytes_in(payload: Any) -> int:
+def forms_of(arrays: Payload) -> list[Spec] | None:
+    """Return the forms of a tuple of arrays; None if it is something else."""
+    if type(arrays) is not tuple or not all(hasattr(x, "dtype") for x in arrays):
+        return None
+    return [Spec(tuple(x.shape), dtype_name(x)) for x in arrays]
+
+
+def weigh(payload: Payload) -> int:
+    """Return how much memory a payload takes while it waits, including what an empty one takes."""
+    return 256 + bytes_in(payload)
+
+
+def bytes_in(payload: Payload) -> int:
+    """Return the size of the arrays in a payload."""
     if type(payload) is tuple:
-        return sum(map(_bytes_in, payload))
+        return sum(map(bytes_in, payload))
     return size_of(tuple(payload.shape), dtype_name(payload)) if hasattr(payload, "shape") else 0
 
 
 def start_protocol(
-    channel: Channel, number: int, name: str, operands: Sequence[Any], options: dict[str, Any], finish: Finish
+    channel: Channel,
+    number: int,
+    name: str,
+    operands: Sequence[Tensor],
+    options: Kwargs,
+    finish: Finish,
+    waits: bool = False,
 ) -> ProtocolRun | None:
     """Start a protocol of the table. ``operands`` are this party's shares; for the provider, their forms."""
     entry = PROTOCOLS[name]
@@ -501,7 +646,12 @@ def start_protocol(
     if channel.rank == PROVIDER and not entry.has_helper:
         found = rehearse(channel.kernels, name, tuple(operands), tuple(sorted(options.items())), len(channel.parties))
         channel.skip(number)
-        channel.deal(number, found.demands)
+        try:
+            channel.deal(number, found.demands)
+        except Exception as error:
+            channel.end(number, error)
+            channel.notify(number, error)
+            raise
         finish((), None)
         return None
-    return channel.start(number, entry.function(channel.party, *operands, **options), finish)
+    return channel.start(number, entry.function(channel.party, *operands, **options), finish, waits)

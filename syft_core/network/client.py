@@ -97,8 +97,11 @@ class WebsocketLocation(WireLocation):
 
     def send_frames(self, sent: Sequence[Frame]) -> None:
         """Send one batch; keep a copy until the worker has confirmed it."""
-        frames = [frame if type(frame) is bytes else bytes(frame) for frame in sent]
-        envelope = self._session.keep(frames)
+        self.transmit(Kind.BATCH, [frame if type(frame) is bytes else bytes(frame) for frame in sent])
+
+    def transmit(self, kind: Kind, frames: Sequence[Any]) -> None:
+        """Send a message, and again if the connection breaks; the frames must not change."""
+        envelope = self._session.keep(frames, kind)
         if self._connection is None:
             self._reconnect(ConnectionLostError.closed())
             return
@@ -122,6 +125,10 @@ class WebsocketLocation(WireLocation):
             envelope, frames = received
             if envelope.kind is Kind.REQUEST:
                 self._answer(envelope, frames)
+            elif envelope.kind is Kind.NOTE:
+                self._session.acknowledge(envelope.received)
+                if frames:
+                    self._decode(frames, -1, [])
             elif self._session.accept(envelope):
                 return frames
 
@@ -202,6 +209,7 @@ class WebsocketLocation(WireLocation):
     def _forget_session(self) -> None:
         """Forget everything about a session that cannot continue."""
         self._session = Session()
+        self.failures += 1
         for forgotten in (self._in_flight, self._buffer, self._issued, self._dropped, self._errors):
             forgotten.clear()
         self._last_epochs = None

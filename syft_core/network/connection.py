@@ -50,6 +50,8 @@ class Kind(IntEnum):
     """Commands of the worker to its client."""
     RESPONSE = 2
     """The reply to them."""
+    NOTE = 3
+    """A deposit, which has no reply unless it is refused; from the worker, that reply, or nothing but the envelope."""
 
 
 _KINDS = tuple(Kind)
@@ -122,7 +124,7 @@ class Connection:
         if not self._start_message(seconds):
             return None
         kind, count, number, received = _ENVELOPE.unpack(self._take(_ENVELOPE.size))
-        if count > MAX_BUFFERS or kind > Kind.RESPONSE:
+        if count > MAX_BUFFERS or kind >= len(_KINDS):
             raise ConnectionLostError.malformed("its envelope is wrong")
         lengths = struct.unpack(f"<{count}Q", self._take(8 * count))
         if sum(lengths) > self._max_bytes:

@@ -5,18 +5,56 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import Any
 
 from syft_core.exceptions import AuthenticationError, ConnectionLostError, TicketError
 from syft_core.hook.forms import Form
 from syft_core.location import Location
-from syft_core.messages import Message, Redeem
+from syft_core.messages import Deposit, Message, Redeem
 from syft_core.network.address import Address
 from syft_core.network.client import WebsocketLocation
+from syft_core.network.connection import Kind
 from syft_core.peer import Id, Peer, behalf
 from syft_core.values import Outcome
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.tickets import MAX_SECRET, MAX_TICKETS
+from syft_core.workers.wire import PATIENCE
+
+RECONNECT = 10.0
+"""Seconds after which a worker that cannot be reached counts as gone."""
+MAX_KEPT = 256
+"""How many deposits are kept until the other worker has acknowledged them."""
+
+
+class Link(WebsocketLocation):
+    """A connection to another worker, opened with a ticket of a client; deposits need no reply."""
+
+    def tell(self, message: Message) -> None:
+        """Send a message without waiting for the reply; the next call that waits raises the error."""
+        if type(message) is not Deposit:
+            super().tell(message)
+            return
+        sent = message.to_frames()
+        with self._lock:
+            self.bytes_moved += sum(map(len, sent))
+            self.transmit(Kind.NOTE, sent)
+            if (now := monotonic()) > self._looked + PATIENCE:
+                self._looked = now
+                while self._receive(wait=False):
+                    pass
+        if self._session.unacknowledged > MAX_KEPT:
+            self.flush()
+
+
+@dataclass
+class _Client:
+    """What a client needs to reach another worker: a link, or tickets to open one."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    tickets: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_TICKETS))
+    link: Link | None = None
 
 
 class PeerLocation(Location):
@@ -27,25 +65,20 @@ class PeerLocation(Location):
 
     def __init__(self, worker: BaseWorker, id: Id, address: Address) -> None:
         super().__init__(worker, id)
-        self._worker, self._address = worker, address
-        self._links: dict[Peer, WebsocketLocation] = {}
-        self._tickets: dict[Peer, deque[str]] = {}
-        self._lock = threading.Lock()
+        self._worker, self._address = worker, replace(address, timeout=min(address.timeout, RECONNECT))
+        self._clients: dict[Peer, _Client] = {}
 
     def accept_ticket(self, ticket: str, peer: Peer) -> None:
         """Keep a ticket until a request on behalf of ``peer`` needs it."""
         if len(ticket) > MAX_SECRET:
             raise TicketError.invalid(self._worker.id)
-        with self._lock:
-            self._tickets.setdefault(peer.original, deque(maxlen=MAX_TICKETS)).append(ticket)
+        self._clients.setdefault(peer.original, _Client()).tickets.append(ticket)
 
     def forget_peer(self, peer: Peer) -> None:
         """Drop the tickets and the connection of a peer that is gone."""
-        with self._lock:
-            self._tickets.pop(peer, None)
-            link = self._links.pop(peer, None)
-        if link is not None:
-            link.disconnect()
+        client = self._clients.pop(peer, None)
+        if client is not None and client.link is not None:
+            client.link.disconnect()
 
     def ask(self, message: Message) -> Outcome:
         """Send a message on behalf of the client for which the worker acts, and return the answer."""
@@ -54,7 +87,7 @@ class PeerLocation(Location):
     def tell(self, message: Message) -> None:
         """Send a message on behalf of the client for which the worker acts."""
 
-        def tell(link: WebsocketLocation) -> None:
+        def tell(link: Link) -> None:
             link.tell(message)
             link.push()
 
@@ -71,33 +104,39 @@ class PeerLocation(Location):
 
     def drop(self, id: Id, lender: Id | None = None) -> None:
         """Queue the lease of a dropped pointer for release, over any connection."""
-        for link in list(self._links.values())[:1]:
-            link.drop(id, lender)
+        for client in list(self._clients.values()):
+            if client.link is not None:
+                client.link.drop(id, lender)
+                break
 
     def close(self) -> None:
         """Close all connections."""
-        while self._links:
-            self._links.popitem()[1].close()
+        while self._clients:
+            _, client = self._clients.popitem()
+            if client.link is not None:
+                client.link.close()
 
-    def _use_link(self, use: Callable[[WebsocketLocation], Any]) -> Any:
+    def _use_link(self, use: Callable[[Link], Any]) -> Any:
         peer = (behalf.get() or (self._worker.peer,))[0]
-        with self._lock:
-            tickets, link = self._tickets.pop(peer, deque()), self._links.get(peer)
-            if link is None:
-                if not tickets:
-                    raise TicketError.missing(self.id, str(peer))
-                link = WebsocketLocation(
-                    self._worker, self.id, self._address, str(self._worker.id), f"Ticket {tickets.popleft()}"
-                )
-                self._links[peer] = link
+        client = self._clients.get(peer) or _Client()
+        tickets, link = deque[str](), client.link
+        if link is None or client.tickets:
+            with client.lock:
+                while client.tickets:
+                    tickets.append(client.tickets.popleft())
+                link = client.link
+                if link is None:
+                    if not tickets:
+                        raise TicketError.missing(self.id, str(peer))
+                    name, ticket = str(self._worker.id), tickets.popleft()
+                    link = client.link = Link(self._worker, self.id, self._address, name, f"Ticket {ticket}")
         try:
             for ticket in tickets:
                 link.tell(Redeem(ticket))
             return use(link)
         except (ConnectionError, AuthenticationError) as error:  # The next ticket opens a new connection.
-            with self._lock:
-                if self._links.get(peer) is link:
-                    del self._links[peer]
+            if client.link is link:
+                client.link = None
             link.close()
             if isinstance(error, AuthenticationError):  # A ticket cannot be used again.
                 raise ConnectionLostError.restarted(self.id, "the worker has forgotten it") from None

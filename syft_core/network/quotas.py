@@ -218,7 +218,7 @@ class QuotaGuard:
                 self._activity.end()
 
     def _follow(self, process: Process, account: Account, message: Message, sender: Peer) -> Process:
-        """Run a process that needs other parties; what it does in between counts, the waiting does not."""
+        """Run a process that needs other parties; what it does counts, the waiting does not."""
         answer: Any = None
         resume: Callable[[Any], Any] = process.send
         while True:
@@ -227,16 +227,20 @@ class QuotaGuard:
             except StopIteration as end:
                 self._charge(account, message, end.value)
                 return end.value
+            before = thread_time() if account.has_rates else 0.0
             try:
                 answer, resume = (yield request), process.send
             except Exception as error:  # noqa: BLE001  # the process handles it
                 answer, resume = error, process.throw
+            if account.has_rates:  # The thread also runs protocols; it uses no time while it waits.
+                account.cpu.use(thread_time() - before)
 
     def _name(self, message: Message) -> bytes:
         """Return the name of a message for the record; raise if it is the call of a function that is refused."""
         if type(message) not in _CALLS:
             return _NAMES[type(message)]
-        name = f"{type(message).__name__}({message.id!a})"  # type: ignore[attr-defined]  # they have an id
+        called = getattr(message, "name", message.id)  # type: ignore[attr-defined]  # they have an id
+        name = f"{type(message).__name__}({called!a})"
         if name in self._refused:
             raise OperationNotAllowedError.refused_by("worker", name, self._refused[name])
         return name.encode()
@@ -275,6 +279,12 @@ class QuotaGuard:
             self._require(account, "objects", count, op.name)
             self._require(account, "bytes", size, op.name)
         self._inferred = None if known.size is None else size
+
+    def require_room(self, sender: Peer, name: str, objects: int, size: int) -> None:
+        """Raise unless the results of a protocol, or what it needs to deal, fit the quota of the sender."""
+        account, _ = self._find(sender)
+        self._require(account, "objects", objects, name)
+        self._require(account, "bytes", size, name)
 
     def _describe(
         self, key: tuple[object, ...], framework: FrameworkAttributes, op: Op, args: Args, kwargs: Kwargs, sender: Peer

@@ -69,6 +69,9 @@ MAX_IDLE_SESSIONS = 64
 """How many sessions of one user are kept without a connection."""
 MAX_WAITING = 2 * WINDOW
 """How many messages of a client are kept while the worker waits for its response."""
+MAX_DEPOSITED = 16
+"""How many deposits are acknowledged together."""
+LARGE_DEPOSIT = 1 << 16
 _LINGER = 1
 """How many seconds to wait until a client has read why its certificate was refused."""
 _MAX_NAME = 128
@@ -104,6 +107,8 @@ class ClientSession:
     """The thread that serves the session."""
     waiting: deque[tuple[Envelope, Sequence[Any]]] = field(default_factory=deque)
     """Messages that arrived while the worker waited for a response."""
+    deposited: int = 0
+    """How many deposits have not been acknowledged; a large one counts more."""
     busy_since: float | None = None
     """When the execution of the current message began."""
     seen: float = field(default_factory=time.monotonic)
@@ -520,18 +525,31 @@ class Server:
                 client.bytes_before += connection.bytes_in + connection.bytes_out
 
     def _serve_message(
-        self, client: ClientSession, connection: Connection, envelope: Envelope, frames: Sequence[object]
+        self, client: ClientSession, connection: Connection, envelope: Envelope, frames: Sequence[Any]
     ) -> None:
-        if envelope.kind is not Kind.BATCH or not client.session.accept(envelope):
+        if envelope.kind not in (Kind.BATCH, Kind.NOTE) or not client.session.accept(envelope):
             return
         client.busy_since = time.monotonic()
         try:
             if self.worker.guard is not None and (pause := self.worker.guard.admit(client.peer, envelope.number)):
                 self._stopping.wait(pause)
-            reply = self.worker.deliver(frames, client.peer, client.mandate)
-            connection.send(client.session.keep(reply), reply)
+            deliver = self.worker.deliver if envelope.kind is Kind.BATCH else self.worker.deliver_deposit
+            reply = deliver(frames, client.peer, client.mandate)
+            if envelope.kind is Kind.BATCH:
+                connection.send(client.session.keep(reply), reply)
+            else:
+                self._acknowledge(client, connection, frames, reply)
         finally:  # A server that stops waits until then.
             client.busy_since = None
+
+    def _acknowledge(
+        self, client: ClientSession, connection: Connection, frames: Sequence[Any], reply: Sequence[Any]
+    ) -> None:
+        """Acknowledge deposits from time to time, and at once if one was refused."""
+        client.deposited += 1 + sum([len(frame) for frame in frames]) // LARGE_DEPOSIT
+        if reply or client.deposited >= MAX_DEPOSITED:
+            client.deposited = 0
+            connection.send(Envelope(Kind.NOTE, 0, client.session.received), reply)
 
 
 class WebsocketServerWorker(BaseWorker):

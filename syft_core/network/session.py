@@ -29,13 +29,18 @@ class Session:
         self.received = 0
         """The number of the last message that arrived."""
         self.sent = 0
-        self._kept: deque[tuple[int, Sequence[Frame]]] = deque()
+        self._kept: deque[tuple[Kind, int, Sequence[Frame]]] = deque()
 
-    def keep(self, frames: Sequence[Frame]) -> Envelope:
+    @property
+    def unacknowledged(self) -> int:
+        """The number of messages that are kept."""
+        return len(self._kept)
+
+    def keep(self, frames: Sequence[Frame], kind: Kind = Kind.BATCH) -> Envelope:
         """Give a message its number, and keep it until it is acknowledged; the frames must not change."""
         self.sent += 1
-        self._kept.append((self.sent, frames))
-        return Envelope(Kind.BATCH, self.sent, self.received)
+        self._kept.append((kind, self.sent, frames))
+        return Envelope(kind, self.sent, self.received)
 
     def accept(self, envelope: Envelope) -> bool:
         """Note the arrival of a message; return whether it is new. Messages arrive in order."""
@@ -51,11 +56,11 @@ class Session:
         """Forget the messages up to ``number``, which have arrived at the other end."""
         if number > self.sent:
             raise ConnectionLostError.malformed("it acknowledges a message that was never sent")
-        while self._kept and self._kept[0][0] <= number:
+        while self._kept and self._kept[0][1] <= number:
             self._kept.popleft()
 
     def resume(self, connection: Connection, received: int) -> None:
         """Send what the other end has not received on a new connection."""
         self.acknowledge(received)
-        for number, frames in list(self._kept):
-            connection.send(Envelope(Kind.BATCH, number, self.received), frames)
+        for kind, number, frames in list(self._kept):
+            connection.send(Envelope(kind, number, self.received), frames)

@@ -107,6 +107,12 @@ class ObjectPointer(Identified):
             self.gone = f"it was fetched by {self.owner.id!r}"
         return value
 
+    def drop(self, why: str) -> None:
+        """Give up the lease on the object; the pointer cannot be used any more."""
+        if self.garbage_collect_data and self.point_to_attr is None:
+            self._location.drop(self._id_at_location, self.lender)
+        self.gone = why
+
     def request(self, reason: str) -> int:
         """Ask the owner of the worker to release the object; return the number of the request."""
         self.require_alive()

@@ -6,17 +6,29 @@ import logging
 import time
 import traceback
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import GeneratorType
 from typing import Any
 
-from syft_core.exceptions import SerdeError, ValueRefusedError, WorkerError
+from syft_core.exceptions import SerdeError, SyftError, TicketError, ValueRefusedError, WorkerError
 from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.rules import leaves
 from syft_core.ids import IdProvider
 from syft_core.location import Location, Party, WorkerLike
-from syft_core.messages import Batch, Describe, Failure, Fetch, Message, Release, Reply, Run, Search
+from syft_core.messages import (
+    Batch,
+    Deposit,
+    Describe,
+    Failure,
+    Fetch,
+    Message,
+    Release,
+    Reply,
+    Run,
+    RunProtocol,
+    Search,
+)
 from syft_core.peer import Id, Peer, acting_for
 from syft_core.pictures import one_line, worker_html
 from syft_core.pointers.travel import point_to_found, send_copy
@@ -27,6 +39,7 @@ from syft_core.workers.handlers import HANDLERS
 from syft_core.workers.ledger import Ledger, record_refusal
 from syft_core.workers.local import LocalLocation
 from syft_core.workers.permissions import Policy, require_few_hops, unless_private
+from syft_core.workers.protocols import abandon_protocol
 from syft_core.workers.release import ReleaseRequest, decide
 from syft_core.workers.remote import Place, Remote
 from syft_core.workers.requests import Process, Request, drive
@@ -200,6 +213,22 @@ class BaseWorker(Place, Worker):
             return end.value  # type: ignore[no-any-return]  # the result of `serve`
         return drive(process, request)  # type: ignore[no-any-return]  # the same
 
+    def deliver_deposit(self, received: Sequence[Any], sender: Peer, mandate: Mandate | None = None) -> list[bytes]:
+        """Take a deposit of a worker with a mandate; return a reply only if it is refused."""
+        try:
+            self.stats.bytes_in += sum(map(len, received))
+            deposit = Deposit.from_frames(received)
+            if mandate is None or not mandate.covers(deposit.id):
+                raise TicketError.beyond(sender.id, Deposit.__name__)
+            sender = sender._replace(behalf=(mandate.peer,))
+            with self.lock:
+                process = self.handle(deposit, sender)
+            if type(process) is GeneratorType:
+                drive(self.step(process, sender))
+        except Exception as error:  # noqa: BLE001  # any failure is a reply
+            return self._reply(Reply(-1, None, _failure(error, -1, 0), 0, 0), None, sender)
+        return []
+
     def serve(
         self, received: Sequence[Any], sender: Peer, mandate: Mandate | None = None
     ) -> Generator[Request, Any, list[bytes]]:
@@ -233,6 +262,7 @@ class BaseWorker(Place, Worker):
             asked = batch.asks and place == len(batch.commands) - 1
             if failure is not None and type(command) is not Release:
                 session.poison(getattr(command, "expected", range(0)), failure)
+                yield from self._abandon(command, sender)
                 continue
             try:
                 with self.lock:
@@ -252,6 +282,12 @@ class BaseWorker(Place, Worker):
                 if not asked:
                     session.poison(getattr(command, "expected", range(0)), failure)
         return (value if batch.asks and failure is None else None), failure
+
+    def _abandon(self, command: Message, sender: Peer) -> Process:
+        """Tell the other parties of a protocol that it is skipped here: they would wait."""
+        if type(command) is RunProtocol:
+            with suppress(SyftError):
+                yield from self.step(abandon_protocol(self, command, sender), sender)
 
     def _require_command(self, command: object, mandate: Mandate | None) -> None:
         if type(command) not in HANDLERS:

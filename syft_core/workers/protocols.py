@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from syft_core.crypto import comparison as _comparison  # noqa: F401  # registers protocols
 from syft_core.crypto import functions as _functions  # noqa: F401  # registers protocols
@@ -13,16 +12,28 @@ from syft_core.crypto import pooling as _pooling  # noqa: F401  # registers prot
 from syft_core.crypto import securenn as _securenn  # noqa: F401  # registers protocols
 from syft_core.crypto import spdz as _spdz  # noqa: F401  # registers protocols
 from syft_core.crypto import truncation as _truncation  # noqa: F401  # registers protocols
-from syft_core.crypto.kernels import RINGS, dtype_name
-from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Spec, rehearse
-from syft_core.crypto.run import Channel, ProtocolRun, is_failure, start_protocol
-from syft_core.exceptions import OperationNotAllowedError, ProtocolError, SyftError
+from syft_core.crypto.kernels import RINGS, Kernels, dtype_name, size_of
+from syft_core.crypto.payloads import Payload, pack, unpack
+from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
+from syft_core.crypto.run import SETUP, Channel, Finish, ProtocolRun, bytes_in, is_failure, start_protocol
+from syft_core.exceptions import (
+    OperationNotAllowedError,
+    PartyFailedError,
+    ProtocolError,
+    SyftError,
+    TicketError,
+    ValueRefusedError,
+)
+from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.messages import Deposit, OpenChannel, Prepare, RunProtocol
+from syft_core.location import Location
+from syft_core.messages import Deposit, OpenChannel, Placed, Prepare, RunProtocol
 from syft_core.peer import Id, Peer, acting_for
 from syft_core.values import Nested, Tensor
+from syft_core.workers.failures import require_success
 from syft_core.workers.ledger import record
 from syft_core.workers.local import LocalLocation
+from syft_core.workers.memory import guard_results
 from syft_core.workers.permissions import may_leave, require_permission, require_right_to_use
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.running import keep, resolve
@@ -33,73 +44,113 @@ PATIENCE = 2.0
 """Seconds after which a worker checks whether the parties that it waits for can be reached."""
 LIMIT = 600.0
 """Seconds after which a worker gives up waiting for parties that can be reached."""
+OPENING = 60.0
+"""The same while a channel is opened."""
+MAX_HELD = 1 << 30
+"""How many bytes of one client may wait for its runs, if the client has no smaller quota."""
+MAX_TIMES = 1 << 16
+"""How many correlations of a form may be prepared at once."""
+MAX_PARTIES = 64
+_MAX_OPTION = 16
+"""How many numbers an option may have."""
 
 
 def open_channel(worker: Worker, message: OpenChannel, sender: Peer) -> Process:
-    """Join a group of parties, and send seeds to those that follow in rank."""
-    own = {worker.id, *worker.aliases}
-    names = (*message.parties, message.provider)
+    """Join a group of parties: connect to the others, and exchange seeds with them."""
+    names = (*message.parties, "" if message.provider is None else message.provider)
     position = message.rank if message.rank != PROVIDER else len(message.parties)
-    if len(message.parties) < 2 or len(set(names)) != len(names) or not 0 <= position < len(names):
+    if not 2 <= len(message.parties) <= MAX_PARTIES or len(set(names)) != len(names) or not 0 <= position < len(names):
         raise ProtocolError(f"cannot open channel {message.id!r}: its parties are not valid (malformed message)")
-    if names[position] not in own:
+    if names[position] not in {worker.id, *worker.aliases}:
         raise ProtocolError(f"cannot open channel {message.id!r}: worker {worker.id!r} is not {names[position]!r}")
     kernels = worker.attributes_of(message.framework).kernels
     if kernels is None:
         raise OperationNotAllowedError.no_kernels(message.framework)
-    post = partial(_post, worker, message.id, sender.original, names)
-    channel = Channel(message.parties, message.provider, message.rank, kernels, post)
+    links = _Links(worker, message.id, sender.original, names, message.rank, kernels)
+    channel = Channel(message.parties, message.provider, message.rank, kernels, links.post, links.ping)
     worker.channels.add(sender.original, message.id, channel)
-    yield Elsewhere(channel.share_seeds)
+    yield Elsewhere(partial(_join, channel))
+
+
+def _join(channel: Channel) -> None:
+    """Connect to all other parties while the tickets are valid, and share seeds."""
+    for rank in channel.others:
+        channel.ping(rank)
+    channel.share_seeds(OPENING)
+
+
+@dataclass(frozen=True)
+class _Links:
+    """The other parties of a channel, as a worker reaches them on behalf of the client."""
+
+    worker: Worker
+    id: Id
+    client: Peer
+    names: tuple[Id, ...]
+    """The ids of the parties, and of the provider."""
+    rank: int
+    kernels: Kernels
+
+    def post(self, rank: int, number: int, payload: Payload) -> None:
+        """Send a payload to the party of a rank."""
+        location = self.worker.location_of(self.names[rank])
+        if isinstance(location, LocalLocation):  # Arrays are never changed, so parties of one process may share them.
+            channel = location.worker.channels.find(self.client, self.id)
+            _advance(channel.receive(self.rank, number, payload))
+            return
+        if is_failure(payload):
+            payload = None
+        elif not isinstance(payload, bytes):
+            payload = pack(self.kernels, payload)
+        self._use(location, lambda: location.tell(Deposit(self.id, number, payload)))
+
+    def ping(self, rank: int) -> None:
+        """Raise if a party cannot be reached, or has refused what was sent to it."""
+        location = self.worker.location_of(self.names[rank])
+        self._use(location, location.flush)
+
+    def _use(self, location: Location, function: Callable[[], None]) -> None:
+        try:
+            with acting_for((self.client,)):
+                function()
+        except (ConnectionError, TicketError) as error:
+            raise ProtocolError.unreachable(location.id, type(error).__name__) from None
+        except SyftError as error:
+            raise ProtocolError.refused(location.id, str(error)) from None
 
 
 def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
     """Run a protocol with the other parties, and store the results."""
     channel = worker.channels.find(sender.original, message.id)
     parents: list[Stored] = []
-    if channel.rank == PROVIDER:
-        operands: list[Tensor] = list(map(_spec, message.args))
-    else:
-        operands = _find_shares(worker, message, channel, parents, sender)
-    lineage = lineage_of(parents)
+    try:
+        operands = _admit(worker, message, channel, parents, sender)
+    except Exception as error:
+        yield Elsewhere(partial(channel.refuse, message.number, error))
+        raise
     worker.stats.operations += 1
-    ended, errors = threading.Event(), []
+    ended: list[tuple[Nested, Exception | None]] = []
 
     def finish(result: Nested, error: Exception | None) -> None:
-        if error is None and channel.rank != PROVIDER:
-            parts = result if isinstance(result, tuple) else (result,)
-            with worker.lock:
-                for place, part in enumerate(parts):
-                    keep(worker, part, message.result + place, sender, lineage)
-        elif error is not None:
-            errors.append(error)
-        ended.set()
+        if error is None and not message.waits:
+            result = _keep(worker, message, channel, parents, sender, result)
+        ended.append((result, error))
 
-    run = yield Elsewhere(
-        partial(start_protocol, channel, message.number, message.name, operands, message.options, finish)
-    )
-    if message.waits and not ended.is_set():
-        yield Elsewhere(partial(_wait, channel, run, ended))
-    if errors:
-        raise errors[0]
+    yield Elsewhere(partial(_run, channel, message, operands, finish))
+    if not ended:
+        return None  # The other parties, which the client starts next, will end it.
+    result, failure = ended[0]
+    if failure is not None:
+        if not isinstance(failure, SyftError) and not may_leave(worker, parents, sender):
+            raise ValueRefusedError.failed(message.name, str(worker.id), type(failure).__name__)
+        raise failure
+    return _keep(worker, message, channel, parents, sender, result) if message.waits else result
 
 
-def _find_shares(
-    worker: Worker, message: RunProtocol, channel: Channel, parents: list[Stored], sender: Peer
-) -> list[Any]:
-    """Return the shares on which a protocol runs; raise unless the sender may use them for it."""
-    operands = list(resolve(worker, message.args, parents, []))
-    for operand in operands:
-        if not is_framework_tensor(type(operand)) or dtype_name(operand) not in RINGS:
-            raise ProtocolError.not_a_share(message.name, type(operand).__name__)
-    require_right_to_use(worker, parents, sender)
-    _require_trust(worker, channel, parents, sender)
-    if PROTOCOLS[message.name].reveals:
-        to = ", ".join(map(str, channel.parties))
-        for entry in parents:
-            require_permission(worker, "read", entry, sender, entry.value)
-            record(worker, entry, sender, to, "opened at all parties", entry.value)
-    return operands
+def abandon_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
+    """Tell the other parties that this one will not run a protocol, because an earlier command of the client failed."""
+    channel = worker.channels.find(sender.original, message.id)
+    yield Elsewhere(partial(channel.refuse, message.number, PartyFailedError.by(worker.id)))
 
 
 def prepare(worker: Worker, message: Prepare, sender: Peer) -> Process:
@@ -107,34 +158,131 @@ def prepare(worker: Worker, message: Prepare, sender: Peer) -> Process:
     channel = worker.channels.find(sender.original, message.id)
     if channel.rank != PROVIDER:
         raise ProtocolError(f"cannot prepare {message.name!r}: worker {worker.id!r} is not the provider of the group")
-    specs, options = tuple(map(_spec, message.args)), tuple(sorted(message.options.items()))
-    for demand in rehearse(channel.kernels, message.name, specs, options, len(channel.parties)).demands:
+    if not 0 < message.times <= MAX_TIMES:
+        raise ProtocolError(f"cannot prepare {message.name!r} {message.times} times: the limit is {MAX_TIMES}")
+    specs = tuple(map(_spec, message.args))
+    demands = _rehearse(channel, message, specs).demands
+    _require_room(worker, message.name, 0, message.times * _bytes_of(_dealt(demands)), sender)
+    for demand in demands:
         yield Elsewhere(partial(channel.prepare, demand, message.times))
 
 
-def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process:
+def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | None:
     """Take what another party sends, and continue the run that waits for it."""
     channel = worker.channels.find(sender.original, message.id)
     rank = channel.rank_of(sender.id)
     if rank is None or rank == channel.rank or not sender.behalf:
         raise ProtocolError(f"cannot accept a deposit from {sender.id!r}: it is not a party of channel {message.id!r}")
-    yield Elsewhere(partial(channel.receive, rank, message.number, message.payload))
+    payload = message.payload
+    if isinstance(payload, bytearray):
+        payload = unpack(channel.kernels, payload)
+        size, held = bytes_in(payload), worker.channels.count_bytes(sender.original)
+        quota = None if worker.guard is None else worker.guard.limit_message(sender.original.user or "")
+        limit = MAX_HELD if quota is None else min(quota, MAX_HELD)
+        if held + size > limit:
+            raise ProtocolError.too_many_bytes(size, held, limit)
+    elif not (payload is None or (isinstance(payload, bytes) and message.number == SETUP)):
+        raise ProtocolError("cannot accept a deposit: its payload has a wrong type (malformed message)")
+    if message.number == SETUP:  # The answer to a seed is sent while the lock is not held.
+        return _receive(channel, rank, message.number, payload)
+    runs = channel.receive(rank, message.number, payload)
+    return _continue(runs) if runs else None
 
 
-def _post(worker: Worker, id: Id, client: Peer, names: tuple[Any, ...], rank: int, number: int, payload: Any) -> None:
-    """Send a payload to the party of a rank, on behalf of the client."""
-    location = worker.location_of(names[rank])
-    with acting_for((client,)):
-        if isinstance(location, LocalLocation):  # Arrays are never changed, so parties of one process may share them.
-            channel = location.worker.channels.find(client, id)
-            own = {worker.id, *worker.aliases}
-            channel.receive(next(place for place in _ranks(names) if names[place] in own), number, payload)
-        else:
-            location.tell(Deposit(id, number, None if is_failure(payload) else payload))
+def _receive(channel: Channel, rank: int, number: int, payload: Payload) -> Process:
+    runs = yield Elsewhere(partial(channel.receive, rank, number, payload))
+    yield from _continue(runs)
 
 
-def _ranks(names: tuple[Any, ...]) -> list[int]:
-    return [*range(len(names) - 1), PROVIDER]
+def _continue(runs: Sequence[ProtocolRun]) -> Process:
+    yield Elsewhere(partial(_advance, runs))
+
+
+def _advance(runs: Sequence[ProtocolRun]) -> None:
+    for run in runs:
+        run.advance()
+
+
+# --- what may run
+
+
+def _admit(worker: Worker, message: RunProtocol, channel: Channel, parents: list[Stored], sender: Peer) -> list[Tensor]:
+    """Return the operands of a protocol; raise unless the sender may run it on them, and its results have room."""
+    _require_options(message)
+    if channel.rank == PROVIDER:
+        operands: list[Tensor] = list(map(_spec, message.args))
+    else:
+        operands = _find_shares(worker, message, channel, parents, sender)
+        worker.object_store.require_free(message.expected)
+    if worker.guard is not None:
+        specs = tuple([Spec(tuple(part.shape), dtype_name(part)) for part in operands])
+        _require_room(worker, message.name, 0, _bytes_of(specs), sender)  # Before it is rehearsed.
+        count, size = len(message.expected), _bytes_of(_find_needs(channel, message, specs))
+        _require_room(worker, message.name, count, size, sender)
+    return operands
+
+
+def _rehearse(channel: Channel, message: RunProtocol | Prepare, specs: tuple[Spec, ...]) -> Rehearsal:
+    options = tuple(sorted(message.options.items()))
+    return rehearse(channel.kernels, message.name, specs, options, len(channel.parties))
+
+
+def _find_needs(channel: Channel, message: RunProtocol, specs: tuple[Spec, ...]) -> Sequence[Spec]:
+    """Return the forms of a party's results, or of what the provider has to deal."""
+    declared = PROTOCOLS[message.name].results
+    if declared is not None:
+        return declared(*specs, **message.options)
+    found = _rehearse(channel, message, specs)
+    return _dealt(found.demands) if channel.rank == PROVIDER else found.results
+
+
+def _dealt(demands: Iterable[Correlation]) -> list[Spec]:
+    return [spec for demand in demands for spec in (*demand.free(), *demand.dependent())]
+
+
+def _bytes_of(specs: Iterable[Spec]) -> int:
+    return sum([size_of(*spec) for spec in specs])
+
+
+def _require_room(worker: Worker, name: str, objects: int, size: int, sender: Peer) -> None:
+    if worker.guard is not None:
+        worker.guard.require_room(sender, name, objects, size)
+
+
+def _require_options(message: RunProtocol | Prepare) -> None:
+    """Raise unless all options are numbers, texts, or short tuples of them."""
+    for name, value in message.options.items():
+        parts = value if type(value) is tuple else (value,)
+        if len(parts) > _MAX_OPTION or not all(type(part) in _OPTIONS for part in parts):
+            raise ProtocolError(
+                f"cannot run {message.name!r}: its option {name!r} has a wrong type (malformed message)"
+            )
+        if any(type(part) is int and part.bit_length() > 64 for part in parts):
+            raise ProtocolError(f"cannot run {message.name!r}: its option {name!r} is too large (malformed message)")
+
+
+_OPTIONS = frozenset({int, bool, str, type(None)})
+
+
+def _find_shares(
+    worker: Worker, message: RunProtocol, channel: Channel, parents: list[Stored], sender: Peer
+) -> list[Tensor]:
+    """Return the shares on which a protocol runs; raise unless the sender may use them for it."""
+    operands = list(resolve(worker, message.args, parents, []))
+    for operand in operands:
+        fits = is_framework_tensor(type(operand)) and dtype_name(operand) in RINGS
+        if not fits or framework_of(operand).kernels is not channel.kernels:
+            raise ProtocolError.not_a_share(message.name, type(operand).__name__)
+    require_right_to_use(worker, parents, sender)
+    _require_trust(worker, channel, parents, sender)
+    if PROTOCOLS[message.name].reveals:
+        to = ", ".join(map(str, channel.parties))
+        for entry in parents:
+            require_permission(worker, "read", entry, sender, entry.value)
+            require_success(entry, entry.id, worker)
+        for entry in parents:
+            record(worker, entry, sender, to, "opened at all parties", entry.value)
+    return operands
 
 
 def _require_trust(worker: Worker, channel: Channel, parents: list[Stored], sender: Peer) -> None:
@@ -145,7 +293,7 @@ def _require_trust(worker: Worker, channel: Channel, parents: list[Stored], send
         raise ProtocolError.untrusted(str(worker.id), ", ".join(repr(name) for name in others))
 
 
-def _spec(part: Any) -> Spec:
+def _spec(part: object) -> Spec:
     """Return the form of an operand, as the provider receives it."""
     if type(part) is tuple and len(part) == 2:
         shape, dtype = part
@@ -155,16 +303,48 @@ def _spec(part: Any) -> Spec:
     raise ProtocolError("cannot read the form of a share: it has a wrong type (malformed message)")
 
 
-def _wait(channel: Channel, run: ProtocolRun, ended: threading.Event) -> None:
-    """Wait until a run has ended; end it with an error that names the party if one is gone."""
-    started = time.monotonic()
-    while not ended.wait(PATIENCE):
-        for rank in run.waits_for:
-            try:
-                channel.ping(rank)
-            except (SyftError, OSError) as error:
-                run.fail(ProtocolError.unreachable(channel.name_of(rank), type(error).__name__))
-                break
-            if time.monotonic() > started + LIMIT:
-                run.fail(ProtocolError.silent(channel.name_of(rank), LIMIT))
-                break
+# --- running
+
+
+def _run(channel: Channel, message: RunProtocol, operands: Sequence[Tensor], finish: Finish) -> None:
+    """Start a protocol; if the parties are in processes of their own, run it to its end."""
+    try:
+        run = start_protocol(
+            channel, message.number, message.name, operands, message.options, finish, waits=message.waits
+        )
+    except Exception as error:
+        channel.refuse(message.number, error)
+        raise
+    waited = 0.0
+    while message.waits and run is not None and not run.has_ended:
+        if run.wait(PATIENCE):
+            waited = 0.0
+            run.advance()
+        else:
+            waited += PATIENCE
+            _check_parties(channel, run, waited)
+
+
+def _check_parties(channel: Channel, run: ProtocolRun, waited: float) -> None:
+    """End a run with an error that names the party if one of those that it waits for is gone."""
+    for rank in run.waits_for:
+        try:
+            channel.ping(rank)
+        except SyftError as error:
+            run.fail(error)
+        if waited >= LIMIT:
+            run.fail(ProtocolError.silent(channel.name_of(rank), waited))
+
+
+def _keep(
+    worker: Worker, message: RunProtocol, channel: Channel, parents: list[Stored], sender: Peer, result: Nested
+) -> tuple[Placed, ...]:
+    """Store the results of a protocol."""
+    if channel.rank == PROVIDER:
+        return ()
+    parts = result if isinstance(result, tuple) else (result,)
+    lineage = lineage_of(parents)
+    with worker.lock:
+        placed = tuple([keep(worker, part, message.result + n, sender, lineage) for n, part in enumerate(parts)])
+        guard_results(worker, sender, parents, placed)
+    return placed

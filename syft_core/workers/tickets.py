@@ -76,6 +76,10 @@ class Mandate:
         self.peer, self.bearer = ticket.peer, ticket.bearer
         self._ids = set(ticket.ids)
 
+    def covers(self, id: Id) -> bool:
+        """Return whether the worker may use what has this id."""
+        return id in self._ids
+
     def admit(self, batch: Batch, tickets: Tickets) -> Batch:
         """Return the batch without its tickets, and with the peer on whose behalf it is sent."""
         for command in batch.commands:

@@ -227,6 +227,8 @@ def redact(message: Message) -> Message:
     def without_data(leaf: Tensor) -> Nested:
         if isinstance(leaf, ObjectPointer):
             return leaf.sibling(garbage_collect_data=False)
+        if isinstance(leaf, bytes | bytearray):  # Arrays that a party deposits.
+            return f"{len(leaf)} bytes"
         return form_of(leaf) if build_rule(leaf) else leaf
 
     return type(message)(*[map_leaves(without_data, getattr(message, field.name)) for field in fields(message)])

@@ -136,7 +136,7 @@ class WireLocation(Place, Location):
                 while self._in_flight and self._receive(wait=False):
                     pass
             # An object that is being sent may change as soon as this returns.
-            if not self._in_flight or message.gives or len(self._buffer) >= MAX_BUFFERED:
+            if not self._in_flight or message.gives or message.urgent or len(self._buffer) >= MAX_BUFFERED:
                 self._post(asks=False)
             while len(self._in_flight) > WINDOW:
                 self._receive(wait=True)
@@ -211,6 +211,7 @@ class WireLocation(Place, Location):
             if self._last_epochs is not None and self._last_epochs[1] != epochs[1]:
                 self.forget_gradients()
             self._last_epochs = epochs
+        self.failures += reply.failure is not None
         if reply.failure is not None and not self._errors:
             self._errors.append(_error(reply.failure, issued, number, self.id))
         return None if reply.value is None else from_named(reply.value, self.client)

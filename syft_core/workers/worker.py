@@ -89,6 +89,9 @@ class Guard(Protocol):
     def check(self, message: Run, op: Op, args: Args, kwargs: Kwargs, sender: Peer) -> None:
         """Raise unless an operation may run; called before it runs, with its operands."""
 
+    def require_room(self, sender: Peer, name: str, objects: int, size: int) -> None:
+        """Raise unless the results of a protocol fit; called before it runs."""
+
     def admit(self, peer: Peer, number: int) -> float:
         """Take note of the next batch of a client; return how many seconds to wait before executing it."""
 
@@ -216,6 +219,7 @@ class Worker:
             self._known_workers.pop(peer.id, None)
             self._locations.pop(peer.id, None)
             self.object_store.remove_client(peer.id)
+        self.channels.forget(peer.id)
 
     def add_alias(self, id: Id) -> None:
         """Recognise this worker under another id, which a worker on the network uses for it."""

@@ -1,13 +1,78 @@
+"""Parties that compute on shares, in processes of their own."""
+
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from syft_core.network.client import WebsocketClientWorker
+from syft_core.plugins.manager import load_backend
+from syft_core.workers.virtual import VirtualWorker
 
-@pytest.fixture
+from ..network.processes import start_worker
+
+TORCH = "torch syft_torch.hook TorchHook"
+NAMES = ("bob", "alice", "dora", "carol")
+
+
+@pytest.fixture(scope="module")
 def hook() -> Iterator[Any]:
     torch = pytest.importorskip("torch")
-    with pytest.importorskip("syft_torch.hook").TorchHook(torch) as hook:
+    with load_backend("torch")(torch) as hook:
+        hook.attributes.warm_up()
         yield hook
+
+
+class Parties:
+    """Workers in processes of their own, each of which knows the addresses of all others."""
+
+    def __init__(self, hook: Any) -> None:
+        self.hook, self._stack = hook, ExitStack()
+        self.processes: dict[str, Any] = {}
+        self.ports: dict[str, int] = {}
+        self._adders: dict[str, Callable[[dict[str, int]], None]] = {}
+
+    def start(self, *names: str) -> None:
+        """Start workers, and introduce them to those that run already."""
+        for name in names:
+            process, port, add_peers = self._stack.enter_context(start_worker(TORCH, name))
+            self.processes[name], self.ports[name], self._adders[name] = process, port, add_peers
+        for name, add_peers in self._adders.items():
+            new = [other for other in self.ports if other != name and (name in names or other in names)]
+            if self.processes[name].is_alive():
+                add_peers({other: self.ports[other] for other in new})
+
+    def connect(self, name: str, user: str = "ana", client: VirtualWorker | None = None, **options: Any) -> Any:
+        """Connect a client, by default the local worker."""
+        location = WebsocketClientWorker(
+            self.hook,
+            "127.0.0.1",
+            options.pop("port", self.ports[name]),
+            id=name,
+            token=f"secret of {user}",
+            client=client,
+            timeout=options.pop("timeout", 60),
+        )
+        self._stack.callback(self._disconnect, location)
+        return location
+
+    def _disconnect(self, location: Any) -> None:
+        location.close()
+        location.client._known_workers.pop(location.id, None)
+
+    def close(self) -> None:
+        """Stop everything."""
+        self._stack.close()
+
+
+@pytest.fixture(scope="module")
+def parties(hook: Any) -> Iterator[Parties]:
+    parties = Parties(hook)
+    try:
+        parties.start(*NAMES)
+        yield parties
+    finally:
+        parties.close()

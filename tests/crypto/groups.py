@@ -46,7 +46,8 @@ class Group:
                 watch(sender, receiver, payload)
             if self.alter is not None and number and type(payload) is tuple:
                 payload = self.alter(sender, receiver, payload)
-            self.channels[receiver].receive(sender, number, payload)
+            for run in self.channels[receiver].receive(sender, number, payload):
+                run.advance()
 
         return post
 

@@ -219,13 +219,18 @@ def test_windows_are_pooled_as_torch_does(group: Group, dtype: str, options: dic
     assert (found == windows.amax((-1, -2)).numpy()).all()
 
 
-def test_windows_that_do_not_fit_are_refused(group: Group) -> None:
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel_size": 4}, "cannot pool windows of \\(4, 4\\) in shape"),
+        ({"kernel_size": 2, "padding": 2}, "cannot pad windows of \\(2, 2\\) by 2: use at most half"),
+    ],
+)
+def test_windows_that_do_not_fit_are_refused(group: Group, options: dict[str, int], message: str) -> None:
     shares = group.share(np.zeros((1, 1, 3, 3), "int64"))
 
-    with pytest.raises(ValueError, match="cannot pool windows of \\(4, 4\\) in shape"):
-        group.run("snn_maxpool2d", shares, kernel_size=4)
-    with pytest.raises(ValueError, match="cannot pad windows of \\(2, 2\\) by 2: use at most half"):
-        group.run("snn_maxpool2d", shares, kernel_size=2, padding=2)
+    with pytest.raises(ValueError, match=message):
+        group.run("snn_maxpool2d", shares, **options)
 
 
 def test_arguments_outside_their_range_are_refused(group: Group, dtype: str) -> None:

@@ -1,0 +1,97 @@
+"""Payloads: what parties send to each other, as one buffer that holds arrays as they are in memory."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import msgpack
+
+from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, dtype_name, size_of
+from syft_core.exceptions import ProtocolError
+
+Payload: TypeAlias = Any
+"""What one party sends to another: arrays in nested tuples, half a seed, or an error."""
+_LENGTH = struct.Struct("<I")
+_ALIGNMENT = 8
+MAX_HEAD = 1 << 16
+"""How many bytes the description of the arrays may have."""
+MAX_ARRAYS = 4096
+"""How many arrays a tuple may have; msgpack allocates memory for all of them before it reads the first."""
+
+
+def pack(kernels: Kernels, payload: Payload) -> bytearray:
+    """Return a payload as a buffer: the length of its description, the description, and the arrays.
+
+    A payload consists of arrays in nested tuples; the first parts of a tuple may be bytes and integers.
+    """
+    arrays: list[Array] = []
+    head = msgpack.packb(_describe(payload, arrays))
+    parts: list[Any] = [_LENGTH.pack(len(head)), head, _padding(_LENGTH.size + len(head))]
+    for array in arrays:
+        parts += (kernels.to_bytes(array), _padding(size_of(tuple(array.shape), dtype_name(array))))
+    return bytearray().join(parts)
+
+
+def unpack(kernels: Kernels, buffer: bytearray) -> Payload:
+    """Invert ``pack``; the arrays use the memory of the buffer."""
+    try:
+        (length,) = _LENGTH.unpack_from(buffer)
+        if length > MAX_HEAD:
+            raise ValueError("its description is too long")
+        start = _LENGTH.size + length
+        head = msgpack.unpackb(
+            memoryview(buffer)[_LENGTH.size : start], use_list=False, max_array_len=MAX_ARRAYS, max_ext_len=0
+        )
+        places = _Places(kernels, memoryview(buffer), start + len(_padding(start)))
+        payload = places.rebuild(head)
+        if places.end != len(buffer):
+            raise ValueError("its arrays have another length")
+    except (ValueError, struct.error, msgpack.UnpackException) as error:
+        raise ProtocolError(f"cannot read a deposit: {error} (malformed message)") from None
+    return payload
+
+
+def _describe(part: Payload, arrays: list[Array]) -> Payload:
+    if type(part) is tuple:
+        return [_describe(item, arrays) for item in part]
+    if not hasattr(part, "dtype"):
+        return part
+    arrays.append(part)
+    return dtype_name(part), tuple(part.shape)
+
+
+class _Places:
+    """Finds the arrays of a description in a buffer, one after another."""
+
+    def __init__(self, kernels: Kernels, data: memoryview, start: int) -> None:
+        self._kernels, self._data, self.end = kernels, data, start
+
+    def rebuild(self, part: Payload, depth: int = 0) -> Payload:
+        if type(part) is not tuple or depth > 2:
+            raise ValueError("its description is not valid")
+        if len(part) == 2 and type(part[0]) is str:
+            return self._take(*part)
+        return tuple(self._rebuild_items(part, depth))
+
+    def _rebuild_items(self, part: tuple[Payload, ...], depth: int) -> Iterator[Payload]:
+        for item in part:
+            yield item if type(item) in (bytes, int) and depth == 0 else self.rebuild(item, depth + 1)
+
+    def _take(self, dtype: str, shape: Payload) -> Array:
+        lengths = shape if type(shape) is tuple else (None,)
+        if dtype not in ITEM_BYTES or not all(type(length) is int and 0 <= length < 1 << 48 for length in lengths):
+            raise ValueError("an array has an unknown type or shape")
+        size, start = size_of(shape, dtype), self.end
+        if size > len(self._data) - start:
+            raise ValueError("an array is longer than the message")
+        self.end = start + size + len(_padding(size))
+        return self._kernels.from_bytes(self._data[start : start + size], dtype, shape)
+
+
+def _padding(size: int) -> bytes:
+    return _PADDINGS[size % _ALIGNMENT]
+
+
+_PADDINGS = [bytes(-size % _ALIGNMENT) for size in range(_ALIGNMENT)]

@@ -1,0 +1,498 @@
+"""Whoever sends messages by hand learns no private value from a protocol, and disturbs no other client."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from syft_core.crypto import run as running  # noqa: E402
+from syft_core.crypto.group import Group, find_group  # noqa: E402
+from syft_core.crypto.payloads import pack, unpack  # noqa: E402
+from syft_core.crypto.prg import join_seeds  # noqa: E402
+from syft_core.crypto.protocol import PROVIDER  # noqa: E402
+from syft_core.crypto.run import SETUP, Channel  # noqa: E402
+from syft_core.crypto.spdz import reconstruct, spdz_mul, zero  # noqa: E402
+from syft_core.exceptions import (  # noqa: E402
+    GetNotPermittedError,
+    ProtocolError,
+    QuotaExceededError,
+    TicketError,
+)
+from syft_core.messages import Batch, Deposit, GetTicket, OpenChannel, Prepare, RunProtocol  # noqa: E402
+from syft_core.network.address import Address  # noqa: E402
+from syft_core.network.connection import Kind  # noqa: E402
+from syft_core.network.links import Link  # noqa: E402
+from syft_core.network.quotas import Allowance, QuotaGuard  # noqa: E402
+from syft_core.network.server import Server  # noqa: E402
+from syft_core.peer import Peer  # noqa: E402
+from syft_core.serde import Context, frames, from_frames  # noqa: E402
+from syft_core.workers import protocols  # noqa: E402
+from syft_core.workers.tickets import Mandate  # noqa: E402
+from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_torch.kernels import TorchKernels  # noqa: E402
+
+from ..network.processes import authenticate  # noqa: E402
+from . import groups  # noqa: E402
+
+EVE, ANA = Peer("laptop@eve", "eve"), Peer("laptop@ana", "ana")
+KERNELS = TorchKernels()
+
+
+@pytest.fixture
+def workers(hook: Any) -> Iterator[dict[str, VirtualWorker]]:
+    """Two parties and a provider, by wire, so that every message is a frame."""
+    names = ("bob", "alice", "carol")
+    yield {name: VirtualWorker(hook, id=name, serialize=True) for name in names}
+    hook.local_worker.user = None
+    for name in names:
+        hook.local_worker.remove_worker_from_registry(name)
+
+
+@pytest.fixture
+def group(hook: Any, workers: dict[str, VirtualWorker]) -> Group:
+    return find_group(hook.local_worker, [workers["bob"], workers["alice"]], workers["carol"], hook.attributes)
+
+
+def deliver(worker: VirtualWorker, command: Any, sender: Peer, behalf: tuple[Peer, ...] = ()) -> Any:
+    """Send a message by hand, and return the reply; raise its failure."""
+    context = Context(worker=worker.hook.local_worker, receiver=worker.id)
+    sent = [bytes(frame) for frame in frames(Batch(1, (command,), True, behalf), context)]
+    reply = from_frames(worker.deliver(sent, sender), Context(worker=worker))
+    if reply.failure is not None:
+        raise reply.failure.error
+    return reply.value
+
+
+def channel_of(worker: VirtualWorker, group: Group) -> Channel:
+    return worker.channels.find(group.client.peer, group._channel)
+
+
+def require_intact(hook: Any, workers: dict[str, VirtualWorker], group: Group) -> None:
+    """Show that the group still computes, over the same channel."""
+    before = group._channel
+    x = torch.arange(3).share(workers["bob"], workers["alice"], crypto_provider=workers["carol"])
+    assert torch.equal((x * x).get(), torch.arange(3) ** 2)
+    assert group._channel == before
+    assert all(channel_of(worker, group).held == 0 for worker in workers.values())
+
+
+PAYLOAD = pack(KERNELS, (torch.zeros(3, dtype=torch.int64),))
+
+# --- who may deposit
+
+
+@pytest.mark.parametrize("behalf", [(), (Peer("me"),), (ANA,)], ids=["nobody", "the client", "somebody else"])
+@pytest.mark.parametrize("sender", [EVE, Peer("bob@eve", "eve"), Peer("dora")], ids=str)
+def test_a_stranger_cannot_deposit(hook: Any, workers: Any, group: Group, sender: Peer, behalf: Any) -> None:
+    with pytest.raises(ProtocolError, match="cannot find channel|it is not a party of channel"):
+        deliver(workers["alice"], Deposit(group._channel, 1, PAYLOAD), sender, behalf)
+
+    require_intact(hook, workers, group)
+
+
+def test_a_party_that_acts_for_another_client_cannot_deposit(hook: Any, workers: Any, group: Group) -> None:
+    with pytest.raises(ProtocolError, match="cannot find channel"):
+        deliver(workers["alice"], Deposit(group._channel, 1, PAYLOAD), Peer("bob"), (EVE,))
+
+    require_intact(hook, workers, group)
+
+
+def test_a_ticket_of_another_client_opens_no_channel(hook: Any, workers: Any, group: Group) -> None:
+    alice = workers["alice"]
+    ticket = deliver(alice, GetTicket("bob", (group._channel,)), EVE)
+    mandate = Mandate(alice.tickets.redeem(ticket, "bob"))
+    deposit = Deposit(group._channel, 1, PAYLOAD)
+
+    refused = from_frames(alice.deliver_deposit(deposit.to_frames(), Peer("bob"), mandate), Context(worker=alice))
+    assert "cannot find channel" in str(refused.failure.error)
+    claimed = [bytes(frame) for frame in frames(Batch(1, (deposit,), True, (Peer("me"),)))]
+    refused = from_frames(alice.deliver(claimed, Peer("bob"), mandate), Context(worker=alice))
+    assert "cannot find channel" in str(refused.failure.error)
+    require_intact(hook, workers, group)
+
+
+def test_a_ticket_is_valid_for_one_channel(hook: Any, workers: Any, group: Group) -> None:
+    alice = workers["alice"]
+    mandate = Mandate(alice.tickets.redeem(deliver(alice, GetTicket("bob", (5,)), Peer("me")), "bob"))
+
+    reply = alice.deliver_deposit(Deposit(group._channel, 1, PAYLOAD).to_frames(), Peer("bob"), mandate)
+
+    assert isinstance(from_frames(reply, Context(worker=alice)).failure.error, TicketError)
+    require_intact(hook, workers, group)
+
+
+@pytest.mark.parametrize("sender", [Peer("me"), Peer("alice")], ids=str)
+def test_neither_the_client_nor_the_worker_itself_deposits(hook: Any, workers: Any, group: Group, sender: Peer) -> None:
+    for behalf in ((), (Peer("me"),)):
+        with pytest.raises(ProtocolError, match="it is not a party|cannot find channel"):
+            deliver(workers["alice"], Deposit(group._channel, 1, PAYLOAD), sender, behalf)
+
+    require_intact(hook, workers, group)
+
+
+def test_a_number_of_a_run_is_used_once(hook: Any, workers: Any, group: Group) -> None:
+    require_intact(hook, workers, group)
+    x = torch.arange(3).send(workers["bob"])
+    number = group._number
+    call = RunProtocol(group._channel, number, zero.__name__, (x.child,), {}, 999, 1, False)
+
+    with pytest.raises(ProtocolError, match=f"cannot start run {number}: a later one was started already"):
+        deliver(workers["bob"], call, Peer("me"))
+
+    require_intact(hook, workers, group)
+
+
+def test_only_a_worker_of_the_group_joins_it(workers: Any) -> None:
+    bob = workers["bob"]
+
+    for parties, rank in ((("bob",), 0), (("bob", "bob"), 0), (("bob", "alice"), 7), (("alice", "carol"), 0)):
+        with pytest.raises(ProtocolError, match="cannot open channel"):
+            deliver(bob, OpenChannel(77, "torch", parties, "dora", rank), EVE)
+    for behalf in ((), (ANA,)):
+        with pytest.raises(ProtocolError, match="cannot find channel 77"):
+            deliver(bob, Prepare(77, "relu", (((3,), "int64"),), {}, 1), EVE, behalf)
+
+
+# --- what may be deposited
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        5,
+        "text",
+        [1],
+        b"sixteen bytes !!",
+        ValueError("no"),
+        torch.zeros(3),
+        (torch.zeros(3),),
+        bytearray(b""),
+        bytearray(b"\xff\xff\xff\xff"),
+        bytearray(b"\x01\0\0\0\xc1"),
+        bytearray(random.Random(0).randbytes(100)),
+        bytearray(b"\x05\0\0\0\xdd\xff\xff\xff\xff" + bytes(7)),
+        PAYLOAD[:-1],
+        PAYLOAD + b"x",
+    ],
+    ids=lambda payload: repr(payload)[:20],
+)
+def test_a_malformed_deposit_is_refused_and_changes_nothing(
+    hook: Any, workers: Any, group: Group, payload: Any
+) -> None:
+    for number in (group._number + 1, SETUP):
+        with pytest.raises(Exception, match="cannot (read|accept|execute)"):
+            deliver(workers["alice"], Deposit(group._channel, number, payload), Peer("bob"), (Peer("me"),))
+
+    require_intact(hook, workers, group)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [("int64", (1 << 40,)), ("object", (1,)), ("int64", (-1,)), ("int64", 3), ("int64", (True,)), ((((("x",),),),),)],
+    ids=str,
+)
+def test_an_array_is_not_larger_than_what_was_sent(head: Any) -> None:
+    import msgpack  # noqa: PLC0415  # only here
+
+    described = msgpack.packb((head,))
+    data = bytearray(len(described).to_bytes(4, "little") + described + bytes(64))
+
+    with pytest.raises(ProtocolError, match="cannot read a deposit: .* \\(malformed message\\)"):
+        unpack(KERNELS, data)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays: (arrays[0][:1], *arrays[1:]),
+        lambda arrays: (arrays[0].int(), *arrays[1:]),
+        lambda arrays: arrays[:-1],
+        lambda arrays: (*arrays, *arrays),
+        lambda arrays: (arrays,),
+    ],
+    ids=["shape", "dtype", "fewer", "more", "nested"],
+)
+@pytest.mark.parametrize("sender", [1, PROVIDER])
+def test_arrays_of_another_form_end_the_run_with_the_name_of_the_sender(
+    sender: int, change: Callable[[Any], Any]
+) -> None:
+    group = groups.Group(2, KERNELS)
+    x = group.share(torch.arange(4).numpy())
+    group.alter = lambda by, _to, arrays: (
+        arrays if by != sender else change(arrays) if by != PROVIDER else (change(arrays[0]),)
+    )
+
+    with pytest.raises(ProtocolError, match="party '(party 1|provider)' sent arrays of another form"):
+        group.run("spdz_mul", x, x)
+
+
+def test_a_seed_is_accepted_once_and_only_if_it_has_the_right_length(hook: Any, workers: Any, group: Group) -> None:
+    for seed in (bytes(16), bytes(5), bytes(1000)):
+        with pytest.raises(ProtocolError, match="cannot accept a seed"):
+            deliver(workers["alice"], Deposit(group._channel, SETUP, seed), Peer("bob"), (Peer("me"),))
+
+    require_intact(hook, workers, group)
+
+
+def test_nobody_chooses_a_seed_alone() -> None:
+    sent: list[tuple[int, bytes]] = []
+    alice = Channel(["bob", "alice"], "carol", 1, KERNELS, lambda rank, _number, half: sent.append((rank, half)))
+
+    alice.receive(PROVIDER, SETUP, b"chosen by a liar")
+
+    # The other half goes to the address of the provider, not to whoever sent the first.
+    ((rank, half),) = sent
+    assert rank == PROVIDER
+    assert alice._seeds[PROVIDER] == join_seeds(b"chosen by a liar", half)
+    with pytest.raises(ProtocolError, match="cannot accept a seed"):
+        alice.receive(PROVIDER, SETUP, b"chosen by a liar")
+
+
+def test_what_waits_for_runs_is_bounded(hook: Any, workers: Any, group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocols, "MAX_HELD", 10_000)
+    alice, large = workers["alice"], pack(KERNELS, (torch.zeros(500, dtype=torch.int64),))
+    deliver(alice, Deposit(group._channel, group._number + 2, large), Peer("bob"), (Peer("me"),))
+
+    def flood(payload: Any, times: int) -> None:
+        for number in range(times):
+            deliver(alice, Deposit(group._channel, group._number + 3 + number % 9, payload), Peer("bob"), (Peer("me"),))
+
+    with pytest.raises(ProtocolError, match="cannot accept a deposit of 4,000 bytes: .* the limit is 10,000"):
+        flood(large, 6)
+    with pytest.raises(ProtocolError, match="it is too far ahead"):
+        deliver(alice, Deposit(group._channel, 10**9, None), Peer("bob"), (Peer("me"),))
+    with pytest.raises(ProtocolError, match="the limit is 10,000"):
+        flood(pack(KERNELS, ()), 100)
+
+
+def test_the_quota_of_a_user_bounds_what_waits_too(workers: Any, group: Group) -> None:
+    alice = workers["alice"]
+    alice.guard = QuotaGuard(alice, {"default": Allowance(bytes=1000)})
+    large = pack(KERNELS, (torch.zeros(500, dtype=torch.int64),))
+
+    with pytest.raises(ProtocolError, match="the limit is 1,000"):
+        deliver(alice, Deposit(group._channel, 1, large), Peer("bob"), (Peer("me"),))
+
+
+def test_a_client_with_many_channels_loses_its_own(hook: Any, workers: Any, group: Group) -> None:
+    bob = workers["bob"]
+    for id in range(running.MAX_CHANNELS + 5):
+        with pytest.raises(ProtocolError):  # The others do not answer.
+            deliver(bob, OpenChannel(id, "torch", ("bob", "alice"), "carol", 0), EVE)
+
+    assert len(bob.channels._channels[EVE]) == running.MAX_CHANNELS
+    require_intact(hook, workers, group)
+    bob.forget_client(EVE)
+    assert EVE not in bob.channels._channels
+
+
+# --- what may be computed
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"divisor": 1.5}, {"divisor": 1 << 70}, {"divisor": [1]}, {"op": (("a",),)}, {"stride": (1,) * 100}],
+    ids=str,
+)
+def test_options_of_a_wrong_type_are_refused(hook: Any, workers: Any, group: Group, options: Any) -> None:
+    for worker in workers.values():
+        args = (((3,), "int64"),) * 2
+        call = RunProtocol(group._channel, group._number + 1, spdz_mul.__name__, args, options, 1, 1, False)
+        with pytest.raises(Exception, match="cannot (run 'spdz_mul': its option|read a RunProtocol|read)"):
+            deliver(worker, call, Peer("me"))
+
+
+def test_an_unknown_protocol_or_operand_is_refused(workers: Any, group: Group) -> None:
+    for name, args in (("system", ()), (zero.__name__, (5,)), (zero.__name__, (torch.rand(3),))):
+        call = RunProtocol(group._channel, group._number + 1, name, args, {}, 1, 1, False)
+        with pytest.raises(Exception, match="cannot (find|run)"):
+            deliver(workers["bob"], call, Peer("me"))
+
+
+@pytest.mark.parametrize("form", [((-1,), "int64"), ((1 << 40,), "int64"), ((3,), "float32"), "x", ((3,),)], ids=str)
+def test_the_provider_refuses_malformed_forms(workers: Any, group: Group, form: Any) -> None:
+    call = RunProtocol(group._channel, group._number + 1, zero.__name__, (form,), {}, 1, 0, False)
+
+    with pytest.raises(ProtocolError, match="cannot read the form of a share"):
+        deliver(workers["carol"], call, Peer("me"))
+
+
+def test_a_result_that_exceeds_the_quota_is_refused_before_it_is_computed(workers: Any, group: Group) -> None:
+    bob, carol = workers["bob"], workers["carol"]
+    for worker in (bob, carol):
+        worker.guard = QuotaGuard(worker, {"default": Allowance(bytes=100_000)})
+    x, y = torch.zeros(1000, 1).long().send(bob), torch.zeros(1, 1000).long().send(bob)
+    operands = (x.child, y.child)
+    forms = (((1000, 1), "int64"), ((1, 1000), "int64"))
+
+    for worker, args in ((bob, operands), (carol, forms)):
+        call = RunProtocol(group._channel, group._number + 1, spdz_mul.__name__, args, {}, 1, 1, False)
+        with pytest.raises(QuotaExceededError, match="bytes on the worker, and the limit is 100,000"):
+            deliver(worker, call, Peer("me"))
+    with pytest.raises(QuotaExceededError):
+        deliver(carol, Prepare(group._channel, spdz_mul.__name__, forms, {}, 1), Peer("me"))
+
+
+# --- private data
+
+
+@pytest.fixture
+def secret(workers: Any) -> Any:
+    """A private tensor of bob's owner, which looks like a share."""
+    bob = workers["bob"]
+    bob.load_data([torch.tensor([7, 8, 9]).private_tensor(["the board"]).tag("#secret")])
+    (found,) = bob.search("#secret")
+    return found
+
+
+@pytest.fixture
+def mixed(workers: Any, secret: Any) -> dict[str, Any]:
+    """The shares of the secret: itself at bob, and zeros at alice."""
+    return {"bob": secret.child, "alice": torch.zeros(3).long().send(workers["alice"]).child}
+
+
+def test_a_private_object_is_no_share_among_parties_that_its_owner_does_not_trust(
+    workers: Any, group: Group, mixed: dict[str, Any]
+) -> None:
+    for trusted in ((), ("alice",), ("carol",)):
+        workers["bob"].trusted = set(trusted)
+        with pytest.raises(ProtocolError, match="its owner does not trust them; ask the owner to call"):
+            group.run(spdz_mul, mixed, mixed)
+
+
+def test_among_trusted_parties_the_result_stays_private(
+    hook: Any, workers: Any, group: Group, mixed: dict[str, Any]
+) -> None:
+    workers["bob"].trust("alice", "carol")
+
+    (result,) = group.run(spdz_mul, mixed, mixed)
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        result["bob"].get()
+
+    hook.local_worker.user = "the board"
+    total = result["bob"].get() + result["alice"].get()
+    assert total.tolist() == [49, 64, 81]
+
+
+def test_a_private_value_is_not_opened(workers: Any, group: Group, mixed: dict[str, Any]) -> None:
+    workers["bob"].trust("alice", "carol")
+    before = len(workers["bob"].ledger)
+
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        group.run(reconstruct, mixed)
+
+    assert len(workers["bob"].ledger) == before
+
+
+def test_a_protocol_that_differs_between_the_parties_opens_nothing(
+    hook: Any, workers: Any, group: Group, mixed: dict[str, Any]
+) -> None:
+    """Alice opens what bob sends for another protocol: it is masked."""
+    bob, alice, carol = workers["bob"], workers["alice"], workers["carol"]
+    bob.trust("alice", "carol")
+    number, own, zeros = group._number + 1, mixed["bob"], mixed["alice"]
+    deliver(
+        carol,
+        RunProtocol(group._channel, number, "truncate", (((3,), "int64"),), {"divisor": 1}, 1, 0, False),
+        Peer("me"),
+    )
+    deliver(bob, RunProtocol(group._channel, number, "truncate", (own,), {"divisor": 1}, 501, 1, False), Peer("me"))
+    deliver(alice, RunProtocol(group._channel, number, "reconstruct", (zeros,), {}, 502, 1, False), Peer("me"))
+
+    opened = alice.object_store.get(502)
+    assert opened is None or opened.value.tolist() != [7, 8, 9]
+
+
+def test_a_group_with_a_party_of_the_client_gets_no_private_value(hook: Any, workers: Any, secret: Any) -> None:
+    workers["bob"].trust("alice", "carol")
+    mallory = VirtualWorker(hook, id="mallory", serialize=True)
+    group = find_group(hook.local_worker, [workers["bob"], mallory], workers["carol"], hook.attributes)
+    shares = {"bob": secret.child, "mallory": torch.zeros(3).long().send(mallory).child}
+
+    with pytest.raises(ProtocolError, match="its owner does not trust them"):
+        group.run(spdz_mul, shares, shares)
+
+    hook.local_worker.remove_worker_from_registry("mallory")
+
+
+def test_fetching_a_shared_value_asks_every_policy_and_is_in_every_ledger(workers: Any, group: Group) -> None:
+    bob, alice, carol = workers["bob"], workers["alice"], workers["carol"]
+    asked: list[str] = []
+    for worker in (bob, alice):
+
+        def policy(verb: str, _stored: Any, peer: Peer, _value: Any, worker: Any = worker) -> str | None:
+            if verb == "read":
+                asked.append(worker.id)
+            return None
+
+        worker.policy = policy
+    x = torch.arange(3).share(bob, alice, crypto_provider=carol)
+
+    (x * x).get(reason="a test")
+
+    assert set(asked) == {"bob", "alice"}
+    assert [[line.reason for line in worker.ledger] for worker in (bob, alice)] == [["a test"]] * 2
+    x.reconstruct()
+    assert [worker.ledger[-1].reason for worker in (bob, alice)] == ["opened at all parties"] * 2
+
+
+# --- over a socket
+
+
+@pytest.fixture
+def server(hook: Any) -> Iterator[Server]:
+    server = Server(VirtualWorker(hook, id="alice", auto_add=False), "127.0.0.1", 0, authenticate)
+    server.start()
+    yield server
+    server.stop(1)
+
+
+def test_a_client_with_a_token_cannot_send_deposits(hook: Any, server: Server) -> None:
+    address = Address("127.0.0.1", server.port, secure=False)
+    eve = Link(VirtualWorker(hook, id="bob", auto_add=False), "alice", address, "bob", "Bearer secret of eve")
+
+    eve.tell(Deposit(5, 1, PAYLOAD))
+
+    with pytest.raises(TicketError, match="its ticket does not cover it"):
+        eve.flush()
+    eve.close()
+
+
+def test_whoever_poses_as_the_provider_gets_no_half_of_a_seed(hook: Any, server: Server) -> None:
+    address = Address("127.0.0.1", server.port, secure=False)
+    eve = Link(VirtualWorker(hook, id="eve", auto_add=False), "alice", address, "eve", "Bearer secret of eve")
+    client = Peer(eve.client_id, "eve")
+    sent: list[Any] = []
+    alice = Channel(["bob", "alice"], "carol", 1, KERNELS, lambda *post: sent.append(post))
+    server.worker.channels.add(client, 5, alice)
+    ticket = eve.ask(GetTicket("carol", (5,)))
+    carol = Link(VirtualWorker(hook, id="x", auto_add=False), "alice", address, "carol", f"Ticket {ticket}")
+
+    assert carol.ask(Deposit(5, SETUP, b"chosen by a liar")) is None
+
+    assert [(rank, number) for rank, number, _ in sent] == [(PROVIDER, SETUP)]
+    for location in (eve, carol):
+        location.close()
+
+
+def test_arbitrary_frames_in_place_of_a_deposit_are_refused(hook: Any, server: Server) -> None:
+    address = Address("127.0.0.1", server.port, secure=False)
+    eve = Link(VirtualWorker(hook, id="eve", auto_add=False), "alice", address, "eve", "Bearer secret of eve")
+    ticket = eve.ask(GetTicket("bob", (5,)))
+    bob = Link(VirtualWorker(hook, id="x", auto_add=False), "alice", address, "bob", f"Ticket {ticket}")
+    noise = random.Random(7)
+
+    for location in (eve, bob):
+        for _ in range(200):
+            count = noise.randrange(4)
+            with location._lock:
+                location.transmit(Kind.NOTE, [noise.randbytes(noise.randrange(60)) for _ in range(count)])
+        with pytest.raises(Exception, match="cannot"):
+            location.flush()
+        location.flush()
+        location.close()
