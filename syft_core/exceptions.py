@@ -446,7 +446,7 @@ class ProtocolError(WorkerError):
         "cannot finish the protocol: party {party!r} cannot be reached ({error}); "
         "share the values again when it is back",
     )
-    refused = Text("cannot finish the protocol: party {party!r} refused a message: {error}")
+    refused = Text("cannot finish the protocol: party {party!r} refused a message ({error}); share again")
     silent = Text(
         "cannot finish the protocol: party {party!r} has sent nothing for {seconds:.0f} seconds; "
         "call the operation again"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -50,6 +50,7 @@ class Group:
         if any(location.is_parallel != self._waits for location in parties):
             raise ProtocolError.mixed_locations()
         self._lock = threading.Lock()
+        self._channel = 0
         self._state: tuple[Any, ...] | None = None
         """What must not have changed since the channel was opened."""
         self._open()
@@ -58,8 +59,7 @@ class Group:
         """Open a channel at all workers, those that receive seeds first; again after a failure at any of them."""
         everybody = (*self.parties, self.provider)
         for location in everybody if self._waits else ():
-            with suppress(ProtocolError):  # Of an earlier run, which cannot be repeated.
-                location.flush()
+            self._settle(location)
         self._number, self._ahead, self._channel = 0, 0, new_id()
         for sender in everybody:
             for receiver in everybody:
@@ -68,6 +68,16 @@ class Group:
         for rank in (*reversed(range(len(self.parties))), PROVIDER):
             everybody[rank].ask(OpenChannel(self._channel, self.framework.ALIAS, self.ids, self.provider.id, rank))
         self._state = self._observe()
+
+    def _settle(self, location: Location) -> None:
+        """Wait until a worker has executed everything; using a result of a run that failed raises its error again."""
+        try:
+            location.flush()
+        except ConnectionError:
+            raise
+        except SyftError as error:
+            if not self._channel and not isinstance(error, ProtocolError):
+                raise
 
     def find_cause(self, error: Exception) -> Exception:
         """Return the error of the party that failed first, if a waiting call at one of the workers raises it."""
@@ -80,6 +90,15 @@ class Group:
                 return found
         return error
 
+    def renew(self) -> None:
+        """Open a new channel if a worker has failed since the last one was opened: it executes nothing until then."""
+        with self._lock:
+            self._renew()
+
+    def _renew(self) -> None:
+        if self._state != self._observe():
+            self._open()
+
     def _observe(self) -> tuple[Any, ...]:
         return (self.client.peer, *[location.failures for location in (*self.parties, self.provider)])
 
@@ -91,8 +110,7 @@ class Group:
         first, count = new_id(), len(results)
         forms = tuple([(spec.shape, spec.dtype) for spec in specs])
         with self._lock:
-            if self._state != self._observe():
-                self._open()
+            self._renew()
             self._number += 1
             call, state = (self._channel, self._number, name), self._state
             self._state = None  # Unless all workers accept the run, they need a new channel.
@@ -137,8 +155,7 @@ class Group:
 
     def prepare(self, name: str, forms: Args, options: Kwargs, times: int = 1) -> None:
         """Let the provider deal, in advance, what a protocol needs, ``times`` times; see the function ``prepare``."""
-        if self._state != self._observe():
-            self._open()
+        self.renew()
         self.provider.ask(Prepare(self._channel, name, forms, options, times))
 
     def __repr__(self) -> str:
@@ -164,6 +181,7 @@ def find_group(client: Any, workers: Sequence[WorkerLike], provider: WorkerLike,
     found = groups.get(key)
     if found is None:
         found = groups[key] = Group(client, parties, helper, framework)
+    found.renew()
     return found
 
 

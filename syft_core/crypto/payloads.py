@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgpack
 
 from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, dtype_name, size_of
 from syft_core.exceptions import ProtocolError
 
+Payload: TypeAlias = Any
+"""What one party sends to another: arrays in nested tuples, half a seed, or an error."""
 _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 8
 MAX_HEAD = 1 << 16
@@ -19,7 +21,7 @@ MAX_ARRAYS = 4096
 """How many arrays a tuple may have; msgpack allocates memory for all of them before it reads the first."""
 
 
-def pack(kernels: Kernels, payload: Any) -> bytearray:
+def pack(kernels: Kernels, payload: Payload) -> bytearray:
     """Return a payload as a buffer: the length of its description, the description, and the arrays.
 
     A payload consists of arrays in nested tuples; the first parts of a tuple may be bytes and integers.
@@ -32,7 +34,7 @@ def pack(kernels: Kernels, payload: Any) -> bytearray:
     return bytearray().join(parts)
 
 
-def unpack(kernels: Kernels, buffer: bytearray) -> Any:
+def unpack(kernels: Kernels, buffer: bytearray) -> Payload:
     """Invert ``pack``; the arrays use the memory of the buffer."""
     try:
         (length,) = _LENGTH.unpack_from(buffer)
@@ -51,7 +53,7 @@ def unpack(kernels: Kernels, buffer: bytearray) -> Any:
     return payload
 
 
-def _describe(part: Any, arrays: list[Array]) -> Any:
+def _describe(part: Payload, arrays: list[Array]) -> Payload:
     if type(part) is tuple:
         return [_describe(item, arrays) for item in part]
     if not hasattr(part, "dtype"):
@@ -66,18 +68,18 @@ class _Places:
     def __init__(self, kernels: Kernels, data: memoryview, start: int) -> None:
         self._kernels, self._data, self.end = kernels, data, start
 
-    def rebuild(self, part: Any, depth: int = 0) -> Any:
+    def rebuild(self, part: Payload, depth: int = 0) -> Payload:
         if type(part) is not tuple or depth > 2:
             raise ValueError("its description is not valid")
         if len(part) == 2 and type(part[0]) is str:
             return self._take(*part)
         return tuple(self._rebuild_items(part, depth))
 
-    def _rebuild_items(self, part: tuple[Any, ...], depth: int) -> Iterator[Any]:
+    def _rebuild_items(self, part: tuple[Payload, ...], depth: int) -> Iterator[Payload]:
         for item in part:
             yield item if type(item) in (bytes, int) and depth == 0 else self.rebuild(item, depth + 1)
 
-    def _take(self, dtype: str, shape: Any) -> Array:
+    def _take(self, dtype: str, shape: Payload) -> Array:
         lengths = shape if type(shape) is tuple else (None,)
         if dtype not in ITEM_BYTES or not all(type(length) is int and 0 <= length < 1 << 48 for length in lengths):
             raise ValueError("an array has an unknown type or shape")

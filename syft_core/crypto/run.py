@@ -14,9 +14,10 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
+from syft_core.crypto.payloads import Payload
 from syft_core.crypto.prg import SEED_BYTES, Stream, join_seeds, new_seed
 from syft_core.crypto.protocol import (
     PROTOCOLS,
@@ -38,12 +39,13 @@ from syft_core.crypto.protocol import (
 )
 from syft_core.exceptions import CheatingError, PartyFailedError, ProtocolError, SyftError
 from syft_core.peer import Id, Peer
+from syft_core.values import Kwargs, Nested, Tensor
 
-Post: TypeAlias = Callable[[int, int, Any], None]
+Post: TypeAlias = Callable[[int, int, Payload], None]
 """Sends to the party of a rank, for the run of a number, a payload."""
 Ping: TypeAlias = Callable[[int], None]
 """Raises if the party of a rank cannot be reached."""
-Finish: TypeAlias = Callable[[Any, Exception | None], None]
+Finish: TypeAlias = Callable[[Nested, Exception | None], None]
 """Takes the result of a run, or its error."""
 MAX_CHANNELS = 64
 """How many channels a client may have on a worker; the oldest is closed for one more."""
@@ -90,19 +92,19 @@ class Channel:
         self._halves: dict[int, bytes] = {}
         """Halves of seeds that were sent to parties of higher ranks, which have not answered."""
         self._answered = threading.Event()
-        self._failed = False
+        self._failure: Exception | None = None
+        """Why a run has failed, so that no other can be started."""
         self.held = 0
         """How many bytes wait for runs: what other parties have sent, and corrections for later."""
         self._used: dict[bytes, int] = {}
         """How many correlations of each form have been used."""
-        self._stock: dict[tuple[bytes, int], Any] = {}
+        self._stock: dict[tuple[bytes, int], Payload] = {}
         """Corrections that the provider has sent in advance, by form and number."""
-        self._inboxes: dict[int, dict[int, deque[tuple[Any, int]]]] = {}
+        self._inboxes: dict[int, dict[int, deque[tuple[Payload, int]]]] = {}
         self._errors: dict[int, Exception] = {}
         """Failures of other parties in runs that this one has not started."""
         self._runs: dict[int, ProtocolRun] = {}
         self._last = SETUP
-        self._cheating: CheatingError | None = None
 
     @property
     def others(self) -> list[int]:
@@ -149,8 +151,8 @@ class Channel:
             self._claim(number)
             run = self._runs[number] = ProtocolRun(self, number, steps, finish, waits)
             run.cancelled = self._errors.pop(number, None)
-        if self._cheating is not None:
-            run.fail(CheatingError(*self._cheating.args))
+            if isinstance(self._failure, CheatingError):
+                run.cancelled = CheatingError(*self._failure.args)
         run.advance()
         return run
 
@@ -160,16 +162,16 @@ class Channel:
             self._claim(number)
 
     def accuse(self, rank: int) -> CheatingError:
-        """End all later runs at once, because a party cheated: each attempt may reveal something about keys."""
-        self._cheating = CheatingError.by(self.name_of(rank))
-        return self._cheating
+        """Start no more runs, because a party cheated: each attempt may reveal something about the keys of this one."""
+        self._failure = error = CheatingError.by(self.name_of(rank))
+        return error
 
     def refuse(self, number: int, error: Exception) -> None:
         """Take note of a run that this party cannot start, and tell the others, which would wait for it."""
         with self._lock:
             if number <= self._last:
                 return  # It is not the next run, so nobody waits.
-            self._last, self._failed = number, True
+            self._last, self._failure = number, self._failure or error
         self.notify(number, error)
 
     def notify(self, number: int, error: Exception) -> None:
@@ -181,7 +183,7 @@ class Channel:
     def _claim(self, number: int) -> None:
         if number <= self._last:
             raise ProtocolError(f"cannot start run {number}: a later one was started already (malformed message)")
-        if self._failed:
+        if self._failure is not None and not isinstance(self._failure, CheatingError):
             raise ProtocolError.channel_failed(number)
         self._last = number
         for old in [old for old in (*self._inboxes, *self._errors) if old < number and old not in self._runs]:
@@ -209,7 +211,7 @@ class Channel:
             self._stock[demand.label, index] = True
             self._post(0, SETUP, (demand.label, index, self._correct(demand, index)))
 
-    def receive(self, rank: int, number: int, payload: Any) -> list[ProtocolRun]:
+    def receive(self, rank: int, number: int, payload: Payload) -> list[ProtocolRun]:
         """Take what another party sent; return the runs that wait for it, which the caller continues."""
         if number == SETUP:
             self._set_up(rank, payload)
@@ -234,7 +236,7 @@ class Channel:
                 self.held += weight
         return [run] if run is not None and not run.wake() else []
 
-    def _set_up(self, rank: int, payload: Any) -> None:
+    def _set_up(self, rank: int, payload: Payload) -> None:
         if isinstance(payload, bytes | bytearray):
             self._accept_half(rank, bytes(payload))
             return
@@ -248,29 +250,29 @@ class Channel:
             self._stock[label, index] = correction
             self.held += weigh(correction)
 
-    def end(self, number: int, failed: bool = False) -> None:
-        """Forget a run that has ended."""
+    def end(self, number: int, error: Exception | None = None) -> None:
+        """Forget a run that has ended, and start no more if it failed."""
         with self._lock:
-            self._failed = self._failed or failed
+            self._failure = self._failure or error
             self._runs.pop(number, None)
             self._drop_inbox(number)
 
     def close(self, error: Exception) -> None:
         """End all runs with an error."""
-        self._failed = True
+        self._failure = error
         for run in list(self._runs.values()):
             run.cancel(error)
 
     # --- what runs ask for
 
-    def post(self, rank: int, number: int, payload: Any) -> None:
+    def post(self, rank: int, number: int, payload: Payload) -> None:
         """Send a payload to a party, for a run."""
         counted = counting.get()
         if counted is not None and type(payload) is tuple:
             counted.note(self.rank, rank, bytes_in(payload))
         self._post(rank, number, payload)
 
-    def inbox(self, number: int, rank: int) -> deque[tuple[Any, int]]:
+    def inbox(self, number: int, rank: int) -> deque[tuple[Payload, int]]:
         """Return what a party has sent for a run: payloads, and what they weigh."""
         return self._inboxes.setdefault(number, {}).setdefault(rank, deque())
 
@@ -289,7 +291,7 @@ class Channel:
         self._used[demand.label] = index + 1
         return index
 
-    def find_correction(self, number: int, demand: Correlation) -> tuple[int, Any]:
+    def find_correction(self, number: int, demand: Correlation) -> tuple[int, Payload]:
         """Return the number of the next correlation of a form, and the first party's correction, which has arrived."""
         if self.rank != 0:
             return self._count(demand), None
@@ -306,14 +308,14 @@ class Channel:
             raise ProtocolError.malformed(self.provider)
         return self._count(demand), found
 
-    def take(self, number: int, rank: int) -> Any:
+    def take(self, number: int, rank: int) -> Payload:
         """Take the next payload that a party has sent for a run."""
         with self._lock:
             payload, weight = self.inbox(number, rank).popleft()
             self.held -= weight
         return payload
 
-    def put_back(self, number: int, rank: int, payload: Any) -> None:
+    def put_back(self, number: int, rank: int, payload: Payload) -> None:
         """Keep a part of a payload for later."""
         with self._lock:
             weight = weigh(payload)
@@ -448,7 +450,7 @@ class ProtocolRun:
         if self.has_ended:
             return
         self.has_ended = True
-        self._channel.end(self._number, failed=True)
+        self._channel.end(self._number, error)
         self._steps.close()
         self._channel.notify(self._number, error)
         self._finish(None, error)
@@ -498,10 +500,10 @@ class ProtocolRun:
         except Exception as error:  # noqa: BLE001  # reported to the client
             self.fail(error)
 
-    def _answer(self) -> Any:
+    def _answer(self) -> Payload:
         """Return the answer to the current request, which is ready; post shares to be opened first."""
         channel, number, request = self._channel, self._number, self._request
-        answer: Any = None
+        answer: Payload = None
         if isinstance(request, Open | OpenBits):
             answer = self._open(request)
         elif isinstance(request, Draw):
@@ -519,7 +521,7 @@ class ProtocolRun:
             raise channel.accuse(request.sender)
         return answer
 
-    def _open(self, request: Open | OpenBits) -> Any:
+    def _open(self, request: Open | OpenBits) -> Payload:
         channel, number = self._channel, self._number
         others = [rank for rank in range(channel.party.count) if rank != channel.rank]
         if not self._posted:
@@ -547,7 +549,7 @@ class ProtocolRun:
         index = self._commons[other] = self._commons.get(other, 0) + 1
         return self._channel.common(other, b"", self._number << 32 | index, request.specs)
 
-    def _check(self, senders: Sequence[int], expected: list[Spec] | None, received: Sequence[Any]) -> None:
+    def _check(self, senders: Sequence[int], expected: list[Spec] | None, received: Sequence[Payload]) -> None:
         """Raise if a party sent something other than arrays of the expected forms."""
         for rank, arrays in zip(senders, received, strict=True):
             if forms_of(arrays) != expected:
@@ -609,19 +611,19 @@ class Counted:
 counting: ContextVar[Counted | None] = ContextVar("counting", default=None)
 
 
-def forms_of(arrays: Any) -> list[Spec] | None:
+def forms_of(arrays: Payload) -> list[Spec] | None:
     """Return the forms of a tuple of arrays; None if it is something else."""
     if type(arrays) is not tuple or not all(hasattr(x, "dtype") for x in arrays):
         return None
     return [Spec(tuple(x.shape), dtype_name(x)) for x in arrays]
 
 
-def weigh(payload: Any) -> int:
+def weigh(payload: Payload) -> int:
     """Return how much memory a payload takes while it waits, including what an empty one takes."""
     return 256 + bytes_in(payload)
 
 
-def bytes_in(payload: Any) -> int:
+def bytes_in(payload: Payload) -> int:
     """Return the size of the arrays in a payload."""
     if type(payload) is tuple:
         return sum(map(bytes_in, payload))
@@ -632,8 +634,8 @@ def start_protocol(
     channel: Channel,
     number: int,
     name: str,
-    operands: Sequence[Any],
-    options: dict[str, Any],
+    operands: Sequence[Tensor],
+    options: Kwargs,
     finish: Finish,
     waits: bool = False,
 ) -> ProtocolRun | None:
@@ -647,7 +649,7 @@ def start_protocol(
         try:
             channel.deal(number, found.demands)
         except Exception as error:
-            channel.end(number, failed=True)
+            channel.end(number, error)
             channel.notify(number, error)
             raise
         finish((), None)

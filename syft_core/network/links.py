@@ -6,7 +6,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -54,7 +53,7 @@ class _Client:
     """What a client needs to reach another worker: a link, or tickets to open one."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    tickets: deque[str] = field(default_factory=partial(deque, maxlen=MAX_TICKETS))
+    tickets: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_TICKETS))
     link: Link | None = None
 
 
@@ -120,10 +119,12 @@ class PeerLocation(Location):
     def _use_link(self, use: Callable[[Link], Any]) -> Any:
         peer = (behalf.get() or (self._worker.peer,))[0]
         client = self._clients.get(peer) or _Client()
-        link, tickets = client.link, deque[str]()
+        tickets, link = deque[str](), client.link
         if link is None or client.tickets:
             with client.lock:
-                tickets, client.tickets, link = client.tickets, deque(maxlen=MAX_TICKETS), client.link
+                while client.tickets:
+                    tickets.append(client.tickets.popleft())
+                link = client.link
                 if link is None:
                     if not tickets:
                         raise TicketError.missing(self.id, str(peer))

@@ -525,7 +525,7 @@ class Server:
                 client.bytes_before += connection.bytes_in + connection.bytes_out
 
     def _serve_message(
-        self, client: ClientSession, connection: Connection, envelope: Envelope, frames: Sequence[object]
+        self, client: ClientSession, connection: Connection, envelope: Envelope, frames: Sequence[Any]
     ) -> None:
         if envelope.kind not in (Kind.BATCH, Kind.NOTE) or not client.session.accept(envelope):
             return
@@ -535,18 +535,18 @@ class Server:
                 self._stopping.wait(pause)
             deliver = self.worker.deliver if envelope.kind is Kind.BATCH else self.worker.deliver_deposit
             reply = deliver(frames, client.peer, client.mandate)
-            self._answer(connection, client, envelope, frames, reply)
+            if envelope.kind is Kind.BATCH:
+                connection.send(client.session.keep(reply), reply)
+            else:
+                self._acknowledge(client, connection, frames, reply)
         finally:  # A server that stops waits until then.
             client.busy_since = None
 
-    def _answer(
-        self, connection: Connection, client: ClientSession, envelope: Envelope, frames: Sequence[Any], reply: Sequence[Any]
+    def _acknowledge(
+        self, client: ClientSession, connection: Connection, frames: Sequence[Any], reply: Sequence[Any]
     ) -> None:
-        """Send the reply to a batch; acknowledge deposits from time to time, or with their error."""
-        if envelope.kind is Kind.BATCH:
-            connection.send(client.session.keep(reply), reply)
-            return
-        client.deposited += 1 + len(frames[-1]) // LARGE_DEPOSIT
+        """Acknowledge deposits from time to time, and at once if one was refused."""
+        client.deposited += 1 + sum([len(frame) for frame in frames]) // LARGE_DEPOSIT
         if reply or client.deposited >= MAX_DEPOSITED:
             client.deposited = 0
             connection.send(Envelope(Kind.NOTE, 0, client.session.received), reply)

@@ -283,17 +283,17 @@ class BaseWorker(Place, Worker):
                     session.poison(getattr(command, "expected", range(0)), failure)
         return (value if batch.asks and failure is None else None), failure
 
-    def _require_command(self, command: object, mandate: Mandate | None) -> None:
-        if type(command) not in HANDLERS:
-            raise SerdeError(f"cannot execute a {type(command).__name__}: it is not a command")
-        if mandate is not None:
-            mandate.check(command, self.object_store)
-
     def _abandon(self, command: Message, sender: Peer) -> Process:
         """Tell the other parties of a protocol that it is skipped here: they would wait."""
         if type(command) is RunProtocol:
             with suppress(SyftError):
                 yield from self.step(abandon_protocol(self, command, sender), sender)
+
+    def _require_command(self, command: object, mandate: Mandate | None) -> None:
+        if type(command) not in HANDLERS:
+            raise SerdeError(f"cannot execute a {type(command).__name__}: it is not a command")
+        if mandate is not None:
+            mandate.check(command, self.object_store)
 
     def _pack(self, command: Message, value: object, sender: Peer) -> Outcome:
         """Return an answer as it is sent: named tuples by name, results with their forms."""

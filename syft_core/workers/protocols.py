@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from syft_core.crypto import comparison as _comparison  # noqa: F401  # registers protocols
 from syft_core.crypto import functions as _functions  # noqa: F401  # registers protocols
@@ -14,9 +13,9 @@ from syft_core.crypto import securenn as _securenn  # noqa: F401  # registers pr
 from syft_core.crypto import spdz as _spdz  # noqa: F401  # registers protocols
 from syft_core.crypto import truncation as _truncation  # noqa: F401  # registers protocols
 from syft_core.crypto.kernels import RINGS, Kernels, dtype_name, size_of
-from syft_core.crypto.payloads import pack, unpack
+from syft_core.crypto.payloads import Payload, pack, unpack
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
-from syft_core.crypto.run import SETUP, Channel, ProtocolRun, bytes_in, is_failure, start_protocol
+from syft_core.crypto.run import SETUP, Channel, Finish, ProtocolRun, bytes_in, is_failure, start_protocol
 from syft_core.exceptions import (
     OperationNotAllowedError,
     PartyFailedError,
@@ -30,7 +29,7 @@ from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.location import Location
 from syft_core.messages import Deposit, OpenChannel, Placed, Prepare, RunProtocol
 from syft_core.peer import Id, Peer, acting_for
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 from syft_core.workers.failures import require_success
 from syft_core.workers.ledger import record
 from syft_core.workers.local import LocalLocation
@@ -58,7 +57,7 @@ _MAX_OPTION = 16
 
 def open_channel(worker: Worker, message: OpenChannel, sender: Peer) -> Process:
     """Join a group of parties: connect to the others, and exchange seeds with them."""
-    names = (*message.parties, message.provider)
+    names = (*message.parties, "" if message.provider is None else message.provider)
     position = message.rank if message.rank != PROVIDER else len(message.parties)
     if not 2 <= len(message.parties) <= MAX_PARTIES or len(set(names)) != len(names) or not 0 <= position < len(names):
         raise ProtocolError(f"cannot open channel {message.id!r}: its parties are not valid (malformed message)")
@@ -87,12 +86,12 @@ class _Links:
     worker: Worker
     id: Id
     client: Peer
-    names: tuple[Any, ...]
+    names: tuple[Id, ...]
     """The ids of the parties, and of the provider."""
     rank: int
     kernels: Kernels
 
-    def post(self, rank: int, number: int, payload: Any) -> None:
+    def post(self, rank: int, number: int, payload: Payload) -> None:
         """Send a payload to the party of a rank."""
         location = self.worker.location_of(self.names[rank])
         if isinstance(location, LocalLocation):  # Arrays are never changed, so parties of one process may share them.
@@ -130,9 +129,9 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
         yield Elsewhere(partial(channel.refuse, message.number, error))
         raise
     worker.stats.operations += 1
-    ended: list[tuple[Any, Exception | None]] = []
+    ended: list[tuple[Nested, Exception | None]] = []
 
-    def finish(result: Any, error: Exception | None) -> None:
+    def finish(result: Nested, error: Exception | None) -> None:
         if error is None and not message.waits:
             result = _keep(worker, message, channel, parents, sender, result)
         ended.append((result, error))
@@ -168,7 +167,7 @@ def prepare(worker: Worker, message: Prepare, sender: Peer) -> Process:
         yield Elsewhere(partial(channel.prepare, demand, message.times))
 
 
-def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Any:
+def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | None:
     """Take what another party sends, and continue the run that waits for it."""
     channel = worker.channels.find(sender.original, message.id)
     rank = channel.rank_of(sender.id)
@@ -190,7 +189,7 @@ def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Any:
     return _continue(runs) if runs else None
 
 
-def _receive(channel: Channel, rank: int, number: int, payload: Any) -> Process:
+def _receive(channel: Channel, rank: int, number: int, payload: Payload) -> Process:
     runs = yield Elsewhere(partial(channel.receive, rank, number, payload))
     yield from _continue(runs)
 
@@ -207,7 +206,7 @@ def _advance(runs: Sequence[ProtocolRun]) -> None:
 # --- what may run
 
 
-def _admit(worker: Worker, message: RunProtocol, channel: Channel, parents: list[Stored], sender: Peer) -> list[Any]:
+def _admit(worker: Worker, message: RunProtocol, channel: Channel, parents: list[Stored], sender: Peer) -> list[Tensor]:
     """Return the operands of a protocol; raise unless the sender may run it on them, and its results have room."""
     _require_options(message)
     if channel.rank == PROVIDER:
@@ -267,7 +266,7 @@ _OPTIONS = frozenset({int, bool, str, type(None)})
 
 def _find_shares(
     worker: Worker, message: RunProtocol, channel: Channel, parents: list[Stored], sender: Peer
-) -> list[Any]:
+) -> list[Tensor]:
     """Return the shares on which a protocol runs; raise unless the sender may use them for it."""
     operands = list(resolve(worker, message.args, parents, []))
     for operand in operands:
@@ -294,7 +293,7 @@ def _require_trust(worker: Worker, channel: Channel, parents: list[Stored], send
         raise ProtocolError.untrusted(str(worker.id), ", ".join(repr(name) for name in others))
 
 
-def _spec(part: Any) -> Spec:
+def _spec(part: object) -> Spec:
     """Return the form of an operand, as the provider receives it."""
     if type(part) is tuple and len(part) == 2:
         shape, dtype = part
@@ -307,7 +306,7 @@ def _spec(part: Any) -> Spec:
 # --- running
 
 
-def _run(channel: Channel, message: RunProtocol, operands: Sequence[Any], finish: Any) -> None:
+def _run(channel: Channel, message: RunProtocol, operands: Sequence[Tensor], finish: Finish) -> None:
     """Start a protocol; if the parties are in processes of their own, run it to its end."""
     try:
         run = start_protocol(
@@ -338,7 +337,7 @@ def _check_parties(channel: Channel, run: ProtocolRun, waited: float) -> None:
 
 
 def _keep(
-    worker: Worker, message: RunProtocol, channel: Channel, parents: list[Stored], sender: Peer, result: Any
+    worker: Worker, message: RunProtocol, channel: Channel, parents: list[Stored], sender: Peer, result: Nested
 ) -> tuple[Placed, ...]:
     """Store the results of a protocol."""
     if channel.rank == PROVIDER:

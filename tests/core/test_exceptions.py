@@ -499,9 +499,23 @@ TEXTS = {
         (),
         "cannot do this: the tensor is not shared; write `x.share(bob, alice, crypto_provider=carol)` first",
     ),
-    ("ProtocolError", "party_failed"): (
+    ("PartyFailedError", "by"): (
         ("bob",),
         "cannot finish the protocol: party 'bob' failed; see the error of that worker",
+    ),
+    ("ProtocolError", "channel_failed"): (
+        (7,),
+        "cannot start run 7: an earlier run failed, and the parties may have used different random numbers; open a "
+        "new channel, which the next operation does",
+    ),
+    ("ProtocolError", "refused"): (
+        ("bob", "cannot find channel 7"),
+        "cannot finish the protocol: party 'bob' refused a message (cannot find channel 7); share again",
+    ),
+    ("ProtocolError", "too_many_bytes"): (
+        (5000, 9000, 10_000),
+        "cannot accept a deposit of 5,000 bytes: 9,000 bytes of the client wait here already, and the limit is "
+        "10,000; share fewer values at once",
     ),
     ("ProtocolError", "same_worker_twice"): (
         (),
@@ -519,6 +533,10 @@ TEXTS = {
     ("ProtocolError", "unknown_channel"): (
         (7,),
         "cannot find channel 7: it was not opened by this client, or the worker was restarted; share the values again",
+    ),
+    ("ProtocolError", "unknown_protocol"): (
+        ("gmw",),
+        "cannot share with the protocol 'gmw': it is not known; use 'fast', the default, or 'snn' for SecureNN",
     ),
     ("ProtocolError", "unreachable"): (
         ("bob", "refused"),

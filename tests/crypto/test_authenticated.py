@@ -105,18 +105,18 @@ def test_divided_products_are_never_off_by_one_or_more(group: Group, divisor: in
     assert (np.abs(found * divisor - x * y) < divisor).all()
 
 
-def test_small_words_are_refused(group: Group) -> None:
-    small = [group.kernels.zeros((3,), "int32")] * group.count
+@pytest.mark.parametrize(
+    ("dtype", "owner", "message"),
+    [
+        ("int32", 0, "cannot authenticate int32 numbers: tags need words of 64 bits"),
+        ("int64", 9, "cannot take the input of party 9"),
+    ],
+)
+def test_small_words_and_unknown_owners_are_refused(group: Group, dtype: str, owner: int, message: str) -> None:
+    words = [group.kernels.zeros((3,), dtype)] * group.count
 
-    with pytest.raises(ValueError, match="cannot authenticate int32 numbers: tags need words of 64 bits"):
-        group.run("auth_input", small, owner=0)
-
-
-def test_unknown_owners_are_refused(group: Group) -> None:
-    words = [group.kernels.zeros((3,), "int64")] * group.count
-
-    with pytest.raises(ValueError, match="cannot take the input of party 9"):
-        group.run("auth_input", words, owner=9)
+    with pytest.raises(ValueError, match=message):
+        group.run("auth_input", words, owner=owner)
 
 
 def test_products_of_products_stay_authenticated(group: Group) -> None:

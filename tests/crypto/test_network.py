@@ -5,21 +5,31 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from syft_core.crypto.comparison import relu  # noqa: E402
 from syft_core.crypto.group import find_group  # noqa: E402
 from syft_core.crypto.spdz import spdz_mul  # noqa: E402
-from syft_core.exceptions import ObjectNotFoundError, ProtocolError  # noqa: E402
+from syft_core.exceptions import (  # noqa: E402
+    GetNotPermittedError,
+    ObjectNotFoundError,
+    ProtocolError,
+    QuotaExceededError,
+)
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 
 from ..network.proxy import Proxy  # noqa: E402
+from ..network.supervised import supervise  # noqa: E402
 from .conftest import Parties  # noqa: E402
 
 
@@ -67,6 +77,14 @@ def test_the_client_receives_no_masked_values(parties: Parties, hook: Any) -> No
     assert all(len(seen) < 4_000 for proxy in proxies.values() for seen in proxy.seen or ())
     for proxy in proxies.values():
         proxy.close()
+
+
+def find_free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [sock.getsockname()[1] for sock in sockets]
+    for sock in sockets:
+        sock.close()
+    return ports
 
 
 # --- failures
@@ -172,6 +190,43 @@ def test_parties_in_this_process_and_elsewhere_cannot_share(workers: dict[str, A
     with pytest.raises(ProtocolError, match="cannot share among workers of this process and others"):
         torch.arange(3).share(workers["bob"], near, crypto_provider=workers["carol"])
     hook.local_worker.remove_worker_from_registry("near")
+
+
+def test_served_workers_whose_owners_trust_each_other_compute_on_private_data(hook: Any, tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy")
+    np.save(tmp_path / "ages.npy", np.array([30, 40, 50]))
+    names = ("bert", "anna", "cora")
+    ports = dict(zip(names, find_free_ports(3), strict=True))
+    with ExitStack() as stack:
+        served = {}
+        for name in names:
+            others = [other for other in names if other != name]
+            lines = [f'id = "{name}"', f"trusted = {others}", 'data = ["ages.npy#ages:private=boss"]']
+            lines += [f'[peers.{other}]\nurl = "ws://127.0.0.1:{ports[other]}"' for other in others]
+            lines += ["[users.default]", "bytes = 1_000_000"]
+            (tmp_path / f"{name}.toml").write_text("\n".join(lines))
+            served[name] = stack.enter_context(
+                supervise(str(tmp_path / f"{name}.toml"), "--port", str(ports[name]), "--framework", "torch")
+            )
+        bert, anna, cora = (served[name].connect(hook, served[name].read_token()) for name in names)
+        for location in (bert, anna, cora):
+            stack.callback(hook.local_worker.remove_worker_from_registry, location.id)
+            stack.callback(location.close)
+        (ages,) = bert.search("#ages")
+        group = find_group(hook.local_worker, [bert, anna], cora, hook.attributes)
+        shares = {"bert": ages.child, "anna": torch.zeros(3).long().send(anna).child}
+
+        (squares,) = group.run(spdz_mul, shares, shares)
+        with pytest.raises(GetNotPermittedError, match="it is private"):
+            squares["bert"].get()
+        (positive,) = group.run(relu, squares)
+        positive["anna"].get()
+
+        wide = torch.zeros(400, 1).long().share(bert, anna, crypto_provider=cora)
+        with pytest.raises(QuotaExceededError, match="bytes on the worker, and the limit is 1,000,000"):
+            (wide * wide.reshape(1, 400)).get()
+        x = torch.arange(3).share(bert, anna, crypto_provider=cora)
+        assert torch.equal((x * x).get(), torch.arange(3) ** 2)
 
 
 @pytest.fixture(autouse=True)

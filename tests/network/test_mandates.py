@@ -152,6 +152,6 @@ def test_tickets_that_nobody_uses_are_bounded(pair: Pair) -> None:
         pair.near.tell(Introduce("far", "x" * 128))
     pair.near.flush()
 
-    assert [len(tickets) for tickets in pair.peer._tickets.values()] == [MAX_TICKETS]
+    assert [len(client.tickets) for client in pair.peer._clients.values()] == [MAX_TICKETS]
     with pytest.raises(TicketError):
         pair.near.ask(Introduce("far", "x" * 129))
