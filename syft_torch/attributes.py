@@ -701,7 +701,7 @@ def _set_gradient(target: Tensor, gradient: Tensor) -> None:
         for tensor in target:
             tensor.grad = None
     else:
-        target.grad = gradient if gradient is None else _alias(gradient)
+        target.grad = _alias(gradient) if isinstance(gradient, torch.Tensor) else gradient
 
 
 def _alias(tensor: Tensor) -> Tensor:

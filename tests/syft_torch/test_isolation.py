@@ -73,16 +73,24 @@ def test_modes_are_restored_in_order_after_an_error(hook: Any) -> None:
     assert inner
 
 
-def test_saved_tensor_hooks_are_disabled_inside_and_restored_afterwards(hook: Any) -> None:
-    seen: list[Any] = []
-    x = torch.ones(2, requires_grad=True)
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: seen.append(t) or t, lambda t: t):
+def test_saved_tensor_hooks_of_torch_are_disabled_inside_and_restored_afterwards(hook: Any) -> None:
+    def find_hooks() -> Any:
+        return torch._C._autograd._top_saved_tensors_default_hooks(False)
+
+    with torch.autograd.graph.save_on_cpu():
+        before = find_hooks()
         with hook.attributes.isolate():
-            x * x
-        assert seen == []
-        x * x
-        assert seen
+            assert find_hooks() is None
+        assert find_hooks() == before
     assert hook.attributes.isolate() is None
+
+
+def test_saved_tensor_hooks_of_a_user_are_refused(hook: Any) -> None:
+    with (
+        torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+        pytest.raises(WrapperLeakError, match="cannot use saved_tensors_hooks"),
+    ):
+        hook.attributes.isolate()
 
 
 def test_the_default_device_stays_active(hook: Any) -> None:
