@@ -158,6 +158,7 @@ def prepare(worker: Worker, message: Prepare, sender: Peer) -> Process:
     channel = worker.channels.find(sender.original, message.id)
     if channel.rank != PROVIDER:
         raise ProtocolError(f"cannot prepare {message.name!r}: worker {worker.id!r} is not the provider of the group")
+    _require_options(message)
     if not 0 < message.times <= MAX_TIMES:
         raise ProtocolError(f"cannot prepare {message.name!r} {message.times} times: the limit is {MAX_TIMES}")
     specs = tuple(map(_spec, message.args))

@@ -15,6 +15,7 @@ from syft_core.workers.virtual import VirtualWorker
 from ..network.processes import start_worker
 
 TORCH = "torch syft_torch.hook TorchHook"
+NUMPY = "numpy syft_numpy.hook NumpyHook"
 NAMES = ("bob", "alice", "dora", "carol")
 
 
@@ -29,8 +30,8 @@ def hook() -> Iterator[Any]:
 class Parties:
     """Workers in processes of their own, each of which knows the addresses of all others."""
 
-    def __init__(self, hook: Any) -> None:
-        self.hook, self._stack = hook, ExitStack()
+    def __init__(self, hook: Any, backend: str = TORCH) -> None:
+        self.hook, self._backend, self._stack = hook, backend, ExitStack()
         self.processes: dict[str, Any] = {}
         self.ports: dict[str, int] = {}
         self._adders: dict[str, Callable[[dict[str, int]], None]] = {}
@@ -38,7 +39,7 @@ class Parties:
     def start(self, *names: str) -> None:
         """Start workers, and introduce them to those that run already."""
         for name in names:
-            process, port, add_peers = self._stack.enter_context(start_worker(TORCH, name))
+            process, port, add_peers = self._stack.enter_context(start_worker(self._backend, name))
             self.processes[name], self.ports[name], self._adders[name] = process, port, add_peers
         for name, add_peers in self._adders.items():
             new = [other for other in self.ports if other != name and (name in names or other in names)]

@@ -307,6 +307,13 @@ def test_options_of_a_wrong_type_are_refused(hook: Any, workers: Any, group: Gro
             deliver(worker, call, Peer("me"))
 
 
+def test_options_of_a_wrong_type_are_refused_in_advance_too(workers: Any, group: Group) -> None:
+    call = Prepare(group._channel, spdz_mul.__name__, (((3,), "int64"),) * 2, {"divisor": 1.5}, 1)
+
+    with pytest.raises(ProtocolError, match="cannot run 'spdz_mul': its option 'divisor' has a wrong type"):
+        deliver(workers["carol"], call, Peer("me"))
+
+
 def test_an_unknown_protocol_or_operand_is_refused(workers: Any, group: Group) -> None:
     for name, args in (("system", ()), (zero.__name__, (5,)), (zero.__name__, (torch.rand(3),))):
         call = RunProtocol(group._channel, group._number + 1, name, args, {}, 1, 1, False)

@@ -26,11 +26,12 @@ from syft_core.exceptions import (  # noqa: E402
     ProtocolError,
     QuotaExceededError,
 )
+from syft_core.plugins.manager import load_backend  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 
 from ..network.proxy import Proxy  # noqa: E402
 from ..network.supervised import supervise  # noqa: E402
-from .conftest import Parties  # noqa: E402
+from .conftest import NUMPY, Parties  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,21 @@ def test_an_idle_client_does_not_hold_up_the_parties(parties: Parties, workers: 
             return
         time.sleep(0.05)
     pytest.fail("the result did not appear")
+
+
+def test_numpy_clients_compute_with_numpy_workers() -> None:
+    np = pytest.importorskip("numpy")
+    with load_backend("numpy")(np) as hook:
+        parties = Parties(hook, NUMPY)
+        try:
+            parties.start("nora", "nick", "nils")
+            nora, nick, nils = (parties.connect(name) for name in ("nora", "nick", "nils"))
+            x, y = (hook.array(v).share(nora, nick, crypto_provider=nils) for v in ([1, -2, 3], [4, 5, -6]))
+
+            assert (x * y).get().tolist() == [4, -10, -18]
+            assert (x < y).get().tolist() == [1, 1, 0]
+        finally:
+            parties.close()
 
 
 # --- what the client sees
