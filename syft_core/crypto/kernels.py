@@ -288,7 +288,13 @@ class Kernels:
 
 def dtype_name(x: Array) -> str:
     """Return the name of an array's dtype: "int64" for ``torch.int64``."""
-    return str(x.dtype).rpartition(".")[2]
+    name = _names.get(x.dtype)
+    if name is None:
+        name = _names[x.dtype] = str(x.dtype).rpartition(".")[2]
+    return name
+
+
+_names: dict[Any, str] = {}
 
 
 def size_of(shape: Shape, dtype: str) -> int:

@@ -613,9 +613,12 @@ counting: ContextVar[Counted | None] = ContextVar("counting", default=None)
 
 def forms_of(arrays: Payload) -> list[Spec] | None:
     """Return the forms of a tuple of arrays; None if it is something else."""
-    if type(arrays) is not tuple or not all(hasattr(x, "dtype") for x in arrays):
+    if type(arrays) is not tuple:
         return None
-    return [Spec(tuple(x.shape), dtype_name(x)) for x in arrays]
+    try:
+        return [Spec(tuple(x.shape), dtype_name(x)) for x in arrays]
+    except AttributeError:
+        return None
 
 
 def weigh(payload: Payload) -> int:
