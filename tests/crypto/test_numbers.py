@@ -212,7 +212,7 @@ def test_gradients_are_those_of_torch(name: str, shared: bool, workers: list[Any
     (function(plain) * weights).sum().backward()
 
     found = read(encoded.grad) if shared else encoded.grad.float_prec()
-    assert torch.allclose(found.double(), plain.grad, atol=1e-4)
+    assert torch.allclose(found.double(), plain.grad, atol=5e-4)
 
 
 # --- methods of the ancestor

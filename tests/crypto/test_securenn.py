@@ -233,11 +233,14 @@ def test_windows_that_do_not_fit_are_refused(group: Group, options: dict[str, in
         group.run("snn_maxpool2d", shares, **options)
 
 
-def test_arguments_outside_their_range_are_refused(group: Group, dtype: str) -> None:
+def test_a_quotient_without_bits_is_refused(group: Group, dtype: str) -> None:
     x = group.share(np.ones(2, dtype))
 
     with pytest.raises(ValueError, match="cannot compute a quotient of 0 bits: it has from 1 to"):
         group.run("snn_division", x, x, bit_len_max=0)
+
+
+def test_the_largest_of_nothing_is_refused(group: Group, dtype: str) -> None:
     with pytest.raises(ValueError, match="cannot find the largest element: shape \\(0,\\) has none"):
         group.run("snn_maxpool", group.share(np.ones(0, dtype)))
 
