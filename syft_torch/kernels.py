@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
@@ -59,12 +59,16 @@ class TorchKernels(Kernels):
         return x.sum(axis, dtype=x.dtype)
 
     def matmul(self, x: Array, y: Array) -> Array:
-        """Multiply matrices, with whichever way is faster on this machine."""
-        rows = x.shape[-2] if x.ndim > 1 else 1
-        columns = y.shape[-1] if y.ndim > 1 else 1
-        if x.is_meta or rows * x.shape[-1] * columns < SMALL or not _floats_are_faster():
-            return x @ y
-        return self.multiply_digits(x, y, torch.matmul, x.shape[-1])
+        """Multiply matrices, in the way that is fastest for their size on this machine."""
+        if x.is_meta or x.ndim != 2 or y.ndim != 2:
+            return x @ y if x.is_meta or x.numel() < SMALL else self.multiply_digits(x, y, torch.matmul, x.shape[-1])
+        (rows, terms), columns = x.shape, y.shape[1]
+        products, speed = rows * terms * columns, _measure()
+        digits = 6 * speed.real * products + speed.split * (x.numel() + y.numel()) + speed.start
+        direct = speed.integer * products
+        if products <= LARGE and speed.sum * products < min(direct, digits):
+            return (x.unsqueeze(-1) * y).sum(1, dtype=x.dtype)
+        return x @ y if direct < digits else self.multiply_digits(x, y, torch.matmul, terms)
 
     def to_floats(self, x: Array) -> Array:
         """Convert integers to floats with 53 bits."""
@@ -84,10 +88,16 @@ class TorchKernels(Kernels):
         def convolve(images: Array, filters: Array) -> Array:
             return torch.conv2d(images, filters, None, tuple(stride), tuple(padding), tuple(dilation), groups)
 
-        terms = weight[0].numel()
-        if x.is_meta or x.numel() * weight.numel() < SMALL or not _floats_are_faster():
+        if x.is_meta:
             return convolve(x, weight)
-        return self.multiply_digits(x, weight, convolve, terms)
+        terms, speed = weight[0].numel(), _measure()
+        products = x.numel() * weight.numel() / (weight.shape[1] * stride[0] * stride[1])
+        digits = 6 * CONVOLVED * speed.real * products + speed.split * (x.numel() + weight.numel()) + speed.start
+        return (
+            convolve(x, weight)
+            if speed.integer * products < digits
+            else self.multiply_digits(x, weight, convolve, terms)
+        )
 
     def encode(self, x: Array, scale: float, dtype: str) -> Array:
         """Return real numbers, times ``scale``, as the nearest integers."""
@@ -102,20 +112,43 @@ class TorchKernels(Kernels):
         return torch.erf(x)
 
 
-SMALL = 1 << 15
-"""Below this number of products, integers are multiplied directly."""
+SMALL = 1 << 12
+"""The size of a batch of matrices below which integers are multiplied directly."""
+LARGE = 1 << 20
+"""The number of products above which they do not fit into the processor's cache."""
+CONVOLVED = 2.3
+"""How much longer a product takes in a convolution of floats than in a product of matrices."""
+
+
+class Speed(NamedTuple):
+    """The seconds that one product takes in each way of multiplying integer matrices, and what else the last costs."""
+
+    integer: float
+    sum: float
+    real: float
+    split: float
+    start: float = 1e-4
 
 
 @functools.cache
-def _floats_are_faster() -> bool:
-    """Measure once whether products of floats, of which six are needed, are faster than one of integers."""
-    integers = torch.arange(128 * 128).view(128, 128)
-    floats = integers.double()
-    direct, split = (min(_time(x) for _ in range(3)) for x in (integers, floats))
-    return 6 * split < direct
+def _measure() -> Speed:
+    """Measure once, for a few milliseconds, how fast this machine multiplies matrices of integers and of floats."""
+    size = 64
+    x = torch.arange(size * size).view(size, size)
+    y = x.double()
+    return Speed(
+        _time(lambda: x @ x) / size**3,
+        _time(lambda: (x.unsqueeze(-1) * x).sum(1)) / size**3,
+        _time(lambda: y @ y) / size**3,
+        _time(lambda: TorchKernels().split_digits(x)) / size**2,
+    )
 
 
-def _time(x: torch.Tensor) -> float:
-    start = time.perf_counter()
-    torch.matmul(x, x)
-    return time.perf_counter() - start
+def _time(function: Callable[[], object]) -> float:
+    """Return the shortest of a few runs."""
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)

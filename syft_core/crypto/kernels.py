@@ -91,7 +91,7 @@ class Kernels:
         if terms > MAX_TERMS or terms == 0:
             return multiply(x, y)
         dtype = dtype_name(x)
-        first, second = self._split_digits(x), self._split_digits(y)
+        first, second = self.split_digits(x), self.split_digits(y)
         result = None
         for place in range(len(first)):
             for one in range(place + 1):
@@ -99,7 +99,7 @@ class Kernels:
                 result = product if result is None else result + product
         return result if dtype == "int64" else self.cast(result, dtype)
 
-    def _split_digits(self, x: Array) -> list[Array]:
+    def split_digits(self, x: Array) -> list[Array]:
         """Return the digits of integers as floats, lowest first."""
         half, digits = 1 << (DIGIT_BITS - 1), []
         for _ in range(3 if dtype_name(x) == "int64" else 2):
