@@ -115,15 +115,19 @@ class AdditiveSharingTensor(NumericTensor):
         pointers = [send_copy(share, owner, location) for share, location in zip(shares, group.parties, strict=True)]
         return cls(dict(zip(group.ids, pointers, strict=True)), group, protocol)
 
-    def get(self, user: str | None = None, reason: str = "", **_options: Any) -> Tensor:
-        """Fetch all shares and return the value; every party's policy decides, and every ledger records it."""
+    def get(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> Tensor:
+        """Fetch all shares and return the value; every party's policy decides, and every ledger records it.
+
+        With ``deregister_ptr=False`` the shares stay.
+        """
         pointers = list(self.child.values())
         try:  # Copies: if one party refuses, no share is lost.
             shares = [pointer.get(user=user, reason=reason, deregister_ptr=False) for pointer in pointers]
         except PartyFailedError as error:
             raise self.group.find_cause(error) from None
-        for pointer in pointers:
-            pointer.drop(f"it was fetched by {self.owner.id!r}")
+        if deregister_ptr:
+            for pointer in pointers:
+                pointer.drop(f"it was fetched by {self.owner.id!r}")
         return self._add(shares)
 
     def virtual_get(self) -> Tensor:
