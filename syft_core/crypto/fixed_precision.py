@@ -357,7 +357,9 @@ class FixedPrecisionTensor(NeuralNumbers):
     @overloaded.method
     def sign(self, _self: Integers) -> Integers:
         """Return -1, 0 or 1."""
-        return self.numbers.from_bit(integers.sub(integers.greater(_self, 0), integers.less(_self, 0)))
+        return integers.multiply(integers.sub(integers.greater(_self, 0), integers.less(_self, 0)), self.scale)
+
+    sgn = sign
 
     @overloaded.method
     def amax(self, _self: Integers, dim: Axes = (), keepdim: bool = False, **options: Axes) -> Integers:
@@ -516,6 +518,12 @@ def _convert(_op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> FixedPrecisionT
     return converted
 
 
+def _is_nan(_op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Tensor:
+    """Handle ``isnan``: every integer means a number, so the answer is public."""
+    layer = plan.leader(args, kwargs)
+    return integers.kernels_of(layer.child).zeros(integers.shape_of(layer.child), "int64") != 0
+
+
 def _separate(answer: Answer) -> Answer:
     """Make the result of a rule independent of its operands, which operations in place would change too."""
 
@@ -548,6 +556,7 @@ FixedPrecisionTensor.rules = {
 FixedPrecisionTensor.rules |= {
     "_to_copy": _convert,
     "astype": _convert,
+    "isnan": _is_nan,
     # A rule for an operation that writes several arguments has its full name.
     "aten._native_batch_norm_legit.default": FixedPrecisionTensor.rules["_native_batch_norm_legit"],
 }
