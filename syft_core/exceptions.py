@@ -381,9 +381,28 @@ class PrecisionError(SyftError, ValueError):
     """A number cannot be represented, or an operation not computed, with fixed precision."""
 
     out_of_range = Text(
-        "cannot encode numbers of {limit:.3g} or more, or numbers that are not finite, with base {base} and "
-        "{precision} fractional digits: they do not fit into the ring; scale the data, or use fewer digits",
-        order="limit base precision",
+        "cannot encode a number: it is not finite, or not smaller than {limit:.3g} in size, and does not fit into the "
+        "ring; scale the data, or use fewer fractional digits"
+    )
+    complex_number = Text("cannot encode complex numbers: fixed precision is for real ones; encode the parts of each")
+    not_shared_yet = Text(
+        "cannot compute on fixed-precision numbers at one worker: computing needs shares; share them first: "
+        "`x.share(bob, alice, crypto_provider=carol)`, or compute before `fix_precision()`"
+    )
+    not_real = Text(
+        "cannot convert fixed-precision numbers to {dtype}: only fetched numbers can be rounded; fetch and decode them "
+        "first: `x.get().float_precision()`"
+    )
+    reveals = Text(
+        "cannot read the values of shared or encoded numbers (item, bool, if, tolist, numpy, save): they are not here; "
+        "fetch shared ones with `x.get()`, and decode fixed precision with `x.float_precision()`"
+    )
+    division_by_zero = Text(
+        "cannot divide by 0: fixed-precision numbers have no infinity; add a small number to the divisor"
+    )
+    shared_into_public = Text(
+        "cannot write shared numbers into a tensor that is not shared: it would reveal them; share the tensor first, "
+        "or write `x = x + y` instead of `x += y`"
     )
     unknown_field = Text(
         "cannot use the field {field!r}: there is none of this name; use 'long' (64 bits) or 'int' (32 bits)"
@@ -433,6 +452,21 @@ class ProtocolError(WorkerError):
     )
     not_shared = Text(
         "cannot do this: the tensor is not shared; write `x.share(bob, alice, crypto_provider=carol)` first"
+    )
+    data_elsewhere = Text(
+        "cannot share data of worker {home!r} among other workers: it would have to leave its worker; share it with "
+        "{home!r} as one of the workers"
+    )
+    stays = Text(
+        "cannot {verb} a shared value: its shares stay with their parties; fetch it first: `x.get()`, or compute on it "
+        "where it is"
+    )
+    shared_already = Text(
+        "cannot share this tensor: it is shared already; call `refresh()` for new shares, or `get()` it first"
+    )
+    secret_index = Text(
+        "cannot index with shared or encoded numbers: the choice would reveal them; multiply by a mask, e.g. "
+        "`torch.where(x > 0, x, 0)`, or index with plain integers"
     )
     not_an_integer = Text("cannot share {dtype} numbers: shares are integers; write `x.fix_precision().share(...)`")
     unknown_protocol = Text(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from mmap import mmap
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.fft
@@ -30,6 +30,7 @@ from syft_core.hook.attributes import (
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.forms import Form, form
 from syft_core.hook.guards import limit_integers
+from syft_core.hook.overload import with_indices
 from syft_core.hook.rules import leaves
 from syft_core.values import Args, Function, Nested, Tensor
 from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, describe
@@ -56,8 +57,8 @@ _SYNONYMS = {
     "concat": "cat",
     "equal": "eq",
     "conj": "conjugate",
-    "amax": "max",
-    "amin": "min",
+    "max": "amax",
+    "min": "amin",
 }
 _Dispatched: type = type(np.concatenate)
 _BUFFERS = (bytes, bytearray, mmap)
@@ -74,12 +75,28 @@ def _result_types() -> dict[str, type]:
     return {type(result).__name__: type(result) for result in results if hasattr(result, "_fields")}
 
 
-STRUCTURAL = words("""
-    reshape ravel flatten transpose T swapaxes moveaxis squeeze expand_dims broadcast_to cat stack hstack vstack
-    dstack split array_split take flip fliplr flipud roll rot90 tile repeat diagonal tril triu __getitem__ copy
-    atleast_1d atleast_2d
-""")
-"""The operations that only move elements."""
+def _set(x: Tensor, index: Any, value: Tensor) -> Tensor:
+    changed = x * 1
+    changed[index] = value
+    return changed
+
+
+STRUCTURAL: Mapping[str, Function | None] = {
+    **dict.fromkeys(
+        words("""
+        reshape ravel flatten transpose T swapaxes moveaxis squeeze expand_dims broadcast_to cat stack hstack vstack
+        dstack split array_split flip fliplr flipud roll rot90 tile diagonal tril triu atleast_1d atleast_2d diff
+    """)
+    ),
+    "copy": lambda x, *_args, **_options: x * 1,
+    "cumsum": lambda x, axis=None: x.cumsum(axis=axis, dtype=x.dtype),
+    "trace": lambda x, *axes: x.trace(*axes, dtype=x.dtype),
+    "take": with_indices(lambda x, indices, axis=None: x.take(indices, axis=axis)),
+    "repeat": with_indices(lambda x, repeats, axis=None: x.repeat(repeats, axis=axis)),
+    "__getitem__": with_indices(lambda x, index: x[index]),
+    "__setitem__": with_indices(_set, 2),
+}
+"""The operations that only move or add elements."""
 
 
 class NumpyAttributes(FrameworkAttributes):
@@ -91,7 +108,7 @@ class NumpyAttributes(FrameworkAttributes):
 
     ALIAS = "numpy"
     kernels = NumpyKernels()
-    structural: ClassVar[Mapping[str, None]] = dict.fromkeys(STRUCTURAL)
+    structural = STRUCTURAL
     exclude = EXCLUDE
     inplace_methods = INPLACE_METHODS
     worker_methods = ("array", "arange", "ones", "zeros")

@@ -14,6 +14,8 @@ from syft_core.crypto.kernels import Array, Kernels, Shape
 class NumpyKernels(Kernels):
     """Numpy's own functions, under the names that also older versions have."""
 
+    correction = 0
+
     def __init__(self) -> None:
         super().__init__(np)
 
@@ -49,13 +51,17 @@ class NumpyKernels(Kernels):
         """Convert integers to floats with 53 bits."""
         return x.astype(np.float64)
 
+    def saturate(self, x: Array, limit: float) -> Array:
+        """Limit real numbers to a range, and set NaN to 0; also those of pointers."""
+        return np.clip(np.nan_to_num(x.astype(np.float64)), -limit, limit)
+
     def encode(self, x: Array, scale: float, dtype: str) -> Array:
         """Return real numbers, times ``scale``, as the nearest integers."""
-        return np.rint(np.asarray(x, np.float64) * scale).astype(dtype)
+        return np.rint(x.astype(np.float64) * scale).astype(dtype)
 
     def decode(self, x: Array, scale: int, dtype: Any) -> Array:
         """Return integers, divided by ``scale``, as real numbers of a dtype."""
-        return (np.asarray(x, np.float64) / scale).astype(dtype)
+        return (x.astype(np.float64) / scale).astype(dtype)
 
     def compute(self, function: Callable[..., Array], x: Array, options: Mapping[str, Any]) -> Array:
         """Compute a function of real numbers, without numpy's warnings."""

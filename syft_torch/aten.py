@@ -15,14 +15,14 @@ REVEALS = words("_local_scalar_dense item equal is_nonzero")
 
 
 DECOMPOSED = words("""
-    native_layer_norm_backward native_group_norm native_group_norm_backward
+    native_layer_norm_backward native_group_norm_backward
     native_batch_norm_backward
-    mse_loss mse_loss_backward nll_loss_forward nll_loss_backward smooth_l1_loss smooth_l1_loss_backward
+    mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward
     huber_loss huber_loss_backward binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits
     leaky_relu leaky_relu_backward hardtanh hardtanh_backward elu elu_backward silu silu_backward softplus
     softplus_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward threshold
     sigmoid_backward tanh_backward gelu_backward _softmax_backward_data _log_softmax_backward_data
-    addcmul addcdiv lerp addmv addbmm baddbmm var std var_mean
+    linalg_vector_norm addcmul addcdiv lerp addmv addbmm baddbmm var std var_mean
     native_dropout_backward unfold_backward rsub
 """)
 """Kernels for which torch's own definition in terms of simpler kernels is used, unless a layer has a rule."""
@@ -46,11 +46,15 @@ class AtenOp(Op):
     @cached_property
     def decomposition(self) -> Function | None:
         """Torch's definition in terms of simpler kernels, for the kernels of ``DECOMPOSED``."""
-        if self.attr.removesuffix("_") not in DECOMPOSED or self.inplace:
+        word = self.attr.removesuffix("_")
+        if word not in DECOMPOSED:
             return None
         from torch._decomp import decomposition_table  # noqa: PLC0415  # slow to load, and rarely needed
 
-        found: Function | None = decomposition_table.get(self.func)
+        func = self.func
+        if self.inplace:
+            func = getattr(getattr(torch.ops.aten, word), func._overloadname)
+        found: Function | None = decomposition_table.get(func)
         return found
 
 
@@ -117,7 +121,9 @@ def _facts(op: Op) -> Facts:
 
 
 def _attr(func: torch._ops.OpOverload) -> str:
-    return str(func._schema.name).rpartition("::")[2]
+    name = str(func._schema.name).rpartition("::")[2]
+    # Along an axis, torch also returns positions, which is another operation.
+    return f"{name}_dim" if name in ("max", "min") and func._overloadname == "dim" else name
 
 
 ATEN = AtenTable("aten")

@@ -99,6 +99,10 @@ class TorchKernels(Kernels):
             else self.multiply_digits(x, weight, convolve, terms)
         )
 
+    def saturate(self, x: Array, limit: float) -> Array:
+        """Limit real numbers to a range, and set NaN to 0; also those of pointers."""
+        return x.detach().double().nan_to_num(0.0).clamp(-limit, limit)
+
     def encode(self, x: Array, scale: float, dtype: str) -> Array:
         """Return real numbers, times ``scale``, as the nearest integers."""
         return (x.detach().double() * scale).round().to(self.dtype(dtype))

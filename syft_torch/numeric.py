@@ -9,11 +9,11 @@ from typing import ClassVar, NoReturn
 
 import torch
 
-from syft_core.exceptions import OperationNotAllowedError, WrapperLeakError
+from syft_core.exceptions import OperationNotAllowedError, PrecisionError, WrapperLeakError
 from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS
 from syft_core.hook.dispatch import WRAPPER, dispatch
 from syft_core.hook.rules import leaves
-from syft_core.tensors.identity import format_chain
+from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Nested, Tensor
 from syft_torch.aten import ATEN, AtenOp
@@ -71,7 +71,8 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch 
         if op.is_composite:
             return func.decompose(*args, **kwargs or {})
         if op.decomposition is not None and not _has_rule(op, args):
-            return op.decomposition(*args, **kwargs or {})
+            result = op.decomposition(*args, **kwargs or {})
+            return args[0].copy_(result) if op.inplace else result
         return dispatch(op, args, dict(kwargs) if kwargs else {})
 
     @property
@@ -92,9 +93,12 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch 
 
     def _refuse_memory(self, *_args: object, **_kwargs: object) -> NoReturn:
         """Refuse access to memory, which the wrapper does not have."""
+        if hasattr(self.child, "float_precision") or hasattr(self.child, "locations"):
+            raise PrecisionError.reveals()
         raise WrapperLeakError.at("a function that reads memory (pickle, storage, DLPack)", "decode the tensor first")
 
     __reduce_ex__ = __dlpack__ = __dlpack_device__ = untyped_storage = _refuse_memory
+    numpy = tolist = __array__ = _refuse_memory
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
         return format_chain(self)
@@ -102,7 +106,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
+        return format_wrapper(self, spec)
 
     def __copy__(self) -> NumericWrapper:
         return NumericWrapper(self.child)

@@ -54,15 +54,16 @@ def _method(name: str) -> Function:
     return lambda x, *args, **kwargs: getattr(x, name)(*args, **kwargs)
 
 
-def _clone(x: Tensor, **_options: Any) -> Tensor:
-    return x * 1
+def _clone(x: Tensor, memory_format: torch.memory_format = torch.preserve_format) -> Tensor:
+    copy = x * 1
+    return copy.contiguous() if memory_format is torch.contiguous_format else copy
 
 
 def _new_zeros(x: Tensor, size: Sequence[int], *_strides: Any, **_options: Any) -> Tensor:
     return x.new_zeros(tuple(size))
 
 
-def _put(x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False) -> Tensor:
+def _put(x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False, _unsafe: bool = False) -> Tensor:
     return x.index_put(tuple(indices), values, accumulate)
 
 
@@ -84,6 +85,7 @@ STRUCTURAL: Mapping[str, Function] = {
     "view_copy": _method("view"),
     "_reshape_alias": lambda x, size, _stride: x.reshape(size),
     "split": _method("split"),
+    "cumsum": lambda x, dim, **_options: x.cumsum(dim, dtype=x.dtype),
     "slice": _slice,
     "index_select": with_indices(_method("index_select")),
     "gather": with_indices(_method("gather")),
@@ -93,16 +95,18 @@ STRUCTURAL: Mapping[str, Function] = {
     "clone": _clone,
     "contiguous": lambda x, **_options: x,
     "constant_pad_nd": _pad,
-    "copy": _method("copy_"),
     "new_zeros": _new_zeros,
     "new_empty": _new_zeros,
     "new_empty_strided": _new_zeros,
     "empty_like": lambda x, **_options: x * 0,
-    "_to_copy": _clone,
     "slice_backward": _unslice,
     "select_backward": _unselect,
-    "index_put": with_indices(_put),
-    "_index_put_impl": with_indices(_put),
+    "index_put": with_indices(_put, 2),
+    "_index_put_impl": with_indices(_put, 2),
+    "index_add": with_indices(_method("index_add"), 3),
+    "index_copy": with_indices(_method("index_copy"), 3),
+    "scatter": with_indices(_method("scatter"), 3),
+    "scatter_add": with_indices(_method("scatter_add"), 3),
     "embedding_dense_backward": with_indices(_sum_rows),
 }
 """By operation. Each function takes the arguments of the kernel, with a pointer in place of the shared value."""

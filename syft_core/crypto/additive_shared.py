@@ -5,16 +5,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from syft_core.crypto.group import Group, Shares, find_group
 from syft_core.crypto.kernels import RINGS, dtype_name, size_of
 from syft_core.crypto.spdz import reconstruct, zero
-from syft_core.exceptions import MixedLayersError, PartyFailedError, ProtocolError
+from syft_core.exceptions import MixedLayersError, PartyFailedError, PrecisionError, ProtocolError
 from syft_core.hook import hook_args
-from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.attributes import FrameworkAttributes, Op, words
 from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.forms import Form, form
+from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import WorkerLike
@@ -28,6 +29,20 @@ FAST, SECURENN = "fast", "snn"
 """How values are compared: with the protocols of ``comparison.py``, or with those of the SecureNN paper."""
 
 
+class _Known:
+    """An attribute that follows from the value, and is None after the value was changed in place."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = f"_{name}"
+
+    def __get__(self, shared: Any, owner: type) -> Any:
+        value, writes = getattr(shared, self.name, (None, 0))
+        return value if value is not None and writes == shared.writes[0] else None
+
+    def __set__(self, shared: Any, value: AdditiveSharingTensor) -> None:
+        setattr(shared, self.name, (value, shared.writes[0]))
+
+
 class AdditiveSharingTensor(NumericTensor):
     """Integers modulo 2^64 (or 2^32), shared among the parties of a group.
 
@@ -36,10 +51,12 @@ class AdditiveSharingTensor(NumericTensor):
     values and comparisons are protocols, for which the crypto_provider supplies correlated random numbers.
     """
 
+    number_type: ClassVar[Any]
+    """FixedPrecisionTensor, whose rules apply to integers too."""
     _form: Form | None = None
-    derivative: AdditiveSharingTensor | None = None
+    derivative = _Known()
     """For a result of relu: 1 where the operand was positive or zero, and 0 elsewhere."""
-    bit: AdditiveSharingTensor | None = None
+    bit = _Known()
     """For numbers that are 0 or 1: the same as integers, without a scale."""
 
     def __init__(
@@ -52,6 +69,8 @@ class AdditiveSharingTensor(NumericTensor):
         if shares is not None:
             self.child = Children(shares)
         self.group: Any = group
+        self.writes = [0]
+        """How often the shares were changed in place; views of the same shares have the same list."""
 
     def get_class_attributes(self) -> Kwargs:
         """Return the group and the protocol of comparisons."""
@@ -115,6 +134,31 @@ class AdditiveSharingTensor(NumericTensor):
         pointers = [send_copy(share, owner, location) for share, location in zip(shares, group.parties, strict=True)]
         return cls(dict(zip(group.ids, pointers, strict=True)), group, protocol)
 
+    @classmethod
+    def share_remotely(
+        cls,
+        secret: PointerTensor,
+        workers: Sequence[WorkerLike],
+        provider: WorkerLike,
+        owner: Any,
+        protocol: str = FAST,
+    ) -> Any:
+        """Share integers that are at one of the workers: it adds them to its share of random shares of zeros."""
+        framework, home, dtype = secret.framework, secret.location_id, dtype_name(secret)
+        if dtype not in RINGS:
+            raise ProtocolError.not_an_integer(dtype)
+        group = find_group(owner, workers, provider, framework)
+        if home not in group.ids:
+            raise ProtocolError.data_elsewhere(home)
+        shape, number = tuple(secret.shape), framework.kernels.zeros((), dtype)  # type: ignore[union-attr]  # checked
+        forms = {
+            location.id: secret if location.id == home else framework.expand(send_copy(number, owner, location), shape)
+            for location in group.parties
+        }
+        (shares,) = group.run(zero, forms)
+        own: Any = shares[home]
+        return cls({**shares, home: own + secret}, group, protocol)
+
     def get(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> Tensor:
         """Fetch all shares and return the value; every party's policy decides, and every ledger records it.
 
@@ -125,12 +169,15 @@ class AdditiveSharingTensor(NumericTensor):
             shares = [pointer.get(user=user, reason=reason, deregister_ptr=False) for pointer in pointers]
         except PartyFailedError as error:
             raise self.group.find_cause(error) from None
-        if deregister_ptr:
-            for pointer in pointers:
-                pointer.drop(f"it was fetched by {self.owner.id!r}")
+        for pointer in pointers if deregister_ptr else ():
+            pointer.drop(f"it was fetched by {self.owner.id!r}")
         return self._add(shares)
 
-    def virtual_get(self) -> Tensor:
+    def request(self, reason: str) -> dict[Any, int]:
+        """Ask the owners of all parties to release the shares; after all have approved, ``get`` works."""
+        return {id: pointer.request(reason) for id, pointer in self.child.items()}
+
+    def virtual_get(self, _sum_results: bool = False) -> Tensor:
         """Return the value without fetching the shares, if the workers are in this process; for tests only."""
         return self._add([pointer.location.get_obj(pointer.id_at_location) for pointer in self.child.values()])
 
@@ -174,32 +221,46 @@ class AdditiveSharingTensor(NumericTensor):
 
     @classmethod
     def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
-        """Answer an operation: an integer operation from the table, or one that each party runs on its share."""
-        framework = next(leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls).framework
-        if op.reflected:
-            args = (args[1], args[0], *args[2:])
-        if op.operation in framework.structural:
-            result = restructure(framework, op, args, kwargs)
-            if op.inplace:  # The pointers have been changed in place.
-                return args[0]
-        else:
-            function = OPERATIONS.get(op.operation)
-            if function is None:
-                return super().respond(op, plan, args, kwargs)
-            result = function(*args, **kwargs)
-        if op.inplace:
-            args[0].assign(result.child)
-            return args[0]
-        return result
+        """Answer an operation on integers as one on numbers without fractional digits, where that is exact."""
+        leader = next(leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls)
+        if op.reveals:
+            raise PrecisionError.reveals()
+        if op.operation not in leader.framework.structural and op.operation not in EXACT:
+            return super().respond(op, plan, args, kwargs)
+        layer = cls.number_type(10, 0, FIELDS[dtype_name(leader)], leader.dtype)
+        result = dispatch(op, *map_leaves(partial(leader._make_number, layer), (args, kwargs)))
+        return map_leaves(lambda leaf: leaf.child if type(leaf) is type(layer) else leaf, result)
 
-    def assign(self, child: Any) -> None:
+    def _make_number(self, layer: Tensor, leaf: Tensor) -> Tensor:
+        """Return shared integers under a layer for numbers; refuse operands that are not integers."""
+        if type(leaf) is AdditiveSharingTensor:
+            return layer.copy_onto(leaf)
+        dtype = dtype_name(leaf) if is_framework_tensor(type(leaf)) else type(leaf).__name__
+        if dtype.startswith(("float", "bfloat", "complex")):
+            raise ProtocolError.not_an_integer(dtype)
+        return leaf
+
+    def assign(self, child: AdditiveSharingTensor) -> None:
         """Overwrite the shares in place, so that their views change too."""
+        _require_same_group(self, child)
+        self.writes[0] += 1
         for id, pointer in self.child.items():
-            self.framework.overwrite(pointer, child[id])
+            self.framework.overwrite(pointer, child.child[id])
 
-    def encode(self, plain: Tensor) -> Tensor:
-        """Return a public operand as it is."""
-        return plain
+    def copy(self) -> AdditiveSharingTensor:
+        """Return a copy with its own shares."""
+        return self.separate([self])
+
+    def __deepcopy__(self, _memo: object) -> AdditiveSharingTensor:
+        return self.copy()
+
+    def separate(self, others: Sequence[AdditiveSharingTensor]) -> AdditiveSharingTensor:
+        """Return the same value with its own shares: operations in place on it must not change the others."""
+        used = {id(pointer) for other in others for pointer in other.child.values()}
+        if used.isdisjoint(map(id, self.child.values())):
+            return self
+        shares = {party: pointer * 1 if id(pointer) in used else pointer for party, pointer in self.child.items()}
+        return AdditiveSharingTensor(shares, self.group, self.protocol)
 
     def __str__(self) -> str:
         shares = "".join(f"\n\t-> {pointer}" for pointer in self.child.values())
@@ -208,8 +269,15 @@ class AdditiveSharingTensor(NumericTensor):
     __repr__ = __str__
 
 
-OPERATIONS: dict[str, Any] = {}
-"""The operations on shared integers, by name; ``integers.py`` defines them."""
+FIELDS = {"int64": "long", "int32": "int"}
+"""The rings, with the ancestor's names."""
+EXACT = words("""
+    add sub neg mul square pow matmul mm bmm mv dot addmm sum mean div lt gt le ge eq ne where maximum minimum clamp
+    clamp_min clamp_max clip abs sign amax amin max min max_dim min_dim argmax argmin relu threshold_backward
+    max_pool2d_with_indices convolution embedding logical_and logical_or logical_not bitwise_and bitwise_or copy
+    fill zero zeros_like ones_like full_like new_ones detach alias
+""")
+"""The operations on shared integers whose results are integers; quotients are rounded up or down at random."""
 
 
 def restructure(framework: FrameworkAttributes, op: Op, args: Args, kwargs: Kwargs) -> Nested:
@@ -257,7 +325,9 @@ def _select(id: Any, leaf: Tensor) -> Tensor:
 def _combine(parts: Sequence[Nested], first: AdditiveSharingTensor) -> Nested:
     """Turn one result for each party, of any nesting, into the same nesting of shared values."""
     if isinstance(parts[0], PointerTensor):
-        return AdditiveSharingTensor(dict(zip(first.child, parts, strict=True)), first.group, first.protocol)
+        result = AdditiveSharingTensor(dict(zip(first.child, parts, strict=True)), first.group, first.protocol)
+        result.writes = first.writes  # It may be a view.
+        return result
     if isinstance(parts[0], list | tuple):
         return [_combine(items, first) for items in zip(*parts, strict=True)]
     return parts[0]

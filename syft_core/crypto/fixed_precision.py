@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from syft_core.crypto import integers
-from syft_core.crypto.additive_shared import AdditiveSharingTensor, restructure
+from syft_core.crypto import integers, spdz
+from syft_core.crypto.additive_shared import FIELDS, AdditiveSharingTensor, restructure
 from syft_core.crypto.integers import Integers
+from syft_core.crypto.kernels import dtype_name
 from syft_core.crypto.layers import NeuralNumbers, find_largest
 from syft_core.crypto.numbers import Numbers
 from syft_core.crypto.spdz import MATRICES
 from syft_core.crypto.truncation import BITS
-from syft_core.exceptions import PrecisionError
+from syft_core.exceptions import OperationNotAllowedError, PrecisionError, ProtocolError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import Op
-from syft_core.hook.dispatch import attributes_of, framework_of, rewrap
+from syft_core.hook.dispatch import Answer, attributes_of, framework_of, rewrap
 from syft_core.hook.hook_args import get_plan
-from syft_core.hook.overload import encode_plain, overloaded, takes_indices
+from syft_core.hook.overload import encode_plain, overloaded, value_places
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
+from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.values import Args, Kwargs, Nested, Tensor
 
 Axes: TypeAlias = Any
 """An axis, several, or None for all."""
-FIELDS = {"long": "int64", "int": "int32"}
-"""The rings, by the ancestor's names."""
+RINGS = {field: dtype for dtype, field in FIELDS.items()}
+"""The dtypes of the rings, by their names."""
 
 
 class FixedPrecisionTensor(NeuralNumbers):
@@ -39,10 +41,10 @@ class FixedPrecisionTensor(NeuralNumbers):
         self, base: int = 10, precision_fractional: int = 3, field: str = "long", dtype: Any = None, **identity: Any
     ) -> None:
         super().__init__(**identity)
-        if field not in FIELDS:
+        if field not in RINGS:
             raise PrecisionError.unknown_field(field)
         self.base, self.precision_fractional, self.field, self.dtype = base, precision_fractional, field, dtype
-        self.numbers = Numbers(base**precision_fractional)
+        self.numbers = Numbers(base**precision_fractional, BITS[RINGS[field]])
 
     def get_class_attributes(self) -> Kwargs:
         """Return base, precision, ring and dtype."""
@@ -61,11 +63,20 @@ class FixedPrecisionTensor(NeuralNumbers):
 
     def encode(self, plain: Tensor) -> Tensor:
         """Return the integers of plain numbers; refuse numbers that are not finite, or too large for the ring."""
-        kernels, ring = integers.kernels_of(plain), FIELDS[self.field]
-        limit = float(1 << (BITS[ring] - 2))
-        if not kernels.is_within(plain, limit / self.scale):
-            raise PrecisionError.out_of_range(limit / self.scale, self.base, self.precision_fractional)
-        return kernels.encode(plain, self.scale, ring)
+        kernels, ring, dtype = integers.kernels_of(plain), RINGS[self.field], dtype_name(plain)
+        if dtype.startswith("complex"):
+            raise PrecisionError.complex_number()
+        if (self.scale > 1 or dtype != ring) and not kernels.is_within(kernels.to_floats(plain), self.numbers.limit):
+            raise PrecisionError.out_of_range(self.numbers.limit)
+        if dtype.startswith(("float", "bfloat")):
+            return kernels.encode(plain, self.scale, ring)
+        return kernels.cast(plain, ring) * self.scale
+
+    def encode_remotely(self, pointer: PointerTensor) -> PointerTensor:
+        """Let a worker encode its numbers; those that do not fit become the nearest that do, and NaN becomes 0."""
+        kernels = integers.kernels_of(pointer)
+        limit = self.numbers.limit * (1 - 2**-20)
+        return kernels.encode(kernels.saturate(pointer, limit), self.scale, RINGS[self.field])  # type: ignore[no-any-return]
 
     @classmethod
     def lift(cls, plain: Tensor, **_kwargs: object) -> Tensor:
@@ -96,22 +107,50 @@ class FixedPrecisionTensor(NeuralNumbers):
         """Run an operation that only moves or adds elements on the integers; refuse others without a rule."""
         layer = plan.leader(args, kwargs)
         framework = framework_of(layer)
+        if op.reveals:
+            raise PrecisionError.reveals()
         if op.operation not in framework.structural:
             return super().respond(op, plan, args, kwargs)
-        if not takes_indices(framework.structural[op.operation]):
+        places = value_places(framework.structural[op.operation])
+        if places is None:
             args, kwargs = encode_plain(layer, args, kwargs)
+        else:
+            indices = [arg for k, arg in enumerate(args) if k not in (0, *places)]
+            if any(isinstance(leaf, FixedPrecisionTensor) for leaf in leaves((indices, kwargs))):
+                raise ProtocolError.secret_index()
+            args = tuple([layer._as_operand(arg) if k in places else arg for k, arg in enumerate(args)])
         args, kwargs = _share_all(args, kwargs)
         plan = get_plan(op.name, args, kwargs)
         attributes = attributes_of(op.name, plan, args, kwargs)
         result = restructure(framework, op, *plan.unwrap(args, kwargs))
+        if op.inplace or op.operation == "__setitem__":
+            args[0].assign(result)
+            return args[0] if op.inplace else None
         return rewrap(op.name, result, plan, attributes, (args, kwargs))
 
     def assign(self, child: Integers) -> None:
         """Overwrite the integers in place, so that their views change too."""
+        own, new = integers.shape_of(self.child), integers.shape_of(child)
+        if own != new and spdz.broadcast(own, new) != own:
+            raise ValueError(
+                f"cannot write numbers of shape {new} to a tensor of shape {own}: they do not fit; reshape"
+            )
         if integers.is_shared(self.child):
-            self.child.assign(child.child)
+            child = child if integers.is_shared(child) else integers.make_public(child, self.child)
+            self.child.assign(integers.expand(child, own))
+        elif integers.is_shared(child):
+            raise PrecisionError.shared_into_public()
         else:
-            super().assign(child)
+            super().assign(integers.expand(child, own))
+
+    def _as_operand(self, x: Any) -> FixedPrecisionTensor:
+        """Return a number or a plain tensor as a layer of the same kind."""
+        if isinstance(x, FixedPrecisionTensor):
+            return x
+        if isinstance(x, int | float):
+            x = integers.kernels_of(self.child).zeros((), RINGS[self.field]) + self._value(x)
+            return self.copy_onto(x)  # type: ignore[no-any-return]  # the same layer
+        return self.copy_onto(self.encode(x))  # type: ignore[no-any-return]  # the same layer
 
     def _value(self, x: Integers) -> Integers:
         """Return an operand as integers: a child as it is, a Python number encoded."""
@@ -150,7 +189,9 @@ class FixedPrecisionTensor(NeuralNumbers):
         """Divide: by a public number, or by the approximate reciprocal of a shared one."""
         if isinstance(other, int | float):
             return self.numbers.over(_self, other)
-        return self.numbers.mul(self._value(_self), self.compute("reciprocal", other))
+        if integers.is_shared(other):
+            return self.numbers.mul(self._value(_self), self.compute("reciprocal", other))
+        return self.numbers.over_each(self._value(_self), other)
 
     @overloaded.method
     def square(self, _self: Integers) -> Integers:
@@ -160,6 +201,8 @@ class FixedPrecisionTensor(NeuralNumbers):
     @overloaded.method
     def pow(self, _self: Integers, exponent: Integers) -> Integers:
         """Raise to an integer power, by squaring; a negative one is the power of the reciprocal."""
+        if isinstance(exponent, float) and abs(exponent) == 0.5:
+            return self.compute("sqrt" if exponent > 0 else "rsqrt", _self)
         if not isinstance(exponent, int | float) or exponent != int(exponent):
             raise PrecisionError.fractional_power()
         power, base = abs(int(exponent)), _self if exponent >= 0 else self.compute("reciprocal", _self)
@@ -255,7 +298,32 @@ class FixedPrecisionTensor(NeuralNumbers):
     def where(self, condition: Integers, one: Integers, other: Integers) -> Integers:
         """Return elements of the first where the condition is 1, and of the second where it is 0."""
         one, other = self._value(one), self._value(other)
-        return integers.add(self.numbers.mul(condition, integers.sub(one, other)), other)
+        if integers.is_shared(condition):
+            return integers.add(self.numbers.mul(condition, integers.sub(one, other)), other)
+        return integers.select(integers.differ(condition, 0), one, other)
+
+    @overloaded.method
+    def logical_not(self, _self: Integers) -> Integers:
+        """Return 1 where the number is 0."""
+        return self.numbers.from_bit(integers.complement(self._truth(_self)))
+
+    @overloaded.method
+    def logical_and(self, _self: Integers, other: Integers) -> Integers:
+        """Return 1 where both numbers are not 0."""
+        return self.numbers.from_bit(integers.multiply(self._truth(_self), self._truth(other)))
+
+    @overloaded.method
+    def logical_or(self, _self: Integers, other: Integers) -> Integers:
+        """Return 1 where one of the numbers is not 0."""
+        one, two = self._truth(_self), self._truth(other)
+        return self.numbers.from_bit(integers.sub(integers.add(one, two), integers.multiply(one, two)))
+
+    bitwise_and, bitwise_or, bitwise_not = logical_and, logical_or, logical_not
+
+    def _truth(self, x: Integers) -> Integers:
+        """Return 1 where a number is not 0, as an integer."""
+        bit = getattr(x, "bit", None)
+        return integers.differ(self._value(x), 0) if bit is None else bit
 
     @overloaded.method
     def maximum(self, _self: Integers, other: Integers) -> Integers:
@@ -274,7 +342,12 @@ class FixedPrecisionTensor(NeuralNumbers):
             _self = integers.maximum(_self, self._value(min))
         return _self if max is None else integers.minimum(_self, self._value(max))
 
-    clamp_min = clamp
+    clamp_min = clip = clamp
+
+    @overloaded.method
+    def clamp_max(self, _self: Integers, max: float) -> Integers:
+        """Limit to numbers that are not larger."""
+        return integers.minimum(_self, self._value(max))
 
     @overloaded.method
     def abs(self, _self: Integers) -> Integers:
@@ -284,7 +357,9 @@ class FixedPrecisionTensor(NeuralNumbers):
     @overloaded.method
     def sign(self, _self: Integers) -> Integers:
         """Return -1, 0 or 1."""
-        return self.numbers.from_bit(integers.sub(integers.greater(_self, 0), integers.less(_self, 0)))
+        return integers.multiply(integers.sub(integers.greater(_self, 0), integers.less(_self, 0)), self.scale)
+
+    sgn = sign
 
     @overloaded.method
     def amax(self, _self: Integers, dim: Axes = (), keepdim: bool = False, **options: Axes) -> Integers:
@@ -297,19 +372,17 @@ class FixedPrecisionTensor(NeuralNumbers):
         smallest = _reduce(integers.neg(_self), dim, keepdim, options, lambda x: find_largest(x, -1))
         return integers.neg(smallest)
 
-    @overloaded.method
-    def max(self, _self: Integers, dim: int | None = None, keepdim: bool = False, **options: Axes) -> Any:
-        """Return the largest number of all; along an axis, also where the first of them is."""
-        if dim is None and "axis" not in options:
-            return _reduce(_self, None, keepdim, options, lambda x: find_largest(x, -1))
-        return self._find_extreme(_self, options.get("axis", dim), keepdim)
+    max, min = amax, amin
 
     @overloaded.method
-    def min(self, _self: Integers, dim: int | None = None, keepdim: bool = False, **options: Axes) -> Any:
-        """Return the smallest number of all; along an axis, also where the first of them is."""
-        if dim is None and "axis" not in options:
-            return integers.neg(_reduce(integers.neg(_self), None, keepdim, options, lambda x: find_largest(x, -1)))
-        smallest, place = self._find_extreme(integers.neg(_self), options.get("axis", dim), keepdim)
+    def max_dim(self, _self: Integers, dim: int, keepdim: bool = False) -> tuple[Integers, Integers]:
+        """Return the largest numbers along an axis, and where the first of them are."""
+        return self._find_extreme(_self, dim, keepdim)
+
+    @overloaded.method
+    def min_dim(self, _self: Integers, dim: int, keepdim: bool = False) -> tuple[Integers, Integers]:
+        """Return the smallest numbers along an axis, and where the first of them are."""
+        smallest, place = self._find_extreme(integers.neg(_self), dim, keepdim)
         return integers.neg(smallest), place
 
     def _find_extreme(self, x: Integers, axis: Axes, keepdim: bool) -> tuple[Integers, Integers]:
@@ -370,8 +443,12 @@ class FixedPrecisionTensor(NeuralNumbers):
     @overloaded.method
     def new_ones(self, _self: Integers, size: Sequence[int], **_options: object) -> Integers:
         """Return ones of a shape; they are public."""
-        kernels = integers.kernels_of(_self)
-        return kernels.zeros(tuple(size), FIELDS[self.field]) + self.scale
+        return integers.kernels_of(_self).zeros(tuple(size), RINGS[self.field]) + self.scale
+
+    @overloaded.method
+    def new_full(self, _self: Integers, size: Sequence[int], fill_value: float, **_options: object) -> Integers:
+        """Return a constant of a shape; it is public."""
+        return integers.kernels_of(_self).zeros(tuple(size), RINGS[self.field]) + self._value(fill_value)
 
     @overloaded.method
     def full_like(self, _self: Integers, fill_value: float, **_options: object) -> Integers:
@@ -430,4 +507,58 @@ def _share_all(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
     return map_leaves(convert, args), map_leaves(convert, kwargs)
 
 
+def _convert(_op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> FixedPrecisionTensor:
+    """Handle ``x.to(dtype)``: copy the integers; the numbers are decoded to the new type."""
+    layer = plan.leader(args, kwargs)
+    dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None) or layer.dtype
+    if "float" not in str(dtype):
+        raise PrecisionError.not_real(dtype)
+    converted = FixedPrecisionTensor(layer.base, layer.precision_fractional, layer.field, dtype)
+    converted.child = integers.multiply(layer.child, 1)
+    return converted
+
+
+def _is_nan(_op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Tensor:
+    """Handle ``isnan``: every integer means a number, so the answer is public."""
+    layer = plan.leader(args, kwargs)
+    return integers.kernels_of(layer.child).zeros(integers.shape_of(layer.child), "int64") != 0
+
+
+def _separate(answer: Answer) -> Answer:
+    """Make the result of a rule independent of its operands, which operations in place would change too."""
+
+    def separated(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+        operands = [leaf.child for leaf in leaves((args, kwargs)) if isinstance(leaf, FixedPrecisionTensor)]
+        if any(isinstance(operand, PointerTensor) for operand in operands):
+            raise PrecisionError.not_shared_yet()
+        for name in ("out", "where", "initial", "weights"):
+            if kwargs.get(name) is not None and kwargs[name] is not True:
+                raise OperationNotAllowedError.refused_by(
+                    plan.layer.__name__, op.name, f"it has no rule for the option {name!r}; leave it out"
+                )
+        result = answer(op, plan, args, kwargs)
+        for leaf in leaves(result):
+            if not isinstance(leaf, FixedPrecisionTensor):
+                continue
+            if integers.is_shared(leaf.child):
+                leaf.child = leaf.child.separate(list(filter(integers.is_shared, operands)))
+            elif any(leaf.child is operand for operand in operands):
+                leaf.child = framework_of(leaf.child).copy(leaf.child)
+        return result
+
+    return separated
+
+
+FixedPrecisionTensor.rules = {
+    name: answer if name in ("detach", "alias", "copy_") else _separate(answer)
+    for name, answer in FixedPrecisionTensor.rules.items()
+}
+FixedPrecisionTensor.rules |= {
+    "_to_copy": _convert,
+    "astype": _convert,
+    "isnan": _is_nan,
+    # A rule for an operation that writes several arguments has its full name.
+    "aten._native_batch_norm_legit.default": FixedPrecisionTensor.rules["_native_batch_norm_legit"],
+}
+AdditiveSharingTensor.number_type = FixedPrecisionTensor
 hook_args.default_register_tensor(FixedPrecisionTensor)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from syft_core.crypto import comparison, securenn, spdz
-from syft_core.crypto.additive_shared import OPERATIONS, SECURENN, AdditiveSharingTensor
+from syft_core.crypto.additive_shared import SECURENN, AdditiveSharingTensor
 from syft_core.crypto.kernels import Kernels, dtype_name
 from syft_core.crypto.spdz import BILINEAR, ELEMENTS, IMAGES, MATRICES
 from syft_core.crypto.truncation import truncate
@@ -98,13 +98,13 @@ def unsqueeze(x: Integers, axis: int) -> Integers:
 
 def add(x: Integers, y: Integers) -> Integers:
     """Add; a public value is added by the first party."""
+    shape = spdz.broadcast(shape_of(x), shape_of(y))
     if is_shared(x) and is_shared(y):
         return x.on_each(lambda p, q: p + q, y)
     if is_shared(y):
         x, y = y, x
     if not is_shared(x):
         return x + y
-    shape = _broadcast(shape_of(x), shape_of(y))
     wide = expand(x, shape)
     places = {id: place for place, id in enumerate(wide.child)}
     # The others add 0: a result must not share the memory of an operand.
@@ -120,6 +120,7 @@ def neg(x: Integers) -> Integers:
 def sub(x: Integers, y: Integers) -> Integers:
     """Subtract."""
     if is_shared(x) and is_shared(y):
+        spdz.broadcast(shape_of(x), shape_of(y))
         return x.on_each(lambda p, q: p - q, y)
     if is_shared(x) or is_shared(y):
         return add(x, neg(y))
@@ -128,7 +129,9 @@ def sub(x: Integers, y: Integers) -> Integers:
 
 def total(x: Integers, axes: Any = None, keepdims: bool = False) -> Integers:
     """Add the elements, along some axes or all."""
-    options = {} if axes is None and not keepdims else {"axis": axes, "keepdims": keepdims}
+    options: dict[str, Any] = {} if axes is None and not keepdims else {"axis": axes, "keepdims": keepdims}
+    if dtype_name(x) != "int64":  # Frameworks add smaller integers in a larger ring.
+        options["dtype"] = x.dtype
     if axes is None and keepdims:
         options["axis"] = tuple(range(len(shape_of(x))))
     return x.on_each(lambda p: p.sum(**options)) if is_shared(x) else x.sum(**options)
@@ -148,6 +151,8 @@ def multiply(x: Integers, y: Integers, divisor: int = 1, op: str = ELEMENTS, **o
         known = x if _is_tensor(x) else y
         return divide(_multiply_plain(kernels_of(known), x, y, op, options), divisor)
     shared = _shared(x, y)
+    if op == ELEMENTS:
+        spdz.broadcast(shape_of(x), shape_of(y))
     run = _find_product(shared.framework, op, options)
     if run is None:  # Its workers cannot compute it as one operation.
         one, other = [value if is_shared(value) else make_public(value, shared) for value in (x, y)]
@@ -259,31 +264,3 @@ def maximum(x: Integers, y: Integers) -> Integers:
 def minimum(x: Integers, y: Integers) -> Integers:
     """Return the smaller of two values."""
     return sub(y, relu(sub(y, x)))
-
-
-def _broadcast(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
-    rank = max(len(x), len(y))
-    pairs = zip((1,) * (rank - len(x)) + x, (1,) * (rank - len(y)) + y, strict=True)
-    return tuple(other if one == 1 else one for one, other in pairs)
-
-
-OPERATIONS.update(
-    add=lambda x, y, alpha=1: add(x, multiply(y, alpha) if alpha != 1 else y),
-    sub=lambda x, y, alpha=1: sub(x, multiply(y, alpha) if alpha != 1 else y),
-    detach=lambda x: x,
-    alias=lambda x: x,
-    neg=neg,
-    mul=multiply,
-    matmul=lambda x, y: multiply(x, y, op=MATRICES),
-    mm=lambda x, y: multiply(x, y, op=MATRICES),
-    bmm=lambda x, y: multiply(x, y, op=MATRICES),
-    lt=less,
-    le=at_most,
-    gt=greater,
-    ge=at_least,
-    eq=equal,
-    ne=differ,
-    relu=relu,
-    maximum=maximum,
-    minimum=minimum,
-)

@@ -257,6 +257,10 @@ class Kernels:
 
     # --- fixed precision
 
+    def saturate(self, x: Array, limit: float) -> Array:
+        """Limit real numbers to a range, and set NaN to 0; also those of pointers."""
+        raise NotImplementedError
+
     def encode(self, x: Array, scale: float, dtype: str) -> Array:
         """Return real numbers, times ``scale``, as the nearest integers."""
         numbers = self.xp.astype(x, self.xp.float64) * scale

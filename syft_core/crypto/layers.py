@@ -14,6 +14,9 @@ from syft_core.crypto.protocol import Party
 from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook.overload import overloaded, with_indices
 
+NO_REDUCTION, MEAN = 0, 1
+"""Torch's numbers for what a loss returns: one number for each row, or the mean."""
+
 
 class NeuralNumbers(RealFunctions):
     """The rules that ``FixedPrecisionTensor`` inherits."""
@@ -182,10 +185,31 @@ class NeuralNumbers(RealFunctions):
     ) -> tuple[Integers, Integers, Integers]:
         """Normalize along the last axes; return also the mean and the reciprocal of the standard deviation."""
         rank = len(integers.shape_of(_self))
-        mean, centred, rstd = self._standardize(_self, tuple(range(rank - len(shape), rank)), eps)
+        mean, centred, rstd, _ = self._standardize(_self, tuple(range(rank - len(shape), rank)), eps)
         return self._rescale(self.numbers.mul(centred, rstd), weight, bias), mean, rstd
 
     @overloaded.method
+    def native_group_norm(
+        self,
+        _self: Integers,
+        weight: Integers,
+        bias: Integers,
+        batch: int,
+        channels: int,
+        length: int,
+        groups: int,
+        eps: float,
+    ) -> tuple[Integers, Integers, Integers]:
+        """Normalize groups of channels."""
+        shape = integers.shape_of(_self)
+        grouped = integers.reshape(_self, (batch, groups, channels // groups * length))
+        mean, centred, rstd, _ = self._standardize(grouped, (2,), eps)
+        result = integers.reshape(self.numbers.mul(centred, rstd), shape)
+        flat = [integers.reshape(value, (batch, groups)) for value in (mean, rstd)]
+        return self._rescale(result, weight, bias, (-1, *(1,) * (len(shape) - 2))), flat[0], flat[1]
+
+    @overloaded.method
+    @with_indices
     def native_batch_norm(
         self,
         _self: Integers,
@@ -198,33 +222,10 @@ class NeuralNumbers(RealFunctions):
         eps: float,
     ) -> tuple[Integers, Integers, Integers]:
         """Normalize each channel, with the statistics of the batch or, in evaluation, with the running ones."""
-        return self._normalize(_self, weight, bias, running_mean, running_var, training, eps)
-
-    def _normalize(
-        self,
-        _self: Integers,
-        weight: Integers,
-        bias: Integers,
-        running_mean: Integers,
-        running_var: Integers,
-        training: bool,
-        eps: float,
-    ) -> tuple[Integers, Integers, Integers]:
-        shape = integers.shape_of(_self)
-        channel = (-1, *(1,) * (len(shape) - 2))
-        if not training:
-            rstd = self.compute("rsqrt", self.numbers.plus(running_var, eps))
-            centred = integers.sub(_self, integers.reshape(running_mean, channel))
-            result = self.numbers.mul(centred, integers.reshape(rstd, channel))
-            return self._rescale(result, weight, bias, channel), running_mean, rstd
-        axes = (0, *range(2, len(shape)))
-        mean, centred, rstd = self._standardize(_self, axes, eps)
-        if running_mean is not None:
-            self._refuse("batch norm in training with running statistics")
-        flat = [integers.reshape(value, (-1,)) for value in (mean, rstd)]
-        return self._rescale(self.numbers.mul(centred, rstd), weight, bias, channel), flat[0], flat[1]
+        return self._normalize(_self, weight, bias, running_mean, running_var, training, momentum, eps)
 
     @overloaded.method
+    @with_indices
     def _native_batch_norm_legit_no_training(
         self,
         _self: Integers,
@@ -234,24 +235,71 @@ class NeuralNumbers(RealFunctions):
         var: Integers,
         momentum: float,
         eps: float,
-    ) -> Integers:
+    ) -> tuple[Integers, Integers, Integers]:
         """Normalize each channel with the running statistics."""
-        return self._normalize(_self, weight, bias, mean, var, False, eps)
+        return self._normalize(_self, weight, bias, mean, var, False, momentum, eps)
 
     @overloaded.method
-    def _native_batch_norm_legit(self, _self: Integers, weight: Integers, bias: Integers, *rest: Any) -> Integers:
+    @with_indices
+    def _native_batch_norm_legit(
+        self, _self: Integers, weight: Integers, bias: Integers, *rest: Any
+    ) -> tuple[Integers, Integers, Integers]:
         """Normalize each channel; running statistics, if given, stand before the other arguments."""
-        mean, var = (None, None) if len(rest) == 3 else rest[:2]
-        return self._normalize(_self, weight, bias, mean, var, rest[-3], rest[-1])
+        return self._normalize(_self, weight, bias, *(rest if len(rest) == 5 else (None, None, *rest)))
 
-    def _standardize(self, x: Integers, axes: tuple[int, ...], eps: float) -> tuple[Integers, Integers, Integers]:
-        """Return the mean, the difference from it, and the reciprocal of the standard deviation, along axes."""
+    def _normalize(
+        self,
+        _self: Integers,
+        weight: Integers,
+        bias: Integers,
+        running_mean: Integers,
+        running_var: Integers,
+        training: bool,
+        momentum: float,
+        eps: float,
+    ) -> tuple[Integers, Integers, Integers]:
+        """Normalize each channel. Plain operands are encoded here: plain running statistics could not be updated."""
+        plain = [name for name, x in (("mean", running_mean), ("var", running_var)) if self._is_plain(x)]
+        if training and plain:
+            self._refuse("batch norm in training with plain running statistics, which cannot be updated")
+        _self, weight, bias, mean, var = (
+            self.encode(x) if self._is_plain(x) else x for x in (_self, weight, bias, running_mean, running_var)
+        )
+        shape = integers.shape_of(_self)
+        channel = (-1, *(1,) * (len(shape) - 2))
+        if not training:
+            rstd = self.compute("rsqrt", self.numbers.plus(var, eps))
+            centred = integers.sub(_self, integers.reshape(mean, channel))
+            result = self.numbers.mul(centred, integers.reshape(rstd, channel))
+            return self._rescale(result, weight, bias, channel), mean, rstd
+        axes = (0, *range(2, len(shape)))
+        batch_mean, centred, rstd, batch_var = self._standardize(_self, axes, eps)
+        flat = [integers.reshape(value, (-1,)) for value in (batch_mean, rstd, batch_var)]
+        if mean is not None:
+            count = prod(shape[axis] for axis in axes)
+            self._move(mean, flat[0], momentum)
+            self._move(var, self.numbers.times(flat[2], count / max(count - 1, 1)), momentum)
+        return self._rescale(self.numbers.mul(centred, rstd), weight, bias, channel), flat[0], flat[1]
+
+    def _is_plain(self, x: Integers) -> bool:
+        """Return whether an operand is a plain tensor of real numbers, not encoded yet."""
+        return hasattr(x, "shape") and dtype_name(x).startswith(("float", "bfloat"))
+
+    def _move(self, running: Integers, new: Integers, momentum: float) -> None:
+        """Move running statistics towards new ones, in place."""
+        moved = integers.add(self.numbers.times(running, 1 - momentum), self.numbers.times(new, momentum))
+        self.copy_onto(running).assign(moved)
+
+    def _standardize(
+        self, x: Integers, axes: tuple[int, ...], eps: float
+    ) -> tuple[Integers, Integers, Integers, Integers]:
+        """Return the mean, the difference from it, the reciprocal of the standard deviation, and the variance."""
         count = prod(integers.shape_of(x)[axis] for axis in axes)
         mean = self.numbers.over(integers.total(x, axes, keepdims=True), count)
         centred = integers.sub(x, mean)
         squares = self.numbers.square(centred)
         variance = self.numbers.over(integers.total(squares, axes, keepdims=True), count)
-        return mean, centred, self.compute("rsqrt", self.numbers.plus(variance, eps))
+        return mean, centred, self.compute("rsqrt", self.numbers.plus(variance, eps)), variance
 
     def _rescale(self, x: Integers, weight: Integers, bias: Integers, shape: tuple[int, ...] | None = None) -> Integers:
         factors = [
@@ -260,6 +308,70 @@ class NeuralNumbers(RealFunctions):
         if factors[0] is not None:
             x = self.numbers.mul(x, factors[0])
         return x if factors[1] is None else integers.add(x, factors[1])
+
+    # --- classification
+
+    @overloaded.method
+    @with_indices
+    def nll_loss_forward(
+        self, _self: Integers, target: Any, weight: Any, reduction: int, ignore_index: int
+    ) -> tuple[Integers, Integers]:
+        """Return the loss of log-probabilities for public classes, and the sum of the weights of these classes."""
+        marks, weights = self._mark_classes(_self, target, weight, ignore_index)
+        losses = integers.neg(integers.total(integers.multiply(_self, marks), int(len(integers.shape_of(_self)) > 1)))
+        if weight is not None:
+            losses = self.numbers.mul(losses, weights)
+        total = integers.total(weights)
+        if reduction != NO_REDUCTION:
+            losses = integers.total(losses)
+        return self.numbers.over(losses, self._to_float(total)) if reduction == MEAN else losses, total
+
+    nll_loss2d_forward = nll_loss_forward
+
+    @overloaded.method
+    @with_indices
+    def nll_loss_backward(
+        self,
+        gradient: Integers,
+        _self: Integers,
+        target: Any,
+        weight: Any,
+        reduction: int,
+        ignore_index: int,
+        total: Integers,
+    ) -> Integers:
+        """Pass the gradient of each loss to the log-probability of its class."""
+        marks, weights = self._mark_classes(_self, target, weight, ignore_index)
+        gradient = integers.neg(self.encode(gradient) if self._is_plain(gradient) else gradient)
+        if reduction == MEAN:
+            gradient = self.numbers.over(gradient, self._to_float(total))
+        if weight is not None:
+            gradient = self.numbers.mul(gradient, weights)
+        if integers.shape_of(gradient):
+            gradient = integers.unsqueeze(gradient, 1)
+        return integers.multiply(gradient, marks)
+
+    nll_loss2d_backward = nll_loss_backward
+
+    def _mark_classes(self, x: Integers, target: Any, weight: Any, ignore_index: int) -> tuple[Integers, Integers]:
+        """Return 1 at the class of each row of x and 0 elsewhere; and the weight of each row, as a number."""
+        if not hasattr(target, "shape") or integers.is_shared(target) or integers.is_shared(weight):
+            self._refuse("a classification loss with shared classes or weights")
+        kernels, shape = integers.kernels_of(target), integers.shape_of(x)
+        axis = int(len(shape) > 1)
+        classes = kernels.reshape(kernels.arange(shape[axis]), (-1, *(1,) * (len(shape) - axis - 1)))
+        used = target != ignore_index
+        if not bool(((target >= 0) & (target < shape[axis]) | ~used).all()):
+            raise IndexError(f"cannot compute the loss: a class is not one of {shape[axis]}; use classes from 0 on")
+        chosen = integers.unsqueeze(target, axis) == classes
+        marks = kernels.cast(chosen & integers.unsqueeze(used, axis), dtype_name(x))
+        if weight is None:
+            return marks, kernels.cast(used, dtype_name(x)) * self.scale
+        each = self.encode(weight) if self._is_plain(weight) else weight
+        return marks, integers.total(marks * integers.reshape(each, classes.shape), axis)
+
+    def _to_float(self, total: Integers) -> float:
+        return float(total) / self.scale
 
     # --- embedding and dropout
 
@@ -274,10 +386,20 @@ class NeuralNumbers(RealFunctions):
         """Set numbers to zero at random, with a public mask from the operating system's random numbers."""
         if not train:
             return _self, None
-        shape = integers.shape_of(_self)
-        keep = integers.kernels_of(_self).random_mask(shape, 1 - p)
+        keep = self._draw_mask(_self, 1 - p)
         dropped = self.numbers.times(integers.multiply(_self, keep), 1 / (1 - p) if p < 1 else 0)
         return dropped, integers.multiply(keep, self.scale)
+
+    @overloaded.method
+    def bernoulli(self, _self: Integers, p: float | None = None, *, generator: object = None) -> Integers:
+        """Draw 1 with a probability and 0 otherwise, publicly, as torch's dropout does."""
+        if p is None or generator is not None:
+            self._refuse("drawing with secret probabilities, or with a generator")
+        return integers.multiply(self._draw_mask(_self, p), self.scale)
+
+    def _draw_mask(self, x: Integers, probability: float | None) -> Integers:
+        kernels = integers.kernels_of(x)
+        return kernels.cast(kernels.random_mask(integers.shape_of(x), probability or 0.0), dtype_name(x))
 
     def _refuse(self, what: str) -> None:
         raise OperationNotAllowedError.refused_by(
@@ -294,6 +416,10 @@ def find_largest(x: Integers, axis: int, positions: bool = False) -> Integers:
     axis %= rank
     order = (axis, *(other for other in range(rank) if other != axis))
     moved = integers.permute(x, order)
+    if not integers.shape_of(moved)[0]:
+        raise ValueError("cannot find the largest or smallest of no numbers: the axis is empty; leave the call out")
+    if integers.shape_of(moved)[0] == 1:  # The result would use the memory of x.
+        moved = integers.multiply(moved, 1)
     if integers.is_shared(x):
         found = moved.run(comparison.largest, positions=True) if positions else moved.run(comparison.largest)
     else:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from syft_core.crypto import integers
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.kernels import dtype_name
+from syft_core.exceptions import PrecisionError
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,18 @@ class Numbers:
     """Arithmetic on numbers with one scale."""
 
     scale: int
+    bits: int = 64
+    """Of the ring."""
+
+    @property
+    def limit(self) -> float:
+        """The smallest positive number that cannot be used."""
+        return float(1 << (self.bits - 2)) / self.scale
 
     def of(self, number: float) -> int:
         """Return a Python number as a scaled integer."""
+        if not abs(number) < self.limit:
+            raise PrecisionError.out_of_range(self.limit)
         return round(number * self.scale)
 
     def mul(self, x: Integers, y: Integers) -> Integers:
@@ -41,6 +51,8 @@ class Numbers:
 
         The product of the integers and 2^20 must fit into the ring. In that of 32 bits, it is 8 bits and 2^8.
         """
+        if not math.isfinite(factor):
+            raise PrecisionError.out_of_range(self.limit)
         if factor == int(factor) and abs(factor) < 1 << 31:
             return integers.multiply(x, int(factor))
         inverse = 1 / factor
@@ -52,10 +64,25 @@ class Numbers:
 
     def over(self, x: Integers, divisor: float) -> Integers:
         """Divide by a public number."""
+        if divisor == 0:
+            raise PrecisionError.division_by_zero()
         if abs(divisor) != 1 and divisor == int(divisor) and 0 < abs(divisor) < 1 << 31:
             result = integers.divide(x, abs(int(divisor)))
             return integers.neg(result) if divisor < 0 else result
         return self.times(x, 1 / divisor)
+
+    def over_each(self, x: Integers, divisors: Integers) -> Integers:
+        """Divide by public numbers, one for each element: with 20 more bits than the largest of them needs."""
+        kernels = integers.kernels_of(divisors)
+        numbers = kernels.decode(divisors, self.scale, kernels.dtype("float64"))
+        if bool((numbers == 0).any()):
+            raise PrecisionError.division_by_zero()
+        if not integers.is_shared(x):
+            real = x if isinstance(x, int) else kernels.decode(x, 1, kernels.dtype("float64"))
+            return kernels.encode(real / numbers, 1, dtype_name(divisors))
+        more = 20 if dtype_name(x) == "int64" else 8
+        shift = 1 << max(0, min(2 * more, more + math.frexp(float(abs(numbers).max()))[1]))
+        return integers.multiply(x, kernels.encode(1 / numbers, shift, dtype_name(x)), shift)
 
     def plus(self, x: Integers, number: float) -> Integers:
         """Add a public number."""

@@ -325,12 +325,11 @@ class Channel:
     def _correct(self, demand: Correlation, index: int) -> tuple[Array, ...]:
         """Return the first party's shares of the dependent arrays of a correlation."""
         streams = [Stream(self._seeds[rank], demand.label, index) for rank in range(len(self.parties))]
-        free = [
-            _join(arrays) for arrays in zip(*[self._expand(stream, demand.free()) for stream in streams], strict=True)
-        ]
-        values = demand.derive(self.kernels, *free)
-        others = zip(*[self._expand(stream, demand.dependent()) for stream in streams[1:]], strict=True)
-        return tuple(_subtract(value, _join(shares)) for value, shares in zip(values, others, strict=True))
+        expanded = zip(*[self._expand(stream, demand.free()) for stream in streams], strict=True)
+        with self.kernels.wrapping_around():
+            values = demand.derive(self.kernels, *map(_join, expanded))
+            others = zip(*[self._expand(stream, demand.dependent()) for stream in streams[1:]], strict=True)
+            return tuple(_subtract(value, _join(shares)) for value, shares in zip(values, others, strict=True))
 
     def common(self, other: int, label: bytes, number: int, specs: Sequence[Spec]) -> list[Array]:
         """Return random arrays that this party and another one know."""

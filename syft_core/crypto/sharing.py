@@ -10,7 +10,8 @@ from syft_core.exceptions import PrecisionError, ProtocolError
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper
 from syft_core.hook.dispatch import framework_of
 from syft_core.location import WorkerLike
-from syft_core.pointers.travel import replace_end
+from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.pointers.travel import replace_end, wrap
 from syft_core.values import Tensor
 
 
@@ -28,12 +29,14 @@ class Sharing:
         """Encode real numbers as integers with ``precision_fractional`` digits of ``base``.
 
         ``field`` is the ring: "long" (64 bits) or "int" (32 bits). ``dtype`` is the type of the numbers when they are
-        decoded, by default that of the tensor.
+        decoded, by default that of the tensor. What a pointer points to is encoded by its worker, without telling the
+        caller whether it fits: numbers that are too large become the largest, and NaN becomes 0.
         """
-        if is_wrapper(self):
+        value = below_wrapper(self)
+        if is_wrapper(self) and not isinstance(value, PointerTensor):
             raise PrecisionError.not_plain()
-        layer = FixedPrecisionTensor(base, precision_fractional, field, dtype or framework_of(self).real_dtype(self))
-        layer.child = layer.encode(self)
+        layer = FixedPrecisionTensor(base, precision_fractional, field, dtype or framework_of(self).real_dtype(value))
+        layer.child = layer.encode_remotely(value) if is_wrapper(self) else layer.encode(value)
         if no_wrap:
             return layer
         return _keep_gradient(layer.wrap(), getattr(self, "requires_grad", False))
@@ -52,7 +55,8 @@ class Sharing:
         layer = below_wrapper(self)
         if not isinstance(layer, FixedPrecisionTensor):
             raise PrecisionError.not_fixed()
-        return layer.float_precision()
+        decoded = layer.float_precision()
+        return wrap(decoded) if isinstance(decoded, PointerTensor) else decoded
 
     def float_prec(self) -> Tensor:
         """Alias of ``float_precision``."""
@@ -74,13 +78,17 @@ class Sharing:
         """Share integers, or numbers with fixed precision, among workers; each holds a share that looks random.
 
         ``crypto_provider`` is the worker that supplies correlated random numbers; it must not be one of the owners.
-        ``protocol`` selects how values are compared: "fast", or "snn" for SecureNN, which needs two owners.
+        ``protocol`` selects how values are compared: "fast", or "snn" for SecureNN, which needs two owners. What a
+        pointer points to is shared by its worker, which must be one of the owners; nobody else sees it.
         """
         if crypto_provider is None:
             raise ProtocolError.no_provider()
         end = end_of(self)
+        if isinstance(end, AdditiveSharingTensor):
+            raise ProtocolError.shared_already()
         owner = self.owner  # type: ignore[attr-defined]  # mixed into subclasses of Identified
-        shared = AdditiveSharingTensor.share(end, owners, crypto_provider, owner, protocol)
+        split = AdditiveSharingTensor.share_remotely if isinstance(end, PointerTensor) else AdditiveSharingTensor.share
+        shared = split(end, owners, crypto_provider, owner, protocol)
         if not is_wrapper(self):
             return shared if no_wrap else shared.wrap()
         wrapper = replace_end(self, end, shared)

@@ -167,7 +167,7 @@ def matmul_shape(x: Shape, y: Shape) -> Shape:
     """
     rows, columns = x[-2:-1], y[-1:] if len(y) > 1 else ()
     if not x or not y or x[-1] != y[-2 if len(y) > 1 else -1]:
-        raise ValueError(f"cannot multiply matrices of shapes {x} and {y}: the inner dimensions differ")
+        raise ValueError(f"cannot multiply matrices of shapes {x} and {y}: the inner dimensions differ; transpose one")
     return (*broadcast(x[:-2], y[:-2]), *rows, *columns)
 
 

@@ -35,7 +35,7 @@ class _Overloaded:
 
     def answer(self, _op: Op | None, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         """Unwrap, call, wrap; a numeric layer encodes plain operands first."""
-        encodes = plan.layer.numeric and not takes_indices(self.function)
+        encodes = plan.layer.numeric and value_places(self.function) is None
         if encodes and any(is_framework_tensor(type(leaf)) for leaf in leaves((args, kwargs))):
             args, kwargs = encode_plain(plan.leader(args, kwargs), args, kwargs)
             plan = get_plan(self.name, args, kwargs)
@@ -69,15 +69,15 @@ def encode_plain(layer: Tensor, args: Args, kwargs: Kwargs) -> tuple[Args, Kwarg
     return map_leaves(encode, args), map_leaves(encode, kwargs)
 
 
-def with_indices(function: Function) -> Function:
-    """Mark a rule of a numeric layer whose plain operands are indices: they are not encoded."""
-    function.takes_indices = True  # type: ignore[attr-defined]  # read by ``takes_indices``
+def with_indices(function: Function, *values: int) -> Function:
+    """Mark a rule of a numeric layer whose plain operands are indices: only those at ``values`` are encoded."""
+    function.value_places = values  # type: ignore[attr-defined]  # read by ``value_places``
     return function
 
 
-def takes_indices(function: Function | None) -> bool:
-    """Return whether a function is marked with ``with_indices``."""
-    return getattr(function, "takes_indices", False)
+def value_places(function: Function | None) -> tuple[int, ...] | None:
+    """Return which arguments of a function marked with ``with_indices`` are values; None if it is not marked."""
+    return getattr(function, "value_places", None)
 
 
 class OverloadedFunction(_Overloaded):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from syft_core.exceptions import SendNotPermittedError
+from syft_core.exceptions import ProtocolError, SendNotPermittedError
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper, iter_links
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.ranks import is_framework_tensor
@@ -17,6 +17,7 @@ from syft_core.pointers.multi_pointer import MultiPointerTensor, combine_pointer
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.identity import Identified
+from syft_core.tensors.numeric import NumericTensor
 from syft_core.tensors.private import PrivateTensor, require_sendable
 from syft_core.values import Kwargs, Tensor
 
@@ -53,6 +54,8 @@ class Travelling:
         """
         if not workers:
             raise TypeError("cannot send without a worker: pass one, e.g. `x.send(bob)`")
+        if isinstance(end_of(self), NumericTensor):
+            raise ProtocolError.stays("send")
         if local_autograd:
             raise NotImplementedError(
                 "cannot send with local_autograd: the graph is kept on the worker of the data, and one here would have "
@@ -337,6 +340,8 @@ def _require_pointer(chain: Tensor, verb: str) -> Tensor:
     end = end_of(chain)
     if not isinstance(end, ObjectPointer | MultiPointerTensor) and not hasattr(end, "locations"):
         raise TypeError(f"cannot {verb} a tensor: it is not a pointer, its data is in this process; use it as it is")
+    if isinstance(end, NumericTensor) and not hasattr(end, verb):
+        raise ProtocolError.stays(verb)
     return end
 
 

@@ -455,9 +455,9 @@ TEXTS = {
         "before the tensor is sent or shared",
     ),
     ("PrecisionError", "out_of_range"): (
-        (9200000000000.0, 10, 3),
-        "cannot encode numbers of 9.2e+12 or more, or numbers that are not finite, with base 10 and 3 fractional "
-        "digits: they do not fit into the ring; scale the data, or use fewer digits",
+        (9200000000000.0,),
+        "cannot encode a number: it is not finite, or not smaller than 9.2e+12 in size, and does not fit into the "
+        "ring; scale the data, or use fewer fractional digits",
     ),
     ("PrecisionError", "still_shared"): (
         (),
@@ -546,6 +546,53 @@ TEXTS = {
         ("bob", "alice, carol"),
         "cannot compute on private shares of worker 'bob' together with alice, carol: its owner does not trust "
         "them; ask the owner to call `bob.trust(alice, carol)`",
+    ),
+    ("PrecisionError", "complex_number"): (
+        (),
+        "cannot encode complex numbers: fixed precision is for real ones; encode the parts of each",
+    ),
+    ("PrecisionError", "division_by_zero"): (
+        (),
+        "cannot divide by 0: fixed-precision numbers have no infinity; add a small number to the divisor",
+    ),
+    ("PrecisionError", "not_real"): (
+        ("torch.int32",),
+        "cannot convert fixed-precision numbers to torch.int32: only fetched numbers can be rounded; fetch and "
+        "decode them first: `x.get().float_precision()`",
+    ),
+    ("PrecisionError", "not_shared_yet"): (
+        (),
+        "cannot compute on fixed-precision numbers at one worker: computing needs shares; share them first: "
+        "`x.share(bob, alice, crypto_provider=carol)`, or compute before `fix_precision()`",
+    ),
+    ("PrecisionError", "reveals"): (
+        (),
+        "cannot read the values of shared or encoded numbers (item, bool, if, tolist, numpy, save): they are not here; "
+        "fetch shared ones with `x.get()`, and decode fixed precision with `x.float_precision()`",
+    ),
+    ("PrecisionError", "shared_into_public"): (
+        (),
+        "cannot write shared numbers into a tensor that is not shared: it would reveal them; share the tensor "
+        "first, or write `x = x + y` instead of `x += y`",
+    ),
+    ("ProtocolError", "data_elsewhere"): (
+        ("bob",),
+        "cannot share data of worker 'bob' among other workers: it would have to leave its worker; share it with "
+        "'bob' as one of the workers",
+    ),
+    ("ProtocolError", "secret_index"): (
+        (),
+        "cannot index with shared or encoded numbers: the choice would reveal them; multiply by a mask, e.g. "
+        "`torch.where(x > 0, x, 0)`, or index with plain integers",
+    ),
+    ("ProtocolError", "shared_already"): (
+        (),
+        "cannot share this tensor: it is shared already; call `refresh()` for new shares, or `get()` it first",
+    ),
+    ("ProtocolError", "stays"): (
+        ("send",),
+        "cannot send a shared value: its shares stay with their parties; fetch it first: `x.get()`, or compute on "
+        "it where it is",
     ),
 }
 CONSTRUCTED = {

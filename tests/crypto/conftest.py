@@ -13,6 +13,7 @@ from syft_core.plugins.manager import load_backend
 from syft_core.workers.virtual import VirtualWorker
 
 from ..network.processes import start_worker
+from .settings import Setting, attach
 
 TORCH = "torch syft_torch.hook TorchHook"
 NUMPY = "numpy syft_numpy.hook NumpyHook"
@@ -77,3 +78,39 @@ def parties(hook: Any) -> Iterator[Parties]:
         yield parties
     finally:
         parties.close()
+
+
+@pytest.fixture
+def torch_hook() -> Iterator[Any]:
+    with attach("torch") as hook:
+        yield hook
+
+
+@pytest.fixture(params=["torch", "numpy"])
+def any_hook(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with attach(request.param) as hook:
+        yield hook
+
+
+@pytest.fixture(params=[0, 2, 3], ids=["unshared", "two", "three"])
+def anywhere(request: pytest.FixtureRequest, any_hook: Any) -> Setting:
+    """Numbers of either framework, shared or not."""
+    return Setting(any_hook, request.param)
+
+
+@pytest.fixture(params=[2, 3], ids=["two", "three"])
+def shared(request: pytest.FixtureRequest, any_hook: Any) -> Setting:
+    """Shared numbers of either framework."""
+    return Setting(any_hook, request.param)
+
+
+@pytest.fixture(params=[False, True], ids=["in_process", "by_wire"])
+def two(request: pytest.FixtureRequest, torch_hook: Any) -> Setting:
+    """Two parties with torch, in both modes."""
+    return Setting(torch_hook, 2, request.param)
+
+
+@pytest.fixture(params=[0, 2, 3], ids=["unshared", "two", "three"])
+def torch_anywhere(request: pytest.FixtureRequest, torch_hook: Any) -> Setting:
+    """Numbers of torch, shared or not."""
+    return Setting(torch_hook, request.param)

@@ -356,14 +356,22 @@ def test_an_operation_on_lists_names_the_option_of_optimizers() -> None:
     assert_decodes_to(x, torch.ones(2))
 
 
-@pytest.mark.parametrize("read", [lambda x: x.item(), bool, float, lambda x: torch.equal(x, x), lambda x: x.tolist()])
+@pytest.mark.parametrize("read", [lambda x: x.item(), bool, float, lambda x: torch.equal(x, x)])
 def test_reading_a_value_is_refused(read: Any) -> None:
-    with pytest.raises((OperationNotAllowedError, RuntimeError), match="reveal a value|not supported for tensor sub"):
+    with pytest.raises(OperationNotAllowedError, match="reveal a value"):
         read(fix(torch.tensor(2.0)))
 
 
 @pytest.mark.parametrize(
-    "read", [pickle.dumps, torch.from_dlpack, lambda x: x.__dlpack__(), lambda x: x.untyped_storage()]
+    "read",
+    [
+        pickle.dumps,
+        torch.from_dlpack,
+        lambda x: x.__dlpack__(),
+        lambda x: x.untyped_storage(),
+        lambda x: x.tolist(),
+        lambda x: x.numpy(),
+    ],
 )
 def test_reading_memory_is_refused(read: Any) -> None:
     with pytest.raises(WrapperLeakError, match="decode the tensor first"):

@@ -1,0 +1,463 @@
+"""Numbers with fixed precision: encoding, and every operation on them, shared or not, with torch and with numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syft_core.crypto.fixed_precision import FixedPrecisionTensor
+from syft_core.exceptions import MixedLayersError, OperationNotAllowedError, PrecisionError, ProtocolError
+from syft_core.hook.chain import end_of
+
+from .settings import Setting, assert_close, attach
+
+A = np.array([[1.5, -2.0, 3.25], [0.5, 4.0, -1.0]])
+B = np.array([2.0, 0.5, -3.0])
+
+# --- encoding
+
+
+@pytest.mark.parametrize(
+    ("options", "number", "integer"),
+    [
+        ({}, 1.2345, 1234),
+        ({}, -1.2345, -1234),
+        ({}, 1.2346, 1235),
+        ({"precision_fractional": 5}, 1.2345, 123450),
+        ({"base": 2, "precision_fractional": 16}, 1.5, 98304),
+        ({"base": 10, "precision_fractional": 0}, 2.6, 3),
+        ({"field": "int"}, -7.0, -7000),
+    ],
+)
+def test_a_number_is_encoded_as_the_nearest_integer(
+    any_hook: Any, options: dict[str, Any], number: float, integer: int
+) -> None:
+    encoded = Setting(any_hook, 0).plain([number]).fix_precision(**options)
+
+    assert end_of(encoded).tolist() == [integer]
+    assert str(end_of(encoded).dtype).endswith("int32" if options.get("field") == "int" else "int64")
+
+
+@given(st.lists(st.floats(-(2**31), 2**31), min_size=1, max_size=5), st.integers(1, 20))
+@settings(max_examples=50, deadline=None)
+def test_decoding_is_off_by_at_most_half_a_unit(values: list[float], digits: int) -> None:
+    with attach("numpy") as hook:
+        decoded = hook.array(values).fix_precision(base=2, precision_fractional=digits).float_precision()
+
+    assert np.abs(np.asarray(decoded) - np.asarray(values)).max() <= 2.0 ** -(digits + 1)
+
+
+def test_decoding_returns_the_dtype_of_the_tensor(any_hook: Any) -> None:
+    setting = Setting(any_hook, 0)
+    for dtype in ("float32", "float64"):
+        x = setting.plain(np.array([1.5], dtype))
+        assert str(x.fix_precision().dtype).endswith(dtype)
+        assert str(x.fix_precision().float_precision().dtype).endswith(dtype)
+
+
+def test_integers_and_booleans_are_encoded_exactly(any_hook: Any) -> None:
+    setting = Setting(any_hook, 0)
+    large = 2**53 + 1
+    assert end_of(setting.plain([large]).fix_precision(precision_fractional=0)).tolist() == [large]
+    assert end_of(setting.plain([True, False]).fix_precision()).tolist() == [1000, 0]
+
+
+@pytest.mark.parametrize("number", [1e17, -1e17, float("nan"), float("inf"), -float("inf"), 2.0**62 / 1000])
+def test_numbers_that_do_not_fit_are_refused(any_hook: Any, number: float) -> None:
+    with pytest.raises(
+        PrecisionError, match=r"cannot encode a number: it is not finite, or not smaller than 4.61e\+15"
+    ):
+        Setting(any_hook, 0).plain([1.0, number]).fix_precision()
+
+
+def test_the_limit_depends_on_the_ring(any_hook: Any) -> None:
+    setting = Setting(any_hook, 0)
+    limit = 2.0**30 / 1000
+    setting.plain([limit - 1]).fix_precision(field="int")
+    with pytest.raises(PrecisionError, match=r"not smaller than 1.07e\+06"):
+        setting.plain([limit]).fix_precision(field="int")
+    with pytest.raises(PrecisionError):
+        setting.plain([-(2**63)]).fix_precision()
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), 1e17])
+def test_operands_that_do_not_fit_are_refused(anywhere: Setting, number: float) -> None:
+    x = anywhere.put(B)
+    for compute in (lambda: x + number, lambda: x < number, lambda: x + anywhere.plain([number])):
+        with pytest.raises(PrecisionError, match="cannot encode a number"):
+            compute()
+    if number != 1e17:
+        with pytest.raises(PrecisionError):
+            x * number
+    assert_close(anywhere.read(x), B)
+
+
+def test_a_complex_number_is_refused(any_hook: Any) -> None:
+    with pytest.raises(PrecisionError, match="cannot encode complex numbers"):
+        Setting(any_hook, 0).plain([1j]).fix_precision()
+
+
+def test_an_unknown_field_is_refused(any_hook: Any) -> None:
+    with pytest.raises(PrecisionError, match="cannot use the field 'short'"):
+        Setting(any_hook, 0).plain([1.0]).fix_precision(field="short")
+
+
+def test_methods_in_place_keep_the_tensor_object(torch_hook: Any) -> None:
+    x = torch_hook.torch.tensor([1.5])
+    same = x.fix_precision_()
+    assert same is x
+    assert isinstance(x.child, FixedPrecisionTensor)
+    assert x.float_precision_() is x
+    assert x.tolist() == [1.5]
+
+
+# --- operands
+
+BINARY: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "add": lambda _xp, x, y: x + y,
+    "sub": lambda _xp, x, y: x - y,
+    "mul": lambda _xp, x, y: x * y,
+    "div": lambda _xp, x, y: x / y,
+    "lt": lambda _xp, x, y: x < y,
+    "le": lambda _xp, x, y: x <= y,
+    "gt": lambda _xp, x, y: x > y,
+    "ge": lambda _xp, x, y: x >= y,
+    "eq": lambda _xp, x, y: x == y,
+    "ne": lambda _xp, x, y: x != y,
+    "maximum": lambda xp, x, y: xp.maximum(x, y),
+    "minimum": lambda xp, x, y: xp.minimum(x, y),
+    "matmul": lambda _xp, x, y: x @ y,
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_operands_are_private_encoded_plain_or_numbers_in_either_order(anywhere: Setting, name: str) -> None:
+    compute = BINARY[name]
+    xp, put = anywhere.xp, anywhere.put
+    one, other = A, B.reshape(3, 1) if name == "matmul" else B
+    expected = compute(np, one, other)
+    pairs = [
+        (put(one), put(other)),
+        (put(one), anywhere.plain(other)),
+        (anywhere.plain(one), put(other)),
+        (put(one), anywhere.encode(other)),
+        (anywhere.encode(one), put(other)),
+    ]
+    for x, y in pairs:
+        assert_close(anywhere.read(compute(xp, x, y)), expected)
+    if name not in ("matmul", "maximum", "minimum"):
+        assert_close(anywhere.read(compute(xp, put(one), 2)), compute(np, one, 2))
+        assert_close(anywhere.read(compute(xp, put(one), -0.5)), compute(np, one, -0.5))
+        assert_close(anywhere.read(compute(xp, 3, put(one))), compute(np, 3, one))
+
+
+def test_comparisons_with_numbers_use_their_scale(anywhere: Setting) -> None:
+    x = anywhere.put([1.0, 3.0, -1.0], base=10, precision_fractional=3)
+    assert anywhere.read(x > 2).tolist() == [0, 1, 0]
+    assert anywhere.read(x == 1).tolist() == [1, 0, 0]
+    assert anywhere.read(x >= 2.9995).tolist() == [0, 1, 0]
+
+
+def test_different_precisions_and_rings_are_refused(anywhere: Setting) -> None:
+    x = anywhere.put(B)
+    others = [
+        anywhere.put(B, base=10, precision_fractional=3),
+        anywhere.put(B, precision_fractional=8),
+        anywhere.put(B, precision_fractional=8, field="int"),
+    ]
+    for other in others:
+        for compute in (lambda: x + other, lambda: x * other, lambda: other < x):  # noqa: B023  # called at once
+            with pytest.raises(MixedLayersError, match="create both operands with the same"):
+                compute()
+
+
+def test_the_ring_of_32_bits_computes_too(anywhere: Setting) -> None:
+    x, y = (anywhere.put(value, base=2, precision_fractional=8, field="int") for value in (A, B))
+    for name in ("add", "sub", "mul", "lt", "eq", "maximum"):
+        result = BINARY[name](anywhere.xp, x, y)
+        assert_close(anywhere.read(result), BINARY[name](np, A, B), 2e-2)
+    assert_close(anywhere.read((x * 0.3).sum()), (A * 0.3).sum(), 2e-2)
+
+
+# --- operations of both frameworks
+
+UNARY: dict[str, Callable[[Any, Any], Any]] = {
+    "neg": lambda _xp, x: -x,
+    "abs": lambda _xp, x: abs(x),
+    "abs_function": lambda xp, x: xp.abs(x),
+    "square": lambda xp, x: xp.square(x),
+    "power": lambda _xp, x: x**3,
+    "power_zero": lambda _xp, x: x**0,
+    "power_one": lambda _xp, x: x**1,
+    "power_negative": lambda _xp, x: x**-1,
+    "half": lambda _xp, x: x * 0.5,
+    "third": lambda _xp, x: x / 3,
+    "by_fraction": lambda _xp, x: x / 0.3,
+    "from_number": lambda _xp, x: 1 - x,
+    "inverse": lambda _xp, x: 1 / x,
+    "sign": lambda xp, x: xp.sign(x),
+    "sum": lambda xp, x: xp.sum(x),
+    "sum_axis": lambda _xp, x: x.sum(axis=0),
+    "sum_axes": lambda _xp, x: x.sum((0, 1)),
+    "sum_last": lambda _xp, x: x.sum(-1),
+    "mean": lambda xp, x: xp.mean(x),
+    "mean_axis": lambda _xp, x: x.mean(axis=1),
+    "max": lambda xp, x: xp.max(x),
+    "min": lambda xp, x: xp.min(x),
+    "amax": lambda xp, x: xp.amax(x, 1),
+    "amin": lambda xp, x: xp.amin(x, 0),
+    "argmax": lambda xp, x: xp.argmax(x),
+    "argmax_axis": lambda xp, x: xp.argmax(x, 1),
+    "argmin_axis": lambda xp, x: xp.argmin(x, 0),
+    "clip": lambda xp, x: xp.clip(x, -1, 1.5),
+    "clip_from": lambda xp, x: xp.clip(x, 0, None),
+    "where": lambda xp, x: xp.where(x > 0, x, x * 0.1),
+    "and": lambda xp, x: xp.logical_and(x > 0, x < 2),
+    "or": lambda xp, x: xp.logical_or(x < -1, x > 2),
+    "not": lambda xp, x: xp.logical_not(x > 0),
+    "transpose": lambda _xp, x: x.T,
+    "reshape": lambda _xp, x: x.reshape(3, 2),
+    "ravel": lambda _xp, x: x.ravel(),
+    "row": lambda _xp, x: x[0],
+    "columns": lambda _xp, x: x[:, 1:],
+    "steps": lambda _xp, x: x[:, ::2],
+    "last": lambda _xp, x: x[..., -1],
+    "new_axis": lambda _xp, x: x[None],
+    "fancy": lambda _xp, x: x[:, [0, 2]],
+    "roll": lambda xp, x: xp.roll(x, 1),
+    "flip": lambda xp, x: xp.flip(x, (0,)),
+    "tile": lambda xp, x: xp.tile(x, (2, 1)),
+    "cumsum": lambda xp, x: xp.cumsum(x, 0),
+    "triangle": lambda xp, x: xp.tril(x),
+    "copy": lambda _xp, x: x.copy(),
+    "zeros": lambda xp, x: xp.zeros_like(x),
+    "ones": lambda xp, x: xp.ones_like(x),
+    "full": lambda xp, x: xp.full_like(x, 2.5),
+    "exp": lambda xp, x: xp.exp(x),
+    "log": lambda xp, x: xp.log(x * x),
+    "sqrt": lambda xp, x: xp.sqrt(x * x),
+    "tanh": lambda xp, x: xp.tanh(x),
+    "sin": lambda xp, x: xp.sin(x),
+    "cos": lambda xp, x: xp.cos(x),
+    "gram": lambda _xp, x: x @ x.T,
+    "stack": lambda xp, x: xp.stack([x, x * 2]),
+}
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_an_operation_computes_what_the_framework_computes(anywhere: Setting, name: str) -> None:
+    compute = UNARY[name]
+    expected = compute(anywhere.xp, anywhere.plain(A))
+
+    assert_close(anywhere.read(compute(anywhere.xp, anywhere.put(A))), expected, 5e-3)
+
+
+def test_variances_divide_by_the_count_of_their_framework(anywhere: Setting) -> None:
+    xp, x, plain = anywhere.xp, anywhere.put(A), anywhere.plain(A)
+    assert_close(anywhere.read(xp.var(x)), xp.var(plain), 5e-3)
+    assert_close(anywhere.read(xp.std(x, 1)), xp.std(plain, 1), 5e-3)
+    option = "ddof" if anywhere.name == "numpy" else "correction"
+    for count in (0, 1):
+        assert_close(anywhere.read(xp.var(x, 1, **{option: count})), xp.var(plain, 1, **{option: count}), 5e-3)
+
+
+def test_tensors_are_joined_and_split(anywhere: Setting) -> None:
+    xp, x, y = anywhere.xp, anywhere.put(A), anywhere.put(A * 2)
+    expected = np.concatenate([A, A * 2])
+    assert_close(anywhere.read(xp.concatenate([x, y])), expected)
+    assert_close(anywhere.read(xp.concatenate([x, anywhere.plain(A * 2)])), expected)
+    assert_close(anywhere.read(xp.concatenate([anywhere.plain(A), y])), expected)
+    assert_close(anywhere.read(xp.concatenate([anywhere.encode(A), y])), expected)
+    for part, row in zip(xp.split(x, 1 if anywhere.name == "torch" else 2), np.split(A, 2), strict=True):
+        assert_close(anywhere.read(part), row)
+    for part, row in zip(x, A, strict=True):
+        assert_close(anywhere.read(part), row)
+
+
+def test_plain_indices_and_masks_choose_elements(anywhere: Setting) -> None:
+    x = anywhere.put(A)
+    rows, mask = anywhere.plain(np.array([1, 0, 1])), anywhere.plain(A > 0)
+    assert_close(anywhere.read(x[rows]), A[[1, 0, 1]])
+    assert_close(anywhere.read(x[mask]), A[A > 0])
+    assert_close(anywhere.read(anywhere.xp.where(mask, x, 0)), np.where(A > 0, A, 0))
+
+
+def test_secret_indices_are_refused(anywhere: Setting) -> None:
+    x = anywhere.put(B)
+    with pytest.raises(ProtocolError, match="cannot index with shared or encoded numbers"):
+        x[x > 0]
+    assert_close(anywhere.read(x), B)
+
+
+# --- in place
+
+CHANGES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "add": lambda x, y, _plain: x.__iadd__(y),
+    "sub": lambda x, y, _plain: x.__isub__(y),
+    "mul": lambda x, y, _plain: x.__imul__(y),
+    "div": lambda x, y, _plain: x.__itruediv__(y),
+    "add_number": lambda x, _y, _plain: x.__iadd__(1),
+    "mul_number": lambda x, _y, _plain: x.__imul__(0.5),
+    "row_number": lambda x, _y, _plain: x.__setitem__(0, 5.0),
+    "row": lambda x, y, _plain: x.__setitem__(1, y),
+    "column_plain": lambda x, _y, plain: x.__setitem__((slice(None), 1), plain([7.0, 8.0])),
+    "slice": lambda x, y, _plain: x.__setitem__((slice(None), slice(1, None)), y[:2]),
+    "fancy": lambda x, _y, plain: x.__setitem__((0, plain([0, 2])), plain([7.0, 8.0])),
+    "mask": lambda x, _y, plain: x.__setitem__(plain(A > 0), plain(9.0)),
+    "view": lambda x, _y, _plain: x[0].__iadd__(10),
+    "transposed": lambda x, y, _plain: x.T[0].__imul__(3),
+    "row_in_place": lambda x, y, _plain: x[1].__isub__(y),
+    "fill": lambda x, _y, _plain: x.fill(2) if hasattr(x, "fill") else x.fill_(2),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_in_place_is_the_framework_s(anywhere: Setting, name: str) -> None:
+    change = CHANGES[name]
+    x, expected = anywhere.put(A), anywhere.plain(A.copy())
+    change(x, anywhere.put(B), anywhere.plain)
+    change(expected, anywhere.plain(B), anywhere.plain)
+
+    assert_close(anywhere.read(x), expected)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x: x + 1,
+        lambda x: 1 - x,
+        lambda x: x * 1,
+        lambda x: x**1,
+        lambda x: x / 1,
+        lambda x: x[:1].max(0) if not hasattr(x[:1].max(0), "values") else x[:1].max(0).values,
+        lambda x: x.clip(-100, 100),
+        lambda x: x.copy(),
+        lambda x: abs(x),
+    ],
+)
+def test_a_result_and_its_operand_change_independently(anywhere: Setting, compute: Callable[[Any], Any]) -> None:
+    x = anywhere.put(A)
+    y = compute(x)
+    before, result = anywhere.read(x), anywhere.read(y)
+
+    y += 1
+    assert_close(anywhere.read(x), before)
+    x *= 2
+    assert_close(anywhere.read(y), result + 1)
+
+
+def test_a_mask_that_was_changed_is_no_longer_one_of_bits(anywhere: Setting) -> None:
+    x = anywhere.put(B)
+    mask = x > 0
+    mask += 1
+    assert_close(anywhere.read(mask * x), ((B > 0) + 1) * B)
+    mask = x > 0
+    mask[2] = 5
+    assert_close(anywhere.read(mask * x), np.array([1, 1, 5]) * B)
+
+
+def test_an_operand_that_does_not_fit_in_place_is_refused(anywhere: Setting) -> None:
+    x = anywhere.put(B)
+    with pytest.raises(ValueError, match="cannot write numbers of shape"):
+        x += anywhere.plain(A)
+    assert x.shape == (3,)
+    assert_close(anywhere.read(x), B)
+
+
+def test_shared_numbers_are_not_written_into_public_ones(shared: Setting) -> None:
+    public, plain = shared.encode(B), shared.plain(B.copy())
+    secret = shared.put(B)
+    with pytest.raises(PrecisionError, match="cannot write shared numbers into a tensor that is not shared"):
+        public += secret
+    with pytest.raises((OperationNotAllowedError, TypeError)):
+        plain.add_(secret) if shared.name == "torch" else plain.__iadd__(secret)
+    assert_close(np.asarray(public.float_precision()), B)
+    assert_close(np.asarray(plain), B)
+
+
+# --- options that would be ignored
+
+
+def test_an_option_without_a_rule_is_refused(anywhere: Setting) -> None:
+    x = anywhere.put(B)
+    if anywhere.name == "numpy":
+        calls = [
+            lambda: np.add(x, 1, out=np.zeros(3)),
+            lambda: np.max(x, initial=5.0),
+            lambda: np.sum(x, where=B > 0),
+        ]
+    else:
+        calls = [lambda: anywhere.xp.add(x, 1, out=anywhere.plain(np.zeros(3)))]
+    for call in calls:
+        with pytest.raises(OperationNotAllowedError, match="out|initial|where"):
+            call()
+
+
+@pytest.mark.parametrize("name", ["prod", "median", "sort", "remainder", "floor", "unique", "nonzero", "round"])
+def test_an_operation_without_a_rule_is_refused(anywhere: Setting, name: str) -> None:
+    x = anywhere.put(B)
+    arguments = (x, 2) if name == "remainder" else (x,)
+    with pytest.raises(OperationNotAllowedError, match="has no rule for it"):
+        getattr(anywhere.xp, name)(*arguments)
+    assert_close(anywhere.read(x), B)
+
+
+def test_division_by_zero_is_refused(anywhere: Setting) -> None:
+    x = anywhere.put(B)
+    for divisor in (0, 0.0, anywhere.plain(np.array([1.0, 0.0, 1.0]))):
+        with pytest.raises(PrecisionError, match="cannot divide by 0"):
+            x / divisor
+
+
+def test_dividing_by_large_public_numbers_keeps_the_precision(anywhere: Setting) -> None:
+    found = anywhere.read(anywhere.put([500.0, 500.0]) / anywhere.plain(np.array([1000.0, 3.0])))
+    np.testing.assert_allclose(found, [0.5, 500 / 3], rtol=1e-4)
+
+
+def test_conversions_of_the_type(anywhere: Setting) -> None:
+    x = anywhere.put(B)
+    convert = (lambda kind: x.astype(kind)) if anywhere.name == "numpy" else (lambda kind: x.to(getattr(x_type, kind)))
+    x_type = anywhere.xp
+    assert str(convert("float32").dtype).endswith("float32")
+    assert_close(anywhere.read(convert("float32")), B)
+    with pytest.raises(PrecisionError, match="cannot convert fixed-precision numbers to"):
+        convert("int64")
+
+
+# --- printing
+
+
+def test_a_chain_is_printed_as_the_ancestor_s(any_hook: Any) -> None:
+    setting = Setting(any_hook, 2)
+    encoded = setting.plain([1.2345]).fix_precision()
+    assert str(encoded) == f"(Wrapper)>FixedPrecisionTensor>{end_of(encoded)!r}"
+    lines = repr(setting.share(encoded)).split("\n")
+    assert lines[0] == "(Wrapper)>FixedPrecisionTensor>[AdditiveSharingTensor]"
+    assert [line.split(" | ")[0] for line in lines[1:3]] == ["\t-> [PointerTensor"] * 2
+    assert ["bob:" in lines[1], "alice:" in lines[2], lines[3]] == [True, True, "\t*crypto provider: carol*"]
+    assert str(FixedPrecisionTensor()) == "FixedPrecisionTensor"
+
+
+def test_the_form_is_that_of_the_numbers(anywhere: Setting) -> None:
+    x = anywhere.put(A)
+    assert (tuple(x.shape), len(x), x.ndim) == ((2, 3), 2, 2)
+    assert str(x.dtype).endswith("float64")
+
+
+def test_sums_stay_in_the_ring_of_32_bits(anywhere: Setting) -> None:
+    x = anywhere.put(A, base=2, precision_fractional=8, field="int")
+    results = {
+        "sum": (x.sum(), A.sum()),
+        "axis": (x.sum(0), A.sum(0)),
+        "mean": (x.mean(1), A.mean(1)),
+        "cumsum": (x.cumsum(0), A.cumsum(0)),
+        "matmul": (x @ anywhere.plain(B), A @ B),
+    }
+    for found, expected in results.values():
+        assert str(end_of(found).dtype).endswith("int32")
+        assert_close(anywhere.read(found), expected, 3e-2)
