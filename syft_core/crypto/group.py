@@ -127,7 +127,7 @@ class Group:
 
     def _limit_lead(self, name: str, specs: tuple[Spec, ...], settings: tuple[tuple[str, Any], ...]) -> None:
         """Wait for the first party when it has to keep many corrections: the provider deals without waiting."""
-        if self._waits and PROTOCOLS[name].results is None:
+        if self._waits:
             found = rehearse(self._kernels, name, specs, settings, len(self.parties))
             self._ahead += sum(size_of(*spec) for demand in found.demands for spec in demand.dependent())
             if self._ahead > MAX_AHEAD:
@@ -138,8 +138,6 @@ class Group:
         entry = PROTOCOLS[name]
         if entry.parties is not None and entry.parties != len(self.parties):
             raise ProtocolError.needs_parties(name, entry.parties, len(self.parties))
-        if entry.results is not None:
-            return tuple(entry.results(*specs, **dict(settings)))
         found: Rehearsal = rehearse(self._kernels, name, specs, settings, len(self.parties))
         return found.results
 

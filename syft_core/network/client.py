@@ -73,11 +73,6 @@ class WebsocketLocation(WireLocation):
         """The address of the worker."""
         return self._address.url
 
-    @property
-    def is_connected(self) -> bool:
-        """Whether there is a connection."""
-        return self._connection is not None
-
     def connect(self) -> None:
         """Connect, or connect again and continue the session."""
         with self._lock:

@@ -230,9 +230,6 @@ def _rehearse(channel: Channel, message: RunProtocol | Prepare, specs: tuple[Spe
 
 def _find_needs(channel: Channel, message: RunProtocol, specs: tuple[Spec, ...]) -> Sequence[Spec]:
     """Return the forms of a party's results, or of what the provider has to deal."""
-    declared = PROTOCOLS[message.name].results
-    if declared is not None:
-        return declared(*specs, **message.options)
     found = _rehearse(channel, message, specs)
     return _dealt(found.demands) if channel.rank == PROVIDER else found.results
 
