@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Mapping
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import torch
 
@@ -67,6 +67,9 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch 
         """Dispatch a kernel to the chain."""
         if func is _DEVICE:
             return args[0]._syft_device
+        if kwargs and type(kwargs.get("out")) is NumericWrapper:
+            options: dict[str, Any] = dict(kwargs)
+            return options.pop("out").copy_(func.overloadpacket(*args, **options))
         op = ATEN.of(func)
         if op.is_composite:
             return func.decompose(*args, **kwargs or {})

@@ -343,9 +343,15 @@ def test_an_operation_without_a_rule_is_refused_before_anything_changes() -> Non
     with pytest.raises(OperationNotAllowedError, match=r"aten\.unsqueeze_\.default"):
         x.unsqueeze_(0)
     with pytest.raises(OperationNotAllowedError, match=r"aten\.add\.out"):
-        torch.add(x, x, out=fix(torch.ones(2)))
+        torch.add(x, x, out=torch.ones(2))
     assert_decodes_to(x, torch.ones(2))
     assert x._version == 0
+
+
+def test_a_result_is_written_to_a_tensor_of_the_same_kind() -> None:
+    x, out = fix(torch.ones(2)), fix(torch.zeros(2))
+    assert torch.add(x, x, out=out) is out
+    assert_decodes_to(out, torch.full((2,), 2.0))
 
 
 def test_an_operation_on_lists_names_the_option_of_optimizers() -> None:
