@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from syft_core.testing.chains import ChainSection, LayerSection
 from syft_core.testing.disclosure import DisclosureSection
+from syft_core.testing.encrypted import EncryptedSection
 from syft_core.testing.forms import FormSection
 from syft_core.testing.hooking import HookSection
 from syft_core.testing.op_table import OpTableSection, SpellingSection
@@ -37,5 +38,6 @@ class BackendConformance(
     PointerSection,
     DisclosureSection,
     PrivateDataSection,
+    EncryptedSection,
 ):
     """All sections of the contract; a backend subclasses this class in its tests."""

@@ -156,7 +156,7 @@ MISTAKES: dict[str, tuple[Callable[[Scene], Any], str]] = {
     ),
     "no_rule": (
         lambda s: s.x.median(),
-        "cannot run 'aten.median.default' on a FixedPrecisionTensor: the layer encodes its values and has no rule for it",
+        "cannot run 'aten.median.default' on a FixedPrecisionTensor: the layer encodes its values and has no rule",
     ),
     "fractional_power": (
         lambda s: s.x**1.5,
