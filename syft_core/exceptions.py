@@ -397,6 +397,10 @@ class PrecisionError(SyftError, ValueError):
         "cannot read the values of shared or encoded numbers (item, bool, if, tolist, numpy, save): they are not here; "
         "fetch shared ones with `x.get()`, and decode fixed precision with `x.float_precision()`"
     )
+    no_fractions = Text(
+        "cannot compute {function!r} of shared integers: its results are fractions; encode the numbers first: "
+        "`x.fix_precision().share(...)`"
+    )
     division_by_zero = Text(
         "cannot divide by 0: fixed-precision numbers have no infinity; add a small number to the divisor"
     )

@@ -120,6 +120,8 @@ class RealFunctions(NumericTensor):
         """Compute a function of ``FUNCTIONS``: on shares with its protocol, otherwise with floats."""
         found = FUNCTIONS[function]
         if integers.is_shared(x):
+            if self.scale == 1:
+                raise PrecisionError.no_fractions(function)
             return x.run(found.protocol, scale=self.scale, **found.options, **options)
         kernels = integers.kernels_of(x)
         return self.encode(

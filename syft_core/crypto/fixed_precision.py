@@ -119,11 +119,14 @@ class FixedPrecisionTensor(NeuralNumbers):
             if any(isinstance(leaf, FixedPrecisionTensor) for leaf in leaves((indices, kwargs))):
                 raise ProtocolError.secret_index()
             args = tuple([layer._as_operand(arg) if k in places else arg for k, arg in enumerate(args)])
+        changes, target = op.inplace or op.operation == "__setitem__", args[0] if args else None
         args, kwargs = _share_all(args, kwargs)
+        if changes and (args[0] is not target or not isinstance(target, FixedPrecisionTensor)):
+            raise PrecisionError.shared_into_public()
         plan = get_plan(op.name, args, kwargs)
         attributes = attributes_of(op.name, plan, args, kwargs)
         result = restructure(framework, op, *plan.unwrap(args, kwargs))
-        if op.inplace or op.operation == "__setitem__":
+        if changes:
             args[0].assign(result)
             return args[0] if op.inplace else None
         return rewrap(op.name, result, plan, attributes, (args, kwargs))

@@ -104,10 +104,13 @@ class Travelling:
             return pointer.get(sum_results=sum_results, **options)
         return replace_end(self, pointer, pointer.get(deregister_ptr=deregister_ptr, **options))
 
-    def request(self, reason: str) -> int:
-        """Ask the worker's owner to release the object; after approval, ``get`` works."""
-        number: int = _require_pointer(self, "request").request(reason)
-        return number
+    def request(self, reason: str) -> int | dict[Id, int]:
+        """Ask the worker's owner to release the object; after approval, ``get`` works.
+
+        Returns the number of the request; for a shared value, one for each party.
+        """
+        numbers: int | dict[Id, int] = _require_pointer(self, "request").request(reason)
+        return numbers
 
     def get_(self, user: str | None = None, reason: str = "") -> Tensor:
         """Fetch the object that the chain points to, and turn this tensor into it, in place."""

@@ -551,6 +551,11 @@ TEXTS = {
         (),
         "cannot encode complex numbers: fixed precision is for real ones; encode the parts of each",
     ),
+    ("PrecisionError", "no_fractions"): (
+        ("exp",),
+        "cannot compute 'exp' of shared integers: its results are fractions; encode the numbers first: "
+        "`x.fix_precision().share(...)`",
+    ),
     ("PrecisionError", "division_by_zero"): (
         (),
         "cannot divide by 0: fixed-precision numbers have no infinity; add a small number to the divisor",

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from syft_core.crypto.additive_shared import AdditiveSharingTensor, generate_shares
-from syft_core.exceptions import AlreadyRetrievedError, GetNotPermittedError, MixedLayersError, ProtocolError
+from syft_core.exceptions import (
+    AlreadyRetrievedError,
+    GetNotPermittedError,
+    MixedLayersError,
+    OperationNotAllowedError,
+    PrecisionError,
+    ProtocolError,
+)
 from syft_core.hook.chain import end_of
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -191,6 +198,14 @@ def test_integers_and_floats_are_not_mixed(shared: Setting, other: Any) -> None:
     for compute in (lambda: x + y, lambda: x * y, lambda: x < y):
         with pytest.raises(ProtocolError, match="shares are integers; write `x.fix_precision"):
             compute()
+    assert np.asarray(x.get()).tolist() == [4]
+
+
+@pytest.mark.parametrize("compute", [lambda x: x / x, lambda x: 6 / x, lambda x: x**-1])
+def test_integers_have_no_reciprocal(shared: Setting, compute: Callable[[Any], Any]) -> None:
+    x = shared.share(shared.plain(np.array([4])))
+    with pytest.raises((PrecisionError, OperationNotAllowedError), match="reciprocal"):
+        compute(x)
     assert np.asarray(x.get()).tolist() == [4]
 
 

@@ -374,6 +374,8 @@ def test_shared_numbers_are_not_written_into_public_ones(shared: Setting) -> Non
     secret = shared.put(B)
     with pytest.raises(PrecisionError, match="cannot write shared numbers into a tensor that is not shared"):
         public += secret
+    with pytest.raises(PrecisionError, match="cannot write shared numbers into a tensor that is not shared"):
+        public[shared.plain(np.array([0, 1, 2]))] = secret
     with pytest.raises((OperationNotAllowedError, TypeError)):
         plain.add_(secret) if shared.name == "torch" else plain.__iadd__(secret)
     assert_close(np.asarray(public.float_precision()), B)

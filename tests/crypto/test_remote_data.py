@@ -108,7 +108,7 @@ def test_private_data_stays_private_until_it_is_released(setting: Setting) -> No
         total.get()
     with pytest.raises(GetNotPermittedError):
         total.reconstruct()
-    numbers = end_of(total).request("the sum of squares")
+    numbers = total.request("the sum of squares")
     for worker in (bob, alice):
         worker.approve(numbers[worker.id])
     assert float(np.asarray(total.get().float_precision())) == pytest.approx((B**2).sum(), abs=1e-2)
