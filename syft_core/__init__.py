@@ -13,6 +13,7 @@ from typing import Any
 
 _NAMES = {
     "AdditiveSharingTensor": "syft_core.crypto.additive_shared:AdditiveSharingTensor",
+    "AuthenticatedTensor": "syft_core.crypto.authenticated_tensor:AuthenticatedTensor",
     "FixedPrecisionTensor": "syft_core.crypto.fixed_precision:FixedPrecisionTensor",
     "AbstractTensor": "syft_core.tensors.abstract:AbstractTensor",
     "FrameworkHook": "syft_core.hook.hook:FrameworkHook",

@@ -474,7 +474,28 @@ class ProtocolError(WorkerError):
     )
     not_an_integer = Text("cannot share {dtype} numbers: shares are integers; write `x.fix_precision().share(...)`")
     unknown_protocol = Text(
-        "cannot share with the protocol {protocol!r}: it is not known; use 'fast', the default, or 'snn' for SecureNN"
+        "cannot share with the protocol {protocol!r}: it is not known; use 'fast', the default, 'snn' for SecureNN, or "
+        "'authenticated' if parties may cheat"
+    )
+    not_a_word = Text(
+        "cannot compute on authenticated shares with {dtype} numbers: expected int64; convert integers, and share real "
+        "numbers with fixed precision: `x.fix_precision(base=2, precision_fractional=8).share(...)`"
+    )
+    beyond_authentication = Text(
+        "cannot use integers of {limit:,} or more in size with authenticated shares: values have 32 bits, and products "
+        "that are divided by a scale must be smaller than 2^30; scale the data, or use fewer fractional digits"
+    )
+    only_local = Text(
+        "cannot share what a pointer points to with protocol='authenticated': only values of this process can be; "
+        "leave the protocol out, or let the worker input it with `auth_input` of syft_core.crypto.authenticated"
+    )
+    not_authenticated = Text(
+        "cannot compute this on authenticated shares: only sums, products, and operations that move elements are "
+        "possible; share the values without protocol='authenticated' if no party cheats"
+    )
+    reopened = Text(
+        "cannot use these authenticated shares: a run of their group failed since they were created, and the parties "
+        "have new keys; share the values again"
     )
     malformed = Text(
         "cannot continue the protocol: party {party!r} sent arrays of another form (malformed message); "
@@ -518,6 +539,10 @@ class CheatingError(ProtocolError):
     by = Text(
         "cannot finish the protocol: worker {worker!r} sent values that fail authentication, and there is no result; "
         "share the values again, without this worker"
+    )
+    disagree = Text(
+        "cannot get the value: the workers {workers} returned different ones, so at least one of them cheats; "
+        "share the values again, among other workers"
     )
 
 

@@ -180,6 +180,7 @@ def _sends_dealing(count: int, free: Sequence[Shape], dependent: Sequence[Shape]
     opens="nothing",
     uses="nothing",
     has_helper=True,
+    informs_client=True,
 )
 def auth_random(party: Party, *, shape: Shape) -> Steps:
     """Deal a uniform value, authenticated; the provider gets it in the clear.
@@ -319,6 +320,35 @@ def _truncate(party: Party, x: Array, divisor: int) -> Steps:
     carry = low - floor * divisor + (rest - divisor)
     other = whole + 1 + (carry >> 63)
     return (yield from _add(party, top * ((1 - 2 * c_top) * other) - quotient, c_top * other + floor - lift))
+
+
+def _sends_quotient(x: Spec, *, divisor: int) -> int:  # by contract
+    count, shape = _parties(x), x.shape[1:]
+    return _sends_dealing(count, [shape], [shape, shape]) + _sends_opening(count, shape)
+
+
+@protocol(
+    rounds=2,
+    sends=_sends_quotient,
+    opens="x plus a uniform mask",
+    uses="nothing",
+    has_helper=True,
+)
+def auth_truncate(party: Party, x: Array, *, divisor: int) -> Steps:
+    """Divide by a public number, as ``truncate`` does, for |x| < 2^30.
+
+    1. The provider deals an authenticated uniform r, the quotient of its lower 31 bits, and its highest bit.
+    2. Open  x + r,  and check the tags.
+
+    Rounds: 2, of which one is dealing. Bytes: n(n - 1) times x and a digest for the opening.
+    """
+    _require_words(x)
+    if not 1 <= divisor < 1 << (BITS - 2):
+        raise ValueError(f"cannot divide authenticated values by {divisor}: expected a number from 1 to 2^30 - 1")
+    if party.helps:
+        yield from _deal_mask(party, tuple(x.shape)[1:], divisor)
+        return Spec(tuple(x.shape))
+    return (yield from _truncate(party, x, divisor))
 
 
 @protocol(

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from syft_core.crypto import integers, spdz
-from syft_core.crypto.additive_shared import FIELDS, AdditiveSharingTensor, restructure
+from syft_core.crypto.additive_shared import FAST, FIELDS, AdditiveSharingTensor, restructure
+from syft_core.crypto.authenticated_tensor import is_authenticated
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.kernels import dtype_name
 from syft_core.crypto.layers import NeuralNumbers, find_largest
@@ -89,15 +90,15 @@ class FixedPrecisionTensor(NeuralNumbers):
 
     def float_precision(self) -> Tensor:
         """Return the real numbers; a shared value must be fetched first."""
-        if integers.is_shared(self.child):
+        if integers.is_shared(self.child) or is_authenticated(self.child):
             raise PrecisionError.still_shared()
         return self.decode(self.child)
 
     float_prec = float_precision
 
-    def share(self, *workers: Any, crypto_provider: Any = None, **_options: object) -> FixedPrecisionTensor:
+    def share(self, *workers: Any, crypto_provider: Any = None, protocol: str = FAST) -> FixedPrecisionTensor:
         """Return the same numbers, shared among workers."""
-        shared = AdditiveSharingTensor.share(self.child, workers, crypto_provider, self.owner)
+        shared = integers.share(self.child, workers, crypto_provider, self.owner, protocol)
         return self.copy_onto(shared)  # type: ignore[no-any-return]  # the same layer
 
     # --- operations that move elements

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 from syft_core.crypto.kernels import size_of
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Rehearsal, Spec, rehearse
 from syft_core.crypto.run import Counted, counting
-from syft_core.exceptions import OperationNotAllowedError, PartyFailedError, ProtocolError, SyftError
+from syft_core.crypto.spdz import zero
+from syft_core.exceptions import CheatingError, OperationNotAllowedError, PartyFailedError, ProtocolError, SyftError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.forms import Form, form
 from syft_core.location import Location, Party, WorkerLike
@@ -44,7 +45,7 @@ class Group:
         self.framework: FrameworkAttributes = framework
         if framework.kernels is None:
             raise OperationNotAllowedError.no_kernels(framework.ALIAS)
-        self._kernels = framework.kernels
+        self.kernels = framework.kernels
         self.ids = tuple(location.id for location in parties)
         self._waits = provider.is_parallel
         if any(location.is_parallel != self._waits for location in parties):
@@ -90,6 +91,11 @@ class Group:
                 return found
         return error
 
+    @property
+    def channel(self) -> Id:
+        """The id of the current channel: after a failure, the group opens another one, with new seeds and keys."""
+        return self._channel
+
     def renew(self) -> None:
         """Open a new channel if a worker has failed since the last one was opened: it executes nothing until then."""
         with self._lock:
@@ -103,32 +109,67 @@ class Group:
         return (self.client.peer, *[location.failures for location in (*self.parties, self.provider)])
 
     def run(self, protocol: Function, *operands: Shares, **options: Any) -> tuple[Shares, ...]:
-        """Run a protocol on shares; return the shares of its results. One message is sent to each worker."""
+        """Run a protocol on shares; return the shares of its results. One message is sent to each worker.
+
+        If it informs the client, there is also a pointer to the result of the provider.
+        """
+        return self.run_in(None, protocol, *operands, **options)
+
+    def run_in(
+        self, channel: Id | None, protocol: Function, *operands: Shares, **options: Nested
+    ) -> tuple[Shares, ...]:
+        """Run a protocol on shares that belong to a channel; raise if the group has opened another one since."""
         specs = tuple([_spec_of(next(iter(shares.values()))) for shares in operands])
         name, settings = protocol.__name__, tuple(sorted(options.items()))
         results = self._rehearse(name, specs, settings)
         first, count = new_id(), len(results)
+        informs = PROTOCOLS[name].informs_client
+        dealt = new_id()  # The parties must not know where the provider's result is.
         forms = tuple([(spec.shape, spec.dtype) for spec in specs])
         with self._lock:
             self._renew()
+            if channel not in (None, self._channel):
+                raise ProtocolError.reopened()
             self._number += 1
             call, state = (self._channel, self._number, name), self._state
             self._state = None  # Unless all workers accept the run, they need a new channel.
-            self.provider.tell(RunProtocol(*call, forms, options, first, 0, self._waits))
-            for location in self.parties:
-                own = tuple([shares[location.id] for shares in operands])
-                location.tell(RunProtocol(*call, own, options, first, count, self._waits))
+            self.provider.tell(RunProtocol(*call, forms, options, dealt, count if informs else 0, self._waits))
+            try:
+                for location in self.parties:
+                    own = tuple([shares[location.id] for shares in operands])
+                    location.tell(RunProtocol(*call, own, options, first, count, self._waits))
+            except PartyFailedError as error:
+                raise (channel and self._find_accusation(operands[0])) or error from None
             self._state = state
             self._limit_lead(name, specs, settings)
         recorded = _recording.get()
         if recorded is not None:
             recorded.append((self, name, forms, options))
-        return tuple([self._point(first + place, spec) for place, spec in enumerate(results)])
+        pointers = tuple([self._point(first + place, spec) for place, spec in enumerate(results)])
+        for place, shares in enumerate(pointers if informs else ()):
+            shares[self.provider.id] = pointer_at(self.provider, dealt + place, self.framework, self.client)
+        return pointers
+
+    def _find_accusation(self, shares: Shares) -> CheatingError | None:
+        """Return the error of a party that another one has cheated: it answers every later run of the channel with it.
+
+        A party that is not in a thread of its own has no other way to report what it detects while another one runs.
+        """
+        for location in self.parties:
+            own, id = (shares[location.id],), new_id()
+            try:
+                location.tell(RunProtocol(self._channel, self._number + 1, zero.__name__, own, {}, id, 1, self._waits))
+                pointer_at(location, id, self.framework, self.client)  # It is dropped at once, and the result with it.
+            except CheatingError as found:  # each of them may have detected it
+                return found
+            except SyftError:
+                continue
+        return None
 
     def _limit_lead(self, name: str, specs: tuple[Spec, ...], settings: tuple[tuple[str, Any], ...]) -> None:
         """Wait for the first party when it has to keep many corrections: the provider deals without waiting."""
         if self._waits:
-            found = rehearse(self._kernels, name, specs, settings, len(self.parties))
+            found = rehearse(self.kernels, name, specs, settings, len(self.parties))
             self._ahead += sum(size_of(*spec) for demand in found.demands for spec in demand.dependent())
             if self._ahead > MAX_AHEAD:
                 self.parties[0].flush()
@@ -138,7 +179,7 @@ class Group:
         entry = PROTOCOLS[name]
         if entry.parties is not None and entry.parties != len(self.parties):
             raise ProtocolError.needs_parties(name, entry.parties, len(self.parties))
-        found: Rehearsal = rehearse(self._kernels, name, specs, settings, len(self.parties))
+        found: Rehearsal = rehearse(self.kernels, name, specs, settings, len(self.parties))
         return found.results
 
     def _point(self, id: int, spec: Spec) -> Shares:

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from syft_core.crypto import comparison, securenn, spdz
-from syft_core.crypto.additive_shared import SECURENN, AdditiveSharingTensor
+from syft_core.crypto import authenticated_tensor, comparison, securenn, spdz
+from syft_core.crypto.additive_shared import FAST, SECURENN, AdditiveSharingTensor
+from syft_core.crypto.authenticated import auth_truncate
+from syft_core.crypto.authenticated_tensor import AUTHENTICATED, AuthenticatedTensor, is_authenticated
 from syft_core.crypto.kernels import Kernels, dtype_name
 from syft_core.crypto.spdz import BILINEAR, ELEMENTS, IMAGES, MATRICES
 from syft_core.crypto.truncation import truncate
-from syft_core.exceptions import OperationNotAllowedError
+from syft_core.exceptions import OperationNotAllowedError, ProtocolError
 from syft_core.hook.dispatch import framework_of
+from syft_core.location import WorkerLike
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import send_copy
 from syft_core.values import Tensor
@@ -26,6 +29,21 @@ Integers: TypeAlias = Any
 def is_shared(x: Integers) -> bool:
     """Return whether a value is shared."""
     return type(x) is AdditiveSharingTensor
+
+
+def is_small(x: Integers) -> bool:
+    """Return whether values have 32 bits, instead of 64."""
+    return is_authenticated(x) or dtype_name(x) != "int64"
+
+
+def share(
+    secret: Tensor, workers: Sequence[WorkerLike], provider: WorkerLike, owner: Any, protocol: str = FAST
+) -> Integers:
+    """Share integers that are in this process, or that a pointer points to, with a protocol."""
+    if protocol == AUTHENTICATED:
+        return AuthenticatedTensor.share(secret, workers, provider, owner)
+    split = AdditiveSharingTensor.share_remotely if isinstance(secret, PointerTensor) else AdditiveSharingTensor.share
+    return split(secret, workers, provider, owner, protocol)
 
 
 def _shared(*values: Integers) -> AdditiveSharingTensor:
@@ -43,6 +61,8 @@ def shape_of(x: Integers) -> tuple[int, ...]:
 
 def kernels_of(x: Integers) -> Kernels:
     """Return the integer arithmetic of the framework of a value."""
+    if is_authenticated(x):
+        raise ProtocolError.not_authenticated()
     kernels = framework_of(x).kernels
     if kernels is None:
         raise OperationNotAllowedError.no_kernels(framework_of(x).ALIAS)
@@ -142,6 +162,8 @@ def total(x: Integers, axes: Any = None, keepdims: bool = False) -> Integers:
 
 def multiply(x: Integers, y: Integers, divisor: int = 1, op: str = ELEMENTS, **options: Any) -> Integers:
     """Multiply with a bilinear operation of ``spdz.BILINEAR``, and divide by ``divisor``."""
+    if is_authenticated(x) or is_authenticated(y):
+        return authenticated_tensor.multiply(x, y, divisor, op, **options)
     if is_shared(x) and is_shared(y):
         if x is y and op == ELEMENTS:
             return x.run(spdz.square, divisor=divisor) if divisor != 1 else x.run(spdz.square)
@@ -181,6 +203,8 @@ def divide(x: Integers, divisor: int) -> Integers:
     """Divide by a positive integer: shared values are rounded at random to a neighbour, public ones to the nearest."""
     if divisor == 1:
         return x
+    if is_authenticated(x):
+        return x.run(auth_truncate, divisor=divisor)
     if is_shared(x):
         return x.run(truncate, divisor=divisor)
     return (x + divisor // 2) // divisor

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from syft_core.crypto import integers
+from syft_core.crypto.authenticated_tensor import is_authenticated
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.kernels import dtype_name
 from syft_core.exceptions import PrecisionError
@@ -49,7 +50,7 @@ class Numbers:
     def times(self, x: Integers, factor: float) -> Integers:
         """Multiply by a public number: exactly by integers and their reciprocals, otherwise with 20 more bits.
 
-        The product of the integers and 2^20 must fit into the ring. In that of 32 bits, it is 8 bits and 2^8.
+        The product of the integers and 2^20 must fit into the ring. For values of 32 bits, it is 8 bits and 2^8.
         """
         if not math.isfinite(factor):
             raise PrecisionError.out_of_range(self.limit)
@@ -58,7 +59,7 @@ class Numbers:
         inverse = 1 / factor
         if inverse == int(inverse) and abs(inverse) < 1 << 31:
             return self.over(x, inverse)
-        more, exponent = 20 if dtype_name(x) == "int64" else 8, math.frexp(factor)[1]
+        more, exponent = 8 if integers.is_small(x) else 20, math.frexp(factor)[1]
         shift = 1 << max(0, min(more - min(exponent, 0), 2 * more - exponent, 2 * more))
         return integers.multiply(x, round(factor * shift), shift)
 
@@ -77,10 +78,10 @@ class Numbers:
         numbers = kernels.decode(divisors, self.scale, kernels.dtype("float64"))
         if bool((numbers == 0).any()):
             raise PrecisionError.division_by_zero()
-        if not integers.is_shared(x):
+        if not (integers.is_shared(x) or is_authenticated(x)):
             real = x if isinstance(x, int) else kernels.decode(x, 1, kernels.dtype("float64"))
             return kernels.encode(real / numbers, 1, dtype_name(divisors))
-        more = 20 if dtype_name(x) == "int64" else 8
+        more = 8 if integers.is_small(x) else 20
         shift = 1 << max(0, min(2 * more, more + math.frexp(float(abs(numbers).max()))[1]))
         return integers.multiply(x, kernels.encode(1 / numbers, shift, dtype_name(x)), shift)
 

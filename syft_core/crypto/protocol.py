@@ -191,6 +191,8 @@ class Protocol:
     """Whether the provider takes part, instead of only dealing correlations."""
     reveals: bool = False
     """Whether the parties learn a value, so that each of them must permit it."""
+    informs_client: bool = False
+    """Whether the provider stores its own result, for the client."""
 
 
 PROTOCOLS: Registry[str, Protocol] = Registry("protocols", advice="register it with `@protocol` in syft_core/crypto")
@@ -205,13 +207,16 @@ def protocol(
     parties: int | None = None,
     has_helper: bool = False,
     reveals: bool = False,
+    informs_client: bool = False,
     name: str = "",
 ) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:
     """Register a generator function as a protocol, with its costs; a test compares them with what a run counts."""
 
     def register(function: Callable[..., Steps]) -> Callable[..., Steps]:
         key = function.__name__ = name or function.__name__  # The name under which a client runs it.
-        PROTOCOLS.register(key, Protocol(key, function, rounds, sends, opens, uses, parties, has_helper, reveals))
+        PROTOCOLS.register(
+            key, Protocol(key, function, rounds, sends, opens, uses, parties, has_helper, reveals, informs_client)
+        )
         return function
 
     return register

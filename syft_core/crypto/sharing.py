@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from syft_core.crypto import integers
 from syft_core.crypto.additive_shared import FAST, AdditiveSharingTensor
+from syft_core.crypto.authenticated_tensor import AuthenticatedTensor
 from syft_core.crypto.fixed_precision import FixedPrecisionTensor
 from syft_core.exceptions import PrecisionError, ProtocolError
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper
@@ -78,17 +80,17 @@ class Sharing:
         """Share integers, or numbers with fixed precision, among workers; each holds a share that looks random.
 
         ``crypto_provider`` is the worker that supplies correlated random numbers; it must not be one of the owners.
-        ``protocol`` selects how values are compared: "fast", or "snn" for SecureNN, which needs two owners. What a
+        ``protocol`` selects how values are compared: "fast", or "snn" for SecureNN, which needs two owners. With
+        "authenticated", parties that cheat are detected and named; values have 32 bits, and cannot be compared. What a
         pointer points to is shared by its worker, which must be one of the owners; nobody else sees it.
         """
         if crypto_provider is None:
             raise ProtocolError.no_provider()
         end = end_of(self)
-        if isinstance(end, AdditiveSharingTensor):
+        if isinstance(end, AdditiveSharingTensor | AuthenticatedTensor):
             raise ProtocolError.shared_already()
         owner = self.owner  # type: ignore[attr-defined]  # mixed into subclasses of Identified
-        split = AdditiveSharingTensor.share_remotely if isinstance(end, PointerTensor) else AdditiveSharingTensor.share
-        shared = split(end, owners, crypto_provider, owner, protocol)
+        shared = integers.share(end, owners, crypto_provider, owner, protocol)
         if not is_wrapper(self):
             return shared if no_wrap else shared.wrap()
         wrapper = replace_end(self, end, shared)

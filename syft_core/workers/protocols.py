@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from syft_core.crypto import authenticated as _authenticated  # noqa: F401  # registers protocols
 from syft_core.crypto import comparison as _comparison  # noqa: F401  # registers protocols
 from syft_core.crypto import functions as _functions  # noqa: F401  # registers protocols
 from syft_core.crypto import pooling as _pooling  # noqa: F401  # registers protocols
@@ -214,6 +215,7 @@ def _admit(worker: Worker, message: RunProtocol, channel: Channel, parents: list
         operands: list[Tensor] = list(map(_spec, message.args))
     else:
         operands = _find_shares(worker, message, channel, parents, sender)
+    if _keeps_results(channel, message):
         worker.object_store.require_free(message.expected)
     if worker.guard is not None:
         specs = tuple([Spec(tuple(part.shape), dtype_name(part)) for part in operands])
@@ -231,7 +233,11 @@ def _rehearse(channel: Channel, message: RunProtocol | Prepare, specs: tuple[Spe
 def _find_needs(channel: Channel, message: RunProtocol, specs: tuple[Spec, ...]) -> Sequence[Spec]:
     """Return the forms of a party's results, or of what the provider has to deal."""
     found = _rehearse(channel, message, specs)
-    return _dealt(found.demands) if channel.rank == PROVIDER else found.results
+    return found.results if _keeps_results(channel, message) else _dealt(found.demands)
+
+
+def _keeps_results(channel: Channel, message: RunProtocol) -> bool:
+    return channel.rank != PROVIDER or PROTOCOLS[message.name].informs_client
 
 
 def _dealt(demands: Iterable[Correlation]) -> list[Spec]:
@@ -338,7 +344,7 @@ def _keep(
     worker: Worker, message: RunProtocol, channel: Channel, parents: list[Stored], sender: Peer, result: Nested
 ) -> tuple[Placed, ...]:
     """Store the results of a protocol."""
-    if channel.rank == PROVIDER:
+    if not _keeps_results(channel, message):
         return ()
     parts = result if isinstance(result, tuple) else (result,)
     lineage = lineage_of(parents)

@@ -134,6 +134,8 @@ COSTS: list[tuple[int, str, tuple[Spec, ...], dict[str, Any]]] = [
     (2, "auth_open", (Spec((3, 5)),), {}),
     (3, "auth_open", (Spec((5, 4, 2)),), {}),
     (2, "auth_mul", (Spec((3, 4, 3)), Spec((3, 3))), {}),
+    (2, "auth_truncate", (Spec((3, 5)),), {"divisor": 10}),
+    (3, "auth_truncate", (Spec((5, 4, 2)),), {"divisor": 10}),
     (3, "auth_mul", (Spec((5, 4, 3)), Spec((5, 3, 2))), {"op": MATRICES, "divisor": 10}),
     (3, "auth_add_public", (Spec((5, 4)), Spec((4,))), {}),
 ]

@@ -32,6 +32,7 @@ def test_every_protocol_has_a_row_and_a_description() -> None:
 
 OPTIONS = {
     "truncate": {"divisor": 2},
+    "auth_truncate": {"divisor": 2},
     "activation": {"function": "sigmoid", "scale": 1 << 16},
     "wave": {"function": "sin", "scale": 1 << 16},
     "exponential": {"scale": 1 << 16},

@@ -145,6 +145,7 @@ SCENARIOS = [
     Scenario("auth_input", plain, options={"owner": 0}, count=3),
     Scenario("auth_mul", authenticated(99)),
     Scenario("auth_mul", authenticated(-5), options={"divisor": 10}, count=3, secrets=(0, 1 << 20)),
+    Scenario("auth_truncate", authenticated(), options={"divisor": 10}, count=3, secrets=(0, 1 << 20)),
     Scenario("auth_open", authenticated()),
     Scenario("auth_open", authenticated(), count=3),
     Scenario("auth_add_public", lambda group, secret: [*authenticated()(group, secret), *plain(group, 1)]),
