@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def test_a_worker_that_stands_still_counts_as_lost_until_it_goes_on(hook: Any) -
         x = torch.ones(2).send(location)
         location.flush()
         location.timeout = 1
-        os.kill(process.pid, signal.SIGSTOP)
+        _stop(process.pid)
         try:
             with pytest.raises(ConnectionLostError, match=r"cannot reach the worker at .*: no connection for 1 sec"):
                 (x + 1).get()
@@ -90,6 +91,17 @@ def test_a_worker_that_stops_finishes_and_answers_what_it_is_executing(hook: Any
         location.timeout = 0.1
         with pytest.raises(ConnectionLostError):
             x.get()
+
+
+def _stop(pid: int) -> None:
+    """Stop a process, and wait until all of its threads stand still: one may run on before another takes the signal."""
+    os.kill(pid, signal.SIGSTOP)
+    while any(_state(task) != "T" for task in Path(f"/proc/{pid}/task").iterdir()):
+        time.sleep(0.01)
+
+
+def _state(task: Path) -> str:
+    return (task / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _run_at_once(locations: list[WebsocketClientWorker]) -> list[float]:
