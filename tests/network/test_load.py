@@ -72,25 +72,24 @@ def test_a_worker_that_stops_finishes_and_answers_what_it_is_executing(hook: Any
     begun, go_on = threading.Event(), threading.Event()
 
     def wait(verb: str, stored: Any, peer: Any, value: Any) -> None:
-        if verb == "write":
+        if verb == "read":
             begun.set()
             go_on.wait(60)
 
     with serve(hook, policy=wait) as served:
         location = served.connect()
-        x = torch.ones(2).send(location)
-        x += 1
+        x, y = torch.ones(2).send(location), torch.ones(2).send(location)
         stopping = threading.Thread(target=served.server.stop, args=(60,))
         finishing = threading.Thread(target=lambda: begun.wait(60) and (stopping.start(), go_on.set()))
         finishing.start()
 
-        location.flush()
+        assert x.get().tolist() == [1.0, 1.0]
 
         finishing.join()
         stopping.join()
         location.timeout = 0.1
         with pytest.raises(ConnectionLostError):
-            x.get()
+            y.get()
 
 
 def _stop(pid: int) -> None:
