@@ -129,9 +129,9 @@ def test_a_public_number_without_a_result_is_refused() -> None:
     zero = torch.tensor([0.0]).fix_prec()
 
     for function in (torch.log, torch.reciprocal, torch.rsqrt):
-        with pytest.raises(PrecisionError, match="numbers that are not finite"):
+        with pytest.raises(PrecisionError, match="it is not finite"):
             function(zero)
-    with pytest.raises(PrecisionError, match="do not fit into the ring"):
+    with pytest.raises(PrecisionError, match="does not fit into the ring"):
         torch.exp(torch.tensor([100.0]).fix_prec())
     assert zero.float_prec().item() == 0
 
