@@ -251,7 +251,7 @@ def _require(holds: bool, problem: str) -> None:
 
 
 def _is_data(leaf: Nested) -> bool:
-    """Return whether a part of a step is no pointer or other layer, which would act with the rights of the worker."""
+    """Return whether a part of a step is plain data; pointers and layers would act with the rights of the worker."""
     return is_framework_tensor(type(leaf)) or not (build_rule(leaf) or hasattr(leaf, "_id_at_location"))
 
 
