@@ -536,7 +536,8 @@ TEXTS = {
     ),
     ("ProtocolError", "unknown_protocol"): (
         ("gmw",),
-        "cannot share with the protocol 'gmw': it is not known; use 'fast', the default, or 'snn' for SecureNN",
+        "cannot share with the protocol 'gmw': it is not known; use 'fast', the default, 'snn' for SecureNN, or "
+        "'authenticated' if parties may cheat",
     ),
     ("ProtocolError", "unreachable"): (
         ("bob", "refused"),
@@ -598,6 +599,37 @@ TEXTS = {
         ("send",),
         "cannot send a shared value: its shares stay with their parties; fetch it first: `x.get()`, or compute on "
         "it where it is",
+    ),
+    ("CheatingError", "disagree"): (
+        ("'bob', 'alice'",),
+        "cannot get the value: the workers 'bob', 'alice' returned different ones, so at least one of them cheats;"
+        " share the values again, among other workers",
+    ),
+    ("ProtocolError", "beyond_authentication"): (
+        (2147483648,),
+        "cannot use integers of 2,147,483,648 or more in size with authenticated shares: values have 32 bits, and "
+        "products that are divided by a scale must be smaller than 2^30; scale the data, or use fewer fractional "
+        "digits",
+    ),
+    ("ProtocolError", "not_a_word"): (
+        ("float32",),
+        "cannot compute on authenticated shares with float32 numbers: expected int64; convert integers, and share "
+        "real numbers with fixed precision: `x.fix_precision(base=2, precision_fractional=8).share(...)`",
+    ),
+    ("ProtocolError", "not_authenticated"): (
+        (),
+        "cannot compute this on authenticated shares: only sums, products, and operations that move elements are "
+        "possible; share the values without protocol='authenticated' if no party cheats",
+    ),
+    ("ProtocolError", "only_local"): (
+        (),
+        "cannot share what a pointer points to with protocol='authenticated': only values of this process can be; "
+        "leave the protocol out, or let the worker input it with `auth_input` of syft_core.crypto.authenticated",
+    ),
+    ("ProtocolError", "reopened"): (
+        (),
+        "cannot use these authenticated shares: a run of their group failed since they were created, and the "
+        "parties have new keys; share the values again",
     ),
 }
 CONSTRUCTED = {
