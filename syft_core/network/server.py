@@ -260,7 +260,8 @@ class Server:
             if client.connection is not None:
                 client.connection.close(1001)
         for thread in list(self._threads):
-            thread.join(max(deadline - time.monotonic(), 0.1))
+            if thread.is_alive():  # Otherwise it has ended, or is being started and ends at once.
+                thread.join(max(deadline - time.monotonic(), 0.1))
 
     @property
     def is_serving(self) -> bool:
