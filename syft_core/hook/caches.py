@@ -37,7 +37,7 @@ def _weigh(part: object) -> int:
     """Return the number of parts of a key.
 
     >>> _weigh(("add", (int, (float, 1))))
-    6
+    7
     """
     if isinstance(part, tuple):
         return 1 + sum(map(_weigh, part))
