@@ -41,8 +41,8 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
     yield function, "apply", make_apply(vars(function)["apply"], Wrapper)
     for compiled in (torch.jit.ScriptFunction, torch._C.ScriptMethod):
         yield compiled, "__call__", _run_source(vars(compiled)["__call__"])
-    name = "_checkpoint_without_reentrant_generator"
-    yield torch.utils.checkpoint, name, make_checkpoint(getattr(torch.utils.checkpoint, name), Wrapper)
+    checkpoint, name = import_module("torch.utils.checkpoint"), "_checkpoint_without_reentrant_generator"
+    yield checkpoint, name, make_checkpoint(getattr(checkpoint, name), Wrapper)
     script = torch.jit._recursive
     yield script, "create_script_module", _refuse_remote_modules(script.create_script_module)
     yield torch.nn.Module, "to", _refuse_workers(torch.nn.Module.to)
