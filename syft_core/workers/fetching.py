@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from types import GeneratorType
 
-from syft_core.exceptions import GetNotPermittedError, ReleaseError
+from syft_core.exceptions import GetNotPermittedError, OperationFailedError, ReleaseError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.messages import AskRelease, Fetch, FetchAll, Message
@@ -155,7 +155,8 @@ def ask_release(worker: Worker, message: AskRelease, sender: Peer) -> int:
         value = attribute(entry.value, message.attr)
         if value is None or ends_elsewhere(value):
             raise ReleaseError.elsewhere(id, str(worker.id))
-        objects.append(Requested(entry, message.attr, _copy_without_gradient(worker, value)))
+        failures = tuple(map(str, entry.failures))
+        objects.append(Requested(entry, message.attr, _copy_without_gradient(worker, value), failures))
     request = worker.requests.add(sender, message.reason, objects)
     record_request(worker, request, "requested")
     return request.number
@@ -179,8 +180,9 @@ def _read(worker: Worker, id: Id, attr: str | None, sender: Peer) -> Departure:
         raise GetNotPermittedError.by_request(
             str(sender), entry.id, str(worker.id), request.number, request.state, request.answer
         )
-    require_success(entry, id, worker)
     requested = next(r for r in request.objects if r.entry is entry and r.attr == attr)
+    if requested.failures:
+        raise OperationFailedError.on_the_way_to(id, worker.id, requested.failures)
     return entry, requested.value, request
 
 

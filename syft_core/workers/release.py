@@ -32,6 +32,8 @@ class Requested:
     entry: Stored
     attr: str | None
     value: Any
+    failures: tuple[str, ...] = ()
+    """The operations that had failed when the copy was made; later ones are not part of what the owner approves."""
 
 
 @dataclass(eq=False)
