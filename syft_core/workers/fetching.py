@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from types import GeneratorType
+from weakref import ref
 
-from syft_core.exceptions import GetNotPermittedError, OperationFailedError, ReleaseError
+from syft_core.exceptions import GetNotPermittedError, ReleaseError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.messages import AskRelease, Fetch, FetchAll, Message
@@ -141,7 +142,7 @@ def _ask_for_copy(value: object) -> Process:
 
 def ask_release(worker: Worker, message: AskRelease, sender: Peer) -> int:
     """Add a release request to the worker's list, and return its number."""
-    waiting = [request for request in worker.requests if request.peer == sender and request.state == "open"]
+    waiting = [request for request in worker.requests if request.state == "open" and _is_user_of(request.peer, sender)]
     if len(waiting) >= MAX_OPEN:
         raise ReleaseError.too_many(str(sender), str(worker.id), MAX_OPEN)
     if sender.behalf:
@@ -155,11 +156,17 @@ def ask_release(worker: Worker, message: AskRelease, sender: Peer) -> int:
         value = attribute(entry.value, message.attr)
         if value is None or ends_elsewhere(value):
             raise ReleaseError.elsewhere(id, str(worker.id))
-        failures = tuple(map(str, entry.failures))
-        objects.append(Requested(entry, message.attr, _copy_without_gradient(worker, value), failures))
+        copy = Stored(_copy_without_gradient(worker, value), sender.id)
+        copy.id, copy.access, copy.sources = id, entry.access, entry.sources
+        objects.append(Requested(ref(entry), message.attr, copy))
     request = worker.requests.add(sender, message.reason, objects)
     record_request(worker, request, "requested")
     return request.number
+
+
+def _is_user_of(peer: Peer, sender: Peer) -> bool:
+    """Return whether two peers are clients of one user; a peer without a user is a user of its own."""
+    return peer == sender if sender.user is None else peer.user == sender.user
 
 
 def _read(worker: Worker, id: Id, attr: str | None, sender: Peer) -> Departure:
@@ -180,9 +187,8 @@ def _read(worker: Worker, id: Id, attr: str | None, sender: Peer) -> Departure:
         raise GetNotPermittedError.by_request(
             str(sender), entry.id, str(worker.id), request.number, request.state, request.answer
         )
-    requested = next(r for r in request.objects if r.entry is entry and r.attr == attr)
-    if requested.failures:
-        raise OperationFailedError.on_the_way_to(id, worker.id, requested.failures)
+    requested = next(r for r in request.objects if r.is_for(entry, attr))
+    require_success(requested.copy, id, worker)  # Not of the object itself: that would disclose what failed since.
     return entry, requested.value, request
 
 
@@ -190,6 +196,6 @@ def _note_release(worker: Worker, entry: Stored, attr: str | None, sender: Peer)
     """Mark an approved object as released: an approval is valid for one departure."""
     request = worker.requests.of(entry, attr, sender)
     if request is not None and request.state == "approved":
-        request.objects = [r for r in request.objects if not (r.entry is entry and r.attr == attr)]
+        request.objects = [r for r in request.objects if not r.is_for(entry, attr)]
         if not request.objects:
             request.state = "released"
