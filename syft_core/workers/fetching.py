@@ -21,7 +21,7 @@ from syft_core.workers.release import MAX_OPEN, Requested
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.running import attribute
 from syft_core.workers.store import Stored, is_leaf
-from syft_core.workers.transfer import copy_of, ends_elsewhere, hand_over, rebuild
+from syft_core.workers.transfer import copy_of, ends_elsewhere, hand_over, is_tensor, rebuild
 from syft_core.workers.worker import Worker
 
 
@@ -34,8 +34,8 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Outcome:
     leaving = _read(worker, message.id, message.attr, sender)
     record_all(worker, [leaving], sender, str(sender.id), message.reason)
     if message.attr is None and not message.keep:
-        return _take(leaving, sender)
-    return _copy(_detach(leaving))
+        return _take(worker, leaving, sender)
+    return _copy(_detach(worker, leaving))
 
 
 def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Outcome:
@@ -43,7 +43,7 @@ def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Outcome:
     require_identity(message.user, sender, message.ids, str(worker.id))
     leaving = [_read(worker, id, None, sender) for id in message.ids]
     record_all(worker, leaving, sender, str(sender.id), message.reason)
-    taken = [_take(departure, sender) for departure in leaving]
+    taken = [_take(worker, departure, sender) for departure in leaving]
     return _collect(taken) if GeneratorType in map(type, taken) else taken
 
 
@@ -88,18 +88,27 @@ def leave_graph(value: object) -> Tensor:
     return value if outside(end) is end else rebuild(value, outside)
 
 
-def _detach(leaving: Departure) -> Tensor:
+def freeze(worker: Worker, value: Tensor) -> Tensor:
+    """Return a value that leaves, as a copy if private values could be written into it before it is encoded.
+
+    The lock of the worker is not held then, and another connection of the same client may change the object.
+    """
+    has_secrets = worker.object_store.has_private or worker.custom_policy is not None
+    return hand_over(value, worker) if has_secrets and is_tensor(value) and not ends_elsewhere(value) else value
+
+
+def _detach(worker: Worker, leaving: Departure) -> Tensor:
     """Return the value of an object that leaves, without its graph and with its restrictions, unless it is released."""
     entry, value, approval = leaving
     if approval is not None or value is None:
         return value
-    outside = leave_graph(value)
+    outside = freeze(worker, leave_graph(value))
     return outside if entry.access is None else restrict(outside, entry.access)
 
 
-def _take(leaving: Departure, sender: Peer) -> Tensor:
+def _take(worker: Worker, leaving: Departure, sender: Peer) -> Tensor:
     """Return an object that leaves the worker, or a copy if others still need it."""
-    entry, value = leaving[0], _detach(leaving)
+    entry, value = leaving[0], _detach(worker, leaving)
     entry.fetched_by = sender
     return _copy(value) if entry.is_needed_by_others(sender.id) else value
 

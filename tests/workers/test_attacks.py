@@ -35,12 +35,14 @@ from syft_core.messages import (  # noqa: E402
     Run,
     RunPlan,
     Search,
+    SendOn,
     Store,
 )
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.plans.program import MAX_SLOTS, Program, Routine, Slot, Step  # noqa: E402
 from syft_core.pointers.callable_pointer import ObjectWrapper  # noqa: E402
 from syft_core.serde import Context, frames, from_frames  # noqa: E402
+from syft_core.workers.requests import drive  # noqa: E402
 from syft_core.workers.tickets import Mandate  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 
@@ -403,6 +405,32 @@ def test_an_approval_does_not_disclose_what_failed_after_it(bob: Any) -> None:
 
     assert raised[0] == raised[1]
     assert ask(bob, Fetch(1)).tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("message", [Fetch(1), Fetch(1, None, True), FetchAll((1,))], ids=["fetch", "keep", "all"])
+@pytest.mark.parametrize("policy", ["unless_private", "only_published"])
+def test_what_is_written_into_an_object_while_it_leaves_stays(bob: Any, message: Any, policy: str) -> None:
+    ask(bob, Store(1, torch.zeros(3), True))
+    bob.policy = policy
+
+    left = bob.handle(message, MALLORY)  # The reply is encoded later, while other commands are executed.
+    ask(bob, run("Tensor.add_", at(bob, 1), at(bob, "secret") if policy == "unless_private" else 1))
+
+    (value,) = left if type(left) is list else [left]
+    assert value.tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("message", [Forward(1, None, "alice", 2), SendOn(1, "alice", 2)], ids=["move", "send on"])
+def test_what_is_written_into_an_object_while_it_moves_stays(hook: Any, bob: Any, message: Any) -> None:
+    alice = VirtualWorker(hook, id="alice")
+    ask(bob, Store(1, torch.zeros(3)))
+    process = bob.step(bob.handle(message, MALLORY), MALLORY)
+
+    request = next(process)
+    ask(bob, run("Tensor.copy_", at(bob, 1), at(bob, "secret")))
+    drive(process, request)
+
+    assert alice.get_obj(2).tolist() == [0.0] * 3
 
 
 def test_a_private_tensor_that_a_function_of_the_owner_returns_stays_private(bob: Any) -> None:
