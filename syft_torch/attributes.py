@@ -200,6 +200,17 @@ class TorchAttributes(FrameworkAttributes):
             form = tensor.storage_offset(), tensor.shape, tensor.stride()
             tensor.data = torch.empty(0, dtype=tensor.dtype).set_(storage, *form)
 
+    @contextlib.contextmanager
+    def clear_growth(self, tensor: Tensor) -> Iterator[None]:
+        """Set to zero what a block adds to the storage of a tensor; of a view with strides, that is not its end."""
+        storage = tensor.untyped_storage() if tensor.layout is torch.strided and not tensor.is_mkldnn else None
+        size = 0 if storage is None else storage.nbytes()
+        try:
+            yield
+        finally:
+            if storage is not None and storage.nbytes() > size:
+                torch.empty(0, dtype=torch.uint8).set_(storage)[size:] = 0
+
     def is_partial_view(self, tensor: Tensor) -> bool:
         """Return whether the storage of a tensor is larger than the tensor."""
         if tensor.layout is not torch.strided or tensor.is_mkldnn:

@@ -442,6 +442,10 @@ class FrameworkAttributes:
     def make_resizable(self, tensors: Sequence[Tensor]) -> None:
         """Move plain tensors that share memory to memory that can be resized; received memory often cannot."""
 
+    def clear_growth(self, tensor: Tensor) -> AbstractContextManager[None]:
+        """Return a context that sets to zero what a block adds to the memory of a plain tensor, also if it fails."""
+        return nullcontext()
+
     def is_partial_view(self, tensor: Tensor) -> bool:
         """Return whether a plain tensor is a view of part of a larger piece of memory."""
         return False

@@ -37,6 +37,7 @@ _MAX_PARTS = min(os.sysconf("SC_IOV_MAX"), 512) if hasattr(os, "sysconf") else 1
 _ENVELOPE = struct.Struct("<BxxxIQQ")
 _SHORT, _LONG = struct.Struct(">H"), struct.Struct(">Q")
 _BINARY, _CLOSE, _PING, _PONG = 0x2, 0x8, 0x9, 0xA
+_CONTROL = (_CLOSE, _PING, _PONG)
 _FIN, _MASKED = 0x80, 0x80
 _NO_MASK = bytes(4)
 
@@ -270,14 +271,14 @@ class Connection:
         return opcode
 
     def _answer_control(self, opcode: int) -> None:
+        if opcode not in _CONTROL:  # Before its payload is read, whose length is not limited.
+            raise ConnectionLostError.malformed("its frame is of an unknown kind")
         payload = self._take(self._left)
         if opcode == _PING:
             with self._writing:
                 self._write_locked(_PONG, [payload], len(payload))
         elif opcode == _CLOSE:
             raise ConnectionLostError.closed()
-        elif opcode != _PONG:
-            raise ConnectionLostError.malformed("its frame is of an unknown kind")
 
     def _take(self, length: int) -> bytearray:
         """Return the next bytes of the payload of the current message, across frames."""

@@ -26,9 +26,10 @@ from urllib.parse import parse_qs
 from syft_core.exceptions import AuthenticationError, SyftError
 from syft_core.network import views
 from syft_core.network.address import is_loopback
+from syft_core.network.connection import interrupt
 from syft_core.network.logs import log_event
 from syft_core.network.metrics import CONTENT_TYPE, render_metrics
-from syft_core.network.server import Credentials, Server, abort, read_authorization, read_certificate
+from syft_core.network.server import Credentials, Server, read_authorization, read_certificate
 from syft_core.network.throttle import Throttle
 from syft_core.network.tokens import Identity
 from syft_core.pictures import one_line
@@ -363,29 +364,47 @@ class _HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         socketserver.BaseServer.__init__(self, listener.getsockname(), _Handler)
         self.page, self.socket = page, listener
         self._open: dict[socket.socket, float] = {}
+        self._unread: dict[socket.socket, None] = {}
+        """The connections whose request has not arrived as a whole, in the order in which they were opened."""
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a request in a thread of its own, unless there are too many."""
+        """Answer a request in a thread of its own; if there are too many, it replaces the slowest client."""
         if len(self._open) >= MAX_CONNECTIONS:
-            self.shutdown_request(request)
-            return
+            slowest = next(iter(list(self._unread)), None)
+            if slowest is None:
+                self.shutdown_request(request)
+                return
+            self._forget(slowest)
+            interrupt(slowest)
         self._open[request] = time.monotonic() + REQUEST_SECONDS
+        self._unread[request] = None
         super().process_request(request, client_address)
+
+    def note_arrival(self, request: socket.socket) -> None:
+        """Note that a request has arrived as a whole."""
+        self._unread.pop(request, None)
+
+    def _forget(self, *sockets: socket.socket) -> None:
+        for sock in sockets:
+            self._open.pop(sock, None)
+            self._unread.pop(sock, None)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Answer a request, encrypted if the worker is; the handshake must not hold up other requests."""
         request.settimeout(READ_SECONDS)
-        deadline, plain = self._open[request], request
+        deadline, plain = self._open.get(request, 0.0), request
         try:
             if self.page.server.tls is not None:
-                request = self.page.server.tls.wrap_socket(request, server_side=True)
-                self._open[request] = deadline
+                # The handshake comes later: until it ends, only the new socket can be interrupted.
+                request = self.page.server.tls.wrap_socket(request, server_side=True, do_handshake_on_connect=False)
+                self._forget(plain)
+                self._open[request], self._unread[request] = deadline, None
+                request.do_handshake()
             super().finish_request(request, client_address)
         except OSError as error:
             _log.info("request from %s ended: %s", client_address[0], one_line(str(error)))
         finally:
-            self._open.pop(plain, None)
-            self._open.pop(request, None)
+            self._forget(plain, request)
             if request is not plain:
                 self.shutdown_request(request)
 
@@ -398,7 +417,7 @@ class _HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         now = time.monotonic()
         for sock, deadline in list(self._open.items()):
             if now > deadline:
-                abort(sock)
+                interrupt(sock)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -416,6 +435,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._answer(self.rfile.read(int(length)))
 
     def _answer(self, body: bytes) -> None:
+        self.server.note_arrival(self.connection)
         certificate = read_certificate(self.connection)
         headers = {name.title(): value for name, value in self.headers.items()}
         request = Request(str(self.command), self.path, headers, self.client_address[0], body, certificate)

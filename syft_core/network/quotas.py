@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from time import monotonic, thread_time
@@ -23,14 +23,14 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, is_constant
 from syft_core.hook.ranks import framework_types
 from syft_core.hook.rules import is_flat, leaves, map_leaves
-from syft_core.messages import COMMANDS, Forward, GetBack, Lease, Message, Placed, Run, Search, Store
+from syft_core.messages import COMMANDS, AskRelease, Forward, GetBack, Lease, Message, Placed, Run, Search, Store
 from syft_core.network.activity import Activity
 from syft_core.peer import Id, Peer
 from syft_core.pictures import one_line
 from syft_core.values import Args, Function, Kwargs, Nested, Outcome, Tensor
 from syft_core.workers.permissions import POLICIES, Policy
 from syft_core.workers.requests import Process
-from syft_core.workers.store import Stored, worker_of
+from syft_core.workers.store import Stored
 from syft_core.workers.worker import Worker
 
 PATIENCE = 10.0
@@ -201,6 +201,9 @@ class QuotaGuard:
             self._require(account, "objects", 1, _name(message))
         elif type(message) in (Lease, Search):
             self._require(account, "leases", len(message.ids) if type(message) is Lease else 1, _name(message))
+        elif type(message) is AskRelease:
+            self._require(account, "objects", len(message.ids), _name(message))
+            self._require(account, "bytes", self._measure(message.ids), _name(message))
 
     def _execute(self, function: Callable[[], Any], account: Account, message: Message, sender: Peer) -> Outcome:
         """Run a part of the execution of a message, under the lock of the worker."""
@@ -330,6 +333,9 @@ class QuotaGuard:
             self._add(account, message.id)  # type: ignore[attr-defined]  # both have an id
         elif type(message) is Forward:
             self._add(account, message.new_id)
+        elif type(message) is AskRelease:
+            account.objects += len(message.ids)
+            account.bytes += self._measure(message.ids)
         elif type(answer) is Placed and self._inferred is not None:
             account.objects += 1
             account.leases += 1
@@ -338,6 +344,11 @@ class QuotaGuard:
             for leaf in (answer,) if type(answer) is Placed else leaves(answer):
                 if type(leaf) is Placed:
                     self._add(account, leaf.id)
+
+    def _measure(self, ids: Iterable[Id]) -> int:
+        """Return how many bytes copies of objects have."""
+        found = [entry for id in set(ids) if (entry := self._worker.object_store.get(id)) is not None]
+        return sum([_bytes_of(entry.value) for entry in found])
 
     def _add(self, account: Account, id: Id) -> None:
         entry = self._worker.object_store.get(id)
@@ -361,6 +372,12 @@ class QuotaGuard:
             if (owner := self._owner_of(entry)) is not None:
                 owner.objects += 1
                 owner.bytes += _bytes_of(entry.value, owner.user, seen)
+        for request in self._worker.requests:
+            for requested in request.objects:
+                if requested.value is not None:
+                    owner = self.account_of(user_of(request.peer))
+                    owner.objects += 1
+                    owner.bytes += _bytes_of(requested.value)
         self._holders = holders
 
     def _owner_of(self, entry: Stored) -> Account | None:
@@ -409,9 +426,11 @@ def make_policy(users: Mapping[str, Allowance], otherwise: Policy) -> Policy:
 
 
 def _leases_of(entry: Stored) -> list[tuple[Id, int]]:
-    found = [(entry.holder, entry.leases)]
+    """Return who pays for the leases on an object: whoever took them, not the worker that was given a pointer."""
+    payer = entry.holder if entry.giver is None else entry.giver.id
+    found = [(payer, entry.leases)]
     for holder, leases in (entry.others or {}).items():
-        found.append((worker_of(holder), leases))
+        found.append((holder[1] if type(holder) is tuple else holder, leases))
     return found
 
 

@@ -15,12 +15,13 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from websockets.datastructures import MultipleValuesError
 from websockets.exceptions import WebSocketException
 from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
@@ -68,7 +69,12 @@ MESSAGE_OVERHEAD = 1 << 24
 MAX_IDLE_SESSIONS = 64
 """How many sessions of one user are kept without a connection."""
 MAX_WAITING = 2 * WINDOW
-"""How many messages of a client are kept while the worker waits for its response."""
+"""How many messages of a client are kept while the worker waits for its response, and how many replies that it has not
+acknowledged."""
+MAX_LINKS = 64
+"""How many workers with tickets of a user may be connected for each connection that the user may have."""
+TURN_SECONDS = 0.1
+"""How often a connection that waits for its session looks whether a newer one does."""
 MAX_DEPOSITED = 16
 """How many deposits are acknowledged together."""
 LARGE_DEPOSIT = 1 << 16
@@ -105,6 +111,8 @@ class ClientSession:
     connection: Connection | None = None
     thread: int | None = None
     """The thread that serves the session."""
+    newest: int = field(default_factory=threading.get_ident)
+    """The thread of the newest connection, which gets the session."""
     waiting: deque[tuple[Envelope, Sequence[Any]]] = field(default_factory=deque)
     """Messages that arrived while the worker waited for a response."""
     deposited: int = 0
@@ -117,6 +125,34 @@ class ClientSession:
     """When the session began, in seconds since 1970."""
     bytes_before: int = 0
     """How many bytes earlier connections moved."""
+
+    @property
+    def payer(self) -> str | None:
+        """The user whose quotas apply."""
+        return (self.mandate or self).peer.user
+
+    @property
+    def bytes_held(self) -> int:
+        """The number of bytes in replies that the client has not acknowledged, and in messages that wait."""
+        return self.session.unacknowledged_bytes + sum([len(part) for _, parts in self.waiting for part in parts])
+
+    @contextlib.contextmanager
+    def take_over(self) -> Iterator[None]:
+        """Hold the session in a block, as soon as the connection that is being served has ended.
+
+        Only the newest connection waits for that, so that a client cannot have any number of them.
+        """
+        me, is_mine = threading.get_ident(), False
+        while not is_mine and self.newest == me:
+            if (previous := self.connection) is not None:
+                previous.interrupt()
+            is_mine = self.lock.acquire(timeout=TURN_SECONDS)
+        if not is_mine:
+            raise ConnectionLostError.closed()
+        try:
+            yield
+        finally:
+            self.lock.release()
 
     @property
     def in_flight(self) -> int:
@@ -139,7 +175,7 @@ class ReverseLocation(WireLocation):
 
     def __init__(self, worker: BaseWorker, client: ClientSession) -> None:
         super().__init__(worker, client.peer.id)
-        self._of = client
+        self._worker, self._of = worker, client
 
     def tell(self, message: Any) -> None:
         """Wait for every answer, because the client reads requests only while it waits itself."""
@@ -158,10 +194,12 @@ class ReverseLocation(WireLocation):
             envelope, frames = received
             if envelope.kind is Kind.RESPONSE:
                 return frames
-            if len(self._of.waiting) > MAX_WAITING:
-                self._require_connection().interrupt()
-                raise ConnectionLostError.malformed(f"more than {MAX_WAITING} others wait for an earlier one")
             self._of.waiting.append(received)
+            try:
+                require_room(self._worker, self._of)
+            except ConnectionLostError:
+                self._require_connection().interrupt()
+                raise
 
     def _require_connection(self) -> Connection:
         """Return the connection; only commands of the client itself may use it."""
@@ -222,6 +260,8 @@ class Server:
         self._ended, self._is_valid = ended or {}, is_valid
         self._identities: dict[Id, Identity] = {}
         """Who has authenticated, by the id of the client."""
+        self._admitted: dict[int, tuple[tuple[str, bool], str]] = {}
+        """The user of each connection, whether a worker with a ticket opened it, and its session; by thread."""
         self._lock = threading.Lock()
         self._threads: set[threading.Thread] = set()
         self._opening: dict[socket.socket, float] = {}
@@ -381,20 +421,19 @@ class Server:
             sock.settimeout(self._io_timeout)
             connection = Connection(sock, is_client=False, max_bytes=self._limit_bytes(client), unread=unread)
             self._serve_client(client, connection)
-        except (OSError, WebSocketException, ConnectionLostError, ValueError) as error:
+        except (OSError, WebSocketException, ConnectionLostError, ValueError, MultipleValuesError) as error:
             _log.info("connection from %s ended: %s", address[0], one_line(str(error)))
         except Exception:  # noqa: BLE001  # a defect must not end the server
             _log.exception("connection from %s ended", address[0])
         finally:
             self._opening.pop(sock, None)
+            self._admitted.pop(threading.get_ident(), None)
             abort(sock)
 
     def _limit_bytes(self, client: ClientSession) -> int:
         """Return how many bytes a message of a client may have."""
-        limit, guard = self.worker.limits.max_bytes, self.worker.guard
-        user = (client.mandate or client).peer.user
-        quota = None if guard is None or user is None else guard.limit_message(user)
-        return limit if quota is None else min(limit, quota + MESSAGE_OVERHEAD)
+        limit, quota = self.worker.limits.max_bytes, find_quota(self.worker, client)
+        return limit if quota is None else min(limit, quota)
 
     def _open(self, sock: socket.socket) -> tuple[ClientSession, bytes] | None:
         """Answer the opening handshake; return the session of the client, or None if it was refused."""
@@ -421,7 +460,7 @@ class Server:
         admitted = self._admit(*read_authorization(request.headers), name, f"{name}/{secret}", certificate)
         status, why = 401, "the token or certificate is missing, wrong, expired or revoked"
         if admitted is not None:
-            status, why = 429, self._refuse_connection(admitted[0], secret)
+            status, why = 429, self._refuse_connection(*admitted[:2], secret)
         if admitted is None or why:
             return _refuse(protocol, status, why), None
         response = protocol.accept(request)
@@ -462,15 +501,18 @@ class Server:
         """Return whether a client may have this name: it must not be mistaken for another user's, or for the worker."""
         return name.isprintable() and "@" not in name and name != str(self.worker.id)
 
-    def _refuse_connection(self, peer: Peer, secret: str) -> str:
+    def _refuse_connection(self, peer: Peer, mandate: Mandate | None, secret: str) -> str:
         """Return why a user may not have a connection besides those of other sessions, or an empty text."""
-        if self.worker.guard is None or peer.user is None:
+        user = (peer if mandate is None else mandate.peer).user
+        if self.worker.guard is None or user is None:
             return ""
-        open_ones = [
-            key for key, client in list(self._sessions.items()) if client.connection and client.peer.user == peer.user
-        ]
-        others = sum(not key.endswith(f"/{secret}") for key in open_ones)
-        return self.worker.guard.refuse_connection(peer.user, others) or ""
+        payer, key = (user, mandate is not None), f"{peer.id}/{secret}"
+        with self._lock:
+            count = len({other for paying, other in list(self._admitted.values()) if paying == payer} - {key})
+            why = self.worker.guard.refuse_connection(user, count if mandate is None else count // MAX_LINKS)
+            if not why:
+                self._admitted[threading.get_ident()] = payer, key
+        return why or ""
 
     def _find_session(
         self, peer: Peer, mandate: Mandate | None, identity: Identity | None, secret: str, resumes: bool
@@ -487,31 +529,31 @@ class Server:
                 if mandate is None:
                     self.worker.add_client(ReverseLocation(self.worker, created))
         if client is not None:
-            previous = client.connection
-            if previous is not None:
-                previous.interrupt()
-            with client.lock:  # The thread that serves it finishes its message, and leaves the session to this one.
+            client.newest = threading.get_ident()
+            with client.take_over():
                 client.seen = time.monotonic()
                 return client, RESUMED, ""
         client = created
-        self._limit_idle_sessions(peer)
+        self._limit_idle_sessions(created)
         if resumes:
             return client, LOST, self._ended.get(str(peer.id)) or self._ended.get("", _FORGOTTEN)
         return client, STARTED, ""
 
-    def _limit_idle_sessions(self, peer: Peer) -> None:
-        """End the oldest sessions without a connection, if a user has too many."""
+    def _limit_idle_sessions(self, created: ClientSession) -> None:
+        """End the oldest sessions without a connection, if a user has too many, or too many bytes of replies."""
         idle = [
-            (client.seen, key)
+            (client.seen, key, client)
             for key, client in list(self._sessions.items())
-            if client.connection is None and client.peer.user == peer.user
+            if client.connection is None and client.payer == created.payer and client is not created
         ]
-        for _, key in sorted(idle)[:-MAX_IDLE_SESSIONS]:
-            if (oldest := self._sessions.get(key)) is not None:
-                self._end_session(key, oldest)
+        quota, held = find_quota(self.worker, created), 0
+        for place, (_, key, client) in enumerate(sorted(idle, key=lambda found: found[0], reverse=True)):
+            held += client.bytes_held
+            if place >= MAX_IDLE_SESSIONS or (quota is not None and held > quota):
+                self._end_session(key, client)
 
     def _serve_client(self, client: ClientSession, connection: Connection) -> None:
-        with client.lock:
+        with client.take_over():
             client.connection, client.thread = connection, threading.get_ident()
             client.waiting.clear()
             _log.info("serving %s", one_line(str(client.peer)))
@@ -530,6 +572,7 @@ class Server:
     ) -> None:
         if envelope.kind not in (Kind.BATCH, Kind.NOTE) or not client.session.accept(envelope):
             return
+        require_room(self.worker, client)
         client.busy_since = time.monotonic()
         try:
             if self.worker.guard is not None and (pause := self.worker.guard.admit(client.peer, envelope.number)):
@@ -623,6 +666,22 @@ class WebsocketServerWorker(BaseWorker):
             if token is not None and hmac.compare_digest(given, token.encode()):
                 found = identity
         return found
+
+
+def find_quota(worker: BaseWorker, client: ClientSession) -> int | None:
+    """Return how many bytes of messages the worker keeps for a client; None if there is no limit."""
+    quota = None if worker.guard is None or client.payer is None else worker.guard.limit_message(client.payer)
+    return None if quota is None else quota + MESSAGE_OVERHEAD
+
+
+def require_room(worker: BaseWorker, client: ClientSession) -> None:
+    """Raise if a client sends on although it does not read the worker's replies, or does not answer the worker."""
+    count = max(client.session.unacknowledged, len(client.waiting))
+    if count > MAX_WAITING:
+        raise ConnectionLostError.malformed(f"more than {MAX_WAITING} others wait for the client")
+    quota = find_quota(worker, client)
+    if quota is not None and (held := client.bytes_held) > quota:
+        raise ConnectionLostError.malformed(f"{held} bytes of others wait for the client, and the limit is {quota}")
 
 
 _SERVING = ("max_connections", "session_timeout", "heartbeat", "io_timeout")

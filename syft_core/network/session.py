@@ -36,6 +36,11 @@ class Session:
         """The number of messages that are kept."""
         return len(self._kept)
 
+    @property
+    def unacknowledged_bytes(self) -> int:
+        """The number of bytes in them."""
+        return sum([len(frame) for _, _, frames in self._kept for frame in frames])
+
     def keep(self, frames: Sequence[Frame], kind: Kind = Kind.BATCH) -> Envelope:
         """Give a message its number, and keep it until it is acknowledged; the frames must not change."""
         self.sent += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from types import GeneratorType
+from weakref import ref
 
 from syft_core.exceptions import GetNotPermittedError, ReleaseError
 from syft_core.hook.chain import plain_end
@@ -20,7 +21,7 @@ from syft_core.workers.release import MAX_OPEN, Requested
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.running import attribute
 from syft_core.workers.store import Stored, is_leaf
-from syft_core.workers.transfer import copy_of, ends_elsewhere, hand_over, rebuild
+from syft_core.workers.transfer import copy_of, ends_elsewhere, hand_over, is_tensor, rebuild
 from syft_core.workers.worker import Worker
 
 
@@ -33,8 +34,8 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Outcome:
     leaving = _read(worker, message.id, message.attr, sender)
     record_all(worker, [leaving], sender, str(sender.id), message.reason)
     if message.attr is None and not message.keep:
-        return _take(leaving, sender)
-    return _copy(_detach(leaving))
+        return _take(worker, leaving, sender)
+    return _copy(_detach(worker, leaving))
 
 
 def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Outcome:
@@ -42,7 +43,7 @@ def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Outcome:
     require_identity(message.user, sender, message.ids, str(worker.id))
     leaving = [_read(worker, id, None, sender) for id in message.ids]
     record_all(worker, leaving, sender, str(sender.id), message.reason)
-    taken = [_take(departure, sender) for departure in leaving]
+    taken = [_take(worker, departure, sender) for departure in leaving]
     return _collect(taken) if GeneratorType in map(type, taken) else taken
 
 
@@ -87,18 +88,27 @@ def leave_graph(value: object) -> Tensor:
     return value if outside(end) is end else rebuild(value, outside)
 
 
-def _detach(leaving: Departure) -> Tensor:
+def freeze(worker: Worker, value: Tensor) -> Tensor:
+    """Return a value that leaves, as a copy if private values could be written into it before it is encoded.
+
+    The lock of the worker is not held then, and another connection of the same client may change the object.
+    """
+    has_secrets = worker.object_store.has_private or worker.custom_policy is not None
+    return hand_over(value, worker) if has_secrets and is_tensor(value) and not ends_elsewhere(value) else value
+
+
+def _detach(worker: Worker, leaving: Departure) -> Tensor:
     """Return the value of an object that leaves, without its graph and with its restrictions, unless it is released."""
     entry, value, approval = leaving
     if approval is not None or value is None:
         return value
-    outside = leave_graph(value)
+    outside = freeze(worker, leave_graph(value))
     return outside if entry.access is None else restrict(outside, entry.access)
 
 
-def _take(leaving: Departure, sender: Peer) -> Tensor:
+def _take(worker: Worker, leaving: Departure, sender: Peer) -> Tensor:
     """Return an object that leaves the worker, or a copy if others still need it."""
-    entry, value = leaving[0], _detach(leaving)
+    entry, value = leaving[0], _detach(worker, leaving)
     entry.fetched_by = sender
     return _copy(value) if entry.is_needed_by_others(sender.id) else value
 
@@ -141,7 +151,7 @@ def _ask_for_copy(value: object) -> Process:
 
 def ask_release(worker: Worker, message: AskRelease, sender: Peer) -> int:
     """Add a release request to the worker's list, and return its number."""
-    waiting = [request for request in worker.requests if request.peer == sender and request.state == "open"]
+    waiting = [request for request in worker.requests if request.state == "open" and _is_user_of(request.peer, sender)]
     if len(waiting) >= MAX_OPEN:
         raise ReleaseError.too_many(str(sender), str(worker.id), MAX_OPEN)
     if sender.behalf:
@@ -155,10 +165,17 @@ def ask_release(worker: Worker, message: AskRelease, sender: Peer) -> int:
         value = attribute(entry.value, message.attr)
         if value is None or ends_elsewhere(value):
             raise ReleaseError.elsewhere(id, str(worker.id))
-        objects.append(Requested(entry, message.attr, _copy_without_gradient(worker, value)))
+        copy = Stored(_copy_without_gradient(worker, value), sender.id)
+        copy.id, copy.access, copy.sources = id, entry.access, entry.sources
+        objects.append(Requested(ref(entry), message.attr, copy))
     request = worker.requests.add(sender, message.reason, objects)
     record_request(worker, request, "requested")
     return request.number
+
+
+def _is_user_of(peer: Peer, sender: Peer) -> bool:
+    """Return whether two peers are clients of one user; a peer without a user is a user of its own."""
+    return peer == sender if sender.user is None else peer.user == sender.user
 
 
 def _read(worker: Worker, id: Id, attr: str | None, sender: Peer) -> Departure:
@@ -179,8 +196,8 @@ def _read(worker: Worker, id: Id, attr: str | None, sender: Peer) -> Departure:
         raise GetNotPermittedError.by_request(
             str(sender), entry.id, str(worker.id), request.number, request.state, request.answer
         )
-    require_success(entry, id, worker)
-    requested = next(r for r in request.objects if r.entry is entry and r.attr == attr)
+    requested = next(r for r in request.objects if r.is_for(entry, attr))
+    require_success(requested.copy, id, worker)  # Not of the object itself: that would disclose what failed since.
     return entry, requested.value, request
 
 
@@ -188,6 +205,6 @@ def _note_release(worker: Worker, entry: Stored, attr: str | None, sender: Peer)
     """Mark an approved object as released: an approval is valid for one departure."""
     request = worker.requests.of(entry, attr, sender)
     if request is not None and request.state == "approved":
-        request.objects = [r for r in request.objects if not (r.entry is entry and r.attr == attr)]
+        request.objects = [r for r in request.objects if not r.is_for(entry, attr)]
         if not request.objects:
             request.state = "released"

@@ -56,7 +56,7 @@ from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import get_allowed_users, restrict
 from syft_core.values import Nested, Outcome, Tensor
 from syft_core.workers.failures import require_success
-from syft_core.workers.fetching import ask_release, drop_refused_gradient, fetch, fetch_all
+from syft_core.workers.fetching import ask_release, drop_refused_gradient, fetch, fetch_all, freeze
 from syft_core.workers.ledger import record
 from syft_core.workers.memory import guard_results
 from syft_core.workers.permissions import (
@@ -162,7 +162,7 @@ def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, valu
         origin = (worker.id, message.id)
     if stays and ends_elsewhere(value):
         value = yield Elsewhere(partial(copy_of, value))
-    value = drop_refused_gradient(worker, "move", entry, sender, value)
+    value = freeze(worker, drop_refused_gradient(worker, "move", entry, sender, value))
     words = _words(entry) if message.attr is None else {}
     sent = Store(message.new_id, restrict(value, entry.access), origin=origin, holder=sender.id, **words)
     try:
@@ -191,7 +191,7 @@ def _send_on(worker: Worker, message: SendOn, sender: Peer, entry: Stored) -> Pr
     destination = worker.location_of(message.destination)
     _require_departure(worker, entry, entry.value, sender, destination.id, "sent on")
     framework, id = framework_of(entry.value), message.new_id
-    value = drop_refused_gradient(worker, "move", entry, sender, entry.value)
+    value = freeze(worker, drop_refused_gradient(worker, "move", entry, sender, entry.value))
     yield Ask(destination, Store(id, restrict(value, entry.access), **_words(entry)))
     entry.hold(framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
     set_owner(worker, entry.value, message.id)

@@ -101,7 +101,8 @@ def record_all(worker: Worker, leaving: Iterable[Departure], peer: Peer, to: str
     """
     now, who = time.time(), str(peer)
     lineages: dict[frozenset[Any], tuple[tuple[Any, ...], str, str, tuple[str, ...]]] = {}
-    for entry, value, request in leaving:
+    for found, value, request in leaving:
+        entry = found if request is None else next(r.copy for r in request.objects if r.value is value)
         lineage = lineages.get(entry.sources)
         if lineage is None:  # The tensors of a trained model have the same.
             lineage = lineages[entry.sources] = _lineage([entry], to, reason)
@@ -124,7 +125,7 @@ def record_refusal(worker: Worker, ids: Iterable[Id], peer: Peer, reason: str) -
 
 def record_request(worker: Worker, request: ReleaseRequest, event: Event, by: str = "", answer: str = "") -> None:
     """Record that a peer requested a release, or that the owner decided on it."""
-    entries = [requested.entry for requested in request.objects]
+    entries = [requested.copy for requested in request.objects]
     ids = ", ".join([str(entry.id) for entry in entries])
     lineage = _lineage(entries, str(request.peer.id), answer or request.reason)
     noted = Entry(time.time(), str(request.peer), ids, request.forms, *lineage, request.peer.id, event)

@@ -63,14 +63,12 @@ def confine(execution: Execution, compute: Compute) -> Compute:
         raise ValueRefusedError.beyond(op.name, str(worker.id))
     if not (op.inplace and ends):
         return compute
-    shown = ends[0].numel()
-    framework_of(ends[0]).make_resizable(find_sharing(worker, ends[0]))
+    framework = framework_of(ends[0])
+    framework.make_resizable(find_sharing(worker, ends[0]))
 
     def compute_and_clear() -> Nested:
-        result = compute()
-        if ends[0].numel() > shown:
-            ends[0].view(-1)[shown:] = 0
-        return result
+        with framework.clear_growth(ends[0]):
+            return compute()
 
     return compute_and_clear
 

@@ -38,7 +38,7 @@ from syft_core.workers.memory import guard_results
 from syft_core.workers.permissions import may_leave, require_permission, require_right_to_use
 from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.running import keep, resolve
-from syft_core.workers.store import Stored, lineage_of
+from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.worker import Worker
 
 PATIENCE = 2.0
@@ -126,6 +126,7 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
     parents: list[Stored] = []
     try:
         operands = _admit(worker, message, channel, parents, sender)
+        lineage = lineage_of(parents)
     except Exception as error:
         yield Elsewhere(partial(channel.refuse, message.number, error))
         raise
@@ -134,7 +135,7 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
 
     def finish(result: Nested, error: Exception | None) -> None:
         if error is None and not message.waits:
-            result = _keep(worker, message, channel, parents, sender, result)
+            result = _keep(worker, message, channel, parents, lineage, sender, result)
         ended.append((result, error))
 
     yield Elsewhere(partial(_run, channel, message, operands, finish))
@@ -145,7 +146,7 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
         if not isinstance(failure, SyftError) and not may_leave(worker, parents, sender):
             raise ValueRefusedError.failed(message.name, str(worker.id), type(failure).__name__)
         raise failure
-    return _keep(worker, message, channel, parents, sender, result) if message.waits else result
+    return _keep(worker, message, channel, parents, lineage, sender, result) if message.waits else result
 
 
 def abandon_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
@@ -286,7 +287,9 @@ def _find_shares(
             require_success(entry, entry.id, worker)
         for entry in parents:
             record(worker, entry, sender, to, "opened at all parties", entry.value)
-    return operands
+    # Copies: the lock is not held during the run, and private values may be written into the objects then.
+    copies = {id(operand): framework_of(operand).copy(operand) for operand in operands}
+    return [copies[id(operand)] for operand in operands]
 
 
 def _require_trust(worker: Worker, channel: Channel, parents: list[Stored], sender: Peer) -> None:
@@ -341,13 +344,18 @@ def _check_parties(channel: Channel, run: ProtocolRun, waited: float) -> None:
 
 
 def _keep(
-    worker: Worker, message: RunProtocol, channel: Channel, parents: list[Stored], sender: Peer, result: Nested
+    worker: Worker,
+    message: RunProtocol,
+    channel: Channel,
+    parents: list[Stored],
+    lineage: Lineage,
+    sender: Peer,
+    result: Nested,
 ) -> tuple[Placed, ...]:
     """Store the results of a protocol."""
     if not _keeps_results(channel, message):
         return ()
     parts = result if isinstance(result, tuple) else (result,)
-    lineage = lineage_of(parents)
     with worker.lock:
         placed = tuple([keep(worker, part, message.result + n, sender, lineage) for n, part in enumerate(parts)])
         guard_results(worker, sender, parents, placed)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import ReferenceType
 
 from syft_core.exceptions import ReleaseError
 from syft_core.peer import Peer
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from syft_core.workers.worker import Worker
 
 MAX_OPEN = 64
-"""How many open requests a peer may have on one worker: each of them holds copies."""
+"""How many open requests a user may have on one worker: each of them holds copies."""
 State = Literal["open", "approved", "denied", "released"]
 
 
@@ -29,9 +30,20 @@ State = Literal["open", "approved", "denied", "released"]
 class Requested:
     """One object of a request, and the copy to release."""
 
-    entry: Stored
+    entry: ReferenceType[Stored]
+    """The object; a request does not keep it in memory."""
     attr: str | None
-    value: Any
+    copy: Stored
+    """The copy, with the lineage of the object when it was made: the peer may write into the object later."""
+
+    @property
+    def value(self) -> Any:
+        """The value to release; None after it was denied."""
+        return self.copy.value
+
+    def is_for(self, entry: Stored, attr: str | None) -> bool:
+        """Return whether this is a request for an object, or for an attribute of one."""
+        return self.entry() is entry and self.attr == attr
 
 
 @dataclass(eq=False)
@@ -100,7 +112,7 @@ class ReleaseRequests:
     def add(self, peer: Peer, reason: str, objects: list[Requested]) -> ReleaseRequest:
         """Add a request."""
         forms = ", ".join([form_of(requested.value) for requested in objects])
-        sources = sorted({name for requested in objects for name in name_sources(requested.entry)})
+        sources = sorted({name for requested in objects for name in name_sources(requested.copy)})
         request = ReleaseRequest(len(self) + 1, peer, reason, objects, forms, ", ".join(sources))
         self._requests.append(request)
         return request
@@ -117,7 +129,7 @@ class ReleaseRequests:
     def of(self, entry: Stored, attr: str | None, peer: Peer) -> ReleaseRequest | None:
         """Return the latest request by a peer for an object."""
         for request in reversed(self._requests):
-            if request.peer == peer and any(r.entry is entry and r.attr == attr for r in request.objects):
+            if request.peer == peer and any(r.is_for(entry, attr) for r in request.objects):
                 return request
         return None
 
@@ -135,4 +147,5 @@ def decide(
     record_request(worker, found, state, by, answer)
     found.state, found.answer, found.decided_by = state, answer, by
     if state == "denied":
-        found.objects = [Requested(r.entry, r.attr, None) for r in found.objects]
+        for requested in found.objects:
+            requested.copy.hold(None)

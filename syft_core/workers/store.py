@@ -209,8 +209,8 @@ class ObjectStore:
         if not entry.sources:  # It was not computed from other objects.
             entry.source = Source(id)
             entry.root = entry.sources = frozenset((entry.source,))
-            if entry.access is None and not entry.is_plain:
-                entry.access = get_allowed_users(value)
+        if not entry.is_plain and (users := get_allowed_users(value)) is not None:
+            entry.access = users if entry.access is None else entry.access & users
         self._entries[id] = entry
         self.has_private = self.has_private or entry.access is not None
         if entry.tags:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from syft_core.exceptions import (  # noqa: E402
     QuotaExceededError,
     TicketError,
 )
-from syft_core.messages import Batch, Deposit, GetTicket, OpenChannel, Prepare, RunProtocol  # noqa: E402
+from syft_core.messages import Batch, Deposit, Fetch, GetTicket, OpenChannel, Prepare, Run, RunProtocol  # noqa: E402
 from syft_core.network.address import Address  # noqa: E402
 from syft_core.network.connection import Kind  # noqa: E402
 from syft_core.network.links import Link  # noqa: E402
@@ -413,6 +414,27 @@ def test_a_protocol_that_differs_between_the_parties_opens_nothing(
 
     opened = alice.object_store.get(502)
     assert opened is None or opened.value.tolist() != [7, 8, 9]
+
+
+def test_what_is_written_into_an_operand_during_a_run_is_not_part_of_it(
+    workers: Any, group: Group, secret: Any
+) -> None:
+    """Bob's run waits for the provider, so that the client can write the secret into its operand."""
+    bob, alice, carol = workers["bob"], workers["alice"], workers["carol"]
+    own, other = torch.ones(3).long().send(bob).child, torch.zeros(3).long().send(alice).child
+    group.run(zero, {"bob": own, "alice": other})
+    number = group._number + 1
+    square = partial(RunProtocol, group._channel, number, "square")
+    deliver(bob, square((own,), {}, 501, 1, False), Peer("me"))
+
+    deliver(bob, Run("torch", "torch.Tensor.copy_", (own, secret.child), {}, 900), Peer("me"))
+    deliver(alice, square((other,), {}, 502, 1, False), Peer("me"))
+    deliver(carol, square((((3,), "int64"),), {}, 503, 0, False), Peer("me"))
+
+    total = deliver(bob, Fetch(501), Peer("me")) + deliver(alice, Fetch(502), Peer("me"))
+    assert total.tolist() == [1, 1, 1]
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        deliver(bob, Fetch(own.id_at_location), Peer("me"))
 
 
 def test_a_group_with_a_party_of_the_client_gets_no_private_value(hook: Any, workers: Any, secret: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -12,11 +13,14 @@ from syft_core.exceptions import (
     GetNotPermittedError,
     OperationNotAllowedError,
     QuotaExceededError,
+    ReleaseError,
 )
-from syft_core.messages import Run
+from syft_core.messages import AskRelease, Batch, Lease, Release, Run, Store, Tag
 from syft_core.network.quotas import PATIENCE, Allowance, Bucket, QuotaGuard, make_policy
 from syft_core.peer import Peer
+from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.permissions import unless_private
+from syft_core.workers.release import MAX_OPEN
 from syft_core.workers.virtual import VirtualWorker
 
 from .conftest import Connect
@@ -268,3 +272,58 @@ def test_a_refused_function_of_the_owner_is_not_called(far: Any, connect: Connec
 
     with pytest.raises(OperationNotAllowedError, match=r"cannot run 'Call\(.*\)' on a worker: it ended the process"):
         count()
+
+
+def ask(worker: Any, *commands: Any, sender: Peer, behalf: tuple[Peer, ...] = ()) -> None:
+    """Deliver a batch that was written by hand."""
+    sent = frames(Batch(1, commands, True, behalf), Context(worker=worker))
+    reply = from_frames(worker.deliver(sent, sender), Context(worker=worker))
+    if reply.failure is not None:
+        raise reply.failure.error
+
+
+MALLORY, ANA = Peer("phone@eve", "eve"), Peer("laptop@ana", "ana")
+
+
+def test_leases_that_are_given_to_others_count_for_the_giver(far: Any) -> None:
+    far.guard = QuotaGuard(far, {"ana": Allowance(leases=10), "eve": Allowance(leases=10)})
+    ask(far, Store(1, torch.ones(2)), sender=ANA)
+    ask(far, Store(2, torch.ones(2)), sender=MALLORY)
+    ask(far, Store(3, torch.ones(2), holder=ANA.id), sender=MALLORY, behalf=(ANA,))
+
+    ask(far, *[Lease((2,), ANA.id)] * 8, sender=MALLORY)
+    with pytest.raises(QuotaExceededError, match="user 'eve' would then have 11 leases"):
+        ask(far, Lease((2,), ANA.id), sender=MALLORY)
+
+    assert {account.user: account.leases for account in far.guard.accounts} == {"ana": 1, "eve": 10}
+
+
+def test_copies_for_release_requests_count(far: Any) -> None:
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=10_000)})
+    ask(far, Store(1, torch.ones(1000)), sender=MALLORY)
+    ask(far, AskRelease((1,), None, "a copy"), sender=MALLORY)
+
+    with pytest.raises(QuotaExceededError, match="cannot execute a AskRelease"):
+        ask(far, AskRelease((1,), None, "another"), sender=MALLORY)
+
+    far.deny(1, "no")
+    ask(far, AskRelease((1,), None, "another"), sender=MALLORY)
+
+
+def test_a_request_does_not_keep_its_object_in_memory(far: Any) -> None:
+    ask(far, Store(1, torch.ones(10)), sender=MALLORY)
+    entry = ref(far.object_store.entry(1))
+    ask(far, AskRelease((1,), None, "a copy"), sender=MALLORY)
+    ask(far, Release((1,)), sender=MALLORY)
+
+    assert entry() is None
+
+
+def test_the_number_of_open_requests_is_that_of_a_user(far: Any) -> None:
+    ask(far, Store(1, torch.ones(2)), Tag(1, ("#mine",)), sender=MALLORY)
+
+    for number in range(MAX_OPEN):
+        ask(far, AskRelease((1,), None, "please"), sender=Peer(f"phone{number}@eve", "eve"))
+
+    with pytest.raises(ReleaseError, match="64"):
+        ask(far, AskRelease((1,), None, "please"), sender=MALLORY)

@@ -8,7 +8,7 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect as connect_by_library
 
 from syft_core.exceptions import AuthenticationError
-from syft_core.messages import COMMANDS, Batch, Fetch, Forward, Reply, Search, Store
+from syft_core.messages import COMMANDS, Batch, Fetch, Forward, GetTicket, Reply, Search, Store, Tag
 from syft_core.network.connection import Kind
 from syft_core.network.quotas import Allowance, QuotaGuard
 from syft_core.network.server import MAX_WAITING, MESSAGE_OVERHEAD, Server
@@ -314,3 +314,152 @@ def test_a_client_that_sends_on_without_answering_the_worker_is_disconnected(ser
         with pytest.raises(ConnectionClosed):
             connection.recv(60)
     assert len(server.sessions[0].waiting) <= MAX_WAITING + 1
+
+
+@pytest.mark.parametrize("opcode", [0x0, 0x1, 0x3, 0x7, 0xB])
+def test_a_frame_of_another_kind_is_refused_before_it_is_received(server: Any, opcode: int) -> None:
+    with by_library(server) as connection:
+        length = 1 << 40 if opcode < 8 else 100
+        connection.socket.sendall(struct.pack(">BBQ", 0x80 | opcode, 0xFF, length) + bytes(4))
+
+        with pytest.raises(ConnectionClosed):  # It does not wait for the rest.
+            connection.recv(60)
+
+
+def _send_until_closed(connection: Any, commands: Callable[[int], tuple[Any, ...]]) -> bool:
+    """Read every reply, and acknowledge none; return whether the worker has closed the connection."""
+    try:
+        for number in range(1, 1000):
+            connection.send(pack(number, *frames(Batch(number, commands(number), True))))
+            connection.recv(60)
+    except ConnectionClosed:
+        return True
+    return False
+
+
+def test_a_client_that_does_not_acknowledge_replies_is_disconnected(server: Any) -> None:
+    with by_library(server) as connection:
+        is_closed = _send_until_closed(connection, lambda _number: ())
+
+    assert is_closed
+    assert server.sessions[0].session.unacknowledged <= MAX_WAITING + 1
+
+
+def test_replies_that_are_not_acknowledged_take_no_more_memory_than_objects(server: Any, far: Any) -> None:
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=600_000)})
+    store, fetch = Store(7, torch.ones(100_000)), Fetch(7, None, True)
+    with by_library(server) as connection:
+        is_closed = _send_until_closed(connection, lambda number: (store if number == 1 else fetch,))
+
+    assert is_closed
+    assert server.sessions[0].bytes_held <= 600_000 + MESSAGE_OVERHEAD + 500_000
+
+
+def test_messages_that_wait_for_the_client_take_no_more_memory_than_objects(server: Any, far: Any) -> None:
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=600_000)})
+    with by_library(server) as connection:
+        store, forward = Store(7, torch.ones(2)), Forward(7, None, "stranger@eve", 8)
+        connection.send(pack(1, *frames(Batch(1, (store, forward), True))))
+        assert connection.recv(60)[0] == Kind.REQUEST
+
+        with contextlib.suppress(ConnectionClosed):
+            for number in range(2, MAX_WAITING):
+                connection.send(pack(number, *frames(Batch(number, (Store(9, torch.ones(100_000)),), True))))
+        with pytest.raises(ConnectionClosed):
+            connection.recv(60)
+
+
+def test_idle_sessions_of_a_user_keep_no_more_replies_than_objects(server: Any, far: Any) -> None:
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=20_000_000)})
+    with by_library(server) as connection:
+        connection.send(pack(1, *frames(Batch(1, (Store(7, torch.ones(4_000_000)), Tag(7, ("#large",))), True))))
+        connection.recv(60)
+        for name in "abcdef":
+            with by_library(server, **{CLIENT: name}) as other:
+                other.protocol.max_message_size = None
+                other.send(pack(1, *frames(Batch(1, (Fetch(7, None, True),), True))))
+                other.recv(60)
+            while any(client.connection for client in server.sessions if client.peer.id == f"{name}@eve"):
+                time.sleep(0.01)
+
+    assert sum(client.bytes_held for client in server.sessions) <= 20_000_000 + MESSAGE_OVERHEAD + 17_000_000
+
+
+@pytest.mark.usefixtures("others")
+def test_one_secret_for_many_names_does_not_evade_the_number_of_connections(server: Any, far: Any) -> None:
+    far.guard = QuotaGuard(far, {"eve": Allowance(connections=2)})
+    with contextlib.ExitStack() as stack:
+        for name in "ab":
+            stack.enter_context(by_library(server, **{CLIENT: name}))
+
+        with pytest.raises(InvalidStatus, match="HTTP 429"):
+            stack.enter_context(by_library(server, **{CLIENT: "c"}))
+
+
+def test_tickets_do_not_evade_the_number_of_connections(server: Any, far: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syft_core.network.server.MAX_LINKS", 3)
+    far.guard = QuotaGuard(far, {"eve": Allowance(connections=1)})
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(by_library(server))
+
+        def open_with_ticket(number: int) -> None:
+            connection.send(pack(number, *frames(Batch(number, (GetTicket("alice", ()),), True))))
+            ticket = unpack(connection.recv(60)).value
+            headers = {"Authorization": f"Ticket {ticket}", CLIENT: "alice", SESSION: f"{number:032}"}
+            stack.enter_context(by_library(server, None, **headers))
+
+        for number in range(1, 4):
+            open_with_ticket(number)
+        with pytest.raises(InvalidStatus, match="HTTP 429"):
+            open_with_ticket(4)
+
+
+def test_idle_sessions_with_tickets_end_those_of_the_same_user_only(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("syft_core.network.server.MAX_IDLE_SESSIONS", 2)
+    for user in ("ana", "eve", "eve", "eve", "eve"):
+        secret = os.urandom(16).hex()
+        with by_library(server, f"secret of {user}", **{SESSION: secret}) as connection:
+            connection.send(pack(1, *frames(Batch(1, (GetTicket("alice", ()),), True))))
+            ticket = unpack(connection.recv(60)).value
+            headers = {"Authorization": f"Ticket {ticket}", CLIENT: "alice", SESSION: secret}
+            with by_library(server, None, **headers):
+                pass
+        while any(client.connection for client in server.sessions):
+            time.sleep(0.01)
+
+    assert [client.payer for client in server.sessions if client.mandate is not None].count("ana") == 1
+
+
+def test_only_the_newest_connection_waits_for_a_session(server: Any, far: Any) -> None:
+    request = (
+        f"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{CLIENT}: stranger\r\n"
+        f"{SESSION}: {'0' * 32}\r\nSec-WebSocket-Protocol: {PROTOCOL}\r\nAuthorization: Bearer secret of eve\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    )
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(by_library(server))
+        with far.lock:  # An operation takes long.
+            first.send(pack(1, *frames(Batch(1, (Search(()),), True))))
+            while server.sessions[0].busy_since is None:
+                time.sleep(0.01)
+            waiting = [stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 60)) for _ in range(20)]
+            for sock in waiting:
+                sock.sendall(request.encode())
+            closed = 0
+            for sock in waiting:  # All but one end although the operation goes on.
+                sock.settimeout(2 if closed == 19 else 60)
+                with contextlib.suppress(TimeoutError):
+                    closed += sock.recv(1) == b""
+                if closed == 19:
+                    break
+        assert closed == 19
+
+
+def test_a_header_that_is_repeated_is_refused(server: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), 60) as sock:
+        sock.sendall(f"GET / HTTP/1.1\r\n{CLIENT}: a\r\n{CLIENT}: b\r\n\r\n".encode())
+
+        assert not sock.recv(1)
+    assert "Traceback" not in caplog.text

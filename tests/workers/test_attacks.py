@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 from syft_core.exceptions import (  # noqa: E402
     GetNotPermittedError,
+    ObjectNotFoundError,
     PlanError,
     SerdeError,
     TicketError,
@@ -23,7 +24,9 @@ from syft_core.messages import (  # noqa: E402
     MAX_TEXT,
     AskRelease,
     Batch,
+    Call,
     Fetch,
+    FetchAll,
     Forward,
     GetTicket,
     Introduce,
@@ -32,11 +35,14 @@ from syft_core.messages import (  # noqa: E402
     Run,
     RunPlan,
     Search,
+    SendOn,
     Store,
 )
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.plans.program import MAX_SLOTS, Program, Routine, Slot, Step  # noqa: E402
+from syft_core.pointers.callable_pointer import ObjectWrapper  # noqa: E402
 from syft_core.serde import Context, frames, from_frames  # noqa: E402
+from syft_core.workers.requests import drive  # noqa: E402
 from syft_core.workers.tickets import Mandate  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 
@@ -382,6 +388,79 @@ def test_an_object_leaves_without_a_gradient_that_the_policy_refuses(hook: Any, 
 
     assert (alice.get_obj(5) if left is None else left).grad is None
     assert bob.get_obj("data").grad is not None
+
+
+def test_an_approval_does_not_disclose_what_failed_after_it(bob: Any) -> None:
+    ask(bob, run("Tensor.mul", at(bob, "secret"), 0.0, result=1))
+    bob.approve(ask(bob, AskRelease((1,), None, "zeros")))
+    raised = []
+
+    for threshold in (0.0, 90_000.0):  # ``bernoulli`` fails if the difference is negative.
+        ask(bob, run("Tensor.sub", at(bob, "secret"), threshold, result=2), run("Tensor.sign", at(bob, 2), result=3))
+        ask(bob, run("bernoulli", at(bob, 3), result=4), run("Tensor.copy_", at(bob, 1), at(bob, 4)))
+        with pytest.raises(ObjectNotFoundError) as error:
+            ask(bob, FetchAll((1, "no such object")))  # does not use up the approval
+        raised.append(str(error.value))
+        ask(bob, Release((2, 3, 4)))
+
+    assert raised[0] == raised[1]
+    assert ask(bob, Fetch(1)).tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("message", [Fetch(1), Fetch(1, None, True), FetchAll((1,))], ids=["fetch", "keep", "all"])
+@pytest.mark.parametrize("policy", ["unless_private", "only_published"])
+def test_what_is_written_into_an_object_while_it_leaves_stays(bob: Any, message: Any, policy: str) -> None:
+    ask(bob, Store(1, torch.zeros(3), True))
+    bob.policy = policy
+
+    left = bob.handle(message, MALLORY)  # The reply is encoded later, while other commands are executed.
+    ask(bob, run("Tensor.add_", at(bob, 1), at(bob, "secret") if policy == "unless_private" else 1))
+
+    (value,) = left if type(left) is list else [left]
+    assert value.tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("message", [Forward(1, None, "alice", 2), SendOn(1, "alice", 2)], ids=["move", "send on"])
+def test_what_is_written_into_an_object_while_it_moves_stays(hook: Any, bob: Any, message: Any) -> None:
+    alice = VirtualWorker(hook, id="alice")
+    ask(bob, Store(1, torch.zeros(3)))
+    process = bob.step(bob.handle(message, MALLORY), MALLORY)
+
+    request = next(process)
+    ask(bob, run("Tensor.copy_", at(bob, 1), at(bob, "secret")))
+    drive(process, request)
+
+    assert alice.get_obj(2).tolist() == [0.0] * 3
+
+
+def test_a_private_tensor_that_a_function_of_the_owner_returns_stays_private(bob: Any) -> None:
+    table = torch.tensor(SECRET).private_tensor(["owner"])
+    bob.register_obj(ObjectWrapper(lambda: table, "read"), "read")
+    ask(bob, Call("read", (), {}, 900))
+
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        ask(bob, Fetch(900))
+
+    assert ask(bob, Fetch(900), sender=Peer("desk", "owner")).child.child.tolist() == SECRET
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "options"),
+    [
+        (lambda: torch.zeros(1), (1, 3, 50, 50), {"memory_format": torch.channels_last}),
+        (lambda: torch.zeros(1).expand(5000), (5001,), {}),
+        (lambda: torch.zeros(2, 3).t(), (100, 100), {}),
+    ],
+)
+def test_a_tensor_that_is_enlarged_shows_no_old_memory(hook: Any, make: Any, shape: Any, options: Any) -> None:
+    bob = VirtualWorker(hook, id="open")
+    bob.register_obj(make(), 1)
+    junk = [torch.full(shape, 7.0) for _ in range(50)]
+    del junk
+
+    ask(bob, run("Tensor.resize_", at(bob, 1), shape, **options), sender=bob.peer)
+
+    assert not ask(bob, Fetch(1)).any()
 
 
 # --- time and memory
