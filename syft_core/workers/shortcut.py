@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
@@ -13,7 +15,9 @@ from syft_core.peer import behalf
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at, pointer_for
 from syft_core.values import Args, Kwargs, LayerType, Nested, Tensor
+from syft_core.workers.gradients import accumulate
 from syft_core.workers.local import LocalLocation
+from syft_core.workers.requests import drive
 from syft_core.workers.running import NUMBERS, keep_results
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.trace import traces
@@ -25,53 +29,61 @@ UNANSWERED = object()
 
 
 def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
-    """Run an operation on wrapped pointers, or return ``UNANSWERED`` if that takes more than a shortcut.
+    """Run an operation on pointers, or return ``UNANSWERED`` if that takes more than a shortcut.
 
     It replaces ``dispatch``, ``PointerTensor.respond`` and the handler of ``Run`` where these would only look up the
-    operands, run the operation and store the result: each condition excludes something else that they do.
+    operands, run the operation and store the result: each condition excludes something else that they do. Backward
+    passes and cleared gradients leave no result.
     """
     first: Any = args[0] if args else None
     if type(first) is list and first:
         first = first[0]
-    pointer = first.child if type(first) is wrapper else None
+    pointer = first.child if type(first) is wrapper else first
     if type(pointer) is not PointerTensor or type(location := pointer._location) is not LocalLocation:
         return UNANSWERED
-    if not (op.is_plain and _is_simple(op, pointer, location.worker, kwargs)):
+    if not (op.is_plain or op.accumulates or op.clears_gradient(args)):
         return UNANSWERED
-    worker = location.worker
+    worker, framework = location.worker, pointer.framework
+    if traces or behalf.get() or worker.is_attended or not _is_simple(op, framework, worker, kwargs):
+        return UNANSWERED
+    store, peer = worker.object_store, location.client.peer
     parents: list[Stored] = []
     found: list[Tensor] = []
     with worker.lock:
         if worker.dropped:
-            worker.object_store.release(worker.dropped)
-        operands = _look_up(args, wrapper, pointer.framework, location, parents, found)
+            store.release(worker.dropped)
+        operands = _look_up(args, wrapper, framework, location, parents, found)
         if operands is None:
             return UNANSWERED
         targets = op.targets(operands, kwargs) if op.writes else []
-        if targets and (not op.inplace or worker.sessions or worker.object_store.listener is not None):
+        if (targets or op.accumulates) and (worker.sessions or store.listener is not None):
+            return UNANSWERED
+        if targets and not (op.inplace or op.alters_autograd):
             return UNANSWERED
         worker.stats.messages += 1
         worker.stats.operations += 1
-        lineage = lineage_of(parents)
-        try:
-            result = op.run(*operands, **kwargs)
-        finally:  # A failing operation may have changed something first.
-            if targets:
-                written = set(map(id, targets))
-                for entry, operand in zip(parents, found, strict=True):
-                    if id(operand) in written:
-                        entry.sources, entry.touched = lineage[1], True
-        return args[0] if op.inplace else _keep(wrapper, op, pointer, location, result, lineage)
+        if op.accumulates:
+            result = accumulate(worker, peer, parents, partial(op.run, *operands, **kwargs))
+        elif op.alters_autograd:
+            return op.run(*operands, **kwargs)
+        else:
+            lineage = lineage_of(parents)
+            try:
+                result = op.run(*operands, **kwargs)
+            finally:  # A failing operation may have changed something first.
+                if targets:
+                    written = set(map(id, targets))
+                    for entry, operand in zip(parents, found, strict=True):
+                        if id(operand) in written:
+                            entry.sources, entry.touched = lineage[1], True
+            return args[0] if op.inplace else _keep(wrapper, op, pointer, location, result, lineage)
+    return drive(worker.step(result, peer)) if type(result) is GeneratorType else result
 
 
-def _is_simple(op: Op, pointer: PointerTensor, worker: BaseWorker, kwargs: Kwargs) -> bool:
-    """Return whether nothing but its operands can make a command need more than a shortcut."""
-    framework = pointer.framework
-    if kwargs and not NUMBERS.issuperset(map(type, kwargs.values())):
-        return False
+def _is_simple(op: Op, framework: FrameworkAttributes, worker: BaseWorker, kwargs: Kwargs) -> bool:
+    """Return whether a call has only numbers as options, and the worker would run the same operation for it."""
     return (
-        not (traces or behalf.get())
-        and not worker.is_attended
+        not (kwargs and not NUMBERS.issuperset(map(type, kwargs.values())))
         and worker.attributes_of(framework.ALIAS) is framework
         and framework.ops.by_name.get(op.name) is op
         and op.attr not in framework.facts_of_form
@@ -109,8 +121,8 @@ def _look_up(
     get, holder = location.worker.object_store.get, location.client.id
     for arg in args:
         cls = type(arg)
-        if cls is wrapper:
-            pointer = arg.child
+        if cls is wrapper or cls is PointerTensor:
+            pointer = arg.child if cls is wrapper else arg
             if type(pointer) is not PointerTensor or pointer._location is not location or pointer.gone is not None:
                 return None
             entry = get(pointer._id_at_location)
