@@ -168,6 +168,9 @@ def _read(worker: Worker, id: Id, attr: str | None, sender: Peer) -> Departure:
     """
     entry = worker.object_store.entry(id)
     value = entry.value if attr is None else attribute(entry.value, attr)
+    if entry.access is None and worker.custom_policy is None:
+        require_success(entry, id, worker)
+        return entry, value, None
     why = refusal(worker, "read", entry, sender, value)
     if why is None:
         require_success(entry, id, worker)

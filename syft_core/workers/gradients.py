@@ -62,8 +62,8 @@ def accumulate(worker: Worker, peer: Peer, parents: list[Stored], compute: Compu
     for entry in worker.object_store.may_receive_grad():
         end = entry.value if entry.is_plain else plain_end(entry.value)
         if end is not None:
-            permitted = any([may_change(worker, entry, initiator) for initiator in initiators])
-            before.append(_GradCandidate(entry, end, permitted))
+            permitted = [initiator for initiator in initiators if may_change(worker, entry, initiator)]
+            before.append(_GradCandidate(entry, end, bool(permitted)))
     changed: list[_GradCandidate] = []
     refused: list[_GradCandidate] = []
     try:

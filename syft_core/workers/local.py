@@ -108,7 +108,8 @@ class LocalLocation(Location):
 
 def _hand_over_for(peer: Peer, transfer: Callable[[Any, Party], Any], reply: object, client: Party) -> Any:
     """Transfer a reply; leases on pointers in it are taken on behalf of the sender."""
-    if framework_types.get(type(reply)):
+    types = map(type, reply) if type(reply) is list else (type(reply),)
+    if all(map(framework_types.get, types)):
         return transfer(reply, client)
     with acting_for(peer.chain):
         return transfer(reply, client)

@@ -32,41 +32,29 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
     """Run an operation on pointers, or return ``UNANSWERED`` if that takes more than a shortcut.
 
     It replaces ``dispatch``, ``PointerTensor.respond`` and the handler of ``Run`` where these would only look up the
-    operands, run the operation and store the result: each condition excludes something else that they do. Backward
-    passes and cleared gradients leave no result.
+    operands, run the operation and store the result: each condition excludes something else that they do.
     """
-    first: Any = args[0] if args else None
-    if type(first) is list and first:
-        first = first[0]
-    pointer = first.child if type(first) is wrapper else first
-    if type(pointer) is not PointerTensor or type(location := pointer._location) is not LocalLocation:
+    pointer = _find_pointer(wrapper, op, args, kwargs)
+    if pointer is None:
         return UNANSWERED
-    if not (op.is_plain or op.accumulates or op.clears_gradient(args)):
-        return UNANSWERED
-    worker, framework = location.worker, pointer.framework
-    if traces or behalf.get() or worker.is_attended or not _is_simple(op, framework, worker, kwargs):
-        return UNANSWERED
-    store, peer = worker.object_store, location.client.peer
+    location: Any = pointer._location
+    worker = location.worker
     parents: list[Stored] = []
     found: list[Tensor] = []
     with worker.lock:
         if worker.dropped:
-            store.release(worker.dropped)
-        operands = _look_up(args, wrapper, framework, location, parents, found)
+            worker.object_store.release(worker.dropped)
+        operands = _look_up(args, wrapper, pointer.framework, location, parents, found)
         if operands is None:
             return UNANSWERED
-        targets = op.targets(operands, kwargs) if op.writes else []
-        if (targets or op.accumulates) and (worker.sessions or store.listener is not None):
-            return UNANSWERED
-        if targets and not (op.inplace or op.alters_autograd):
-            return UNANSWERED
-        worker.stats.messages += 1
-        worker.stats.operations += 1
-        if op.accumulates:
-            result = accumulate(worker, peer, parents, partial(op.run, *operands, **kwargs))
-        elif op.alters_autograd:
-            return op.run(*operands, **kwargs)
+        if not op.is_plain:
+            result = _change_gradients(op, operands, kwargs, parents, location)
         else:
+            targets = op.targets(operands, kwargs) if op.writes else []
+            if targets and (not op.inplace or _is_watched(worker)):
+                return UNANSWERED
+            worker.stats.messages += 1
+            worker.stats.operations += 1
             lineage = lineage_of(parents)
             try:
                 result = op.run(*operands, **kwargs)
@@ -77,18 +65,51 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
                         if id(operand) in written:
                             entry.sources, entry.touched = lineage[1], True
             return args[0] if op.inplace else _keep(wrapper, op, pointer, location, result, lineage)
-    return drive(worker.step(result, peer)) if type(result) is GeneratorType else result
+    return drive(worker.step(result, location.client.peer)) if type(result) is GeneratorType else result
 
 
-def _is_simple(op: Op, framework: FrameworkAttributes, worker: BaseWorker, kwargs: Kwargs) -> bool:
-    """Return whether a call has only numbers as options, and the worker would run the same operation for it."""
-    return (
-        not (kwargs and not NUMBERS.issuperset(map(type, kwargs.values())))
-        and worker.attributes_of(framework.ALIAS) is framework
-        and framework.ops.by_name.get(op.name) is op
-        and op.attr not in framework.facts_of_form
-        and framework.isolate() is None
-    )
+def _find_pointer(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> PointerTensor | None:
+    """Return the first pointer of a call, or None if something but its operands makes it need more than a shortcut."""
+    first: Any = args[0] if args else None
+    if type(first) is list and first:
+        first = first[0]
+    pointer = first.child if type(first) is wrapper else first
+    if type(pointer) is not PointerTensor or type(location := pointer._location) is not LocalLocation:
+        return None
+    framework, worker = pointer.framework, location.worker
+    if (
+        not (op.is_plain or op.accumulates or op.clears_gradient(args))
+        or worker.is_attended
+        or traces
+        or behalf.get()
+        or (kwargs and not NUMBERS.issuperset(map(type, kwargs.values())))
+        or worker.attributes_of(framework.ALIAS) is not framework
+        or framework.ops.by_name.get(op.name) is not op
+        or op.attr in framework.facts_of_form
+        or framework.isolate() is not None
+    ):
+        return None
+    return pointer
+
+
+def _change_gradients(
+    op: Op, operands: list[Any], kwargs: Kwargs, parents: list[Stored], location: LocalLocation
+) -> Nested:
+    """Run a backward pass, or clear the gradients of objects; there is no result to store."""
+    worker = location.worker
+    if op.tier != "reviewed" or _is_watched(worker):
+        return UNANSWERED
+    worker.stats.messages += 1
+    worker.stats.operations += 1
+    if op.accumulates:
+        return accumulate(worker, location.client.peer, parents, partial(op.run, *operands, **kwargs))
+    op.run(*operands, **kwargs)
+    return None
+
+
+def _is_watched(worker: BaseWorker) -> bool:
+    """Return whether somebody must be told about a changed object."""
+    return bool(worker.sessions) or worker.object_store.listener is not None
 
 
 def _keep(
