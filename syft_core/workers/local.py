@@ -12,6 +12,7 @@ from syft_core.location import Location, Party
 from syft_core.messages import Describe, Message
 from syft_core.peer import Id, Peer, acting_for, behalf
 from syft_core.values import Outcome, Tensor
+from syft_core.workers.fetching import take_plain
 from syft_core.workers.requests import drive
 from syft_core.workers.trace import record, traces
 from syft_core.workers.transfer import give_away, hand_over
@@ -92,6 +93,8 @@ class LocalLocation(Location):
         if message.gives:
             _receive(message, worker)
         peer = self._peer() if behalf.get() else client.peer
+        if message.returns_objects and (taken := take_plain(worker, message, peer, client)) is not None:
+            return taken
         with worker.lock:
             reply = worker.handle(message, peer)
         if type(reply) is GeneratorType:

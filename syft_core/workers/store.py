@@ -403,15 +403,18 @@ def _to_clock(moment: float) -> str:
 def shares_gradient(entry: Stored) -> bool:
     """Return whether an object has a gradient whose memory another tensor uses."""
     plain = entry.value if entry.is_plain else plain_below(entry.value)
-    if not keeps_gradient(plain):
-        return False
-    gradient = plain.grad
+    gradient = plain.grad if keeps_gradient(plain) else None
     return gradient is not None and framework_of(plain).is_shared(gradient)
 
 
 def keeps_gradient(plain: Tensor) -> bool:
     """Return whether a backward pass may give a plain tensor a gradient."""
-    return getattr(plain, "requires_grad", False) is True and (is_leaf(plain) or plain.retains_grad)
+    if getattr(plain, "requires_grad", False) is not True:
+        return False
+    try:
+        return bool(plain.is_leaf or plain.retains_grad)
+    except RuntimeError:  # See ``is_leaf``.
+        return bool(plain.retains_grad)
 
 
 def is_leaf(plain: Tensor) -> bool:
