@@ -188,8 +188,8 @@ def find_parts(module: nn.Module) -> tuple[list[nn.Module], list[torch.Tensor]]:
                 f"send the module that it was made from"
             )
         for held in (layer._parameters, layer._buffers):
-            if held:
-                tensors.update([(id(tensor), tensor) for tensor in held.values()])
+            for tensor in held.values():
+                tensors[id(tensor)] = tensor
         for part in reversed(layer._modules.values()) if layer._modules else ():
             if id(part) not in layers and part is not None:
                 layers[id(part)] = part
@@ -224,9 +224,11 @@ def _find_remote_parts(module: nn.Module, verb: str) -> tuple[list[nn.Module], l
 
 def move_weights(layers: list[nn.Module], move_all: Callable[[], None]) -> None:
     """Call ``move_all`` while recurrent layers have no weak references to weights, which prevent swapping."""
-    recurrent = [layer for layer in layers if isinstance(layer, nn.RNNBase)]
-    for layer in recurrent:
-        layer._flat_weight_refs = [None] * len(layer._flat_weights)
+    recurrent = []
+    for layer in layers:
+        if isinstance(layer, nn.RNNBase):
+            layer._flat_weight_refs = [None] * len(layer._flat_weights)
+            recurrent.append(layer)
     try:
         move_all()
     finally:

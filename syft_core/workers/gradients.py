@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
+
 from syft_core.exceptions import WriteNotPermittedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.messages import Run
-from syft_core.peer import Peer
+from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import new_id
 from syft_core.tensors.private import restrict
 from syft_core.values import Nested, Tensor
@@ -58,13 +61,14 @@ def run_backward(execution: Execution, compute: Compute) -> Nested:
 
 def accumulate(worker: Worker, peer: Peer, parents: list[Stored], compute: Compute) -> Nested:
     """Run a backward pass from ``parents``, and track which gradients it changes."""
-    initiators, before = _initiators(peer, parents), []
+    lent = parents[0].lent if parents else ()
+    initiators = _find_initiators(peer, lent) if lent else [peer]
+    before: list[_GradCandidate] = []
     for entry in worker.object_store.may_receive_grad():
         end = entry.value if entry.is_plain else plain_end(entry.value)
         if end is not None:
-            permitted = [initiator for initiator in initiators if may_change(worker, entry, initiator)]
-            before.append(_GradCandidate(entry, end, bool(permitted)))
-    changed: list[_GradCandidate] = []
+            before.append(_GradCandidate(entry, end, any(map(partial(may_change, worker, entry), initiators))))
+    copies: list[_GradCandidate] = []
     refused: list[_GradCandidate] = []
     try:
         result = compute()
@@ -76,24 +80,24 @@ def accumulate(worker: Worker, peer: Peer, parents: list[Stored], compute: Compu
                     refused.append(old)
                 continue
             if old.has_new_gradient():
-                changed.append(old)
+                if old.entry.origin is not None:
+                    copies.append(old)
             elif change_count(old.end) == old.version:  # Nor is it itself the gradient of a dropped tensor.
                 continue
             change(worker, old.entry, lineage_of([old.entry, *parents]))
     if refused:
         why = "a backward pass would change its gradient, and it is published or belongs to someone else"
         raise WriteNotPermittedError.to(str(peer), refused[0].entry.id, str(worker.id), why)
-    copies = [old for old in changed if old.entry.origin is not None]
     return result if not copies else _give_back(worker, peer, copies, result)
 
 
-def _initiators(peer: Peer, parents: list[Stored]) -> list[Peer]:
+def _find_initiators(peer: Peer, lent: Iterable[tuple[Id, Peer]]) -> list[Peer]:
     """Return the peers that may have started the pass; one of them must be permitted to change the gradients.
 
     A gradient that comes back from a copy counts as started by the peer that sent the copy away.
     """
-    lent = [sent for worker, sent in parents[0].lent if worker == peer.id] if parents else []
-    return [sent._replace(behalf=(*sent.behalf, peer.original)) for sent in lent] or [peer]
+    senders = [sent for worker, sent in lent if worker == peer.id]
+    return [sent._replace(behalf=(*sent.behalf, peer.original)) for sent in senders] or [peer]
 
 
 def _give_back(worker: Worker, sender: Peer, copies: list[_GradCandidate], result: Nested) -> Process:

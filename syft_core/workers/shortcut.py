@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import frameworks_of_types
+from syft_core.hook.facts import WRITES_FIRST
 from syft_core.hook.hook_args import wrap_response
 from syft_core.hook.rules import map_leaves
 from syft_core.peer import behalf
@@ -50,7 +51,10 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
         if not op.is_plain:
             result = _change_gradients(op, operands, kwargs, parents, location)
         else:
-            targets = op.targets(operands, kwargs) if op.writes else []
+            if op.inplace and op.writes is WRITES_FIRST and not op.writes_if:
+                targets = operands[0] if type(operands[0]) is list else operands[:1]
+            else:
+                targets = op.targets(operands, kwargs) if op.writes else []
             if targets and (not op.inplace or _is_watched(worker)):
                 return UNANSWERED
             worker.stats.messages += 1

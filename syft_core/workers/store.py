@@ -281,7 +281,8 @@ class ObjectStore:
 
         Looks at every object: one tensor may be stored under several ids, and any of them can make it need gradients.
         """
-        self._orphans = [entry for entry in self._orphans if shares_gradient(entry)]
+        if self._orphans:
+            self._orphans = [entry for entry in self._orphans if shares_gradient(entry)]
         stored = self._entries.values()
         return [e for e in stored if not e.is_plain or getattr(e.value, "requires_grad", False)] + self._orphans
 
