@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import frameworks_of_types
@@ -22,9 +22,6 @@ from syft_core.workers.requests import drive
 from syft_core.workers.running import NUMBERS, keep_results
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.trace import traces
-
-if TYPE_CHECKING:
-    from syft_core.workers.base import BaseWorker
 
 UNANSWERED = object()
 
@@ -55,7 +52,7 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
                 targets = operands[0] if type(operands[0]) is list else operands[:1]
             else:
                 targets = op.targets(operands, kwargs) if op.writes else []
-            if targets and (not op.inplace or _is_watched(worker)):
+            if targets and (not op.inplace or worker.sessions or worker.object_store.listener is not None):
                 return UNANSWERED
             worker.stats.messages += 1
             worker.stats.operations += 1
@@ -101,7 +98,7 @@ def _change_gradients(
 ) -> Nested:
     """Run a backward pass, or clear the gradients of objects; there is no result to store."""
     worker = location.worker
-    if op.tier != "reviewed" or _is_watched(worker):
+    if op.tier != "reviewed" or worker.sessions or worker.object_store.listener is not None:
         return UNANSWERED
     worker.stats.messages += 1
     worker.stats.operations += 1
@@ -109,11 +106,6 @@ def _change_gradients(
         return accumulate(worker, location.client.peer, parents, partial(op.run, *operands, **kwargs))
     op.run(*operands, **kwargs)
     return None
-
-
-def _is_watched(worker: BaseWorker) -> bool:
-    """Return whether somebody must be told about a changed object."""
-    return bool(worker.sessions) or worker.object_store.listener is not None
 
 
 def _keep(
