@@ -152,9 +152,10 @@ class TorchAttributes(FrameworkAttributes):
             return torch.tensor(value)
         return value if isinstance(number := value.item(), complex) else number
 
-    def alias(self, tensor: Tensor) -> Tensor:
+    @staticmethod
+    def alias(tensor: Tensor) -> Tensor:
         """Return a view, or outside of graphs a detached tensor."""
-        return _alias(tensor)
+        return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach()
 
     def transfer(self, tensor: Tensor) -> Tensor:
         """Return a leaf with a copy of the data and the gradient, and the same id."""
@@ -712,11 +713,7 @@ def _set_gradient(target: Tensor, gradient: Tensor) -> None:
         for tensor in target:
             tensor.grad = None
     else:
-        target.grad = _alias(gradient) if isinstance(gradient, torch.Tensor) else gradient
-
-
-def _alias(tensor: Tensor) -> Tensor:
-    return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach()
+        target.grad = TorchAttributes.alias(gradient) if isinstance(gradient, torch.Tensor) else gradient
 
 
 def _set_data(target: Tensor, value: Tensor) -> None:

@@ -33,8 +33,13 @@ from syft_core.messages import AskRelease
 from syft_core.tensors.identity import require_text
 from syft_core.values import Function, Nested
 from syft_torch.parameter import find_remote, location_of, make_fetch, make_move, relocate, send_in_place
-from syft_torch.placing import Placing, is_placing_at
+from syft_torch.placing import Placing
 from syft_torch.wrapper import Wrapper
+
+_count_modes = torch._C._len_torch_function_stack
+_get_mode = torch._C._get_function_stack_at
+_push_mode = torch._C._push_on_torch_function_stack
+_pop_mode = torch._C._pop_torch_function_stack
 
 
 def send(module: nn.Module, *workers: object, force_send: bool = False, preinitialize_grad: bool = False) -> nn.Module:
@@ -188,8 +193,8 @@ def find_parts(module: nn.Module) -> tuple[list[nn.Module], list[torch.Tensor]]:
                 f"send the module that it was made from"
             )
         for held in (layer._parameters, layer._buffers):
-            if held:
-                tensors.update([(id(tensor), tensor) for tensor in held.values()])
+            for tensor in held.values():
+                tensors[id(tensor)] = tensor
         for part in reversed(layer._modules.values()) if layer._modules else ():
             if id(part) not in layers and part is not None:
                 layers[id(part)] = part
@@ -224,9 +229,11 @@ def _find_remote_parts(module: nn.Module, verb: str) -> tuple[list[nn.Module], l
 
 def move_weights(layers: list[nn.Module], move_all: Callable[[], None]) -> None:
     """Call ``move_all`` while recurrent layers have no weak references to weights, which prevent swapping."""
-    recurrent = [layer for layer in layers if isinstance(layer, nn.RNNBase)]
-    for layer in recurrent:
-        layer._flat_weight_refs = [None] * len(layer._flat_weights)
+    recurrent = []
+    for layer in layers:
+        if isinstance(layer, nn.RNNBase):
+            layer._flat_weight_refs = [None] * len(layer._flat_weights)
+            recurrent.append(layer)
     try:
         move_all()
     finally:
@@ -260,10 +267,15 @@ class _Helper:
         """Call the layer, and create new tensors where its parameters are."""
         layer: Any = self.layer()
         call = partial(_call_on_fast_path, layer) if self.has_fast_path else layer._call_impl
-        if is_placing_at(self.placing.location):
+        count = _count_modes()
+        mode = _get_mode(count - 1) if count else None
+        if type(mode) is Placing and mode.location is self.placing.location:
             return call(*args, **kwargs)
-        with self.placing:
+        _push_mode(self.placing)  # This is what ``with self.placing:`` does.
+        try:
             return call(*args, **kwargs)
+        finally:
+            _pop_mode()
 
     def __call__(self, state_dict: dict[str, object], prefix: str, *_rest: object) -> None:
         """Send the local values of a state dict to the worker before they are loaded."""

@@ -72,6 +72,8 @@ class OptimizerState:
                 handle.remove()
 
     def _follow(self, optimizer: torch.optim.Optimizer) -> None:
+        if not optimizer.state and optimizer in self._watched:  # There is nothing to move.
+            return
         if self._followed.get(optimizer) == Moves.count:
             return
         has_hooks = hasattr(optimizer, "_optimizer_state_dict_pre_hooks")  # unless it skips torch's constructor

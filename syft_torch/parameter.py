@@ -43,8 +43,10 @@ def find_remote(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Return those of ``tensors`` whose data is on a worker."""
     if PLAIN_TYPES.issuperset(map(type, tensors)):
         return []
-    children = {type(getattr(tensor, "child", None)) for tensor in tensors}
-    if children == {PointerTensor}:
+    for tensor in tensors:
+        if type(getattr(tensor, "child", None)) is not PointerTensor:
+            break
+    else:
         return list(tensors)
     return [tensor for tensor in tensors if location_of(tensor) is not None]
 
@@ -52,8 +54,11 @@ def find_remote(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 def send_in_place(tensors: Sequence[torch.Tensor], location: Location) -> None:
     """Send the data of every tensor to ``location``, keeping the tensor objects; if one fails, send none."""
     require_all_movable(tensors)
-    plain = [tensor for tensor in tensors if _is_bare(tensor)]
-    others = [tensor for tensor in tensors if not _is_bare(tensor)] if len(plain) < len(tensors) else []
+    plain: list[torch.Tensor] = []
+    others: list[torch.Tensor] = []
+    for tensor in tensors:
+        is_bare = type(tensor) in PLAIN_TYPES and not (tensor._syft_tags or tensor._syft_description)
+        (plain if is_bare else others).append(tensor)  # Words must be sent with the tensor.
     sent: list[torch.Tensor] = []
     try:
         for tensor in others:
@@ -70,18 +75,16 @@ def send_in_place(tensors: Sequence[torch.Tensor], location: Location) -> None:
             pointer._sent_with = together
 
 
-def _is_bare(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is plain, without words that must be sent with it."""
-    return type(tensor) in PLAIN_TYPES and not (tensor._syft_tags or tensor._syft_description)
-
-
 def _give_away(tensors: Sequence[torch.Tensor], location: Location, sent: list[torch.Tensor]) -> None:
     """Send the data and give up ownership, so that an in-process receiver need not copy it; append it to ``sent``."""
-    pointers = [pointer_at(location, new_id(), Wrapper.framework, location.client) for _ in tensors]
-    if location.predicts:
-        for tensor, pointer in zip(tensors, pointers, strict=True):
+    pointers: list[PointerTensor] = []
+    contents: list[torch.Tensor] = []
+    for tensor in tensors:
+        pointer = pointer_at(location, new_id(), Wrapper.framework, location.client)
+        if location.predicts:
             pointer.remember_forms_of(tensor)
-    contents: list[torch.Tensor] = [Wrapper(pointer) for pointer in pointers]
+        pointers.append(pointer)
+        contents.append(Wrapper(pointer))
     exchange_all(tensors, contents)
     contents.reverse()
     for tensor, pointer in zip(tensors, pointers, strict=True):
@@ -107,19 +110,20 @@ def make_fetch(user: str | None, reason: str) -> Transfer:
     def fetch(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         if not tensors:
             return []
-        pointers = [tensor.child for tensor in tensors]
-        first: PointerTensor = pointers[0]
-        for pointer in pointers:
+        first: PointerTensor = tensors[0].child
+        ids = []
+        for tensor in tensors:
+            pointer = tensor.child
             is_whole = type(pointer) is PointerTensor and pointer.whole is None
             if not is_whole or pointer._location is not first._location:
                 return [tensor.get(user=user, reason=reason, deregister_ptr=False) for tensor in tensors]
             if pointer.gone is not None:
                 pointer.require_alive()
-        ids = tuple([pointer._id_at_location for pointer in pointers])
-        arrived: list[torch.Tensor] = first._location.ask(FetchAll(ids, user, reason))
+            ids.append(pointer._id_at_location)
+        arrived: list[torch.Tensor] = first._location.ask(FetchAll(tuple(ids), user, reason))
         gone = f"it was fetched by {first.owner.id!r}"
-        for pointer in pointers:
-            pointer.gone = gone
+        for tensor in tensors:
+            tensor.child.gone = gone
         return arrived
 
     return fetch
@@ -150,29 +154,27 @@ def _pointer_of(tensor: torch.Tensor) -> PointerTensor:
 
 
 def require_all_movable(tensors: Sequence[torch.Tensor]) -> None:
-    """Raise unless the data of every tensor can be replaced in place."""
+    """Raise unless the data of every tensor can be replaced in place.
+
+    Refuse, before anything is changed, what torch would refuse in the middle of a module.
+    """
     with torch._C.DisableTorchFunctionSubclass():
         for tensor in tensors:
-            _require_movable(tensor)
-
-
-def _require_movable(tensor: torch.Tensor) -> None:
-    """Refuse, before anything is changed, what torch would refuse in the middle of a module."""
-    if type(tensor) not in _NEVER_LAZY and is_lazy(tensor):
-        raise WorkerError(
-            "cannot move a parameter that has no shape yet: its lazy module has not been run; run it first"
-        )
-    if weakref.getweakrefcount(tensor):
-        raise WorkerError(
-            "cannot move a tensor in place: there are weak references to it, for instance from torch.compile or a "
-            "cache; send a copy of the module instead, e.g. `model.copy().send(bob)`"
-        )
-    # The node that accumulates its gradient may also refer to it.
-    if tensor._use_count() > 1 + tensor.requires_grad:
-        raise WorkerError(
-            "cannot move a tensor in place: an autograd graph needs it for a backward pass; run that pass or delete "
-            "the results first, or send a copy of the module, e.g. `model.copy().send(bob)`"
-        )
+            if type(tensor) not in _NEVER_LAZY and is_lazy(tensor):
+                raise WorkerError(
+                    "cannot move a parameter that has no shape yet: its lazy module has not been run; run it first"
+                )
+            if weakref.getweakrefcount(tensor):
+                raise WorkerError(
+                    "cannot move a tensor in place: there are weak references to it, for instance from torch.compile "
+                    "or a cache; send a copy of the module instead, e.g. `model.copy().send(bob)`"
+                )
+            # The node that accumulates its gradient may also refer to it.
+            if tensor._use_count() > 1 + tensor.requires_grad:
+                raise WorkerError(
+                    "cannot move a tensor in place: an autograd graph needs it for a backward pass; run that pass or "
+                    "delete the results first, or send a copy of the module, e.g. `model.copy().send(bob)`"
+                )
 
 
 _NEVER_LAZY = PLAIN_TYPES | {Wrapper}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from typing import cast
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -23,7 +24,6 @@ from syft_core.workers.remote import RemoteFramework
 from syft_torch.parameter import PLAIN_TYPES
 from syft_torch.wrapper import Wrapper
 
-_get_mode = torch._C._get_function_stack_at
 _count_modes = torch._C._len_torch_function_stack
 
 LOCAL_CREATORS = {
@@ -49,7 +49,7 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
     def __init__(self, framework: FrameworkAttributes, location: Location) -> None:
         super().__init__()
         self.location = location
-        self._recorder = location if isinstance(location, Recorder) else None
+        self._recorder: Recorder | None = cast("Recorder", location) if location.records else None
         self._framework = framework
         self._creators = _creators_by_function(framework)
 
@@ -98,10 +98,3 @@ def _form_on(device: object, shadow: Form | None) -> Form | None:
     if place is None or shadow is None or (place.type != "cpu" and place.index is None):
         return None
     return form(shadow.shape, shadow.strides, shadow.dtype, place, shadow.requires_grad)
-
-
-def is_placing_at(location: Location) -> bool:
-    """Return whether new tensors are already created at ``location``."""
-    count = _count_modes()
-    mode = _get_mode(count - 1) if count else None
-    return type(mode) is Placing and mode.location is location

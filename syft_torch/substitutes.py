@@ -31,6 +31,7 @@ _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rms
 """Optimizers whose list form gives the same bits: modules of ``torch.optim``, with a function of the same name."""
 _STEPS_WITH_NUMBERS = ("adam", "adagrad", "adamax", "asgd", "nadam", "radam")
 """Optimizers that compute with the number of the step in Python."""
+_GRADIENT = "grad"
 _EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})
 """The dtypes for which it does; half precision is rounded differently, and complex numbers are split."""
 
@@ -217,10 +218,14 @@ def _clear_remote_gradients(optimizer: torch.optim.Optimizer) -> bool:
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             pointer = parameter.child if type(parameter) is Wrapper else None
-            if type(pointer) is not PointerTensor or not pointer.is_plain:
+            if type(pointer) is not PointerTensor:
                 return False
-            if pointer.has_gradient():
-                pointers.setdefault(pointer._location.id, []).append(pointer)
+            location = pointer._location
+            is_seen = pointer.gone is None and location.peek(pointer._id_at_location, _GRADIENT) is not None
+            if not (is_seen or pointer.is_plain):
+                return False
+            if is_seen or pointer.has_gradient():
+                pointers.setdefault(location.id, []).append(pointer)
     for together in pointers.values():
         clear_gradient(together)
     return True

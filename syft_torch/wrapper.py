@@ -180,7 +180,9 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
 
 def clear_gradient(pointers: PointerTensor | list[PointerTensor]) -> None:
     """Clear the gradient of a remote tensor, or of several on one worker."""
-    PointerTensor.respond(Wrapper.ops.by_func[_SET_GRAD], NO_PLAN, (pointers, None), {})
+    op = Wrapper.ops.by_func[_SET_GRAD]
+    if compute(Wrapper, op, (pointers, None), {}) is UNANSWERED:
+        PointerTensor.respond(op, NO_PLAN, (pointers, None), {})
 
 
 def _operator(name: str) -> Function:

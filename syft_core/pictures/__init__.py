@@ -3,7 +3,7 @@
 These are pure functions: they send no messages and do not depend on the rest of the library.
 """
 
-from syft_core.pictures.boxes import chain_html, form_of, worker_html
+from syft_core.pictures.boxes import chain_html, describe_form, form_of, worker_html
 from syft_core.pictures.sequence import Arrow, Step, fold, sequence_svg
 from syft_core.pictures.tables import html_table, one_line, text_table
 
@@ -11,6 +11,7 @@ __all__ = [
     "Arrow",
     "Step",
     "chain_html",
+    "describe_form",
     "fold",
     "form_of",
     "html_table",

@@ -8,7 +8,7 @@ hides the child, and so does the picture. Of a remote object it shows only the n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -111,7 +111,15 @@ def _describe_end(end: Tensor, child: object) -> str:
     name = type(end).__name__
     if isinstance(child, dict):
         return f"{name} of {len(child)}"
-    shape = getattr(end, "shape", None)
+    return describe_form(name, getattr(end, "shape", None))
+
+
+def describe_form(name: str, shape: Sequence[int] | None) -> str:
+    """Return the name of a type and the shape of a tensor.
+
+    >>> describe_form("Tensor", (2, 3))
+    'Tensor[2, 3]'
+    """
     return name if shape is None else f"{name}{list(shape)}"
 
 

@@ -52,6 +52,8 @@ from syft_core.workers.transfer import is_tensor, lend_all
 from syft_core.workers.worker import Session, Worker
 
 _log = logging.getLogger(__name__)
+_ATTENDANTS = frozenset({"guard", "custom_policy", "save", "ledger", "log_msgs", "verbose", "message_pending_time"})
+"""The attributes of a worker that determine ``is_attended``."""
 MAX_LINES = 20
 """How many lines of a traceback a failure includes; the innermost are kept."""
 
@@ -77,6 +79,9 @@ class BaseWorker(Place, Worker):
         ledger: records what leaves; by default in memory, with ``Ledger(id, path=...)`` in a file too.
 
     """
+
+    is_attended: bool = False
+    """Whether anything besides handling a command depends on it: a guard, a policy, a log, a file, a delay."""
 
     def __init__(
         self,
@@ -121,18 +126,13 @@ class BaseWorker(Place, Worker):
         """Return the location of this worker for ``client``, which is in the same process."""
         return LocalLocation(client, self)
 
-    @property
-    def is_attended(self) -> bool:
-        """Whether anything besides handling a command depends on it: a guard, a policy, a log, a file, a delay."""
-        return bool(
-            self.guard is not None
-            or self.custom_policy is not None
-            or self.save is not None
-            or self.ledger.file is not None
-            or self.log_msgs
-            or self.verbose
-            or self.message_pending_time
-        )
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if name in _ATTENDANTS:
+            get = vars(self).get
+            has_part = any(get(part) is not None for part in ("guard", "custom_policy", "save"))
+            has_option = any(get(option) for option in ("log_msgs", "verbose", "message_pending_time"))
+            self.is_attended = has_part or has_option or getattr(get("ledger"), "file", None) is not None
 
     def handle(self, message: Message, sender: Peer) -> Outcome:
         """Handle a message; return the answer, or a process if the handler needs other parties."""

@@ -98,5 +98,5 @@ def _form(shadow: object) -> Form:
 
 def require_success(entry: Stored, id: int | str, worker: Worker) -> None:
     """Raise if an operation failed while computing an object; the caller may have the object."""
-    if failures := entry.failures:
+    if Failure in map(type, entry.sources) and (failures := entry.failures):
         raise OperationFailedError.on_the_way_to(id, worker.id, map(str, failures))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
+
 from syft_core.exceptions import WriteNotPermittedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.messages import Run
-from syft_core.peer import Peer
+from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import new_id
 from syft_core.tensors.private import restrict
 from syft_core.values import Nested, Tensor
@@ -18,10 +21,13 @@ from syft_core.workers.permissions import may_change, require_permission
 from syft_core.workers.requests import Ask, Process
 from syft_core.workers.store import Stored, keeps_gradient, lineage_of
 from syft_core.workers.transfer import hand_over
+from syft_core.workers.worker import Worker
 
 
 class _GradCandidate:
     """An object before a backward pass, with its gradient if it has one."""
+
+    __slots__ = ("copy", "end", "entry", "grad", "grad_version", "keeps_gradient", "may_change", "version")
 
     def __init__(self, entry: Stored, end: Tensor, may_change: bool) -> None:
         self.entry, self.end, self.version, self.may_change = entry, end, change_count(end), may_change
@@ -39,26 +45,34 @@ class _GradCandidate:
 
     def has_new_gradient(self) -> bool:
         """Return whether the gradient was replaced or changed."""
-        grad = self.end.grad if self.keeps_gradient else None
+        if not self.keeps_gradient:
+            return False
+        grad = self.end.grad
         return grad is not self.grad or (grad is not None and change_count(grad) != self.grad_version)
 
 
 def run_backward(execution: Execution, compute: Compute) -> Nested:
     """Run a backward pass; return its result, or a process that sends the gradients of copies back to their origins."""
-    worker, parents = execution.worker, execution.parents
-    initiators, may_receive_grad = _initiators(execution), worker.object_store.may_receive_grad()
-    ends = [entry.value if entry.is_plain else plain_end(entry.value) for entry in may_receive_grad]
-    before = [
-        _GradCandidate(entry, end, any(may_change(worker, entry, peer) for peer in initiators))
-        for entry, end in zip(may_receive_grad, ends, strict=True)
-        if end is not None
-    ]
-    changed: list[_GradCandidate] = []
+    try:
+        return accumulate(execution.worker, execution.peer, execution.parents, compute)
+    finally:  # A failing pass may have changed some gradients first.
+        execution.worker.note_gradient_change(execution.message, execution.peer)
+
+
+def accumulate(worker: Worker, peer: Peer, parents: list[Stored], compute: Compute) -> Nested:
+    """Run a backward pass from ``parents``, and track which gradients it changes."""
+    lent = parents[0].lent if parents else ()
+    initiators = _find_initiators(peer, lent) if lent else [peer]
+    before: list[_GradCandidate] = []
+    for entry in worker.object_store.may_receive_grad():
+        end = entry.value if entry.is_plain else plain_end(entry.value)
+        if end is not None:
+            before.append(_GradCandidate(entry, end, any(map(partial(may_change, worker, entry), initiators))))
+    copies: list[_GradCandidate] = []
     refused: list[_GradCandidate] = []
     try:
         result = compute()
     finally:  # A failing pass may have changed some gradients first.
-        worker.note_gradient_change(execution.message, execution.peer)
         for old in before:
             if not old.may_change:
                 if old.has_new_gradient():
@@ -66,37 +80,35 @@ def run_backward(execution: Execution, compute: Compute) -> Nested:
                     refused.append(old)
                 continue
             if old.has_new_gradient():
-                changed.append(old)
+                if old.entry.origin is not None:
+                    copies.append(old)
             elif change_count(old.end) == old.version:  # Nor is it itself the gradient of a dropped tensor.
                 continue
             change(worker, old.entry, lineage_of([old.entry, *parents]))
     if refused:
         why = "a backward pass would change its gradient, and it is published or belongs to someone else"
-        raise WriteNotPermittedError.to(str(execution.peer), refused[0].entry.id, str(worker.id), why)
-    copies = [old for old in changed if old.entry.origin is not None]
-    return result if not copies else _give_back(execution, copies, result)
+        raise WriteNotPermittedError.to(str(peer), refused[0].entry.id, str(worker.id), why)
+    return result if not copies else _give_back(worker, peer, copies, result)
 
 
-def _initiators(execution: Execution) -> list[Peer]:
+def _find_initiators(peer: Peer, lent: Iterable[tuple[Id, Peer]]) -> list[Peer]:
     """Return the peers that may have started the pass; one of them must be permitted to change the gradients.
 
     A gradient that comes back from a copy counts as started by the peer that sent the copy away.
     """
-    peer, parents = execution.peer, execution.parents
-    lent = [sent for worker, sent in parents[0].lent if worker == peer.id] if parents else []
-    return [sent._replace(behalf=(*sent.behalf, peer.original)) for sent in lent] or [peer]
+    senders = [sent for worker, sent in lent if worker == peer.id]
+    return [sent._replace(behalf=(*sent.behalf, peer.original)) for sent in senders] or [peer]
 
 
-def _give_back(execution: Execution, copies: list[_GradCandidate], result: Nested) -> Process:
+def _give_back(worker: Worker, sender: Peer, copies: list[_GradCandidate], result: Nested) -> Process:
     """Send the new gradients of copies to their origins, where the backward pass continues."""
-    worker = execution.worker
     for old in copies:
         origin = old.entry.origin
         receiver = origin._location
         gradient = old.end.grad if old.copy is None else old.end.grad - old.copy
         peer = getattr(receiver.face, "peer", Peer(receiver.id))
         require_permission(worker, "read", old.entry, peer, gradient)
-        recipient = peer._replace(behalf=execution.peer.chain) if peer.id != execution.peer.original.id else peer
+        recipient = peer._replace(behalf=sender.chain) if peer.id != sender.original.id else peer
         record(worker, old.entry, recipient, str(receiver.id), "its gradient went back", gradient)
         framework = origin.framework
         # A failure must not be disclosed to the initiator, so the gradient is sent, but no user may read it.

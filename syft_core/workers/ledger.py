@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -15,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from syft_core.exceptions import LedgerError
+from syft_core.hook.ranks import framework_types
 from syft_core.peer import Id, Peer
-from syft_core.pictures import form_of, html_table, one_line, text_table
+from syft_core.pictures import describe_form, form_of, html_table, one_line, text_table
 from syft_core.workers.journal import Journal, iter_lines
 
 if TYPE_CHECKING:
@@ -84,6 +86,29 @@ class Entry(NamedTuple):
         return one_line(self.to), one_line(self.reason)
 
 
+Outline: TypeAlias = tuple[Id, type, Any, frozenset[Any]]
+"""The id, type, shape and sources of a plain object that left."""
+
+
+class Outlined(NamedTuple):
+    """Plain objects that left with one message."""
+
+    when: float
+    peer: Peer
+    to: str
+    reason: str
+    objects: list[Outline]
+
+    def describe(self) -> Iterator[Entry]:
+        """Yield the entry of each object."""
+        who = str(self.peer)
+        for id, cls, shape, sources in self.objects:
+            lineage = _lineage(sources, self.to, self.reason)
+            yield Entry(self.when, who, id, describe_form(cls.__name__, shape), *lineage, self.peer.id)._replace(
+                names=()
+            )
+
+
 def _join(sources: Iterable[str]) -> str:
     """Join names of sources, escaping commas within them."""
     return ", ".join([one_line(source).replace(",", r"\x2c") for source in sources])
@@ -94,18 +119,22 @@ def record(worker: Worker, entry: Stored, peer: Peer, to: str, reason: str, valu
     record_all(worker, [(entry, value, None)], peer, to, reason)
 
 
-def record_all(worker: Worker, leaving: Iterable[Departure], peer: Peer, to: str, reason: str) -> None:
+def record_all(worker: Worker, leaving: Sequence[Departure], peer: Peer, to: str, reason: str) -> None:
     """Record that objects leave, or attributes of them, each with the release request that permits it.
 
     Raises if that fails: what is not recorded must not leave.
     """
+    outlines = None if worker.ledger.file is not None else _outline(leaving)
+    if outlines is not None:
+        worker.ledger.note(Outlined(time.time(), peer, to, reason, outlines))
+        return
     now, who = time.time(), str(peer)
     lineages: dict[frozenset[Any], tuple[tuple[Any, ...], str, str, tuple[str, ...]]] = {}
     for found, value, request in leaving:
         entry = found if request is None else next(r.copy for r in request.objects if r.value is value)
         lineage = lineages.get(entry.sources)
         if lineage is None:  # The tensors of a trained model have the same.
-            lineage = lineages[entry.sources] = _lineage([entry], to, reason)
+            lineage = lineages[entry.sources] = _lineage(entry.sources, to, reason)
         form = form_of(entry.value if value is None else value)
         left = Entry(now, who, entry.id, form, *lineage, peer.id)
         if request is not None:
@@ -118,7 +147,8 @@ def record_refusal(worker: Worker, ids: Iterable[Id], peer: Peer, reason: str) -
     """Record that a peer was refused something; if that fails, the peer is refused all the same."""
     known = [entry for id in ids if (entry := worker.object_store.get(id)) is not None]
     names, forms = ", ".join([str(id) for id in ids]), ", ".join([form_of(entry.value) for entry in known])
-    refused = Entry(time.time(), str(peer), names, forms, *_lineage(known, "", reason), peer.id, "refused")
+    lineage = _lineage(_join_sources(known), "", reason)
+    refused = Entry(time.time(), str(peer), names, forms, *lineage, peer.id, "refused")
     with suppress(LedgerError):  # The journal has logged it.
         worker.ledger.record(refused)
 
@@ -127,14 +157,38 @@ def record_request(worker: Worker, request: ReleaseRequest, event: Event, by: st
     """Record that a peer requested a release, or that the owner decided on it."""
     entries = [requested.copy for requested in request.objects]
     ids = ", ".join([str(entry.id) for entry in entries])
-    lineage = _lineage(entries, str(request.peer.id), answer or request.reason)
+    lineage = _lineage(_join_sources(entries), str(request.peer.id), answer or request.reason)
     noted = Entry(time.time(), str(request.peer), ids, request.forms, *lineage, request.peer.id, event)
     worker.ledger.record(noted._replace(request=request.number, approver=by))
 
 
-def _lineage(entries: Iterable[Stored], to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
+def _outline(leaving: Sequence[Departure]) -> list[Outline] | None:
+    """Return what the entries of departing objects are made from, or None if they are needed at once.
+
+    Text is made when the ledger is read. The tags of sources may change until then.
+    """
+    outlines: list[Outline] = []
+    sources: frozenset[Any] | None = None
+    for entry, value, request in leaving:
+        left = entry.value if value is None else value
+        if request is not None or not framework_types.get(type(left)):
+            return None
+        if entry.sources is not sources:
+            sources = entry.sources
+            for source in sources:
+                if getattr(source, "tags", None):
+                    return None
+        outlines.append((entry.id, type(left), getattr(left, "shape", None), sources))
+    return outlines
+
+
+def _join_sources(entries: Iterable[Stored]) -> frozenset[Any]:
+    return frozenset([source for entry in entries for source in entry.sources])
+
+
+def _lineage(found: frozenset[Any], to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
     """Return the middle fields of an entry: the sources, where the object goes, why, and the tags of the sources."""
-    sources = _in_order(frozenset([source for entry in entries for source in entry.sources]))
+    sources = _in_order(found)
     ids = tuple([getattr(source, "id", source) for source in sources])
     tags = [getattr(source, "tags", None) for source in sources]
     return ids, to, reason, tuple(map(_tags_of, sources)) if any(tags) else ()
@@ -176,7 +230,10 @@ class Ledger:
     def __init__(self, owner: str, path: str | Path | None = None, sync: Sync = "departures") -> None:
         self.owner = owner
         self._sync = sync
-        self._lines: list[Entry] = []
+        self._described: list[Entry] = []
+        self._outlined: deque[Outlined] = deque()
+        """Later departures, which become entries when the ledger is read."""
+        self._lock = threading.Lock()
         self.file = None if path is None else Journal(path, owner)
 
     def record(self, entry: Entry) -> None:
@@ -186,6 +243,20 @@ class Ledger:
             self.file.append(entry.to_line(), sync=self._sync == "always" or (departs and self._sync == "departures"))
         if departs:
             self._lines.append(entry)
+
+    def note(self, departed: Outlined) -> None:
+        """Add the entries of plain objects, which are made when the ledger is read; only without a file."""
+        self._outlined.append(departed)
+
+    @property
+    def _lines(self) -> list[Entry]:
+        """All entries."""
+        if self._outlined:
+            with self._lock:
+                while self._outlined:
+                    self._described.extend(self._outlined[0].describe())
+                    self._outlined.popleft()
+        return self._described
 
     def close(self) -> None:
         """Close the file: nothing can leave after that."""

@@ -12,6 +12,7 @@ from syft_core.location import Location, Party
 from syft_core.messages import Describe, Message
 from syft_core.peer import Id, Peer, acting_for, behalf
 from syft_core.values import Outcome, Tensor
+from syft_core.workers.fetching import take_plain
 from syft_core.workers.requests import drive
 from syft_core.workers.trace import record, traces
 from syft_core.workers.transfer import give_away, hand_over
@@ -92,6 +93,8 @@ class LocalLocation(Location):
         if message.gives:
             _receive(message, worker)
         peer = self._peer() if behalf.get() else client.peer
+        if message.returns_objects and (taken := take_plain(worker, message, peer, client)) is not None:
+            return taken
         with worker.lock:
             reply = worker.handle(message, peer)
         if type(reply) is GeneratorType:
@@ -108,7 +111,8 @@ class LocalLocation(Location):
 
 def _hand_over_for(peer: Peer, transfer: Callable[[Any, Party], Any], reply: object, client: Party) -> Any:
     """Transfer a reply; leases on pointers in it are taken on behalf of the sender."""
-    if framework_types.get(type(reply)):
+    types = map(type, reply) if type(reply) is list else (type(reply),)
+    if all(map(framework_types.get, types)):
         return transfer(reply, client)
     with acting_for(peer.chain):
         return transfer(reply, client)

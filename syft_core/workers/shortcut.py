@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from types import GeneratorType
+from typing import Any
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import frameworks_of_types
+from syft_core.hook.facts import WRITES_FIRST
 from syft_core.hook.hook_args import wrap_response
 from syft_core.hook.rules import map_leaves
 from syft_core.peer import behalf
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at, pointer_for
 from syft_core.values import Args, Kwargs, LayerType, Nested, Tensor
+from syft_core.workers.gradients import accumulate
 from syft_core.workers.local import LocalLocation
+from syft_core.workers.requests import drive
 from syft_core.workers.running import NUMBERS, keep_results
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.trace import traces
-
-if TYPE_CHECKING:
-    from syft_core.workers.base import BaseWorker
 
 UNANSWERED = object()
 
 
 def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
-    """Run an operation on wrapped pointers, or return ``UNANSWERED`` if that takes more than a shortcut.
+    """Run an operation on pointers, or return ``UNANSWERED`` if that takes more than a shortcut.
 
     It replaces ``dispatch``, ``PointerTensor.respond`` and the handler of ``Run`` where these would only look up the
     operands, run the operation and store the result: each condition excludes something else that they do.
     """
-    first: Any = args[0] if args else None
-    if type(first) is list and first:
-        first = first[0]
-    pointer = first.child if type(first) is wrapper else None
-    if type(pointer) is not PointerTensor or type(location := pointer._location) is not LocalLocation:
+    pointer = _find_pointer(wrapper, op, args, kwargs)
+    if pointer is None:
         return UNANSWERED
-    if not (op.is_plain and _is_simple(op, pointer, location.worker, kwargs)):
-        return UNANSWERED
+    location: Any = pointer._location
     worker = location.worker
     parents: list[Stored] = []
     found: list[Tensor] = []
@@ -47,36 +45,67 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
         operands = _look_up(args, wrapper, pointer.framework, location, parents, found)
         if operands is None:
             return UNANSWERED
-        targets = op.targets(operands, kwargs) if op.writes else []
-        if targets and (not op.inplace or worker.sessions or worker.object_store.listener is not None):
-            return UNANSWERED
-        worker.stats.messages += 1
-        worker.stats.operations += 1
-        lineage = lineage_of(parents)
-        try:
-            result = op.run(*operands, **kwargs)
-        finally:  # A failing operation may have changed something first.
-            if targets:
-                written = set(map(id, targets))
-                for entry, operand in zip(parents, found, strict=True):
-                    if id(operand) in written:
-                        entry.sources, entry.touched = lineage[1], True
-        return args[0] if op.inplace else _keep(wrapper, op, pointer, location, result, lineage)
+        if not op.is_plain:
+            result = _change_gradients(op, operands, kwargs, parents, location)
+        else:
+            if op.inplace and op.writes is WRITES_FIRST and not op.writes_if:
+                targets = operands[0] if type(operands[0]) is list else operands[:1]
+            else:
+                targets = op.targets(operands, kwargs) if op.writes else []
+            if targets and (not op.inplace or worker.sessions or worker.object_store.listener is not None):
+                return UNANSWERED
+            worker.stats.messages += 1
+            worker.stats.operations += 1
+            lineage = lineage_of(parents)
+            try:
+                result = op.run(*operands, **kwargs)
+            finally:  # A failing operation may have changed something first.
+                if targets:
+                    written = set(map(id, targets))
+                    for entry, operand in zip(parents, found, strict=True):
+                        if id(operand) in written:
+                            entry.sources, entry.touched = lineage[1], True
+            return args[0] if op.inplace else _keep(wrapper, op, pointer, location, result, lineage)
+    return drive(worker.step(result, location.client.peer)) if type(result) is GeneratorType else result
 
 
-def _is_simple(op: Op, pointer: PointerTensor, worker: BaseWorker, kwargs: Kwargs) -> bool:
-    """Return whether nothing but its operands can make a command need more than a shortcut."""
-    framework = pointer.framework
-    if kwargs and not NUMBERS.issuperset(map(type, kwargs.values())):
-        return False
-    return (
-        not (traces or behalf.get())
-        and not worker.is_attended
-        and worker.attributes_of(framework.ALIAS) is framework
-        and framework.ops.by_name.get(op.name) is op
-        and op.attr not in framework.facts_of_form
-        and framework.isolate() is None
-    )
+def _find_pointer(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> PointerTensor | None:
+    """Return the first pointer of a call, or None if something but its operands makes it need more than a shortcut."""
+    first: Any = args[0] if args else None
+    if type(first) is list and first:
+        first = first[0]
+    pointer = first.child if type(first) is wrapper else first
+    if type(pointer) is not PointerTensor or type(location := pointer._location) is not LocalLocation:
+        return None
+    framework, worker = pointer.framework, location.worker
+    if (
+        not (op.is_plain or op.accumulates or op.clears_gradient(args))
+        or worker.is_attended
+        or traces
+        or behalf.get()
+        or (kwargs and not NUMBERS.issuperset(map(type, kwargs.values())))
+        or worker.attributes_of(framework.ALIAS) is not framework
+        or framework.ops.by_name.get(op.name) is not op
+        or op.attr in framework.facts_of_form
+        or framework.isolate() is not None
+    ):
+        return None
+    return pointer
+
+
+def _change_gradients(
+    op: Op, operands: list[Any], kwargs: Kwargs, parents: list[Stored], location: LocalLocation
+) -> Nested:
+    """Run a backward pass, or clear the gradients of objects; there is no result to store."""
+    worker = location.worker
+    if op.tier != "reviewed" or worker.sessions or worker.object_store.listener is not None:
+        return UNANSWERED
+    worker.stats.messages += 1
+    worker.stats.operations += 1
+    if op.accumulates:
+        return accumulate(worker, location.client.peer, parents, partial(op.run, *operands, **kwargs))
+    op.run(*operands, **kwargs)
+    return None
 
 
 def _keep(
@@ -109,8 +138,8 @@ def _look_up(
     get, holder = location.worker.object_store.get, location.client.id
     for arg in args:
         cls = type(arg)
-        if cls is wrapper:
-            pointer = arg.child
+        if cls is wrapper or cls is PointerTensor:
+            pointer = arg.child if cls is wrapper else arg
             if type(pointer) is not PointerTensor or pointer._location is not location or pointer.gone is not None:
                 return None
             entry = get(pointer._id_at_location)

@@ -281,7 +281,8 @@ class ObjectStore:
 
         Looks at every object: one tensor may be stored under several ids, and any of them can make it need gradients.
         """
-        self._orphans = [entry for entry in self._orphans if shares_gradient(entry)]
+        if self._orphans:
+            self._orphans = [entry for entry in self._orphans if shares_gradient(entry)]
         stored = self._entries.values()
         return [e for e in stored if not e.is_plain or getattr(e.value, "requires_grad", False)] + self._orphans
 
@@ -402,8 +403,6 @@ def _to_clock(moment: float) -> str:
 
 def shares_gradient(entry: Stored) -> bool:
     """Return whether an object has a gradient whose memory another tensor uses."""
-    if entry.is_plain and not getattr(entry.value, "requires_grad", False):
-        return False
     plain = entry.value if entry.is_plain else plain_below(entry.value)
     gradient = plain.grad if keeps_gradient(plain) else None
     return gradient is not None and framework_of(plain).is_shared(gradient)
@@ -411,7 +410,12 @@ def shares_gradient(entry: Stored) -> bool:
 
 def keeps_gradient(plain: Tensor) -> bool:
     """Return whether a backward pass may give a plain tensor a gradient."""
-    return getattr(plain, "requires_grad", False) is True and (is_leaf(plain) or plain.retains_grad)
+    if getattr(plain, "requires_grad", False) is not True:
+        return False
+    try:
+        return bool(plain.is_leaf or plain.retains_grad)
+    except RuntimeError:  # See ``is_leaf``.
+        return bool(plain.retains_grad)
 
 
 def is_leaf(plain: Tensor) -> bool:

@@ -234,7 +234,7 @@ class Worker:
 
     def location_of(self, worker: WorkerLike) -> Location:
         """Return the location of another worker, given as an id, a worker or a location."""
-        found = self.get_worker(worker)
+        found = worker if isinstance(worker, Worker) else self.get_worker(worker)
         known = self._locations.get(found.id)
         if known is None or known.face is not found:
             known = found if isinstance(found, Location) else found.make_location(self)

@@ -36,6 +36,18 @@ def p(carol: Any) -> Any:
     return torch.tensor([1.0, -2.0]).send(carol)
 
 
+def run_backward(p: Any, q: Any) -> Any:
+    p.requires_grad_()
+    (p * q).sum().backward()
+    return p.grad + 0
+
+
+def clear_gradient(p: Any, q: Any) -> Any:
+    run_backward(p, q)
+    p.grad = None
+    return q * float(p.grad is None)
+
+
 PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda p, q: p + q,
     "number": lambda p, q: p * 2,
@@ -45,6 +57,8 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "tuple": lambda p, q: (p + q).max(0).values,
     "split": lambda p, q: p.split(1)[1],
     "slice": lambda p, q: p[1:] + q[0],
+    "backward": run_backward,
+    "cleared gradient": clear_gradient,
 }
 
 
@@ -74,6 +88,24 @@ def test_a_gradient_is_an_operand_of_the_shortcut(hook: Any, carol: Any) -> None
     assert (p.grad + p.grad).get().tolist() == [8.0]
 
 
+def test_backward_passes_and_cleared_gradients_take_the_shortcut(hook: Any, carol: Any) -> None:
+    p = torch.tensor([2.0], requires_grad=True).send(carol)
+    loss = (p * p).sum()
+    assert is_shortened(hook, "backward", loss)
+    assert p.grad.get().tolist() == [4.0]
+    optimizer = torch.optim.SGD([p], lr=0.1)
+    with sy.trace() as trace:
+        optimizer.zero_grad()
+    assert len(trace) == 1
+    assert p.grad is None
+
+
+def test_a_backward_pass_that_others_must_hear_of_takes_the_general_path(hook: Any, carol: Any) -> None:
+    loss = (torch.tensor([2.0], requires_grad=True).send(carol) * 2).sum()
+    carol.session_of("eve")
+    assert not is_shortened(hook, "backward", loss)
+
+
 def test_an_error_of_an_operation_is_the_same(hook: Any, carol: Any, p: Any) -> None:
     texts = []
     for log in (False, True):
@@ -85,6 +117,7 @@ def test_an_error_of_an_operation_is_the_same(hook: Any, carol: Any, p: Any) -> 
 
 
 OPTIONS = {"log_msgs": True, "verbose": True, "message_pending_time": 1e-6, "policy": "only_published"}
+NO_OPTIONS = {"log_msgs": False, "verbose": False, "message_pending_time": 0, "policy": "unless_private"}
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -92,6 +125,8 @@ def test_a_worker_with_more_to_do_takes_the_general_path(hook: Any, carol: Any, 
     assert is_shortened(hook, "__add__", p, p)
     setattr(carol, option, OPTIONS[option])
     assert not is_shortened(hook, "__add__", p, p)
+    setattr(carol, option, NO_OPTIONS[option])
+    assert is_shortened(hook, "__add__", p, p)
 
 
 def test_a_ledger_in_a_file_takes_the_general_path(hook: Any, tmp_path: Path) -> None:
@@ -132,5 +167,5 @@ def test_operations_with_other_effects_take_the_general_path(hook: Any, p: Any) 
     assert not is_shortened(hook, "requires_grad_", p)
     assert not is_shortened(hook, "item", p)
     assert not is_shortened(hook, "dim", p)
-    assert not is_shortened(hook, "backward", p)
+    assert not is_shortened(hook, "retain_grad", p)
     assert not is_shortened(hook, "add", p, p, out=p)
