@@ -266,7 +266,8 @@ class BaseWorker(Place, Worker):
                 continue
             try:
                 with self.lock:
-                    self._require_command(command, mandate)
+                    if mandate is not None or type(command) not in HANDLERS:
+                        self._require_command(command, mandate)
                     value = self.handle(command, sender)
                 if type(value) is GeneratorType:
                     value = yield from self.step(value, sender)
@@ -319,7 +320,7 @@ class BaseWorker(Place, Worker):
         return encoded
 
     def _encode(self, reply: Reply) -> list[bytes]:
-        return [frame if type(frame) is bytes else bytes(frame) for frame in frames(reply, self._context)]
+        return list(map(bytes, frames(reply, self._context)))
 
     def finish_fetch(self, message: Message, sender: Peer) -> None:
         """Drop the objects that a message fetched, once they have been handed over."""
