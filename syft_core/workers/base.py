@@ -48,7 +48,7 @@ from syft_core.workers.running import describe_placed, set_owner
 from syft_core.workers.store import Stored
 from syft_core.workers.tickets import Mandate
 from syft_core.workers.trace import redact, summary
-from syft_core.workers.transfer import is_tensor, lend_all
+from syft_core.workers.transfer import ends_elsewhere, is_tensor, lend_all
 from syft_core.workers.worker import Session, Worker
 
 _log = logging.getLogger(__name__)
@@ -274,9 +274,7 @@ class BaseWorker(Place, Worker):
                 if type(command) is Run and command.count >= 0:  # The sender has predicted the result.
                     value = None
                 elif asked:
-                    value = self._pack(command, value, sender)
-                    if command.returns_objects:
-                        value = yield from self.step(lend_all(value, sender.id), sender)
+                    value = yield from self._pack(command, value, sender)
             except Exception as error:  # noqa: BLE001  # reported to the sender
                 self.stats.refusals += isinstance(error, PermissionError)
                 failure = session.find_cause(error) or _failure(error, batch.number, place)
@@ -296,8 +294,10 @@ class BaseWorker(Place, Worker):
         if mandate is not None:
             mandate.check(command, self.object_store)
 
-    def _pack(self, command: Message, value: object, sender: Peer) -> Outcome:
-        """Return an answer as it is sent: named tuples by name, results with their forms."""
+    def _pack(self, command: Message, value: Any, sender: Peer) -> Process:
+        """Return an answer as it is sent: named tuples by name, results with their forms, pointers with leases."""
+        if command.returns_objects and (type(value) is list or ends_elsewhere(value)):
+            return (yield from self.step(lend_all(value, sender.id), sender))
         if type(command) is not Run:
             return value
         with acting_for(sender.chain):  # Results that are pointers are described by their workers.

@@ -133,10 +133,11 @@ def record_request(worker: Worker, request: ReleaseRequest, event: Event, by: st
 
 def _lineage(entries: Iterable[Stored], to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
     """Return the middle fields of an entry: the sources, where the object goes, why, and the tags of the sources."""
-    sources = _in_order(frozenset([source for entry in entries for source in entry.sources]))
+    united = frozenset([source for entry in entries for source in entry.sources])
+    sources = _in_order(united) if len(united) > 1 else list(united)
     ids = tuple([getattr(source, "id", source) for source in sources])
-    tags = [getattr(source, "tags", None) for source in sources]
-    return ids, to, reason, tuple(map(_tags_of, sources)) if any(tags) else ()
+    names = tuple(map(_tags_of, sources))
+    return ids, to, reason, names if any(names) else ()
 
 
 def name_sources(entry: Stored) -> list[str]:
