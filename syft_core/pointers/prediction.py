@@ -247,7 +247,7 @@ class _Graph:
 # --- signatures
 
 
-def _parts(pointer_type: type[PointerTensor], op: Op, args: Iterable[Any]) -> list[object] | None:
+def _parts(pointer_type: type[PointerTensor], op: Op, args: Iterable[Nested]) -> list[object] | None:
     """Return the parts of a signature: forms of tensors, types of floats, other arguments as they are.
 
     None if one of them is unknown.

@@ -294,7 +294,7 @@ class BaseWorker(Place, Worker):
         if mandate is not None:
             mandate.check(command, self.object_store)
 
-    def _pack(self, command: Message, value: Any, sender: Peer) -> Process:
+    def _pack(self, command: Message, value: Outcome, sender: Peer) -> Process:
         """Return an answer as it is sent: named tuples by name, results with their forms, pointers with leases."""
         if command.returns_objects and (type(value) is list or ends_elsewhere(value)):
             return (yield from self.step(lend_all(value, sender.id), sender))

@@ -15,7 +15,7 @@ import torch
 from syft_core.serde import Codec, Context, SerdeError
 from syft_core.serde.received import require
 from syft_core.tensors.codecs import IDENTITY
-from syft_core.values import Payload
+from syft_core.values import Kwargs, Payload
 from syft_torch.serde import kinds
 from syft_torch.serde.names import choose_device
 from syft_torch.serde.raw import detail_dense, find_memory_order, restore_order, simplify_dense, simplify_plain
@@ -76,7 +76,7 @@ def _collect_extras(tensor: torch.Tensor) -> dict[str, object]:
     return extras | _collect_attributes(tensor.__dict__)
 
 
-def _collect_attributes(own: dict[str, Any]) -> dict[str, object]:
+def _collect_attributes(own: Kwargs) -> dict[str, object]:
     """Return what belongs to a tensor of its attributes."""
     found: dict[str, object] = {}
     for key, value in own.items():
