@@ -24,7 +24,7 @@ from typing import Any
 import network_servers as servers
 import torch
 from measure import Comparison, compare, machine, table, update_readme, verdict
-from worker_workloads import Epoch, FetchOnceEpoch, PlannedEpoch
+from worker_workloads import Epoch, FederatedEpoch, FetchOnceEpoch, PlannedEpoch
 
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.connection import Connection, Envelope, Kind
@@ -313,12 +313,15 @@ def rate_row(hook: Any, far: WebsocketClientWorker, rounds: int) -> list[str]:
 
 
 def epoch_rows(hook: Any, close: list[Any], distant: list[Any], rounds: int) -> Iterator[list[str]]:
-    local, once = Epoch(None, None), FetchOnceEpoch(*close)
+    local, once, federated = Epoch(None, None), FetchOnceEpoch(*close), FederatedEpoch(*close)
     here = [VirtualWorker(hook, id=f"{name} here", serialize=False) for name in ("bob", "alice")]
     yield epoch_row("as in the tutorials, loopback", "local data", compare(local, Epoch(*close), rounds), None)
-    yield epoch_row("results fetched once, loopback", "local data", compare(local, once, rounds), None)
+    yield epoch_row("one model, worker after worker, loopback", "local data", compare(local, once, rounds), None)
     delayed = compare(once, FetchOnceEpoch(*distant), rounds)
-    yield epoch_row("results fetched once, 20 ms each way", "no delay", delayed, DELAY_LIMIT)
+    yield epoch_row("one model, worker after worker, 20 ms each way", "no delay", delayed, None)
+    yield epoch_row("a model per worker, loopback", "local data", compare(local, federated, rounds), None)
+    delayed = compare(federated, FederatedEpoch(*distant), rounds)
+    yield epoch_row("a model per worker, 20 ms each way", "no delay", delayed, DELAY_LIMIT)
     yield epoch_row(
         "a plan per step, in process", "local data", compare(local, PlannedEpoch(*here), rounds), PLAN_LIMIT
     )

@@ -81,25 +81,37 @@ class Epoch:
         return loss
 
     def train(self, data: Any, target: Any) -> Any:
-        self.optimizer.zero_grad()
-        scores = torch.nn.functional.log_softmax(self.model(data), dim=1)
-        loss = torch.nn.functional.nll_loss(scores, target)
-        loss.backward()
-        self.optimizer.step()
-        return loss
+        return train(self.model, self.optimizer, data, target)
+
+
+def train(model: Any, optimizer: Any, data: Any, target: Any) -> Any:
+    """Take one step, and return the loss."""
+    optimizer.zero_grad()
+    scores = torch.nn.functional.log_softmax(model(data), dim=1)
+    loss = torch.nn.functional.nll_loss(scores, target)
+    loss.backward()
+    optimizer.step()
+    return loss
 
 
 class FetchOnceEpoch(Epoch):
-    """The same batches, but each worker gets the model once, and the results are fetched when it has trained."""
+    """The same batches, but each worker gets the model once, and the results are fetched when it has trained.
+
+    The second worker continues with the model of the first, so the workers take turns, and the client waits for each.
+    """
 
     def __call__(self) -> float:
         start = perf_counter()
         for batches in self.by_worker():
             self.model.send(batches[0][0].location)
             losses = [self.train(data, target) for data, target in batches]
-            self.model.get()
-            torch.stack(losses).get()
+            self.fetch_all(self.model, torch.stack(losses))
         return perf_counter() - start
+
+    def fetch_all(self, *objects: Any) -> None:
+        from syft_core.pointers.travel import get_all  # noqa: PLC0415  # the ancestor's Python has none
+
+        get_all(*objects)
 
     def by_worker(self) -> list[list[Any]]:
         """Return the batches of each worker."""
@@ -107,6 +119,21 @@ class FetchOnceEpoch(Epoch):
         for batch in self.batches:
             workers.setdefault(batch[0].location.id, []).append(batch)
         return list(workers.values())
+
+
+class FederatedEpoch(FetchOnceEpoch):
+    """The same batches; each worker trains its own copy of the model, and all results are fetched at the end."""
+
+    def __call__(self) -> float:
+        start = perf_counter()
+        results: list[Any] = []
+        for batches in self.by_worker():
+            model = self.model.copy().send(batches[0][0].location)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            losses = [train(model, optimizer, data, target) for data, target in batches]
+            results += (model, torch.stack(losses))
+        self.fetch_all(*results)
+        return perf_counter() - start
 
 
 class PlannedEpoch(Epoch):

@@ -44,6 +44,7 @@ _NAMES = {
     "only_published": "syft_core.workers.permissions:only_published",
     "nothing": "syft_core.workers.permissions:nothing",
     "func2plan": "syft_core.plans.plan:func2plan",
+    "get_all": "syft_core.pointers.travel:get_all",
     "load_backend": "syft_core.plugins.manager:load_backend",
     "overloaded": "syft_core.hook.overload:overloaded",
 }

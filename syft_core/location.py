@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 from syft_core.exceptions import WorkerNotPicklableError
@@ -91,6 +92,17 @@ class Location(ABC):
     def ask(self, message: Message) -> Outcome:
         """Send a message and return the answer; raise the worker's error."""
 
+    def submit(self, message: Message) -> Callable[[], Outcome]:
+        """Send a message, and return a function that waits for the answer, and returns it or raises the error.
+
+        So a client sends requests to several workers before it waits for the first.
+        """
+        try:
+            answer = self.ask(message)
+        except Exception as error:  # noqa: BLE001  # raised by the function
+            return partial(raise_error, error.with_traceback(None))
+        return lambda: answer
+
     @abstractmethod
     def tell(self, message: Message) -> None:
         """Send a message without waiting for an answer."""
@@ -155,3 +167,11 @@ class Location(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.id!r}>"
+
+
+def raise_error(error: Exception) -> NoReturn:
+    """Raise an error without keeping a reference to it, which would keep the caller's local variables alive."""
+    try:
+        raise error
+    finally:
+        del error

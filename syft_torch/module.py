@@ -30,9 +30,19 @@ from syft_core.hook.chain import end_of
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location
 from syft_core.messages import AskRelease
+from syft_core.pointers.fetches import Steps, complete
 from syft_core.tensors.identity import require_text
 from syft_core.values import Function, Nested
-from syft_torch.parameter import find_remote, location_of, make_fetch, make_move, relocate, send_in_place
+from syft_torch.parameter import (
+    exchange_all,
+    fetch,
+    find_remote,
+    location_of,
+    make_move,
+    relocate,
+    require_all_movable,
+    send_in_place,
+)
 from syft_torch.placing import Placing
 from syft_torch.wrapper import Wrapper
 
@@ -70,8 +80,15 @@ def send(module: nn.Module, *workers: object, force_send: bool = False, preiniti
 
 def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Module:
     """Fetch parameters and buffers from their worker, in place, and return the module itself."""
+    return complete(fetch_parts(module, user, reason))
+
+
+def fetch_parts(module: nn.Module, user: str | None, reason: str) -> Steps:
+    """Do what ``get`` does, in steps."""
     layers, away = _find_remote_parts(module, "get")
-    move_weights(layers, partial(relocate, away, make_fetch(user, reason)))
+    move_weights(layers, partial(require_all_movable, away))
+    arrived = yield from fetch(away, user, reason)
+    move_weights(layers, partial(exchange_all, away, arrived))
     set_helpers(layers, None)
     return module
 
@@ -161,6 +178,7 @@ ADDED_TO_MODULES: dict[str, AddedName] = {
     "send": AddedName(send),
     "send_": AddedName(send),
     "get": AddedName(get),
+    "_syft_fetch": AddedName(fetch_parts),
     "request": AddedName(request),
     "get_": AddedName(get),
     "move": AddedName(move),

@@ -17,6 +17,7 @@ from torch.utils import swap_tensors
 from syft_core.exceptions import WorkerError
 from syft_core.location import Location
 from syft_core.messages import FetchAll, Forward, Store
+from syft_core.pointers.fetches import Steps, complete
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 from syft_core.tensors.identity import require_text
@@ -66,7 +67,7 @@ def send_in_place(tensors: Sequence[torch.Tensor], location: Location) -> None:
             sent.append(tensor)
         _give_away(plain, location, sent)
     except BaseException:
-        relocate(sent, make_fetch(None, "not all of its module could be sent"))
+        relocate(sent, lambda tensors: complete(fetch(tensors, None, "not all of its module could be sent")))
         raise
     if location.predicts:
         pointers = [tensor.child for tensor in tensors if type(tensor.child) is PointerTensor]
@@ -100,33 +101,29 @@ def _give_away(tensors: Sequence[torch.Tensor], location: Location, sent: list[t
         sent.append(tensor)
 
 
-def make_fetch(user: str | None, reason: str) -> Transfer:
-    """Return a function that fetches tensors; a worker permits and records all of its tensors or none.
+def fetch(tensors: Sequence[torch.Tensor], user: str | None, reason: str) -> Steps:
+    """Fetch tensors, in steps; a worker permits and records all of its tensors or none.
 
     With several workers, or layers above the pointers, it fetches copies, because one worker may refuse.
     """
     require_text("reason", reason)
-
-    def fetch(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        if not tensors:
-            return []
-        first: PointerTensor = tensors[0].child
-        ids = []
-        for tensor in tensors:
-            pointer = tensor.child
-            is_whole = type(pointer) is PointerTensor and pointer.whole is None
-            if not is_whole or pointer._location is not first._location:
-                return [tensor.get(user=user, reason=reason, deregister_ptr=False) for tensor in tensors]
-            if pointer.gone is not None:
-                pointer.require_alive()
-            ids.append(pointer._id_at_location)
-        arrived: list[torch.Tensor] = first._location.ask(FetchAll(tuple(ids), user, reason))
-        gone = f"it was fetched by {first.owner.id!r}"
-        for tensor in tensors:
-            tensor.child.gone = gone
-        return arrived
-
-    return fetch
+    if not tensors:
+        return []
+    first: PointerTensor = tensors[0].child
+    ids = []
+    for tensor in tensors:
+        pointer = tensor.child
+        is_whole = type(pointer) is PointerTensor and pointer.whole is None
+        if not is_whole or pointer._location is not first._location:
+            return [tensor.get(user=user, reason=reason, deregister_ptr=False) for tensor in tensors]
+        if pointer.gone is not None:
+            pointer.require_alive()
+        ids.append(pointer._id_at_location)
+    arrived: list[torch.Tensor] = yield first._location, FetchAll(tuple(ids), user, reason)
+    gone = f"it was fetched by {first.owner.id!r}"
+    for tensor in tensors:
+        tensor.child.gone = gone
+    return arrived
 
 
 def make_move(destination: Location) -> Transfer:

@@ -123,7 +123,7 @@ class WebsocketLocation(WireLocation):
             elif envelope.kind is Kind.NOTE:
                 self._session.acknowledge(envelope.received)
                 if frames:
-                    self._decode(frames, -1, [])
+                    self._keep_first(self._decode(frames, -1, [])[1])
             elif self._session.accept(envelope):
                 return frames
 

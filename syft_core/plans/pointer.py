@@ -10,6 +10,7 @@ from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
 from syft_core.messages import FetchAll, Placed, RunPlan, Tag
 from syft_core.plans.program import Program, Slot
+from syft_core.pointers.fetches import Steps
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
@@ -63,20 +64,24 @@ class PointerPlan(ObjectPointer):
 
         return point(answer) if is_flat(type(answer)) else map_leaves(point, answer)
 
-    def get(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> Any:
+    def fetch(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> Steps:
         """Fetch the state of the plan, put it into the tensors it was recorded with, and return the plan."""
+        if self.plan is None or self.has_arrived:
+            return (yield from super().fetch(user, reason, deregister_ptr))
         self.require_alive()
-        if self.plan is None:
-            return super().get(user, reason, deregister_ptr)
         state = self._find_state()
         own = [place for place, pointer in enumerate(state) if pointer.gone is None and place in self.plan.copied]
-        values = self._location.ask(FetchAll(tuple([state[place]._id_at_location for place in own]), user, reason))
+        values = yield self._location, FetchAll(tuple([state[place]._id_at_location for place in own]), user, reason)
         for place, value in zip(own, values, strict=True):
             state[place].gone = f"it was fetched by {self.owner.id!r}"
             self.plan.put_state(place, value)
         self.gone = f"it was fetched by {self.owner.id!r}"
         self._location.drop(self._id_at_location)
         return self.plan
+
+    def keep_arrived(self, value: object) -> None:
+        """Keep the plan, whose state has arrived."""
+        super().keep_arrived(value if self.plan is None else self.plan)
 
     def publish(self) -> PointerPlan:
         """Make the worker keep the plan and its state permanently, also the state that the first call creates."""

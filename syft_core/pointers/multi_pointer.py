@@ -12,6 +12,7 @@ from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
+from syft_core.pointers.fetches import complete_all
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.values import Args, Kwargs, Nested, Tensor
@@ -65,7 +66,9 @@ class MultiPointerTensor(AbstractTensor):
 
     def get(self, sum_results: bool = False, user: str | None = None, reason: str = "") -> Tensor:
         """Fetch the tensors as a list in the order of the workers, or as their sum."""
-        results = [pointer.get(user=user, reason=reason) for pointer in self.child.values()]
+        pointers: list[PointerTensor] = list(self.child.values())
+        fetches = [pointer.fetch(user, reason) for pointer in pointers]
+        results = complete_all(fetches, lambda place, value: pointers[place].keep_arrived(value))
         return _sum(results) if sum_results else results
 
     def virtual_get(self, sum_results: bool = False) -> Tensor:

@@ -11,8 +11,9 @@ from syft_core.hook.hook import current_worker
 from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import AskRelease, Fetch, Lease, Tag
 from syft_core.peer import Id, Peer
+from syft_core.pointers.fetches import Steps, complete
 from syft_core.tensors.identity import ID_PROVIDER, Identified, require_text
-from syft_core.values import Kwargs
+from syft_core.values import Kwargs, Outcome
 
 P = TypeVar("P", bound="ObjectPointer")
 
@@ -34,6 +35,9 @@ class ObjectPointer(Identified):
     """The peer that published the object; only for pointers found by a search."""
     gone: str | None = None
     """Why the object cannot be used, after it was fetched or moved through this pointer."""
+    has_arrived: bool = False
+    """Whether the object is kept here, because it was fetched together with others that could not be fetched."""
+    _arrived: Outcome = None
     whole: ObjectPointer | None = None
     """For a pointer to an attribute, the pointer to the object, which holds the lease."""
     _location: Location = None  # type: ignore[assignment]  # a finalizer may run before it is set
@@ -99,13 +103,24 @@ class ObjectPointer(Identified):
         Attributes (``p.grad``) are fetched as copies; with ``deregister_ptr=False``, objects are too. ``user`` can only
         confirm the user that the transport authenticated.
         """
+        return complete(self.fetch(user, reason, deregister_ptr))
+
+    def fetch(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> Steps:
+        """Do what ``get`` does, in steps."""
+        if self.has_arrived:
+            return self._arrived
         self.require_alive()
         require_text("reason", reason)
         keep = self.point_to_attr is not None or not deregister_ptr
-        value = self._location.ask(Fetch(self._id_at_location, self.point_to_attr, keep, user, reason))
+        value = yield self._location, Fetch(self._id_at_location, self.point_to_attr, keep, user, reason)
         if not keep:
             self.gone = f"it was fetched by {self.owner.id!r}"
         return value
+
+    def keep_arrived(self, value: object) -> None:
+        """Keep the fetched object, because the call that fetched it failed for others: the next ``get`` returns it."""
+        if self.gone is not None:
+            self.has_arrived, self._arrived = True, value
 
     def drop(self, why: str) -> None:
         """Give up the lease on the object; the pointer cannot be used any more."""

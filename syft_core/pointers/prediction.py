@@ -11,7 +11,7 @@ nested tuples of the histories of its operands, with a weak reference to the poi
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
@@ -20,7 +20,7 @@ from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
 from syft_core.location import Histories, Location
 from syft_core.messages import Run
-from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.values import Nested, Tensor
 
 if TYPE_CHECKING:
     from syft_core.pointers.pointer_tensor import PointerTensor
@@ -53,10 +53,10 @@ def predict(
     state = framework.state()
     if state is None:
         return None
-    signature = _signature(pointer_type, op, args, kwargs)
-    if signature is None:
+    parts = _parts(pointer_type, op, (*args, *kwargs.values()) if kwargs else args)
+    if parts is None:
         return None
-    key = (signature, state)
+    key = (op, state, *kwargs, *parts)
     known = predictions.get(key)
     if known is None:
         known = remember_prediction(key, _infer(pointer_type, op, framework, args, kwargs))
@@ -156,7 +156,8 @@ def history_of_operand(
 
 
 def _add_history(pointer: PointerTensor, found: list[object]) -> None:
-    known = pointer.known_form
+    is_known = pointer.whole is None and pointer._seen == pointer._location.form_epoch
+    known = pointer._known if is_known else pointer.known_form
     if not found and (known is None or known.requires_grad):
         found.append(pointer._location.histories)
     if known is None:
@@ -246,55 +247,41 @@ class _Graph:
 # --- signatures
 
 
-def _signature(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> Hashable:
-    """Return what determines the forms of results: forms of tensors, types of floats, other arguments as they are."""
-    signature: list[object] = [op, *kwargs]
-    for arg in (*args, *kwargs.values()) if kwargs else args:
+def _parts(pointer_type: type[PointerTensor], op: Op, args: Iterable[Nested]) -> list[object] | None:
+    """Return the parts of a signature: forms of tensors, types of floats, other arguments as they are.
+
+    None if one of them is unknown.
+    """
+    parts: list[object] = []
+    for arg in args:
         cls = type(arg)
+        part: object
         if cls is pointer_type:
-            known = arg._known if arg.whole is None and arg._seen == arg._location.form_epoch else arg.known_form
-            if known is None:
-                return None
-            signature.append(known)
+            part = arg._known if arg.whole is None and arg._seen == arg._location.form_epoch else arg.known_form
         elif cls is int or arg is None:
-            signature.append(arg)
-        elif cls is float and not op.shape_depends_on_floats:
-            signature.append(float)
+            parts.append(arg)
+            continue
+        elif cls is float or cls is complex:
+            part = (cls, arg) if op.shape_depends_on_floats else cls
         elif cls is bool or cls is str:
-            signature.append((cls, arg))
+            part = (cls, arg)
+        elif is_flat(cls):
+            part = _leaf(arg)
         else:
-            part = _part(pointer_type, op, arg)
-            if part is _UNKNOWN:
-                return None
-            signature.append(part)
-    return tuple(signature)
+            items = (arg.start, arg.stop, arg.step) if cls is slice else arg
+            inner = None if isinstance(arg, dict) else _parts(pointer_type, op, items)
+            part = None if inner is None else (cls, *inner)
+        if part is None:
+            return None
+        parts.append(part)
+    return parts
 
 
-_UNKNOWN = object()
-
-
-def _part(pointer_type: type[PointerTensor], op: Op, arg: Nested) -> object:
-    cls = type(arg)
-    if is_flat(cls):
-        return _leaf(pointer_type, op, arg)
-    if isinstance(arg, dict):
-        return _UNKNOWN
-    items = (arg.start, arg.stop, arg.step) if cls is slice else arg
-    parts = [_part(pointer_type, op, item) for item in items]
-    return _UNKNOWN if _UNKNOWN in parts else (cls, *parts)
-
-
-def _leaf(pointer_type: type[PointerTensor], op: Op, leaf: Tensor) -> object:
+def _leaf(leaf: Tensor) -> object:
     cls = type(leaf)
-    if cls is pointer_type:
-        return leaf.known_form or _UNKNOWN
-    if cls is int or leaf is None:
-        return leaf
-    if cls is float or cls is complex:
-        return (cls, leaf) if op.shape_depends_on_floats else cls
     if is_framework_tensor(cls):
         return (cls, leaf.shape, leaf.dtype, getattr(leaf, "requires_grad", False))
-    return (cls, leaf) if is_constant(leaf) else _UNKNOWN
+    return (cls, leaf) if is_constant(leaf) else None
 
 
 def data_form(known: Form | None) -> Form | None:

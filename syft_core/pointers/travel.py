@@ -13,6 +13,7 @@ from syft_core.location import Location, Party
 from syft_core.messages import Store
 from syft_core.peer import Id, Peer
 from syft_core.pointers.callable_pointer import CallablePointer
+from syft_core.pointers.fetches import Steps, complete_all
 from syft_core.pointers.multi_pointer import MultiPointerTensor, combine_pointers
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -225,6 +226,41 @@ class Travelling:
         for layer in layers:
             layer.register_credentials(users)
         return self
+
+
+def get_all(*objects: Tensor, user: str | None = None, reason: str = "") -> list[Tensor]:
+    """Fetch several objects at the same time, with one wait, also from several workers.
+
+    Takes pointers and modules, and returns for each what its ``get`` returns. If one cannot be fetched, the others are,
+    and the first error is raised: modules are local then, and ``get`` of the other pointers returns their objects.
+    """
+    for place, each in enumerate(objects):
+        if not callable(getattr(each, "get", None)) or isinstance(each, dict):
+            raise TypeError(
+                f"cannot get argument {place} of type {type(each).__name__!r}: it is not a pointer or a module; "
+                f"pass each of them, e.g. `sy.get_all(x, y)` or `sy.get_all(*pointers)`"
+            )
+
+    def keep(place: int, value: object) -> None:
+        end = end_of(objects[place]) if is_wrapper(objects[place]) else objects[place]
+        if isinstance(end, ObjectPointer):
+            end.keep_arrived(value)
+
+    return complete_all([_fetch(each, user, reason) for each in objects], keep)
+
+
+def _fetch(chain: Tensor, user: str | None, reason: str) -> Steps:
+    """Do what ``get`` of a pointer, a module or a chain does, in steps if it has them."""
+    if is_wrapper(chain) or is_framework_tensor(type(chain)):
+        end = _require_pointer(chain, "get")
+        if isinstance(end, ObjectPointer):
+            return replace_end(chain, end, (yield from end.fetch(user, reason)))
+    elif isinstance(chain, ObjectPointer):
+        return (yield from chain.fetch(user, reason))
+    elif (fetch := getattr(chain, "_syft_fetch", None)) is not None:  # a module
+        return (yield from fetch(user, reason))
+    yield None
+    return chain.get(user=user, reason=reason)
 
 
 def wrap(pointer: Tensor) -> Tensor:

@@ -55,7 +55,9 @@ def from_frames(received: Sequence[Frame], context: Context | None = None, *, wr
             f"cannot read a message of {len(buffers)} buffers: it declares {len(lengths)}, or other lengths; "
             f"pass all frames in order"
         )
-    return _decode(structure, buffers, packings, chosen)
+    if packings is not None or not chosen.writable:
+        structure, buffers = _unpack(structure, buffers, packings, chosen)
+    return read_structure(structure, buffers, chosen, codecs)
 
 
 def deserialize(data: Frame, context: Context | None = None, *, writable: bool | None = None) -> Any:
@@ -63,18 +65,18 @@ def deserialize(data: Frame, context: Context | None = None, *, writable: bool |
     chosen = resolve_context(context, writable)
     view = as_bytes(data)
     structure, lengths, packings, size = unpack_header(view, chosen.limits)
-    return _decode(structure, split(view, size, lengths), packings, chosen)
+    structure, buffers = _unpack(structure, split(view, size, lengths), packings, chosen)
+    return read_structure(structure, buffers, chosen, codecs)
 
 
-def _decode(
+def _unpack(
     structure: memoryview, buffers: list[memoryview], packings: Sequence[Packing] | None, context: Context
-) -> Any:
+) -> tuple[memoryview, list[memoryview]]:
+    """Decompress the parts of a message, and make its buffers read-only if the context says so."""
     if packings is not None:
         parts = zip([structure, *buffers], packings, strict=True)
         structure, *buffers = [memoryview(compression.decompress(part, *packing)) for part, packing in parts]
-    if buffers and not context.writable:
-        buffers = [buffer.toreadonly() for buffer in buffers]
-    return read_structure(structure, buffers, context, codecs)
+    return structure, buffers if context.writable else [buffer.toreadonly() for buffer in buffers]
 
 
 def _compress(structure: bytes, buffers: list[memoryview], method: compression.Method, sample: bool) -> list[Frame]:

@@ -41,9 +41,18 @@ def write_structure(obj: object, context: Context, table: CodecTable) -> tuple[b
     writer = _Writer(context, table)
     try:
         tree = writer.write(obj, 0)
-        return _pack(tree), writer.buffers
     except RecursionError:
         raise _depth_error(context.limits) from None
+    try:
+        packed: bytes = _packers.packer.pack(tree)
+    except (ValueError, OverflowError, MemoryError) as error:
+        _packers.packer = _new_packer()
+        raise SerdeError(
+            f"cannot serialize an object: msgpack refuses its structure ({type(error).__name__}); make it flatter"
+        ) from None
+    if len(packed) > LARGEST_KEPT_PACKER:
+        _packers.packer = _new_packer()
+    return packed, writer.buffers
 
 
 def read_structure(
@@ -104,7 +113,7 @@ class _Writer:
         self._nodes_left -= 1
         if depth > self._max_depth or self._nodes_left < 0:
             raise _limit_error("serialize an object", depth, self._context.limits)
-        payload = obj if kind is tuple else codec.simplify(obj, self._context)
+        payload = obj if kind is tuple or kind is list else codec.simplify(obj, self._context)
         if type(payload) is not tuple and type(payload) is not list:
             raise SerdeError(
                 f"cannot serialize a {qualified_name(codec.type)}: its simplify returned a {type(payload).__name__}; "
@@ -252,17 +261,3 @@ def _pack_big_int(number: Any) -> list[Any]:
 
 TUPLE, RANGE, BIG_INT = 4, 9, 12
 _packers = _Packers()
-
-
-def _pack(tree: object) -> bytes:
-    packer = _packers.packer
-    try:
-        packed: bytes = packer.pack(tree)
-    except (ValueError, OverflowError, MemoryError) as error:
-        _packers.packer = _new_packer()
-        raise SerdeError(
-            f"cannot serialize an object: msgpack refuses its structure ({type(error).__name__}); make it flatter"
-        ) from None
-    if len(packed) > LARGEST_KEPT_PACKER:
-        _packers.packer = _new_packer()
-    return packed

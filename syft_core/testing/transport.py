@@ -35,6 +35,7 @@ from syft_core.hook.hook import FrameworkHook
 from syft_core.location import Location
 from syft_core.messages import Fetch
 from syft_core.pointers.callable_pointer import ObjectWrapper
+from syft_core.pointers.travel import get_all
 from syft_core.values import Tensor
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.virtual import VirtualWorker
@@ -199,6 +200,29 @@ class TransportConformance:
         with pytest.raises((IndexError, RuntimeError), match="out of range"):
             result.get()
         assert (x + 1).get().tolist() == [2.0, 3.0]
+
+    # --- several requests at the same time
+
+    def test_several_objects_are_fetched_together(self, world: World) -> None:
+        x, y = _tensor(world.hook, [1.0, 2.0]).send(world.far), _tensor(world.hook, [3.0]).send(world.near)
+
+        fetched = get_all(x + 1, y, x)
+
+        assert [value.tolist() for value in fetched] == [[2.0, 3.0], [3.0], [1.0, 2.0]]
+
+    def test_the_answers_to_submitted_requests_do_not_depend_on_each_other(self, world: World) -> None:
+        x, y = (_tensor(world.hook, values).send(world.far) for values in ([1.0], [2.0]))
+        gone = x + 1
+        gone.get()
+        requests = [Fetch(pointer.id_at_location) for pointer in (x, gone, y)]
+
+        first, second, third = [world.far.submit(request) for request in requests]
+
+        assert third().tolist() == [2.0]
+        with pytest.raises(ObjectNotFoundError):
+            second()
+        assert first().tolist() == [1.0]
+        assert (_tensor(world.hook, [1.0]).send(world.far) + 1).get().tolist() == [2.0]
 
     # --- training
 

@@ -48,7 +48,7 @@ from syft_core.workers.running import describe_placed, set_owner
 from syft_core.workers.store import Stored
 from syft_core.workers.tickets import Mandate
 from syft_core.workers.trace import redact, summary
-from syft_core.workers.transfer import is_tensor, lend_all
+from syft_core.workers.transfer import ends_elsewhere, is_tensor, lend_all
 from syft_core.workers.worker import Session, Worker
 
 _log = logging.getLogger(__name__)
@@ -266,16 +266,15 @@ class BaseWorker(Place, Worker):
                 continue
             try:
                 with self.lock:
-                    self._require_command(command, mandate)
+                    if mandate is not None or type(command) not in HANDLERS:
+                        self._require_command(command, mandate)
                     value = self.handle(command, sender)
                 if type(value) is GeneratorType:
                     value = yield from self.step(value, sender)
                 if type(command) is Run and command.count >= 0:  # The sender has predicted the result.
                     value = None
                 elif asked:
-                    value = self._pack(command, value, sender)
-                    if command.returns_objects:
-                        value = yield from self.step(lend_all(value, sender.id), sender)
+                    value = yield from self._pack(command, value, sender)
             except Exception as error:  # noqa: BLE001  # reported to the sender
                 self.stats.refusals += isinstance(error, PermissionError)
                 failure = session.find_cause(error) or _failure(error, batch.number, place)
@@ -295,8 +294,10 @@ class BaseWorker(Place, Worker):
         if mandate is not None:
             mandate.check(command, self.object_store)
 
-    def _pack(self, command: Message, value: object, sender: Peer) -> Outcome:
-        """Return an answer as it is sent: named tuples by name, results with their forms."""
+    def _pack(self, command: Message, value: Outcome, sender: Peer) -> Process:
+        """Return an answer as it is sent: named tuples by name, results with their forms, pointers with leases."""
+        if command.returns_objects and (type(value) is list or ends_elsewhere(value)):
+            return (yield from self.step(lend_all(value, sender.id), sender))
         if type(command) is not Run:
             return value
         with acting_for(sender.chain):  # Results that are pointers are described by their workers.
@@ -319,7 +320,7 @@ class BaseWorker(Place, Worker):
         return encoded
 
     def _encode(self, reply: Reply) -> list[bytes]:
-        return [frame if type(frame) is bytes else bytes(frame) for frame in frames(reply, self._context)]
+        return list(map(bytes, frames(reply, self._context)))
 
     def finish_fetch(self, message: Message, sender: Peer) -> None:
         """Drop the objects that a message fetched, once they have been handed over."""

@@ -29,12 +29,14 @@ def _simplify_pointer(pointer: PointerTensor, context: Context) -> tuple[object,
 def _detail_pointer(payload: Payload, context: Context) -> PointerTensor | Here:
     if len(payload) == 2:
         id, attr = payload
-        require(type(id) in _IDS and type(attr) in _ATTRS, "a pointer: one of its parts has a wrong type")
+        if type(id) not in _IDS or type(attr) not in _ATTRS:
+            raise SerdeError(_WRONG_PART)
         return Here(_id_at_location=id, point_to_attr=attr)
     location, id, attr, framework, leased = payload
     are_ids = type(id) in _IDS and type(location) in _IDS
     are_typed = type(leased) is bool and type(attr) in _ATTRS and type(framework) is str
-    require(are_ids and are_typed, "a pointer: one of its parts has a wrong type")
+    if not (are_ids and are_typed):
+        raise SerdeError(_WRONG_PART)
     party = context.worker
     if party is None:
         raise SerdeError("cannot rebuild a pointer: no worker receives it; read it with `Context(worker=...)`")
@@ -48,6 +50,7 @@ def _detail_pointer(payload: Payload, context: Context) -> PointerTensor | Here:
 
 
 _IDS, _ATTRS = (int, str), (str, type(None))
+_WRONG_PART = "cannot rebuild a pointer: one of its parts has a wrong type (malformed message)"
 
 
 def _detail_several(payload: Payload, _context: Context) -> MultiPointerTensor:

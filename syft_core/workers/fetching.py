@@ -179,7 +179,7 @@ def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
     attr, takes_away = None, True
     if isinstance(message, Fetch):
         ids, attr, takes_away = (message.id,), message.attr, message.attr is None and not message.keep
-    why, was_requested = f"it was fetched by {str(sender)!r}", len(worker.requests) > 0
+    was_requested = len(worker.requests) > 0
     for id in ids:
         entry = store.get(id)
         if entry is not None and was_requested:
@@ -190,7 +190,7 @@ def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
         if entry.is_needed_by_others(sender.id):
             entry.remove_leases(sender.id)
         else:
-            store.remove(id, why)
+            store.remove(id, f"it was fetched by {str(sender)!r}")
 
 
 def _copy(value: object) -> Tensor:

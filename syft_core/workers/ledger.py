@@ -188,10 +188,10 @@ def _join_sources(entries: Iterable[Stored]) -> frozenset[Any]:
 
 def _lineage(found: frozenset[Any], to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
     """Return the middle fields of an entry: the sources, where the object goes, why, and the tags of the sources."""
-    sources = _in_order(found)
+    sources = _in_order(found) if len(found) > 1 else list(found)
     ids = tuple([getattr(source, "id", source) for source in sources])
-    tags = [getattr(source, "tags", None) for source in sources]
-    return ids, to, reason, tuple(map(_tags_of, sources)) if any(tags) else ()
+    names = tuple(map(_tags_of, sources))
+    return ids, to, reason, names if any(names) else ()
 
 
 def name_sources(entry: Stored) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from syft_core.exceptions import WorkerIdTakenError
-from syft_core.location import Location, Party
+from syft_core.location import Location, Party, raise_error
 from syft_core.messages import Batch, Message
 from syft_core.peer import Id, behalf
 from syft_core.serde.layout import Frame
@@ -18,7 +18,7 @@ from syft_core.workers.base import BaseWorker
 from syft_core.workers.local import LocalLocation
 from syft_core.workers.permissions import find_policy
 from syft_core.workers.trace import record, traces
-from syft_core.workers.wire import WireLocation, raise_error
+from syft_core.workers.wire import WireLocation
 
 BY_WIRE = os.environ.get("SYFT_SERIALIZE", "0") not in ("", "0")
 """The default of ``serialize``, from the environment variable ``SYFT_SERIALIZE``."""
@@ -51,16 +51,17 @@ class LoopbackLocation(WireLocation):
         return record(self, message, self._exchange) if traces else self._exchange(message)
 
     tell = ask
+    submit = Location.submit
 
     def _exchange(self, *messages: Message) -> Any:
         for message in messages:
             self._prepare(message)
         sent = self._encode(Batch(0, messages, True, behalf.get()))
         received = self.worker.deliver(sent, self.client.peer)
-        with self._lock:  # Another thread must not get this error.
-            value = self._decode(received, 0, [])
-            if self._errors:
-                raise_error(self._errors.pop())
+        with self._lock:
+            value, error = self._decode(received, 0, [])
+        if error is not None:
+            raise_error(error)
         return value
 
     def send_frames(self, sent: Sequence[object]) -> None:

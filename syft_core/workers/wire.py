@@ -14,14 +14,15 @@ import threading
 import weakref
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from time import monotonic
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
-from syft_core.exceptions import WorkerError
+from syft_core.exceptions import ConnectionLostError, WorkerError
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import FrameworkHook, find_line_of_program
-from syft_core.location import Location, Party
+from syft_core.location import Location, Party, raise_error
 from syft_core.messages import Batch, Describe, Failure, Message, Release, Reply, Run
 from syft_core.peer import Id, Peer, behalf
 from syft_core.serde import Context, frames, from_frames
@@ -48,6 +49,14 @@ class Issued(NamedTuple):
     line: int
 
 
+class Answer:
+    """The answer to a command for which the client waits later."""
+
+    has_arrived = False
+    value: Outcome = None
+    error: Exception | None = None
+
+
 class WireLocation(Place, Location):
     """The location of a worker reached by frames. A transport implements ``send_frames`` and ``receive_frames``.
 
@@ -70,11 +79,11 @@ class WireLocation(Place, Location):
         """The peers on whose behalf the buffered commands are sent."""
         self._dropped: deque[tuple[Id, Id | None]] = deque()
         self._number = 0
-        self._in_flight: deque[tuple[int, list[Issued]]] = deque()
+        self._in_flight: deque[tuple[int, list[Issued], Answer | None]] = deque()
         self._looked = 0.0
         self._errors: list[Exception] = []
         """The first failure of a told command, for the next call that waits."""
-        self._value: Any = None
+        self._value: Outcome = None
         self._last_epochs: tuple[int, int] | None = None
         """The epochs of the last reply."""
         _locations.add(self)
@@ -94,6 +103,18 @@ class WireLocation(Place, Location):
     def ask(self, message: Message) -> Outcome:
         """Send a message, wait for the reply and return its value."""
         return record(self, message, self._ask) if traces else self._ask(message)
+
+    def submit(self, message: Message) -> Callable[[], Outcome]:
+        """Send a message, and return a function that waits for the reply and returns its value."""
+        answer = Answer()
+        self._prepare(message)
+        with self._lock:
+            self._put(message)
+            self._post(asks=True, answer=answer)
+            self._limit_flight()
+        if traces:
+            return partial(record, self, message, lambda _message: self._wait_for(answer))
+        return partial(self._wait_for, answer)
 
     def tell(self, message: Message) -> None:
         """Send a message without waiting for the reply."""
@@ -138,8 +159,11 @@ class WireLocation(Place, Location):
             # An object that is being sent may change as soon as this returns.
             if not self._in_flight or message.gives or message.urgent or len(self._buffer) >= MAX_BUFFERED:
                 self._post(asks=False)
-            while len(self._in_flight) > WINDOW:
-                self._receive(wait=True)
+            self._limit_flight()
+
+    def _limit_flight(self) -> None:
+        while len(self._in_flight) > WINDOW:
+            self._receive(wait=True)
 
     def _prepare(self, message: Message) -> None:
         """Complete a message before sending: leases for the pointers in it, or the caller's modes."""
@@ -156,8 +180,8 @@ class WireLocation(Place, Location):
         self._buffer.append(message)
         self._issued.append(_issuer(message))
 
-    def _post(self, asks: bool) -> None:
-        """Send the buffered commands as one batch."""
+    def _post(self, asks: bool, answer: Answer | None = None) -> None:
+        """Send the buffered commands as one batch; ``answer`` gets the reply, if the client waits for it later."""
         issued, self._issued = self._issued, []
         buffered, self._buffer = self._buffer, []
         # Releases follow the told commands, which may still use the objects; an asked command comes last.
@@ -171,11 +195,11 @@ class WireLocation(Place, Location):
             if len(commands) > 1:
                 self._send_singly(commands[: place + len(releases)], issued)
             raise
-        self._send_batch(sent, issued)
+        self._send_batch(sent, issued, answer)
 
-    def _send_batch(self, sent: Sequence[Frame], issued: list[Issued]) -> None:
+    def _send_batch(self, sent: Sequence[Frame], issued: list[Issued], answer: Answer | None = None) -> None:
         self._number += 1
-        self._in_flight.append((self._number, issued))
+        self._in_flight.append((self._number, issued, answer))
         self.send_frames(sent)
 
     def _send_singly(self, commands: Sequence[Message], issued: list[Issued]) -> None:
@@ -198,8 +222,8 @@ class WireLocation(Place, Location):
         self.bytes_moved += sum(map(len, sent))
         return sent
 
-    def _decode(self, received: Sequence[Frame], number: int, issued: list[Issued]) -> Any:
-        """Return the value of a reply; update the epochs, and keep the first failure."""
+    def _decode(self, received: Sequence[Frame], number: int, issued: list[Issued]) -> tuple[Outcome, Exception | None]:
+        """Return the value of a reply and the error of its failure; update the epochs."""
         self.bytes_moved += sum(map(len, received))
         reply = from_frames(received, self._context)
         if type(reply) is not Reply or reply.number not in (number, -1) or type(reply.failure) not in _FAILED:
@@ -211,10 +235,15 @@ class WireLocation(Place, Location):
             if self._last_epochs is not None and self._last_epochs[1] != epochs[1]:
                 self.forget_gradients()
             self._last_epochs = epochs
-        self.failures += reply.failure is not None
-        if reply.failure is not None and not self._errors:
-            self._errors.append(_error(reply.failure, issued, number, self.id))
-        return None if reply.value is None else from_named(reply.value, self.client)
+        if reply.failure is not None:
+            self.failures += 1
+            return None, _error(reply.failure, issued, number, self.id)
+        return None if reply.value is None else from_named(reply.value, self.client), None
+
+    def _keep_first(self, error: Exception | None) -> None:
+        """Keep an error for the next call that waits, unless there is an earlier one."""
+        if error is not None and not self._errors:
+            self._errors.append(error.with_traceback(None))
 
     def push(self) -> None:
         """Send the buffered commands, unless another thread uses this location.
@@ -226,28 +255,54 @@ class WireLocation(Place, Location):
                 if self._buffer:
                     self._post(asks=False)
             except Exception as error:  # noqa: BLE001  # raised by the next call that waits
-                self._errors = self._errors or [error.with_traceback(None)]
+                self._keep_first(error)
             finally:
                 self._lock.release()
 
-    def _wait(self) -> Any:
+    def _wait(self) -> Outcome:
         """Wait for all replies, and return the value of the last."""
-        for other in list(_locations):
-            if other is not self:
-                other.push()
-        self.waits += 1
+        self._begin_wait()
         while self._in_flight:
             self._receive(wait=True)
         if self._errors:
             raise_error(self._errors.pop())
         return self._value
 
+    def _wait_for(self, answer: Answer) -> Outcome:
+        """Wait for one reply; return its value, or raise the first error if it is a failure."""
+        with self._lock:
+            if not answer.has_arrived:
+                self._begin_wait()
+            while not answer.has_arrived:
+                if not self._in_flight:  # The session was lost meanwhile, and an earlier call got the error.
+                    raise ConnectionLostError.restarted(self.id, "the worker has forgotten it")
+                self._receive(wait=True)
+            error = answer.error
+            if error is not None and self._errors:
+                error = self._errors.pop()
+        if error is not None:
+            raise_error(error)
+        return answer.value
+
+    def _begin_wait(self) -> None:
+        """Send what is buffered for other workers, so that they compute meanwhile."""
+        for other in list(_locations):
+            if other is not self:
+                other.push()
+        self.waits += 1
+
     def _receive(self, wait: bool) -> bool:
         """Read the next reply; return whether there was one."""
         received = self.receive_frames(wait)
         if received is None:
             return False
-        self._value = self._decode(received, *self._in_flight.popleft())
+        number, issued, answer = self._in_flight.popleft()
+        value, error = self._decode(received, number, issued)
+        if answer is not None:
+            answer.value, answer.error, answer.has_arrived = value, error, True
+        else:
+            self._value = value
+            self._keep_first(error)
         return True
 
 
@@ -269,14 +324,6 @@ _RELEASE = Issued("release", "", 0)
 def _issuer(message: Message) -> Issued:
     """Return the name of a command, and the line of the user's program that issued it."""
     return Issued(message.op if type(message) is Run else type(message).__name__, *find_line_of_program())
-
-
-def raise_error(error: Exception) -> NoReturn:
-    """Raise an error without keeping a reference to it, which would keep the caller's local variables alive."""
-    try:
-        raise error
-    finally:
-        del error
 
 
 def _error(failure: Failure, issued: list[Issued], number: int, worker: Id) -> Exception:

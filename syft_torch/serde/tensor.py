@@ -15,7 +15,7 @@ import torch
 from syft_core.serde import Codec, Context, SerdeError
 from syft_core.serde.received import require
 from syft_core.tensors.codecs import IDENTITY
-from syft_core.values import Payload
+from syft_core.values import Kwargs, Payload
 from syft_torch.serde import kinds
 from syft_torch.serde.names import choose_device
 from syft_torch.serde.raw import detail_dense, find_memory_order, restore_order, simplify_dense, simplify_plain
@@ -28,11 +28,12 @@ _STRIDED = torch.strided
 
 def simplify_tensor(tensor: torch.Tensor, context: Context) -> tuple[object, ...]:
     """Return the payload of a tensor, with a fast path for plain ones."""
-    if not (tensor.__dict__ or tensor.requires_grad or not tensor.is_cpu or tensor.grad is not None):
+    if not tensor.requires_grad and tensor.is_cpu and tensor.grad is None:
         worker = context.worker
         plain = simplify_plain(tensor) if worker is None or get_strategy_name(worker) == "torch" else None
         if plain is not None:
-            return DENSE, *plain
+            attributes = _collect_attributes(tensor.__dict__)
+            return (FULL, attributes, DENSE, *plain) if attributes else (DENSE, *plain)
     extras = _collect_extras(tensor)
     inner = _simplify_elements(tensor.detach(), extras, context)
     return (FULL, extras, *inner) if extras else inner
@@ -72,14 +73,21 @@ def _collect_extras(tensor: torch.Tensor) -> dict[str, object]:
         extras["grad"] = tensor.grad
     if not tensor.is_cpu and tensor.device.type != "meta":
         extras["device"] = tensor.device
-    own = tensor.__dict__
-    if own:
-        extras.update({name: own[key] for name, (key, is_valid) in _ATTRIBUTES.items() if is_valid(own.get(key))})
-        if not extras.get("tags", True):
-            del extras["tags"]
-        if own.get("_is_buffer"):
-            extras["buffer"] = bool(own.get("persistent", True))
-    return extras
+    return extras | _collect_attributes(tensor.__dict__)
+
+
+def _collect_attributes(own: Kwargs) -> dict[str, object]:
+    """Return what belongs to a tensor of its attributes."""
+    found: dict[str, object] = {}
+    for key, value in own.items():
+        known = _NAMES.get(key)
+        if known is not None and known[1](value):
+            found[known[0]] = value
+    if "tags" in found and not found["tags"]:
+        del found["tags"]
+    if own.get("_is_buffer"):
+        found["buffer"] = bool(own.get("persistent", True))
+    return found
 
 
 def _simplify_elements(tensor: torch.Tensor, extras: dict[str, object], context: Context) -> tuple[object, ...]:
@@ -148,10 +156,14 @@ def _detail_full(payload: Payload, context: Context) -> tuple[torch.Tensor, dict
 
 def _set_extras(tensor: torch.Tensor, extras: dict[str, object]) -> torch.Tensor:
     own = tensor.__dict__
-    for name, (key, is_valid) in _ATTRIBUTES.items():
-        if name in extras:
-            require(is_valid(extras[name]), f"a tensor: its {name} has a wrong type")
-            own[key] = extras[name]
+    for name, value in extras.items():
+        if name in _ATTRIBUTES:
+            key, is_valid = _ATTRIBUTES[name]
+            if not is_valid(value):
+                raise SerdeError(f"cannot rebuild a tensor: its {name} has a wrong type (malformed message)")
+            own[key] = value
+    if _ATTRIBUTES.keys() >= extras.keys():
+        return tensor
     flags = type(extras.get("buffer")), type(extras.get("requires_grad"))
     require(_FLAGS.issuperset(flags), "a tensor: one of its flags has a wrong type")
     if extras.get("buffer") is not None:
@@ -167,6 +179,7 @@ def _set_extras(tensor: torch.Tensor, extras: dict[str, object]) -> torch.Tensor
 
 _FLAGS = frozenset({bool, type(None)})
 _ATTRIBUTES = {**IDENTITY, "child": ("child", lambda value: value is not None)}
+_NAMES = {key: (name, is_valid) for name, (key, is_valid) in _ATTRIBUTES.items()}
 _EXTRAS = frozenset({*_ATTRIBUTES, "requires_grad", "grad", "device", "order", "buffer"})
 
 CODECS = (

@@ -21,13 +21,14 @@ torch = pytest.importorskip("torch")
 class Meeting:
     """Lets operations on two workers meet: each ends only if the other one has begun."""
 
-    def __init__(self) -> None:
+    def __init__(self, verb: str = "write") -> None:
+        self.verb = verb
         self.events: list[str] = []
         self._both = threading.Barrier(2)
 
     def policy(self, id: str) -> Any:
         def decide(verb: str, stored: Any, peer: Any, value: Any) -> None:
-            if verb == "write":
+            if verb == self.verb:
                 self.events.append(f"{id} begins")
                 self._both.wait(30)
                 self.events.append(f"{id} ends")
@@ -102,6 +103,19 @@ def test_gathered_calls_to_two_workers_run_at_the_same_time(
 
     assert torch.equal(sum(asyncio.run(main())), torch.full((2,), 4.0))
     assert meeting.took_place()
+
+
+def test_what_is_fetched_together_from_two_workers_takes_one_round_trip(hook: Any) -> None:
+    meeting = Meeting("read")  # A worker answers a fetch only if the other one has received one, too.
+    with ExitStack() as stack:
+        served = [stack.enter_context(serve(hook, id, policy=meeting.policy(id))) for id in ("bob", "alice")]
+        bob, alice = (each.connect() for each in served)
+
+        fetched = sy.get_all(*[torch.full((1,), float(n)).send(bob if n < 2 else alice) for n in range(4)])
+
+        assert [value.item() for value in fetched] == [0.0, 1.0, 2.0, 3.0]
+    assert meeting.events[:2] in (["bob begins", "alice begins"], ["alice begins", "bob begins"])
+    assert len(meeting.events) == 8
 
 
 # --- one worker

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+import syft_core as sy
 from syft_core.exceptions import ConnectionLostError
+from syft_core.messages import Fetch
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Server
 from syft_core.network.session import Session
@@ -72,6 +74,34 @@ def test_a_large_object_arrives_whole_after_a_cut(connect: Any, proxy: Any) -> N
     pointer = sent.send(far)
 
     assert torch.equal(pointer.get(), sent)
+
+
+def test_objects_that_are_fetched_together_arrive_after_a_cut(connect: Any, proxy: Any) -> None:
+    far = connect(port=proxy.port)
+    pointers = [torch.full((50_000,), float(n)).send(far) for n in range(8)]
+    far.flush()
+    proxy.cut()
+    proxy.budgets.extend([300_000, 500_000])
+
+    fetched = sy.get_all(*pointers)
+
+    assert [value[-1].item() for value in fetched] == list(range(8))
+    assert proxy.connections > 2
+
+
+def test_requests_of_a_lost_session_raise_instead_of_waiting(hook: Any, far: VirtualWorker, server: Server) -> None:
+    location = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana", timeout=10)
+    x, y = torch.ones(1).send(location), torch.ones(1).send(location)
+    location.flush()
+    answers = [location.submit(Fetch(p.id_at_location)) for p in (x, y)]
+    location.disconnect()
+    server._sessions.clear()
+
+    for answer in answers:
+        with pytest.raises(ConnectionLostError, match="cannot continue the session on worker 'far'"):
+            answer()
+
+    location.close()
 
 
 def test_what_a_tensor_held_when_it_was_sent_arrives_after_a_cut(connect: Any, proxy: Any) -> None:

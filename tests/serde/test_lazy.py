@@ -9,7 +9,7 @@ from syft_core.hook.forms import form
 from syft_core.messages import _detail_form
 from syft_core.serde import PEER_LIMITS, Context, Limits, SerdeError, codecs, deserialize, from_frames, serialize
 from syft_core.serde.layout import pack_header
-from syft_core.serde.structure import _pack
+from syft_core.serde.structure import _packers
 
 np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
@@ -20,7 +20,7 @@ F32 = 7
 
 def read(structure, limits=None):
     context = Context(limits=limits or Limits())
-    return from_frames([pack_header(_pack(structure), ())], context)
+    return from_frames([pack_header(_packers.packer.pack(structure), ())], context)
 
 
 LAZY = {

@@ -14,7 +14,9 @@ torch = pytest.importorskip("torch")
 from torch.nn.functional import dropout  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
+import syft_core as sy  # noqa: E402
 from syft_core.exceptions import ObjectNotFoundError, OperationNotAllowedError, SerdeError  # noqa: E402
+from syft_core.messages import Fetch  # noqa: E402
 from syft_core.serde import Limits  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 from syft_core.workers.wire import WINDOW, WireLocation  # noqa: E402
@@ -30,13 +32,18 @@ class CountingLocation(WireLocation):
         self.worker = worker
         self.waiting: deque[Any] = deque()
         self.batches = 0
+        self.events: list[str] = []
 
     def send_frames(self, sent: Sequence[Any]) -> None:
         self.batches += 1
+        self.events.append(f"send to {self.id}")
         self.waiting.append([bytes(frame) for frame in sent])
 
     def receive_frames(self, wait: bool) -> Sequence[Any] | None:
-        return self.worker.deliver(self.waiting.popleft(), self.client.peer) if wait else None
+        if not wait:
+            return None
+        self.events.append(f"wait for {self.id}")
+        return self.worker.deliver(self.waiting.popleft(), self.client.peer)
 
 
 @pytest.fixture
@@ -50,7 +57,11 @@ def hook() -> Any:
 
 @pytest.fixture
 def far(hook: Any) -> CountingLocation:
-    worker = VirtualWorker(hook, id="far", auto_add=False)
+    return connect(hook, "far")
+
+
+def connect(hook: Any, id: str) -> CountingLocation:
+    worker = VirtualWorker(hook, id=id, auto_add=False)
     location = CountingLocation(hook.local_worker, worker)
     hook.local_worker.add_worker(location)
     return location
@@ -96,6 +107,58 @@ def test_commands_are_sent_together(far: CountingLocation) -> None:
 
     assert far.batches < 20
     assert x.get().tolist() == [320.0] * 3
+
+
+def test_everything_is_requested_before_the_first_wait(hook: Any, far: CountingLocation) -> None:
+    away = connect(hook, "away")
+    models = [torch.nn.Linear(2, 1).send(location) for location in (far, away)]
+    losses = [torch.ones(1).send(location) * 2 for location in (far, away)]
+    for location in (far, away):
+        location.flush()
+    events = far.events = away.events = []
+
+    sy.get_all(*models, *losses)
+
+    assert events == ["send to far", "send to away"] * 2 + ["wait for far", "wait for away"] * 2
+
+
+def test_more_fetches_than_the_window_takes_are_answered(far: CountingLocation) -> None:
+    x = torch.zeros(1).send(far)
+
+    fetched = sy.get_all(*[x + number for number in range(3 * WINDOW)])
+
+    assert [int(value) for value in fetched] == list(range(3 * WINDOW))
+
+
+def test_an_error_of_an_earlier_operation_is_raised_by_the_first_fetch_only(far: CountingLocation) -> None:
+    singular, x, y = torch.ones(2, 2).send(far), torch.ones(2).send(far), torch.zeros(2).send(far)
+    torch.linalg.inv(singular)
+
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        sy.get_all(x, y)
+
+    assert y.get().tolist() == [0.0, 0.0]
+    assert x.get().tolist() == [1.0, 1.0]
+
+
+def test_other_calls_may_wait_between_a_request_and_its_answer(far: CountingLocation) -> None:
+    x, y = torch.ones(2).send(far), torch.zeros(2).send(far)
+
+    answer = far.submit(Fetch(x.id_at_location))
+
+    assert y.get().tolist() == [0.0, 0.0]
+    waits = far.waits
+    assert answer().tolist() == [1.0, 1.0]
+    assert far.waits == waits
+
+
+def test_a_trace_shows_fetches_that_wait_together(hook: Any, far: CountingLocation) -> None:
+    x, y = torch.ones(2).send(far), torch.zeros(3).send(connect(hook, "away"))
+
+    with sy.trace() as trace:
+        sy.get_all(x, y)
+
+    assert [(event.receiver, event.form) for event in trace.events] == [("far", "Tensor[2]"), ("away", "Tensor[3]")]
 
 
 def test_a_full_window_waits_for_a_reply_and_loses_nothing(far: CountingLocation) -> None:

@@ -128,11 +128,10 @@ class PausingLocation(LoopbackLocation):
     """Pauses between reading a failure and raising it, so that other threads can run."""
 
     def _decode(self, *reply: Any) -> Any:
-        errors = len(self._errors)
-        value = super()._decode(*reply)
-        if len(self._errors) > errors:
+        value, error = super()._decode(*reply)
+        if error is not None:
             time.sleep(0.2)
-        return value
+        return value, error
 
 
 class PausingWorker(VirtualWorker):
