@@ -357,6 +357,13 @@ def test_a_ticket_does_not_release_what_others_lent_to_a_worker_of_that_name(bob
     assert 7 in bob.object_store
 
 
+def test_nobody_introduces_a_worker_on_behalf_of_others(hook: Any, bob: Any) -> None:
+    VirtualWorker(hook, id="alice")
+
+    with pytest.raises(TicketError, match="only the client itself may do that"):
+        ask(bob, Introduce("alice", "junk"), behalf=(ANN,))
+
+
 def test_unused_tickets_name_a_bounded_number_of_objects(bob: Any) -> None:
     ask(bob, GetTicket("alice", tuple(range(40_000))))
 
