@@ -370,6 +370,11 @@ class TicketError(WorkerError, PermissionError):
         "objects that its client named",
         order="bearer command",
     )
+    personal = Text(
+        "cannot execute {command} for {sender!r}: it changes what the worker keeps for a client, and only the client "
+        "itself may do that; send it for yourself",
+        order="command sender",
+    )
     too_many = Text("cannot issue a ticket for {peer!r}: it has {limit} unused tickets; try again in a minute")
     missing = Text(
         "cannot reach worker {worker!r} on behalf of {peer!r}: there is no ticket for it; send the pointer again, or "

@@ -30,6 +30,9 @@ class Message:
     """The field with the object that the receiver stores, if there is one."""
     returns_objects: ClassVar[bool] = False
     """Whether the reply contains objects, which then belong to the sender of the message."""
+    personal: ClassVar[bool] = False
+    """Whether it changes what the receiver keeps for its client: tickets, channels. Nobody can send it on behalf of
+    others, because the sender itself claims for whom it acts."""
     urgent: ClassVar[bool] = False
     """Whether others wait for the receiver to execute it, so that it is not buffered."""
 
@@ -235,6 +238,7 @@ class GetTicket(Message):
     """Return a ticket, with which the worker ``bearer`` may act for the sender on objects, existing or not."""
 
     code: ClassVar[int] = 321
+    personal: ClassVar[bool] = True
     bearer: int | str
     ids: tuple[int | str, ...]
 
@@ -244,6 +248,7 @@ class Introduce(Message):
     """Give the receiver a ticket of another worker, to reach it on behalf of the sender."""
 
     code: ClassVar[int] = 322
+    personal: ClassVar[bool] = True
     worker: int | str
     ticket: str
 
@@ -261,6 +266,7 @@ class OpenChannel(Message):
     """Join a group of parties that compute on shares; the ``rank`` of the provider is -1."""
 
     code: ClassVar[int] = 350
+    personal: ClassVar[bool] = True
     id: int | str
     framework: str
     parties: tuple[int | str, ...]
@@ -273,6 +279,7 @@ class RunProtocol(Message):
     """Run a protocol with the other parties of a channel: on shares, or on their forms if the provider receives it."""
 
     code: ClassVar[int] = 351
+    personal: ClassVar[bool] = True
     urgent: ClassVar[bool] = True
     id: int | str
     number: int
@@ -296,6 +303,7 @@ class Prepare(Message):
     """Make the provider deal the correlations of a protocol in advance, for operands of these forms."""
 
     code: ClassVar[int] = 352
+    personal: ClassVar[bool] = True
     id: int | str
     name: str
     args: tuple[Any, ...]

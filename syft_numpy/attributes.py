@@ -33,7 +33,7 @@ from syft_core.hook.guards import limit_integers
 from syft_core.hook.overload import with_indices
 from syft_core.hook.rules import leaves
 from syft_core.values import Args, Function, Nested, Tensor
-from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, describe
+from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, REDUCTIONS, describe
 from syft_numpy.kernels import NumpyKernels
 from syft_numpy.wrapper import wrap
 
@@ -231,6 +231,8 @@ def _runner(name: str, func: Function) -> Function:
     elif last in NEEDS_FINITE:
         run = partial(_run_finite, func)
     operation = _SYNONYMS.get(last, last)
+    if operation not in REDUCTIONS or last == "outer":
+        run = partial(_run_everywhere, run)
     if last in UFUNC_METHODS:
         operation = _SYNONYMS.get(owner, owner)
     return limit_integers(run, LARGEST[operation]) if operation in LARGEST else run
@@ -268,6 +270,18 @@ def _run(func: Function, *args: object, **kwargs: object) -> Nested:
     result = _as_arrays(func(*args, **kwargs))
     if type(result) is np.ndarray and result.dtype.kind == "O":
         raise TypeError(f"cannot run {func.__name__!r}: its result is an array of Python objects")
+    return result
+
+
+def _run_everywhere(run: Function, *args: object, **kwargs: Any) -> Nested:
+    """Run a function; set the elements that ``where`` leaves out to zero, because numpy does not initialize them."""
+    result = run(*args, **kwargs)
+    if (where := kwargs.get("where", True)) is True:
+        return result
+    given = {id(leaf) for leaf in leaves((args, kwargs))}
+    for made in leaves(result):
+        if isinstance(made, np.ndarray) and id(made) not in given:
+            made[~np.broadcast_to(np.asarray(where, bool), made.shape)] = np.zeros((), made.dtype)
     return result
 
 

@@ -193,7 +193,7 @@ class TorchAttributes(FrameworkAttributes):
 
     def make_resizable(self, tensors: Sequence[Tensor]) -> None:
         """Copy the storage that tensors share unless torch can resize it; it cannot resize received memory."""
-        strided = [tensor for tensor in tensors if tensor.layout is torch.strided and not tensor.is_mkldnn]
+        strided = [tensor for tensor in tensors if _storage_of(tensor) is not None]
         if not strided or strided[0].untyped_storage().resizable():
             return
         storage = strided[0].untyped_storage().clone()
@@ -204,13 +204,30 @@ class TorchAttributes(FrameworkAttributes):
     @contextlib.contextmanager
     def clear_growth(self, tensor: Tensor) -> Iterator[None]:
         """Set to zero what a block adds to the storage of a tensor; of a view with strides, that is not its end."""
-        storage = tensor.untyped_storage() if tensor.layout is torch.strided and not tensor.is_mkldnn else None
+        storage = _storage_of(tensor)
         size = 0 if storage is None else storage.nbytes()
         try:
             yield
         finally:
-            if storage is not None and storage.nbytes() > size:
-                torch.empty(0, dtype=torch.uint8).set_(storage)[size:] = 0
+            _clear_from(storage, size)
+
+    @contextlib.contextmanager
+    def restore_form(self, tensor: Tensor) -> Iterator[None]:
+        """Undo a change of size by a block that fails: torch sets the size before it allocates the memory for it.
+
+        The tensor would show old memory or, if its storage could not be resized, memory of others.
+        """
+        storage = _storage_of(tensor)
+        form = None if storage is None else (tensor.storage_offset(), tensor.shape, tensor.stride())
+        size = 0 if storage is None else storage.nbytes()
+        try:
+            yield
+        except BaseException:
+            _clear_from(storage, size)
+            if form is not None and form != (tensor.storage_offset(), tensor.shape, tensor.stride()):
+                with torch.no_grad():
+                    tensor.as_strided_(form[1], form[2], form[0])
+            raise
 
     def is_partial_view(self, tensor: Tensor) -> bool:
         """Return whether the storage of a tensor is larger than the tensor."""
@@ -728,6 +745,17 @@ _RUNS: dict[str, Function] = {
     "torch.Tensor.data.__get__": torch.Tensor.detach,
     "torch.Tensor.data.__set__": _set_data,
 }
+
+
+def _storage_of(tensor: Tensor) -> Any:
+    """Return the storage of a tensor that has one of its own, else None."""
+    return tensor.untyped_storage() if tensor.layout is torch.strided and not tensor.is_mkldnn else None
+
+
+def _clear_from(storage: Any, size: int) -> None:
+    """Set to zero what a storage has beyond its former size."""
+    if storage is not None and storage.nbytes() > size:
+        torch.empty(0, dtype=torch.uint8).set_(storage)[size:] = 0
 
 
 def _last(name: str) -> str:

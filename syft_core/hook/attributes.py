@@ -446,6 +446,10 @@ class FrameworkAttributes:
         """Return a context that sets to zero what a block adds to the memory of a plain tensor, also if it fails."""
         return nullcontext()
 
+    def restore_form(self, tensor: Tensor) -> AbstractContextManager[None]:
+        """Return a context that gives a plain tensor its former size if a block fails after it has changed it."""
+        return nullcontext()
+
     def is_partial_view(self, tensor: Tensor) -> bool:
         """Return whether a plain tensor is a view of part of a larger piece of memory."""
         return False

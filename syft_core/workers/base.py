@@ -38,7 +38,7 @@ from syft_core.workers.fetching import drop_fetched
 from syft_core.workers.handlers import HANDLERS
 from syft_core.workers.ledger import Ledger, record_refusal
 from syft_core.workers.local import LocalLocation
-from syft_core.workers.permissions import Policy, require_few_hops, unless_private
+from syft_core.workers.permissions import Policy, require_delegable, require_few_hops, unless_private
 from syft_core.workers.protocols import abandon_protocol
 from syft_core.workers.release import ReleaseRequest, decide
 from syft_core.workers.remote import Place, Remote
@@ -146,6 +146,7 @@ class BaseWorker(Place, Worker):
         if self.verbose and _log.isEnabledFor(logging.INFO):
             _log.info("worker %r: %s requests %s", self.id, one_line(str(sender)), one_line(summary(message)))
         if sender.behalf:
+            require_delegable(message, sender)
             require_few_hops(self, message, sender)
         try:
             handler = HANDLERS[type(message)]

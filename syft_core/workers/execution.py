@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.chain import plain_end
-from syft_core.hook.dispatch import dispatch
+from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.ranks import framework_types
 from syft_core.messages import Run
 from syft_core.peer import Peer
@@ -74,13 +75,25 @@ class Execution:
         targets = self.written if self.worker.sessions else []  # Only clients in other processes remember forms.
         forms = snapshot_forms(targets) if targets else None
         try:
-            if message.modes is not None:
-                with self.framework.apply_modes(message.modes, self.args, kwargs):
-                    return dispatch(self.op, self.args, kwargs)
-            return self.op.run(*self.args, **kwargs) if self.is_plain else dispatch(self.op, self.args, kwargs)
+            with restore_if_failed(self.written):
+                if message.modes is not None:
+                    with self.framework.apply_modes(message.modes, self.args, kwargs):
+                        return dispatch(self.op, self.args, kwargs)
+                return self.op.run(*self.args, **kwargs) if self.is_plain else dispatch(self.op, self.args, kwargs)
         finally:  # A failing operation may have changed a form first.
             if targets and forms != snapshot_forms(targets):
                 self.worker.note_form_change(message, self.peer)
+
+
+def restore_if_failed(targets: list[Tensor]) -> AbstractContextManager[Any]:
+    """Return a context for an operation that may fail after it has resized a target: it gets its former size."""
+    if not targets:
+        return nullcontext()
+    stack = ExitStack()
+    for target in targets:
+        if (end := plain_end(target)) is not None:
+            stack.enter_context(framework_of(end).restore_form(end))
+    return stack
 
 
 def snapshot_forms(targets: list[Tensor]) -> list[Any]:

@@ -20,7 +20,7 @@ from syft_core.hook.rules import leaves, map_leaves
 from syft_core.values import Nested, Tensor
 from syft_core.workers.changes import run_and_mark_failed
 from syft_core.workers.disclosure import DryRun, run_dry
-from syft_core.workers.execution import Execution, snapshot_forms
+from syft_core.workers.execution import Execution, restore_if_failed, snapshot_forms
 from syft_core.workers.store import Failure, Lineage, Stored
 from syft_core.workers.transfer import rebuild
 from syft_core.workers.worker import Worker
@@ -74,8 +74,9 @@ def _answer_zeros(execution: Execution, dry_run: DryRun) -> Nested:
     with framework.apply_modes(modes, *call):
         zeros = framework.zeros([_form(leaf) for leaf in made], operands)
         forms = snapshot_forms(execution.written)
-        for target, after in written:
-            framework.overwrite(target, *framework.zeros([after], operands))
+        with restore_if_failed([target for target, _ in written]):
+            for target, after in written:
+                framework.overwrite(target, *framework.zeros([after], operands))
     if forms != snapshot_forms(execution.written):  # It failed before it changed the form, which is not disclosed.
         execution.worker.note_form_change(execution.message, execution.peer)
     ends = iter(zeros)

@@ -16,7 +16,6 @@ from syft_core.exceptions import (
     GetNotPermittedError,
     InvalidTensorForRemoteGetError,
     SyftError,
-    TicketError,
     ValueRefusedError,
 )
 from syft_core.hook.dispatch import framework_of
@@ -335,8 +334,6 @@ def call(worker: Worker, message: Call, sender: Peer) -> Outcome:
 
 def get_ticket(worker: Worker, message: GetTicket, sender: Peer) -> str:
     """Issue a ticket for objects that the sender has pointers to, or that do not exist yet."""
-    if sender.behalf:
-        raise TicketError.invalid(sender.id)
     for id in message.ids:
         entry = worker.object_store.get(id)
         if entry is not None:

@@ -15,6 +15,7 @@ from syft_core.exceptions import (
     GetNotPermittedError,
     PolicyError,
     TagNotPermittedError,
+    TicketError,
     TooManyHopsError,
     WriteNotPermittedError,
 )
@@ -208,6 +209,12 @@ def require_identity(claimed: str | None, sender: Peer, id: object, worker: str)
     if claimed is not None and claimed != sender.user:
         why = f"the sender is known here as {str(sender)!r}, and a claimed user name is not authentication"
         raise GetNotPermittedError.to(claimed, id, worker, why)
+
+
+def require_delegable(message: Message, sender: Peer) -> None:
+    """Raise if a message that is sent on behalf of others concerns only who sends it."""
+    if message.personal:
+        raise TicketError.personal(type(message).__name__, str(sender))
 
 
 def require_few_hops(worker: Worker, message: Message, sender: Peer) -> None:

@@ -36,7 +36,7 @@ from syft_core.plans.program import (
 from syft_core.pointers.object_pointer import Here, id_here, new_id
 from syft_core.values import Kwargs, Nested, Tensor
 from syft_core.workers.changes import change
-from syft_core.workers.execution import Execution, snapshot_forms
+from syft_core.workers.execution import Execution, restore_if_failed, snapshot_forms
 from syft_core.workers.memory import guard, memory_of
 from syft_core.workers.permissions import (
     may_change,
@@ -216,7 +216,8 @@ class _Call:
         targets = [entry.value for entry in entries]
         forms = snapshot_forms(targets)
         try:
-            return operation.run(*args, **kwargs)
+            with restore_if_failed(targets):
+                return operation.run(*args, **kwargs)
         finally:  # A failing operation may have changed something first.
             for entry in entries:
                 change(self.worker, entry, self.lineage)

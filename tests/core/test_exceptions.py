@@ -74,6 +74,11 @@ TEXTS = {
         "cannot execute Fetch for worker 'bob': its ticket does not cover it; a ticket is valid only for the objects "
         "that its client named",
     ),
+    ("TicketError", "personal"): (
+        ("Introduce", "ana through eve"),
+        "cannot execute Introduce for 'ana through eve': it changes what the worker keeps for a client, and only the "
+        "client itself may do that; send it for yourself",
+    ),
     ("TicketError", "too_many"): (
         ("ana", 256),
         "cannot issue a ticket for 'ana': it has 256 unused tickets; try again in a minute",

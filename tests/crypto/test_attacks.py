@@ -154,9 +154,8 @@ def test_only_a_worker_of_the_group_joins_it(workers: Any) -> None:
     for parties, rank in ((("bob",), 0), (("bob", "bob"), 0), (("bob", "alice"), 7), (("alice", "carol"), 0)):
         with pytest.raises(ProtocolError, match="cannot open channel"):
             deliver(bob, OpenChannel(77, "torch", parties, "dora", rank), EVE)
-    for behalf in ((), (ANA,)):
-        with pytest.raises(ProtocolError, match="cannot find channel 77"):
-            deliver(bob, Prepare(77, "relu", (((3,), "int64"),), {}, 1), EVE, behalf)
+    with pytest.raises(ProtocolError, match="cannot find channel 77"):
+        deliver(bob, Prepare(77, "relu", (((3,), "int64"),), {}, 1), EVE)
 
 
 # --- what may be deposited
@@ -278,6 +277,25 @@ def test_the_quota_of_a_user_bounds_what_waits_too(workers: Any, group: Group) -
 
     with pytest.raises(ProtocolError, match="the limit is 1,000"):
         deliver(alice, Deposit(group._channel, 1, large), Peer("bob"), (Peer("me"),))
+
+
+def test_who_claims_to_act_for_a_client_does_not_close_its_channels(
+    hook: Any, workers: dict[str, VirtualWorker], group: Group
+) -> None:
+    require_intact(hook, workers, group)
+
+    for number in range(running.MAX_CHANNELS + 1):
+        opening = OpenChannel(number, "torch", ("bob", "alice"), "carol", 0)
+        with pytest.raises(TicketError, match="only the client itself may do that"):
+            deliver(workers["bob"], opening, EVE, (group.client.peer,))
+    for message in (
+        RunProtocol(group._channel, 10**6, "zero", (), {}, 1, 0, False),
+        Prepare(group._channel, "zero", (), {}, 1),
+    ):
+        with pytest.raises(TicketError, match="only the client itself may do that"):
+            deliver(workers["bob"], message, EVE, (group.client.peer,))
+
+    require_intact(hook, workers, group)
 
 
 def test_a_client_with_many_channels_loses_its_own(hook: Any, workers: Any, group: Group) -> None:

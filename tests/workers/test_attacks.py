@@ -357,6 +357,13 @@ def test_a_ticket_does_not_release_what_others_lent_to_a_worker_of_that_name(bob
     assert 7 in bob.object_store
 
 
+def test_nobody_introduces_a_worker_on_behalf_of_others(hook: Any, bob: Any) -> None:
+    VirtualWorker(hook, id="alice")
+
+    with pytest.raises(TicketError, match="only the client itself may do that"):
+        ask(bob, Introduce("alice", "junk"), behalf=(ANN,))
+
+
 def test_unused_tickets_name_a_bounded_number_of_objects(bob: Any) -> None:
     ask(bob, GetTicket("alice", tuple(range(40_000))))
 
@@ -463,6 +470,30 @@ def test_a_tensor_that_is_enlarged_shows_no_old_memory(hook: Any, make: Any, sha
     assert not ask(bob, Fetch(1)).any()
 
 
+@pytest.mark.parametrize(
+    ("call", "is_received"),
+    [
+        (lambda x, out: run("diff", x, 0, 0, out=out), True),
+        (lambda x, out: run("diff", x, 0, 0, out=out), False),  # fails because of the dtype
+        (lambda x, out: run("cumsum", x, 0, out=out), True),
+        (lambda x, out: run("Tensor.resize_", out, (1 << 60,)), False),
+    ],
+    ids=["received", "another dtype", "another operation", "no memory"],
+)
+def test_a_target_that_is_resized_before_an_operation_fails_shows_no_other_memory(
+    hook: Any, call: Any, is_received: bool
+) -> None:
+    """The storage of a received tensor cannot be resized; when torch notices that, the tensor has its new shape."""
+    bob = VirtualWorker(hook, id="open")
+    ask(bob, Store(1, torch.ones(100_000)), Store(2, torch.zeros(1, dtype=torch.int64)))
+    ask(bob, run("Tensor.narrow", at(bob, 2), 0, 0, 0, result=3), run("Tensor.add", at(bob, 3), 0, result=4))
+    target = 3 if is_received else 4
+    with pytest.raises(RuntimeError):
+        ask(bob, call(at(bob, 1), at(bob, target)))
+
+    assert ask(bob, Fetch(target)).shape == (0,)
+
+
 # --- time and memory
 
 
@@ -489,3 +520,30 @@ def test_a_cache_holds_a_bounded_number_of_parts() -> None:
         caches.remember(cache, (n, "x" * (20 * caches.MAX_WEIGHT)), None)
         assert sum(len(text) for _, text in cache) <= 64 * caches.MAX_WEIGHT
     assert 1 <= len(cache) < 10
+
+
+# --- memory of numpy
+
+
+@pytest.mark.parametrize(
+    ("op", "options"),
+    [
+        ("numpy.log", {"where": False, "out": None}),
+        ("numpy.hypot", {"where": False, "out": None}),
+        ("numpy.multiply.outer", {"where": False, "out": None}),
+        ("numpy.clip", {"where": False, "out": None}),
+    ],
+)
+def test_elements_that_a_function_of_numpy_leaves_out_show_no_old_memory(
+    numpy_hook: Any, op: str, options: dict[str, Any]
+) -> None:
+    numpy = pytest.importorskip("numpy")
+    bob = VirtualWorker(numpy_hook, id="numbers")
+    ask(bob, Store(1, numpy.ones(1000)))
+    operands = {"numpy.log": 1, "numpy.clip": 3}.get(op, 2)
+    junk = [numpy.full(size, 7.0) for size in (1000, 1000_000) for _ in range(50)]
+    del junk
+
+    ask(bob, Run("numpy", op, (at(bob, 1),) * operands, options, 900))
+
+    assert not ask(bob, Fetch(900)).any()
