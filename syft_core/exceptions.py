@@ -341,6 +341,7 @@ class ConnectionLostError(WorkerError, ConnectionError):
 
     during = Text("cannot continue {doing}: the connection broke ({error!r}); connect again")
     closed = Text("cannot continue receiving: the other end closed the connection; connect again")
+    disconnected = Text("cannot use worker {worker!r}: the connection was closed; call `connect()` first")
     malformed = Text("cannot read a message: {why}; use the same release of syft-core at both ends, and connect again")
     unreachable = Text(
         "cannot reach the worker at {url}: no connection for {seconds:g} seconds ({why}); check the address, that the "

@@ -24,7 +24,7 @@ from websockets.uri import parse_uri
 from syft_core.exceptions import AuthenticationError, ConnectionLostError, WorkerError
 from syft_core.hook.hook import FrameworkHook
 from syft_core.location import Location
-from syft_core.messages import GetTicket, Introduce
+from syft_core.messages import GetTicket, Introduce, Message
 from syft_core.network.address import Address, explain_certificate, is_loopback
 from syft_core.network.connection import Connection, Envelope, Kind
 from syft_core.network.session import CLIENT, LOST, PROTOCOL, REASON, RECEIVED, RESUMED, SESSION, STATE, WORKER, Session
@@ -88,6 +88,12 @@ class WebsocketLocation(WireLocation):
             self._closed = True
             self.disconnect(graceful=True)
 
+    def _prepare(self, message: Message) -> None:
+        """Refuse a message while the connection is closed: it must not be executed later, after the error."""
+        if self._closed:
+            raise ConnectionLostError.disconnected(self.id)
+        super()._prepare(message)
+
     # --- the transport
 
     def send_frames(self, sent: Sequence[Frame]) -> None:
@@ -141,9 +147,7 @@ class WebsocketLocation(WireLocation):
     def _reconnect(self, error: ConnectionLostError) -> None:
         self.disconnect()
         if self._closed:
-            raise ConnectionLostError(
-                f"cannot use worker {self.id!r}: the connection was closed; call `connect()` first"
-            )
+            raise ConnectionLostError.disconnected(self.id)
         _log.warning("connection to worker %r lost, connecting again: %s", self.id, error)
         self._connect(time.monotonic() + self.timeout)
 

@@ -63,7 +63,10 @@ class _Running:
         """Send the next request, if there is one."""
         if self._request is not None and self._wait is not None:
             location, message = self._request
-            self._wait = location.submit(message)
+            try:
+                self._wait = location.submit(message)
+            except Exception as error:  # noqa: BLE001  # raised when all are complete
+                self._fail(error)
 
     def resume(self) -> bool:
         """Wait for the answer, and continue until the next request; return whether there is more to do."""
@@ -74,8 +77,11 @@ class _Running:
             self._advance(lambda: self._fetch.send(self.answer))
             self.request()
         except Exception as error:  # noqa: BLE001  # raised when all are complete
-            self.error, self._wait = error.with_traceback(None), None
+            self._fail(error)
         return self._wait is not None
+
+    def _fail(self, error: Exception) -> None:
+        self.error, self._wait = error.with_traceback(None), None
 
     def _advance(self, step: Callable[[], Request]) -> None:
         try:

@@ -26,6 +26,10 @@ TEXTS = {
         (),
         "cannot continue receiving: the other end closed the connection; connect again",
     ),
+    ("ConnectionLostError", "disconnected"): (
+        ("far",),
+        "cannot use worker 'far': the connection was closed; call `connect()` first",
+    ),
     ("ConnectionLostError", "malformed"): (
         ("its envelope is wrong",),
         "cannot read a message: its envelope is wrong; use the same release of syft-core at both ends, and "

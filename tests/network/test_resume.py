@@ -89,6 +89,34 @@ def test_objects_that_are_fetched_together_arrive_after_a_cut(connect: Any, prox
     assert proxy.connections > 2
 
 
+def test_a_command_that_is_refused_because_the_connection_is_closed_is_not_executed_later(connect: Any) -> None:
+    far = connect()
+    total, x = torch.zeros(1).send(far), torch.ones(1).send(far)
+    far.flush()
+    far.close()
+
+    for use in (lambda: total.add_(1), x.get):
+        with pytest.raises(ConnectionLostError, match="cannot use worker 'far': the connection was closed; call `conn"):
+            use()
+
+    far.connect()
+    assert [total.get().item(), x.get().item()] == [0.0, 1.0]
+
+
+def test_if_a_worker_cannot_be_reached_what_others_sent_is_not_lost(hook: Any, connect: Any) -> None:
+    far = connect()
+    near = VirtualWorker(hook, id="near", serialize=False)
+    x, y, z = torch.ones(1).send(near), torch.ones(1).send(far), torch.zeros(1).send(near)
+    far.close()
+
+    with pytest.raises(ConnectionLostError, match="the connection was closed"):
+        sy.get_all(x, y, z)
+
+    assert [x.get().item(), z.get().item()] == [1.0, 0.0]
+    far.connect()
+    assert y.get().item() == 1.0
+
+
 def test_requests_of_a_lost_session_raise_instead_of_waiting(hook: Any, far: VirtualWorker, server: Server) -> None:
     location = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana", timeout=10)
     x, y = torch.ones(1).send(location), torch.ones(1).send(location)
