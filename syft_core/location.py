@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
+from weakref import WeakValueDictionary
 
 from syft_core.exceptions import WorkerNotPicklableError
 from syft_core.peer import Id, Peer
@@ -79,6 +80,8 @@ class Location(ABC):
         self.aliased: set[Id] = set()
         """Objects to which the client may have several pointers."""
         self.histories = Histories()
+        self.gradients: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
+        """The live pointers to gradients, by ``identify`` of the object that has the gradient."""
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         raise WorkerNotPicklableError.of(self.id)
@@ -129,6 +132,10 @@ class Location(ABC):
     def has_gradient(self, id: Id, attr: str) -> bool:
         """Return whether an object has a gradient, in its attribute ``attr``."""
         return self.describe((id,), attr)[0] is not None
+
+    def identify(self, object_id: Id) -> Hashable:
+        """Return a key for an object, equal for two ids of one object if the worker is in this process."""
+        return object_id
 
     def introduce(self, other: Location, ids: Sequence[Id]) -> None:  # noqa: B027  # most need none
         """Let this worker reach another one on behalf of the client, for some objects there.

@@ -123,7 +123,7 @@ class TorchAttributes(FrameworkAttributes):
         name: kind for name, kind in vars(torch.return_types).items() if isinstance(kind, type)
     }
     facts_of_form = FACTS_OF_FORM
-    autograd = Autograd(gradient="grad", data="data", history="grad_fn", backward="backward")
+    autograd = Autograd(gradient="grad", history="grad_fn", backward="backward", identity="__pos__")
     global_state_change_methods = frozenset({"seed", "manual_seed"})
     aten = ATEN
     """The op table of numeric wrappers: torch's kernels."""
@@ -734,8 +734,19 @@ def _set_gradient(target: Tensor, gradient: Tensor) -> None:
 
 
 def _set_data(target: Tensor, value: Tensor) -> None:
-    """Replace the data of a tensor by a copy: tensors with the same memory must have the same version counter."""
-    target.data = value.detach().clone() if isinstance(value, torch.Tensor) else value
+    """Replace the data of a tensor by a part of its own memory, or by a copy.
+
+    Tensors with the same memory must have the same version counter.
+    """
+    if isinstance(value, torch.Tensor):
+        target.data = value.detach() if _share_memory(target, value) else value.detach().clone()
+    else:
+        target.data = value
+
+
+def _share_memory(one: Tensor, other: Tensor) -> bool:
+    is_dense = one.layout is other.layout is torch.strided and not (one.is_nested or other.is_nested)
+    return is_dense and not one.is_mkldnn and one.untyped_storage()._cdata == other.untyped_storage()._cdata
 
 
 # A write to `x.data` bypasses the version counter of `x`, by which a graph notices that a tensor it saved has changed.

@@ -24,7 +24,7 @@ from syft_core.values import Function, Nested, Tensor
 from syft_core.workers.worker import Worker
 from syft_torch.links import make_apply, make_checkpoint
 from syft_torch.parameter import PLAIN_TYPES, location_of
-from syft_torch.wrapper import Wrapper, clear_gradient
+from syft_torch.wrapper import Wrapper, clear_gradient, forget_gradient
 
 _GROUP = "_group_tensors_by_device_and_dtype"
 _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rmsprop", "rprop")
@@ -225,6 +225,7 @@ def _clear_remote_gradients(optimizer: torch.optim.Optimizer) -> bool:
             if not (is_seen or pointer.is_plain):
                 return False
             if is_seen or pointer.has_gradient():
+                forget_gradient(parameter)
                 pointers.setdefault(location.id, []).append(pointer)
     for together in pointers.values():
         clear_gradient(together)

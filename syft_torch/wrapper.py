@@ -85,6 +85,12 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
     @grad.setter
     def grad(self, value: object) -> None:
         pointer = self.child
+        known: Any = self.__dict__.get("_syft_grad")
+        is_known = known is not None and known is value
+        if is_known and known.child.whole is pointer:
+            return  # `p.grad += g` assigns the gradient that it has changed.
+        del known
+        forget_gradient(self)
         if value is None and type(pointer) is PointerTensor:
             clear_gradient(pointer)
         else:
@@ -176,6 +182,11 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
         if self.location is not None:
             raise WrapperLeakError.saving(self.location.id)
         raise WrapperLeakError.at("pickle", "save the tensor under its layers instead, e.g. `x.child.child`")
+
+
+def forget_gradient(tensor: Wrapper) -> None:
+    """Forget the gradient of a tensor before it is replaced, so that only a gradient that the program uses is kept."""
+    tensor.__dict__.pop("_syft_grad", None)
 
 
 def clear_gradient(pointers: PointerTensor | list[PointerTensor]) -> None:

@@ -180,7 +180,8 @@ class Op:
     def is_special(self) -> bool:
         """Whether it may need more than a command whose results stay on the worker."""
         facts = self.facts
-        return facts.tier == "off" or facts.reveals or facts.local or self.inplace or self.spelling in _ACCESSORS
+        needs_more = facts.tier == "off" or facts.reveals or facts.local or facts.accumulates
+        return needs_more or self.inplace or self.spelling in _ACCESSORS
 
     @cached_property
     def targets(self) -> Callable[[Sequence[Any], Mapping[str, Any]], list[Any]]:
@@ -337,10 +338,8 @@ class FrameworkAttributes:
     """The framework's names for autograd, if it has autograd."""
     generators: tuple[type, ...] = ()
     """The types of random number generators that are arguments of operations."""
-    tensor_attributes: frozenset[str] = frozenset()
-    """The attributes of a tensor that are tensors; a pointer may refer to them."""
     gradient: str = ""
-    """The attribute that holds the gradient of a tensor, if the framework has autograd."""
+    """The attribute that holds the gradient of a tensor, if the framework has autograd; a pointer may refer to it."""
     global_state_change_methods: frozenset[str] = frozenset()
     """Functions that change global state of the framework; never in the table."""
 
@@ -349,7 +348,7 @@ class FrameworkAttributes:
     ) -> None:
         self.framework = framework
         if self.autograd is not None:
-            self.tensor_attributes, self.gradient = self.autograd.attributes, self.autograd.gradient
+            self.gradient = self.autograd.gradient
         self._wrapper = wrapper
         self._numeric_wrapper = numeric_wrapper
         self.ops = OpTable(self.ALIAS, self._collect())

@@ -11,14 +11,9 @@ class Autograd:
 
     gradient: str
     """The attribute of a tensor that holds its gradient."""
-    data: str
-    """The attribute that holds the tensor outside of any graph."""
     history: str
     """The attribute with the graph node that computed a tensor; None for a leaf."""
     backward: str
     """The method that starts a backward pass."""
-
-    @property
-    def attributes(self) -> frozenset[str]:
-        """The attributes that are tensors; a pointer may refer to them."""
-        return frozenset((self.gradient, self.data))
+    identity: str
+    """The method that returns the tensor itself."""

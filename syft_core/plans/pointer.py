@@ -13,7 +13,7 @@ from syft_core.plans.program import Program, Slot
 from syft_core.pointers.fetches import Steps
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
-from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
+from syft_core.pointers.pointer_tensor import PointerTensor, keep_gradients, pointer_at
 from syft_core.pointers.prediction import UNCERTAIN
 from syft_core.pointers.travel import pointer_types, send_copy
 from syft_core.values import Nested, Tensor
@@ -45,6 +45,8 @@ class PointerPlan(ObjectPointer):
         sent = tuple([self._prepare(leaf) for leaf in given])
         if self.program is not None and self._location.predicts:
             require_arguments(self.program, [_look(leaf) for leaf in sent])
+        if self.program is not None and self.program.changes_gradients:
+            keep_gradients(self._location)
         message = RunPlan(self._id_at_location, sent, new_id())
         forms = self._predict(sent)
         answer = self._tell(message, forms) if forms is not None else self._ask(message, sent)

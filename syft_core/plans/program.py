@@ -470,10 +470,10 @@ def _has_slots(part: Nested) -> bool:
 
 
 def _read(value: object, attr: str) -> Nested:
-    """Return an attribute of a tensor that is a tensor too."""
+    """Return the gradient of a tensor."""
     framework = framework_of(value)
-    if attr not in framework.tensor_attributes:
-        raise SerdeError(f"cannot run a plan: it reads {attr!r}, which is not a tensor of a tensor (malformed message)")
+    if attr != framework.gradient:
+        raise SerdeError(f"cannot run a plan: it reads {attr!r}, which is not a gradient (malformed message)")
     found = framework.method(attr).run(value)
     return None if found is None else framework.alias(found)
 

@@ -7,7 +7,7 @@ two runs of the function differ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -168,6 +168,11 @@ class Recorder(Location):
     def has_gradient(self, id: Id, attr: str) -> bool:
         """Return whether an object has a gradient."""
         return bool(self._inner.has_gradient(id, attr))
+
+    def identify(self, object_id: Id) -> Hashable:
+        """Return the identity of the object."""
+        key: Hashable = self._inner.identify(object_id)
+        return key
 
     def read_number(self, pointer: PointerTensor) -> float:
         """Return the number in a tensor as a traced number: the plan reads it again in each call."""

@@ -136,10 +136,10 @@ class ObjectPointer(Identified):
         return number
 
     def lease(self: P) -> P:
-        """Return a second pointer to the same object, with its own lease."""
+        """Return a second pointer to the same object, with its own lease; a pointer to an attribute has no lease."""
         self.require_alive()
         if self.point_to_attr is not None:
-            return self._link(self.sibling(garbage_collect_data=False))
+            return self
         self._location.note_alias(self._id_at_location)
         self._location.tell(Lease((self._id_at_location,)))
         return self.sibling()

@@ -74,10 +74,29 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         """Return a pointer to an attribute of the object."""
         if self.gone is not None or self.whole is not None:
             self.require_alive()
-        attribute = pointer_at(self._location, self._id_at_location, self.framework, self._syft_owner)
+        location = self._location
+        attribute = pointer_at(location, self._id_at_location, self.framework, self._syft_owner)
         attribute.point_to_attr, attribute.garbage_collect_data = name, False
         attribute.whole = self.whole or self
+        if name == self.framework.gradient:
+            key = location.identify(self._id_at_location)
+            known: PointerTensor | None = location.gradients.get(key)
+            if known is not None and known.whole is self:
+                return known
+            if known is not None:  # It was reached through another pointer to the same object.
+                _keep(location, [known])
+            location.gradients[key] = attribute
+            if self.is_operand:  # The gradient can be replaced through the operand.
+                _keep(location, [attribute])
         return attribute
+
+    def take_over(self, other: PointerTensor) -> None:
+        """Point to the object of another pointer, with its lease, instead of to a gradient."""
+        del self.whole, self.point_to_attr, self.garbage_collect_data
+        vars(self).update(vars(other))
+        other.gone = "another pointer has its lease"
+        if self._aliases is not None:
+            self._aliases.append(weakref.ref(self))
 
     def has_child(self) -> bool:
         """Return False: a pointer is the last local layer of a chain."""
@@ -212,8 +231,6 @@ class PointerTensor(ObjectPointer, AbstractTensor):
             return self._look()
         if whole is None:
             return self._known if self._seen == location.form_epoch else None
-        if self.point_to_attr != self.framework.gradient:
-            return prediction.data_form(whole.known_form)
         known = whole._gradient if whole._gradient_seen == location.gradient_epoch else None
         return known if type(known) is Form else None
 
@@ -334,8 +351,13 @@ def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> 
         return _answer_local_op(op, pointer, args)
     if op.tier == "off":
         raise OperationNotAllowedError.off(op.name)
-    if op.spelling == "getter" and op.attr in pointer.framework.tensor_attributes:
-        return _attribute(pointer, op.attr)
+    if op.spelling == "getter" and op.attr == pointer.framework.gradient:
+        return _gradient(pointer)
+    if op.accumulates:
+        _keep_replaced_by_backward(op, pointer, args, kwargs)
+        return _ASK_WORKER
+    if op.spelling == "setter" and op.attr == pointer.framework.gradient:
+        keep_gradients(pointer._location, args[0] if type(args[0]) is list else (args[0],))
     is_about_it = not kwargs and args[0] is pointer  # not a list of pointers
     if is_about_it and op.attr in pointer.framework.facts_of_form and op.spelling != "setter":
         return _fact(op, pointer, args)
@@ -374,12 +396,57 @@ def _return_changed(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) 
     return out[0] if type(out) is tuple and len(out) == 1 else out
 
 
-def _attribute(pointer: PointerTensor, name: str) -> Tensor:
-    if pointer.point_to_attr is not None:  # p.grad.data is p.grad, and p.grad.grad cannot be pointed to.
-        return pointer if name != pointer.framework.gradient else None
-    if name == pointer.framework.gradient and not pointer.has_gradient():
-        return None
-    return pointer.attr(name)
+def keep_gradients(location: Location, targets: Sequence[PointerTensor] | None = None) -> None:
+    """Keep the gradients to which the program has pointers, before those of ``targets``, or any, are replaced.
+
+    Locally, ``g = p.grad`` is a tensor of its own, which ``p.grad = None`` does not change.
+    """
+    held = location.gradients
+    if not held:
+        return
+    if targets is None:
+        found = list(held.values())
+    else:
+        found = [held.get(location.identify(target._id_at_location)) for target in targets]
+        if location.predicts and any(target.is_aliased or target._aliases for target in targets):
+            found += [each for each in list(held.values()) if any(_may_be_one(each.whole, other) for other in targets)]
+    _keep(location, [gradient for gradient in dict.fromkeys(found) if gradient is not None])
+
+
+def _keep_replaced_by_backward(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> None:
+    """Keep the gradients that a backward pass may replace instead of adding to them in place.
+
+    A pass that creates a graph replaces all gradients, others replace sparse ones, which have no complete form.
+    """
+    location = pointer._location
+    if location.gradients:
+        adds_in_place = pointer.framework.parse_backward(op, args, kwargs)[2]
+        held = list(location.gradients.values())
+        _keep(location, [each for each in held if not adds_in_place or each.known_form is None])
+
+
+def _may_be_one(one: PointerTensor | None, other: PointerTensor) -> bool:
+    """Return whether two pointers, of which the client knows only the ids, may point to one object."""
+    return one is not None and (other.is_aliased or (one._aliases is not None and one._aliases is other._aliases))
+
+
+def _keep(location: Location, gradients: list[PointerTensor]) -> None:
+    """Let the worker store gradients as objects, and let the pointers to them point to these."""
+    held = [each for each in gradients if (w := each.whole) is not None and w.gone is None and w.has_gradient()]
+    stored = []
+    for gradient in held:
+        framework = gradient.framework
+        autograd: Any = framework.autograd
+        stored.append(PointerTensor.respond(framework.method(autograd.identity), None, (gradient,), {}))
+    if held:
+        location.push()  # Commands that are still buffered refer to the gradients.
+    for gradient, whole in zip(held, stored, strict=True):
+        gradient.take_over(whole)
+
+
+def _gradient(pointer: PointerTensor) -> Tensor:
+    has_gradient = pointer.whole is None and pointer.has_gradient()  # p.grad.grad cannot be pointed to.
+    return pointer.attr(pointer.framework.gradient) if has_gradient else None
 
 
 def _answer_local_op(op: Op, pointer: PointerTensor, args: Args) -> Nested:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
-from syft_core.hook.forms import Form, form, is_constant, predictions, remember_prediction
+from syft_core.hook.forms import Form, is_constant, predictions, remember_prediction
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
 from syft_core.location import Histories, Location
@@ -282,8 +282,3 @@ def _leaf(leaf: Tensor) -> object:
     if is_framework_tensor(cls):
         return (cls, leaf.shape, leaf.dtype, getattr(leaf, "requires_grad", False))
     return (cls, leaf) if is_constant(leaf) else None
-
-
-def data_form(known: Form | None) -> Form | None:
-    """Return the form of ``x.data``, which is outside every graph."""
-    return None if known is None else form(known.shape, known.strides, known.dtype, known.device)

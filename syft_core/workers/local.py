@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +83,11 @@ class LocalLocation(Location):
             return super().has_gradient(id, attr)
         with self.worker.lock:
             return getattr(entry.value, attr) is not None
+
+    def identify(self, object_id: Id) -> Hashable:
+        """Return the identity of the object."""
+        entry = self.worker.object_store.get(object_id)
+        return object_id if entry is None else id(entry.value)
 
     def _peer(self) -> Peer:
         """Return the sender of the messages, with the peers on whose behalf they are sent."""

@@ -140,7 +140,7 @@ def require_command(worker: Worker, op: Op, framework: FrameworkAttributes) -> N
     """Raise if an operation may not run on a worker."""
     if op.reveals:
         raise ValueRefusedError.of(op.name, str(worker.id))
-    if op.local or (op.spelling == "getter" and op.attr in framework.tensor_attributes):
+    if op.local or (op.spelling == "getter" and op.attr == framework.gradient):
         raise ValueRefusedError.only_local(op.name, str(worker.id))
     if op.tier == "off":
         raise OperationNotAllowedError.off(op.name)
@@ -309,11 +309,11 @@ def _resolve_leaf(
 
 
 def attribute(value: object, name: str | None) -> Tensor:
-    """Return ``value``, or an attribute of it that pointers may refer to."""
+    """Return ``value``, or its gradient, the only attribute that pointers may refer to."""
     if name is None:
         return value
     framework = framework_of(value)
-    if name not in framework.tensor_attributes:
+    if name != framework.gradient:
         raise ValueRefusedError.only_local(f"reading {name!r}", "the worker")
     return framework.method(name).run(value) if is_framework_tensor(type(value)) else getattr(value, name, None)
 

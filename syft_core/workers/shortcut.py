@@ -100,6 +100,8 @@ def _change_gradients(
     worker = location.worker
     if op.tier != "reviewed" or worker.sessions or worker.object_store.listener is not None:
         return UNANSWERED
+    if location.gradients:  # Gradients that the program refers to may have to be kept.
+        return UNANSWERED
     worker.stats.messages += 1
     worker.stats.operations += 1
     if op.accumulates:

@@ -130,7 +130,7 @@ def test_a_policy_is_asked_about_the_gradient_that_would_leave(bob: Any) -> None
 
     with pytest.raises(GetNotPermittedError, match="no gradients"):
         ask(bob, Fetch(1, "grad"))
-    assert ask(bob, Fetch(1, "data")).tolist() == [0.0]
+    assert ask(bob, Fetch(1)).tolist() == [0.0]
 
 
 def test_the_gradient_of_a_published_object_is_not_published(bob: Any, alice: Any) -> None:
@@ -231,7 +231,10 @@ WRITES = {
     "grad": lambda worker: run("Tensor.grad.__set__", at(worker, 5), at(worker, 1)),
     "no grad": lambda worker: run("Tensor.grad.__set__", at(worker, 5), None),
     "requires_grad": lambda worker: run("Tensor.requires_grad_", at(worker, 5)),
-    "its data": lambda worker: run("Tensor.zero_", at(worker, 5, "data")),
+    "its data": lambda worker: (
+        run("Tensor.data.__get__", at(worker, 5), result=6),
+        run("Tensor.zero_", at(worker, 6)),
+    ),
     "resize": lambda worker: run("Tensor.resize_", at(worker, 5), 1),
     "statistics": lambda worker: run(
         "nn.functional.batch_norm", at(worker, 2), at(worker, 5), at(worker, 3), None, None, True
@@ -354,7 +357,7 @@ def test_claiming_to_act_for_the_owner_of_a_leaf_grants_no_right(bob: Any) -> No
     ask(bob, run("Tensor.sum", at(bob, 1), result=2))
 
     for behalf in ((ANN,), (bob.peer,), (bob.peer, ANN)):
-        for message in (run("Tensor.backward", at(bob, 2)), run("Tensor.zero_", at(bob, 1, "data"))):
+        for message in (run("Tensor.backward", at(bob, 2)), run("Tensor.zero_", at(bob, 1))):
             with pytest.raises(WriteNotPermittedError):
                 ask(bob, message, behalf=behalf)
     assert bob.get_obj(1).grad is None

@@ -543,8 +543,7 @@ def test_d66_attributes_do_not_bypass_a_private_tensor(bob: Any) -> None:
 
     for way in (
         lambda: secret.child.attr("child.child").copy().get(),
-        lambda: secret.attr("data").copy().get(),
-        lambda: secret.attr("data").get(),
+        lambda: secret.data.copy().get(),
         lambda: secret.data.get(),
     ):
         with pytest.raises((GetNotPermittedError, ValueRefusedError)):

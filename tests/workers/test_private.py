@@ -179,7 +179,6 @@ DERIVED: dict[str, Callable[[Any, Any], Any]] = {
     "index": lambda s, p: p[s.long() - 1],
     "out": lambda s, p: torch.mul(s, p, out=s.clone()),
     "autograd.grad": lambda s, p: torch.autograd.grad((p.requires_grad_() * s).sum(), p)[0],
-    "attribute": lambda s, p: s.attr("data"),
     "shape keeper": lambda s, p: torch.where(s > 2, s, p),
     "chain above": lambda s, p: LoggingTensor().on(s + p),
 }
@@ -323,10 +322,10 @@ def test_no_message_reveals_private_data(secret: Any, bob: Any, alice: Any, me: 
 
     for message in (
         Fetch(id),
-        Fetch(id, "data", True),
+        Fetch(id, None, True),
         Fetch(id, "grad", True, "alice"),
         Forward(id, None, alice.id, 1, True),
-        Forward(id, "data", alice.id, 2),
+        Forward(id, "grad", alice.id, 2),
         SendOn(id, alice.id, 99),
     ):
         with pytest.raises(GetNotPermittedError):

@@ -44,8 +44,13 @@ def run(op: str, *args: Any, result: int = 100) -> Run:
 
 
 def alias_data(bob: Any) -> tuple[Any, ...]:
-    alias = run("Tensor.view", at(bob, SAVED, "data"), 3, result=OTHER)
+    alias = run("Tensor.data.__get__", at(bob, SAVED), result=OTHER)
     return alias, Release((SAVED,)), run("Tensor.copy_", at(bob, OTHER), at(bob, SECRET))
+
+
+def alias_own_data(bob: Any) -> tuple[Any, ...]:
+    alias, *write = alias_data(bob)
+    return alias, run("Tensor.data.__set__", at(bob, SAVED), at(bob, OTHER)), *write
 
 
 def update_statistics(bob: Any) -> tuple[Any, ...]:
@@ -58,8 +63,8 @@ def update_statistics(bob: Any) -> tuple[Any, ...]:
 WRITES: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "in place": lambda bob: (run("Tensor.copy_", at(bob, SAVED), at(bob, SECRET)),),
     "data set": lambda bob: (run("Tensor.data.__set__", at(bob, SAVED), at(bob, SECRET)),),
-    "data changed": lambda bob: (run("Tensor.copy_", at(bob, SAVED, "data"), at(bob, SECRET)),),
-    "a view of data": alias_data,
+    "its data": alias_data,
+    "its data, set to itself": alias_own_data,
     "running statistics": update_statistics,
 }
 

@@ -149,7 +149,6 @@ def test_operands_that_need_a_check_take_the_general_path(hook: Any, carol: Any,
         sy.LoggingTensor().on(torch.ones(2)).send(carol),
         torch.ones(2).send(sy.VirtualWorker(hook, id="dave", serialize=False)),
         torch.tensor(1.0),
-        p.data,
     ]
     fetched = torch.ones(2).send(carol)
     fetched.get()

@@ -473,7 +473,7 @@ def test_a_pointer_to_an_attribute_has_its_form_or_is_none(x: Any, bob: Any) -> 
     assert (p.child.get_shape(), grad.get_shape()) == ((3,), (3,))
 
 
-def test_the_pointer_to_an_attribute_holds_the_object(x: Any, bob: Any) -> None:
+def test_the_pointer_to_a_gradient_holds_the_object(x: Any, bob: Any) -> None:
     p = x.requires_grad_().send(bob)
     (p * p).sum().backward()
     gradient, data = p.grad, p.data
@@ -483,16 +483,17 @@ def test_the_pointer_to_an_attribute_holds_the_object(x: Any, bob: Any) -> None:
     assert (data + 1).get().tolist() == [2.0, 3.0, 4.0]
 
 
-def test_a_pointer_to_an_attribute_of_a_fetched_object_raises(x: Any, bob: Any) -> None:
-    p = x.send(bob)
-    data = p.data
+def test_a_pointer_to_the_gradient_of_a_fetched_object_raises(x: Any, bob: Any) -> None:
+    p = x.requires_grad_().send(bob)
+    (p * p).sum().backward()
+    gradient = p.grad
     p.get()
 
     with pytest.raises(AlreadyRetrievedError):
-        data + 1
+        gradient + 1
 
 
-def test_only_gradients_and_data_can_be_pointed_to(x: Any, bob: Any) -> None:
+def test_only_gradients_can_be_pointed_to(x: Any, bob: Any) -> None:
     with pytest.raises(TypeError, match="cannot run \"reading '__class__'\""):
         x.send(bob).attr("__class__").get()
 

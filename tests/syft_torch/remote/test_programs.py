@@ -15,6 +15,7 @@ from torch import nn  # noqa: E402
 
 import syft_core as sy  # noqa: E402
 from syft_core.exceptions import NotCollocatedError, ValueRefusedError, WrapperLeakError  # noqa: E402
+from syft_core.hook.rules import leaves  # noqa: E402
 
 # --- fetching from a graph
 
@@ -123,6 +124,162 @@ def test_every_operand_of_a_change_in_place_gets_its_gradient(change: Any, bob: 
     for leaf, there in zip((a, b), remote, strict=True):
         assert (there.grad is None) == (leaf.grad is None)
         assert leaf.grad is None or torch.equal(there.grad.get(), leaf.grad)
+
+
+# --- gradients and data that a program keeps
+
+
+def keep_a_gradient(p: Any) -> Any:
+    (p * 2).sum().backward()
+    kept = p.grad
+    tripled = kept * 3
+    p.grad = None
+    (p * 5).sum().backward()
+    return kept, tripled, p.grad, kept - p.grad
+
+
+def keep_a_list_of_gradients(p: Any) -> Any:
+    history, optimizer = [], torch.optim.SGD([p], lr=0.5)
+    for scale in (1.0, 2.0, 3.0):
+        optimizer.zero_grad()
+        (p * p * scale).sum().backward()
+        history.append(p.grad)
+        optimizer.step()
+    return torch.stack(history)
+
+
+def keep_a_gradient_that_is_replaced_by_another(p: Any) -> Any:
+    (p * 2).sum().backward()
+    kept = p.grad
+    p.grad = p.grad * 2
+    return kept, p.grad
+
+
+def keep_a_gradient_that_is_added_to(p: Any) -> Any:
+    (p * 2).sum().backward()
+    kept = p.grad
+    (p * 3).sum().backward()
+    p.grad += 1
+    return kept, p.grad
+
+
+def keep_a_gradient_while_a_graph_is_created(p: Any) -> Any:
+    (p**2).sum().backward()
+    kept = p.grad
+    (p**3).sum().backward(create_graph=True)
+    return kept, p.grad
+
+
+def keep_a_gradient_that_is_differentiated(p: Any) -> Any:
+    (p**3).sum().backward(create_graph=True)
+    kept = p.grad
+    p.grad = None
+    kept.sum().backward()
+    return kept, p.grad
+
+
+def keep_a_gradient_reached_through_another_tensor(p: Any) -> Any:
+    same = p.float()
+    (p * 2).sum().backward()
+    kept, others = p.grad, same.grad
+    p.grad = None
+    (p * 7).sum().backward()
+    first, same.grad = same.grad, None
+    (p * 3).sum().backward()
+    return kept, others, first, p.grad
+
+
+def keep_a_gradient_of_a_result(p: Any) -> Any:
+    hidden = p * 2
+    hidden.retain_grad()
+    (hidden**2).sum().backward(retain_graph=True)
+    kept, hidden.grad = hidden.grad, None
+    (hidden**3).sum().backward()
+    return kept, hidden.grad
+
+
+def restore_kept_data(p: Any) -> Any:
+    kept = p.data
+    p.data = p.data * 2
+    doubled = (p * 1).detach()
+    p.data = kept
+    return kept, doubled, p
+
+
+def swap_data(p: Any) -> Any:
+    other = torch.zeros_like(p)
+    p.data, other.data = other.data, p.data
+    return p, other
+
+
+def reshape_after_reading_data(p: Any) -> Any:
+    p = p.detach().view(1, -1)
+    kept = p.data
+    p.t_()
+    return kept, p
+
+
+def require_a_gradient_of_data(p: Any) -> Any:
+    leaf = p.data.requires_grad_()
+    (leaf * 2).sum().backward()
+    return leaf.grad, p.grad is None
+
+
+def add_to_data_of_a_view(p: Any) -> Any:
+    view = p.detach().view(-1)
+    p.data += 1
+    p.data = p.data[1:]
+    view.mul_(2)
+    return view, p
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(keep_a_gradient, keep_a_list_of_gradients, keep_a_gradient_that_is_replaced_by_another),
+        *(keep_a_gradient_that_is_added_to, keep_a_gradient_while_a_graph_is_created),
+        *(keep_a_gradient_that_is_differentiated, keep_a_gradient_reached_through_another_tensor),
+        *(keep_a_gradient_of_a_result, restore_kept_data, swap_data, reshape_after_reading_data),
+        *(require_a_gradient_of_data, add_to_data_of_a_view),
+    ],
+)
+def test_gradients_and_data_are_tensors_of_their_own(program: Any, bob: Any) -> None:
+    expected = leaves(program(torch.tensor([1.0, 2.0, 3.0], requires_grad=True)))
+
+    found = leaves(program(torch.tensor([1.0, 2.0, 3.0]).send(bob).requires_grad_()))
+
+    for one, other in zip(expected, found, strict=True):
+        assert one is other if isinstance(one, bool) else torch.equal(one, other.copy().get())
+
+
+def test_a_sparse_gradient_is_kept_when_a_dense_one_replaces_it(bob: Any) -> None:
+    def run(layer: Any, index: Any) -> Any:
+        layer(index).sum().backward()
+        kept = layer.weight.grad
+        (layer.weight**2).sum().backward()
+        return kept.to_dense(), layer.weight.grad
+
+    layer, index = nn.Embedding(4, 2, sparse=True), torch.tensor([0, 2, 0])
+    remote = copy.deepcopy(layer).send(bob)
+
+    for one, other in zip(run(layer, index), run(remote, index.send(bob)), strict=True):
+        assert torch.equal(one, other.copy().get())
+
+
+def test_a_gradient_that_nobody_keeps_costs_no_command(bob: Any) -> None:
+    model, x = nn.Linear(3, 1).send(bob), torch.ones(2, 3).send(bob)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    counts = []
+    for _ in range(3):
+        with sy.trace() as trace:
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            assert model.weight.grad is model.weight.grad
+            optimizer.step()
+        counts.append(sum(event.operation == "positive" for event in trace.events))
+
+    assert counts == [0, 0, 0]
 
 
 # --- calls that return their operand
