@@ -10,6 +10,8 @@ from syft_core.hook.attributes import SYNONYMS, Op, OpTable, words
 from syft_core.hook.facts import Facts
 from syft_core.values import Function
 
+RESHAPED = words("squeeze_ t_ transpose_ unsqueeze_")
+"""Kernels that change the shape of a tensor in place, and not its elements."""
 REVEALS = words("_local_scalar_dense item equal is_nonzero")
 """Kernels that return a value instead of a tensor."""
 
@@ -42,6 +44,12 @@ class AtenOp(Op):
     def is_composite(self) -> bool:
         """Whether torch defines it in terms of other kernels; these only arrive in inference mode."""
         return bool(self.func._can_decompose())
+
+    @cached_property
+    def reshaping(self) -> Function | None:
+        """For the kernels of ``RESHAPED``: the same out of place."""
+        attr = _attr(self.func)
+        return getattr(torch.ops.aten, attr.removesuffix("_")) if attr in RESHAPED else None
 
     @cached_property
     def decomposition(self) -> Function | None:

@@ -469,3 +469,31 @@ def test_numpy_and_torch_share_among_the_same_workers() -> None:
         x, y = setting.put(B), other.put(B)
         assert_close(setting.read(x * x), B * B)
         assert_close(other.read(y * y), B * B)
+
+
+def test_the_shape_of_shared_numbers_changes_in_place(two: Setting) -> None:
+    torch = two.hook.torch
+    plain, x = torch.arange(6.0).reshape(2, 3), two.put([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+    row = x[0]
+    for change in (
+        lambda t: t.t_(),
+        lambda t: t.unsqueeze_(1),
+        lambda t: t.transpose_(0, 2),
+        lambda t: t.swapaxes_(0, 1),
+        lambda t: t.squeeze_(),
+        lambda t: t.squeeze_(-1),
+    ):
+        change(plain)
+        assert change(x) is x
+        assert (x.shape, x.stride()) == (plain.shape, plain.stride())
+        assert_close(two.read(x), plain)
+    x += 1
+    assert_close(two.read(row), [1, 2, 3])  # It is still a view.
+
+
+def test_gradients_pass_a_change_of_shape_in_place(two: Setting) -> None:
+    x = two.put([1.0, 2.0]).requires_grad_()
+
+    (x * 2).unsqueeze_(0).matmul(two.hook.torch.ones(2, 3)).sum().backward()
+
+    assert_close(two.read(x.grad.detach()), [6, 6])
