@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
 from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
-from syft_core.crypto.payloads import Payload
+from syft_core.crypto.payloads import Payload, Pieces
 from syft_core.crypto.prg import SEED_BYTES, Stream, join_seeds, new_seed
 from syft_core.crypto.protocol import (
     PROTOCOLS,
@@ -100,6 +100,7 @@ class Channel:
         """How many correlations of each form have been used."""
         self._stock: dict[tuple[bytes, int], Payload] = {}
         """Corrections that the provider has sent in advance, by form and number."""
+        self._pieces = Pieces()
         self._inboxes: dict[int, dict[int, deque[tuple[Payload, int]]]] = {}
         self._errors: dict[int, Exception] = {}
         """Failures of other parties in runs that this one has not started."""
@@ -121,6 +122,11 @@ class Channel:
         if worker in self.parties:
             return self.parties.index(worker)
         return PROVIDER if worker == self.provider and self.provider is not None else None
+
+    @property
+    def joining(self) -> int:
+        """How many bytes wait for the rest of a buffer."""
+        return self._pieces.held
 
     def share_seeds(self, seconds: float = 0) -> None:
         """Send half a seed to every party of a higher rank, and wait for the others; see Note [Halves of seeds]."""
@@ -186,11 +192,13 @@ class Channel:
         if self._failure is not None and not isinstance(self._failure, CheatingError):
             raise ProtocolError.channel_failed(number)
         self._last = number
-        for old in [old for old in (*self._inboxes, *self._errors) if old < number and old not in self._runs]:
+        known = {*self._inboxes, *self._errors, *self._pieces.numbers}
+        for old in [old for old in known if SETUP < old < number and old not in self._runs]:
             self._drop_inbox(old)
 
     def _drop_inbox(self, number: int) -> None:
         self._errors.pop(number, None)
+        self._pieces.drop_all(number)
         for inbox in self._inboxes.pop(number, {}).values():
             self.held -= sum([weight for _, weight in inbox])
 
@@ -211,6 +219,18 @@ class Channel:
             self._stock[demand.label, index] = True
             self._post(0, SETUP, (demand.label, index, self._correct(demand, index)))
 
+    def join(self, rank: int, number: int, piece: bytearray, left: int) -> bytearray | None:
+        """Return a buffer of which the last piece has arrived, or None, also if its run has ended here."""
+        with self._lock:
+            if number != SETUP and number <= self._last and number not in self._runs:
+                return None
+            self._require_near(number)
+            return self._pieces.join((number, rank), piece, left)
+
+    def _require_near(self, number: int) -> None:
+        if number > self._last + MAX_AHEAD:
+            raise ProtocolError(f"cannot accept a deposit for run {number}: it is too far ahead (malformed message)")
+
     def receive(self, rank: int, number: int, payload: Payload) -> list[ProtocolRun]:
         """Take what another party sent; return the runs that wait for it, which the caller continues."""
         if number == SETUP:
@@ -220,10 +240,7 @@ class Channel:
             run = self._runs.get(number)
             if number <= self._last and run is None:
                 return []  # It has ended here.
-            if number > self._last + MAX_AHEAD:
-                raise ProtocolError(
-                    f"cannot accept a deposit for run {number}: it is too far ahead (malformed message)"
-                )
+            self._require_near(number)
             if is_failure(payload):
                 error = payload or PartyFailedError.by(self.name_of(rank))
                 if run is None:
@@ -377,7 +394,7 @@ class Channels:
 
     def count_bytes(self, client: Peer) -> int:
         """Return how many bytes wait for runs of a client."""
-        return sum(channel.held for channel in list(self._channels.get(client, {}).values()))
+        return sum(channel.held + channel.joining for channel in list(self._channels.get(client, {}).values()))
 
     def forget(self, client: Id) -> None:
         """Close the channels of a client that is gone."""

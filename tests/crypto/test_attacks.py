@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from syft_core.crypto import run as running  # noqa: E402
 from syft_core.crypto.group import Group, find_group  # noqa: E402
-from syft_core.crypto.payloads import pack, unpack  # noqa: E402
+from syft_core.crypto.payloads import pack, split, unpack  # noqa: E402
 from syft_core.crypto.prg import join_seeds  # noqa: E402
 from syft_core.crypto.protocol import PROVIDER  # noqa: E402
 from syft_core.crypto.run import SETUP, Channel  # noqa: E402
@@ -262,12 +262,80 @@ def test_what_waits_for_runs_is_bounded(hook: Any, workers: Any, group: Group, m
         for number in range(times):
             deliver(alice, Deposit(group._channel, group._number + 3 + number % 9, payload), Peer("bob"), (Peer("me"),))
 
-    with pytest.raises(ProtocolError, match="cannot accept a deposit of 4,000 bytes: .* the limit is 10,000"):
+    with pytest.raises(ProtocolError, match=r"cannot accept a deposit of 4,0\d\d bytes: .* the limit is 10,000"):
         flood(large, 6)
     with pytest.raises(ProtocolError, match="it is too far ahead"):
         deliver(alice, Deposit(group._channel, 10**9, None), Peer("bob"), (Peer("me"),))
     with pytest.raises(ProtocolError, match="the limit is 10,000"):
         flood(pack(KERNELS, ()), 100)
+
+
+def test_a_deposit_may_arrive_in_pieces(hook: Any, workers: Any, group: Group) -> None:
+    alice, number = workers["alice"], group._number + 1
+    buffer = pack(KERNELS, (torch.arange(40),))
+    pieces = list(split(buffer, 100))
+    assert [left for _, left in pieces] == [len(buffer) - 100, len(buffer) - 200, len(buffer) - 300, 0]
+
+    for piece, left in pieces:
+        deliver(alice, Deposit(group._channel, number, piece, left), Peer("bob"), (Peer("me"),))
+
+    channel = channel_of(alice, group)
+    assert channel.joining == 0
+    (numbers,) = channel.take(number, 0)
+    assert torch.equal(numbers, torch.arange(40))
+    require_intact(hook, workers, group)
+
+
+@pytest.mark.parametrize(
+    "deposits",
+    [
+        [(b"12345678", 8), (b"12345678", 8)],
+        [(b"12345678", 8), (b"1234", 0)],
+        [(b"12345678", -8)],
+        [(b"", 8)],
+        [(b"12345678", 8), (b"", 8)],
+    ],
+    ids=["repeated", "short", "negative", "empty", "nothing new"],
+)
+def test_pieces_that_do_not_fit_together_are_refused(
+    hook: Any, workers: Any, group: Group, deposits: list[tuple[bytes, int]]
+) -> None:
+    *first, last = [Deposit(group._channel, group._number + 1, bytearray(piece), left) for piece, left in deposits]
+    for deposit in first:
+        deliver(workers["alice"], deposit, Peer("bob"), (Peer("me"),))
+
+    with pytest.raises(ProtocolError, match="its pieces do not fit together"):
+        deliver(workers["alice"], last, Peer("bob"), (Peer("me"),))
+
+    require_intact(hook, workers, group)
+
+
+def test_pieces_that_wait_for_the_rest_are_bounded_and_forgotten(
+    hook: Any, workers: Any, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocols, "MAX_HELD", 10_000)
+    alice, piece = workers["alice"], bytearray(1000)
+
+    def send(number: int, left: int) -> None:
+        deliver(alice, Deposit(group._channel, number, piece, left), Peer("bob"), (Peer("me"),))
+
+    with pytest.raises(ProtocolError, match="cannot accept a deposit of 1,000,001,000 bytes"):
+        send(group._number + 1, 10**9)
+    for place in range(8):
+        send(group._number + 1 + place, 1000)
+    with pytest.raises(ProtocolError, match="the limit is 10,000"):
+        send(group._number + 9, 1001)
+    with pytest.raises(ProtocolError, match="it is too far ahead"):
+        send(10**9, 1)
+    assert channel_of(alice, group).joining == 8000
+
+    x = torch.arange(3).share(workers["bob"], alice, crypto_provider=workers["carol"])
+    for _ in range(9):
+        x.refresh()
+
+    assert channel_of(alice, group).joining == 0
+    send(group._number, 1000)  # Of a run that has ended.
+    assert channel_of(alice, group).joining == 0
 
 
 def test_the_quota_of_a_user_bounds_what_waits_too(workers: Any, group: Group) -> None:
