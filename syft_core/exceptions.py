@@ -494,8 +494,8 @@ class ProtocolError(WorkerError):
         "possible; share the values without protocol='authenticated' if no party cheats"
     )
     reopened = Text(
-        "cannot use these authenticated shares: a run of their group failed since they were created, and the parties "
-        "have new keys; share the values again"
+        "cannot use these authenticated shares: since they were created, a party has cheated or a worker has lost its "
+        "keys, and the parties have new ones; share the values again"
     )
     malformed = Text(
         "cannot continue the protocol: party {party!r} sent arrays of another form (malformed message); "

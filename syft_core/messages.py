@@ -258,7 +258,11 @@ class Redeem(Message):
 
 @dataclass(slots=True)
 class OpenChannel(Message):
-    """Join a group of parties that compute on shares; the ``rank`` of the provider is -1."""
+    """Join a group of parties that compute on shares; the ``rank`` of the provider is -1.
+
+    The answer is False, and there is no channel, if the worker does not have the keys of an earlier one, or does not
+    use them any more.
+    """
 
     code: ClassVar[int] = 350
     id: int | str
@@ -266,6 +270,8 @@ class OpenChannel(Message):
     parties: tuple[int | str, ...]
     provider: int | str | None
     rank: int
+    keys: int | str
+    """The channel of the same group whose keys for tags it uses: an earlier one, or itself, which has new keys."""
 
 
 @dataclass(slots=True)

@@ -51,7 +51,8 @@ class Group:
         if any(location.is_parallel != self._waits for location in parties):
             raise ProtocolError.mixed_locations()
         self._lock = threading.Lock()
-        self._channel = 0
+        self._channel: Id = 0
+        self._keys: Id = 0
         self._state: tuple[Any, ...] | None = None
         """What must not have changed since the channel was opened."""
         self._open()
@@ -61,14 +62,22 @@ class Group:
         everybody = (*self.parties, self.provider)
         for location in everybody if self._waits else ():
             self._settle(location)
+        if not self._keys or not self._open_with(self._keys):
+            self._open_with(None)
+        self._state = self._observe()
+
+    def _open_with(self, keys: Id | None) -> bool:
+        """Open a channel with keys of an earlier one, or new ones; return False if a worker does not have them."""
+        everybody = (*self.parties, self.provider)
         self._number, self._ahead, self._channel = 0, 0, new_id()
+        self._keys = keys or self._channel
         for sender in everybody:
             for receiver in everybody:
                 if sender is not receiver:
                     sender.introduce(receiver, (self._channel,))
-        for rank in (*reversed(range(len(self.parties))), PROVIDER):
-            everybody[rank].ask(OpenChannel(self._channel, self.framework.ALIAS, self.ids, self.provider.id, rank))
-        self._state = self._observe()
+        call = (self._channel, self.framework.ALIAS, self.ids, self.provider.id)
+        ranks = (*reversed(range(len(self.parties))), PROVIDER)
+        return all(everybody[rank].ask(OpenChannel(*call, rank, self._keys)) for rank in ranks)
 
     def _settle(self, location: Location) -> None:
         """Wait until a worker has executed everything; using a result of a run that failed raises its error again."""
@@ -92,9 +101,9 @@ class Group:
         return error
 
     @property
-    def channel(self) -> Id:
-        """The id of the current channel: after a failure, the group opens another one, with new seeds and keys."""
-        return self._channel
+    def keys(self) -> Id:
+        """The id of the keys for tags: after a failure, the group opens another channel, in most cases with them."""
+        return self._keys
 
     def renew(self) -> None:
         """Open a new channel if a worker has failed since the last one was opened: it executes nothing until then."""
@@ -115,10 +124,8 @@ class Group:
         """
         return self.run_in(None, protocol, *operands, **options)
 
-    def run_in(
-        self, channel: Id | None, protocol: Function, *operands: Shares, **options: Nested
-    ) -> tuple[Shares, ...]:
-        """Run a protocol on shares that belong to a channel; raise if the group has opened another one since."""
+    def run_in(self, keys: Id | None, protocol: Function, *operands: Shares, **options: Nested) -> tuple[Shares, ...]:
+        """Run a protocol on shares with tags; raise if the group has other keys since they were created."""
         specs = tuple([_spec_of(next(iter(shares.values()))) for shares in operands])
         name, settings = protocol.__name__, tuple(sorted(options.items()))
         results = self._rehearse(name, specs, settings)
@@ -128,7 +135,7 @@ class Group:
         forms = tuple([(spec.shape, spec.dtype) for spec in specs])
         with self._lock:
             self._renew()
-            if channel not in (None, self._channel):
+            if keys not in (None, self._keys):
                 raise ProtocolError.reopened()
             self._number += 1
             call, state = (self._channel, self._number, name), self._state
@@ -139,7 +146,7 @@ class Group:
                     own = tuple([shares[location.id] for shares in operands])
                     location.tell(RunProtocol(*call, own, options, first, count, self._waits))
             except PartyFailedError as error:
-                raise (channel and self._find_accusation(operands[0])) or error from None
+                raise (keys and operands and self._find_accusation(operands[0])) or error from None
             self._state = state
             self._limit_lead(name, specs, settings)
         recorded = _recording.get()

@@ -68,6 +68,21 @@ def is_failure(payload: object) -> bool:
 # party receives nothing, does not know the seed, and sees only values under masks that it cannot remove.
 
 
+@dataclass
+class TagKeys:
+    """The keys with which a party checks tags: they belong to a group of workers, and outlast its channels.
+
+    So authenticated shares can be used after a run has failed. But if the party finds that another one has cheated, it
+    never uses its key again: each attempt may reveal something about it.
+    """
+
+    group: tuple[tuple[Id, ...], Id | None, int]
+    """The parties, the provider, and the rank of the worker."""
+    seeds: dict[int, bytes]
+    """Those of the group's first channel, by rank; a key comes from the seed of its party and the provider."""
+    cheating: CheatingError | None = None
+
+
 class Channel:
     """One party's end of a group of parties: its rank, seeds, and current runs.
 
@@ -82,6 +97,7 @@ class Channel:
         kernels: Kernels,
         post: Post,
         ping: Ping = lambda _rank: None,
+        keys: TagKeys | None = None,
     ) -> None:
         self.parties, self.provider, self.rank, self.kernels = tuple(parties), provider, rank, kernels
         self.party = Party(rank, len(self.parties), kernels)
@@ -89,6 +105,7 @@ class Channel:
         self._lock = threading.Lock()
         self._seeds: dict[int, bytes] = {}
         """The seed shared with each other party, by rank; the provider shares one with each party."""
+        self.keys = keys or TagKeys((self.parties, provider, rank), self._seeds)
         self._halves: dict[int, bytes] = {}
         """Halves of seeds that were sent to parties of higher ranks, which have not answered."""
         self._answered = threading.Event()
@@ -157,8 +174,8 @@ class Channel:
             self._claim(number)
             run = self._runs[number] = ProtocolRun(self, number, steps, finish, waits)
             run.cancelled = self._errors.pop(number, None)
-            if isinstance(self._failure, CheatingError):
-                run.cancelled = CheatingError(*self._failure.args)
+            if self.keys.cheating is not None:
+                run.cancelled = CheatingError(*self.keys.cheating.args)
         run.advance()
         return run
 
@@ -167,10 +184,12 @@ class Channel:
         with self._lock:
             self._claim(number)
 
-    def accuse(self, rank: int) -> CheatingError:
-        """Start no more runs, because a party cheated: each attempt may reveal something about the keys of this one."""
-        self._failure = error = CheatingError.by(self.name_of(rank))
-        return error
+    def verify(self, request: Verify) -> None:
+        """Raise if a party has cheated, in this run or another one, and use the key of this party no more."""
+        if self.keys.cheating is None and not request.passed:
+            self._failure = self.keys.cheating = CheatingError.by(self.name_of(request.sender))
+        if self.keys.cheating is not None:
+            raise CheatingError(*self.keys.cheating.args)
 
     def refuse(self, number: int, error: Exception) -> None:
         """Take note of a run that this party cannot start, and tell the others, which would wait for it."""
@@ -349,8 +368,9 @@ class Channel:
             return tuple(_subtract(value, _join(shares)) for value, shares in zip(values, others, strict=True))
 
     def common(self, other: int, label: bytes, number: int, specs: Sequence[Spec]) -> list[Array]:
-        """Return random arrays that this party and another one know."""
-        return self._expand(Stream(self._seeds[other], b"common" + label, number), specs)
+        """Return random arrays that this party and another one know; with a label, they outlast the channel."""
+        seeds = self.keys.seeds if label else self._seeds
+        return self._expand(Stream(seeds[other], b"common" + label, number), specs)
 
     def zeros(self, number: int, step: int, specs: Sequence[Spec]) -> list[Array]:
         """Return shares of zeros: each pair of parties adds and subtracts the same random numbers."""
@@ -374,6 +394,19 @@ class Channels:
 
     def __init__(self) -> None:
         self._channels: dict[Peer, dict[Id, Channel]] = {}
+        self._keys: dict[Peer, dict[Id, TagKeys]] = {}
+
+    def keep_keys(self, client: Peer, id: Id, keys: TagKeys) -> None:
+        """Keep the keys of a channel for later ones of the same group; those of as many groups as channels."""
+        own = self._keys.setdefault(client, {})
+        own[id] = keys
+        if len(own) > MAX_CHANNELS:
+            del own[next(iter(own))]
+
+    def find_keys(self, client: Peer, id: Id, group: tuple[tuple[Id, ...], Id | None, int]) -> TagKeys | None:
+        """Return the keys of an earlier channel of the same group, unless a party has cheated or they are forgotten."""
+        keys = self._keys.get(client, {}).get(id)
+        return keys if keys is not None and keys.group == group and keys.cheating is None else None
 
     def add(self, client: Peer, id: Id, channel: Channel) -> None:
         """Add a channel, under an id that its client has not used; close the oldest one of a client with many."""
@@ -397,7 +430,9 @@ class Channels:
         return sum(channel.held + channel.joining for channel in list(self._channels.get(client, {}).values()))
 
     def forget(self, client: Id) -> None:
-        """Close the channels of a client that is gone."""
+        """Close the channels of a client that is gone, and forget its keys."""
+        for peer in [peer for peer in self._keys if peer.id == client]:
+            del self._keys[peer]
         for peer in [peer for peer in self._channels if peer.id == client]:
             for id, channel in self._channels.pop(peer).items():
                 channel.close(ProtocolError.unknown_channel(id))
@@ -533,8 +568,8 @@ class ProtocolRun:
             answer = self._find_common(request)
         elif isinstance(request, Zeros):
             answer = channel.zeros(number, self._step, request.specs)
-        elif isinstance(request, Verify) and not request.passed:
-            raise channel.accuse(request.sender)
+        elif isinstance(request, Verify):
+            channel.verify(request)
         return answer
 
     def _open(self, request: Open | OpenBits) -> Payload:

@@ -67,10 +67,19 @@ def open_channel(worker: Worker, message: OpenChannel, sender: Peer) -> Process:
     kernels = worker.attributes_of(message.framework).kernels
     if kernels is None:
         raise OperationNotAllowedError.no_kernels(message.framework)
+    keys = None
+    if message.keys != message.id:
+        group = (message.parties, message.provider, message.rank)
+        keys = worker.channels.find_keys(sender.original, message.keys, group)
+        if keys is None:
+            return False
     links = _Links(worker, message.id, sender.original, names, message.rank, kernels)
-    channel = Channel(message.parties, message.provider, message.rank, kernels, links.post, links.ping)
+    channel = Channel(message.parties, message.provider, message.rank, kernels, links.post, links.ping, keys)
     worker.channels.add(sender.original, message.id, channel)
     yield Elsewhere(partial(_join, channel))
+    if keys is None:  # Only now: a provider without all seeds must not claim to have the keys.
+        worker.channels.keep_keys(sender.original, message.id, channel.keys)
+    return True
 
 
 def _join(channel: Channel) -> None:

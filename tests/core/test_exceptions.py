@@ -628,8 +628,8 @@ TEXTS = {
     ),
     ("ProtocolError", "reopened"): (
         (),
-        "cannot use these authenticated shares: a run of their group failed since they were created, and the "
-        "parties have new keys; share the values again",
+        "cannot use these authenticated shares: since they were created, a party has cheated or a worker has lost its "
+        "keys, and the parties have new ones; share the values again",
     ),
 }
 CONSTRUCTED = {

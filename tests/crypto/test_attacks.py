@@ -18,6 +18,7 @@ from syft_core.crypto.protocol import PROVIDER  # noqa: E402
 from syft_core.crypto.run import SETUP, Channel  # noqa: E402
 from syft_core.crypto.spdz import reconstruct, spdz_mul, zero  # noqa: E402
 from syft_core.exceptions import (  # noqa: E402
+    CheatingError,
     GetNotPermittedError,
     ProtocolError,
     QuotaExceededError,
@@ -152,7 +153,7 @@ def test_only_a_worker_of_the_group_joins_it(workers: Any) -> None:
 
     for parties, rank in ((("bob",), 0), (("bob", "bob"), 0), (("bob", "alice"), 7), (("alice", "carol"), 0)):
         with pytest.raises(ProtocolError, match="cannot open channel"):
-            deliver(bob, OpenChannel(77, "torch", parties, "dora", rank), EVE)
+            deliver(bob, OpenChannel(77, "torch", parties, "dora", rank, 77), EVE)
     for behalf in ((), (ANA,)):
         with pytest.raises(ProtocolError, match="cannot find channel 77"):
             deliver(bob, Prepare(77, "relu", (((3,), "int64"),), {}, 1), EVE, behalf)
@@ -347,11 +348,51 @@ def test_the_quota_of_a_user_bounds_what_waits_too(workers: Any, group: Group) -
         deliver(alice, Deposit(group._channel, 1, large), Peer("bob"), (Peer("me"),))
 
 
+def test_keys_are_used_only_by_their_group_and_its_client(hook: Any, workers: Any, group: Group) -> None:
+    bob, me = workers["bob"], hook.local_worker.peer
+    for sender, parties, provider, rank in (
+        (EVE, ("bob", "alice"), "carol", 0),
+        (me, ("bob", "alice"), "dora", 0),
+        (me, ("bob", "dora"), "carol", 0),
+        (me, ("alice", "bob"), "carol", 1),
+    ):
+        assert deliver(bob, OpenChannel(78, "torch", parties, provider, rank, group.keys), sender) is False
+    assert deliver(bob, OpenChannel(78, "torch", ("bob", "alice"), "carol", 0, 79), me) is False
+    require_intact(hook, workers, group)
+
+
+def test_keys_are_not_used_again_after_another_party_cheated(hook: Any, workers: Any, group: Group) -> None:
+    bob, alice, me = workers["bob"], workers["alice"], hook.local_worker.peer
+    x, y = (
+        torch.arange(3).share(bob, alice, crypto_provider=workers["carol"], protocol="authenticated") for _ in range(2)
+    )
+    alice.object_store.entry(x.child.child["alice"].id_at_location).value[0] += 1
+    keys = group.keys
+    with pytest.raises(CheatingError, match="worker 'alice'"):
+        x.get()
+
+    assert deliver(bob, OpenChannel(80, "torch", ("bob", "alice"), "carol", 0, keys), me) is False
+    with pytest.raises(ProtocolError, match="cannot use these authenticated shares"):
+        y.get()
+    assert group.keys != keys
+
+
+def test_the_number_of_keys_of_a_client_is_bounded(hook: Any, workers: Any, group: Group) -> None:
+    channels = workers["bob"].channels
+    for id in range(running.MAX_CHANNELS + 5):
+        channels.keep_keys(EVE, id, running.TagKeys((("bob", "alice"), "carol", 0), {}))
+
+    assert len(channels._keys[EVE]) == running.MAX_CHANNELS
+    channels.forget(EVE.id)
+    assert EVE not in channels._keys
+    require_intact(hook, workers, group)
+
+
 def test_a_client_with_many_channels_loses_its_own(hook: Any, workers: Any, group: Group) -> None:
     bob = workers["bob"]
     for id in range(running.MAX_CHANNELS + 5):
         with pytest.raises(ProtocolError):  # The others do not answer.
-            deliver(bob, OpenChannel(id, "torch", ("bob", "alice"), "carol", 0), EVE)
+            deliver(bob, OpenChannel(id, "torch", ("bob", "alice"), "carol", 0, id), EVE)
 
     assert len(bob.channels._channels[EVE]) == running.MAX_CHANNELS
     require_intact(hook, workers, group)
