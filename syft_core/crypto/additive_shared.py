@@ -274,7 +274,8 @@ FIELDS = {"int64": "long", "int32": "int"}
 EXACT = words("""
     add sub neg mul square pow matmul mm bmm mv dot addmm sum mean div lt gt le ge eq ne where maximum minimum clamp
     clamp_min clamp_max clip abs sign amax amin max min max_dim min_dim argmax argmin relu threshold_backward
-    max_pool2d_with_indices convolution embedding logical_and logical_or logical_not bitwise_and bitwise_or copy
+    max_pool2d_with_indices convolution embedding logical_and logical_or logical_not logical_xor bitwise_and
+    bitwise_or bitwise_xor any all copy
     fill zero zeros_like ones_like full_like new_ones detach alias
 """)
 """The operations on shared integers whose results are integers; quotients are rounded up or down at random."""
