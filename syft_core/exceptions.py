@@ -514,6 +514,14 @@ class ProtocolError(WorkerError):
         "cannot start run {number}: an earlier run failed, and the parties may have used different random numbers; "
         "open a new channel, which the next operation does"
     )
+    too_many_runs = Text(
+        "cannot start a run: {count} runs of this channel wait for the other parties; start those there first"
+    )
+    too_many_prepared = Text(
+        "cannot prepare more correlations: {count:,} are prepared and not used, and the limit is {limit:,}; "
+        "use them first",
+        order="count limit",
+    )
     too_many_bytes = Text(
         "cannot accept a deposit of {size:,} bytes: {held:,} bytes of the client wait here already, and the limit is "
         "{limit:,}; share fewer values at once"

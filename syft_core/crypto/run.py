@@ -49,6 +49,10 @@ Finish: TypeAlias = Callable[[Nested, Exception | None], None]
 """Takes the result of a run, or its error."""
 MAX_CHANNELS = 64
 """How many channels a client may have on a worker; the oldest is closed for one more."""
+MAX_RUNS = 8
+"""How many runs of a channel may wait for the other parties at the same time: each keeps its random numbers."""
+MAX_STOCK = 1 << 18
+"""How many correlations may be prepared and not used yet."""
 MAX_AHEAD = 4096
 """How many runs a party may be ahead of another one."""
 SETUP = 0
@@ -171,6 +175,8 @@ class Channel:
     def start(self, number: int, steps: Steps, finish: Finish, waits: bool = False) -> ProtocolRun:
         """Run a protocol under a number, which must be larger than all before: randomness is never used twice."""
         with self._lock:
+            if len(self._runs) >= MAX_RUNS:
+                raise ProtocolError.too_many_runs(len(self._runs))
             self._claim(number)
             run = self._runs[number] = ProtocolRun(self, number, steps, finish, waits)
             run.cancelled = self._errors.pop(number, None)
@@ -233,6 +239,8 @@ class Channel:
 
     def prepare(self, demand: Correlation, times: int) -> None:
         """Deal correlations before they are used: send their corrections to the first party's stock."""
+        if len(self._stock) + times > MAX_STOCK:
+            raise ProtocolError.too_many_prepared(len(self._stock), MAX_STOCK)
         first = max([self._used.get(demand.label, 0), *(n + 1 for label, n in self._stock if label == demand.label)])
         for index in range(first, first + times):
             self._stock[demand.label, index] = True
@@ -673,7 +681,9 @@ def forms_of(arrays: Payload) -> list[Spec] | None:
 
 
 def weigh(payload: Payload) -> int:
-    """Return how much memory a payload takes while it waits, including what an empty one takes."""
+    """Return how much memory a payload takes while it waits; an empty array and an empty tuple count too."""
+    if type(payload) is tuple:
+        return 256 + sum(map(weigh, payload))
     return 256 + bytes_in(payload)
 
 

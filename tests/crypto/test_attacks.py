@@ -20,6 +20,7 @@ from syft_core.crypto.spdz import reconstruct, spdz_mul, zero  # noqa: E402
 from syft_core.exceptions import (  # noqa: E402
     CheatingError,
     GetNotPermittedError,
+    IdNotUniqueError,
     ProtocolError,
     QuotaExceededError,
     TicketError,
@@ -398,6 +399,72 @@ def test_a_client_with_many_channels_loses_its_own(hook: Any, workers: Any, grou
     require_intact(hook, workers, group)
     bob.forget_client(EVE)
     assert EVE not in bob.channels._channels
+
+
+def test_runs_that_nobody_else_joins_are_bounded(hook: Any, workers: Any, group: Group) -> None:
+    bob, x = workers["bob"], torch.arange(1000).send(workers["bob"])
+    group._state = None  # The client uses another channel afterwards.
+
+    def start() -> None:
+        group._number += 1
+        call = (group._channel, group._number, "spdz_mul", (x.child, x.child), {}, 10**6 + group._number, 1, False)
+        hook.local_worker.location_of(bob).ask(RunProtocol(*call))
+
+    for _ in range(running.MAX_RUNS):
+        start()
+    with pytest.raises(ProtocolError, match="cannot start a run: 8 runs of this channel wait for the other parties"):
+        start()
+
+    y = torch.arange(3).share(bob, workers["alice"], crypto_provider=workers["carol"])
+    assert torch.equal((y * y).get(), torch.arange(3) ** 2)
+
+
+def test_what_is_prepared_is_bounded(hook: Any, workers: Any, group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "MAX_STOCK", 10)
+    forms = (((0,), "int64"),) * 2
+
+    group.prepare("spdz_mul", forms, {}, 10)
+    with pytest.raises(ProtocolError, match="cannot prepare more correlations: 10 are prepared and not used"):
+        group.prepare("spdz_mul", forms, {}, 1)
+
+    y = torch.arange(3).share(workers["bob"], workers["alice"], crypto_provider=workers["carol"])
+    assert torch.equal((y * y).get(), torch.arange(3) ** 2)
+
+
+def test_empty_arrays_weigh_something_while_they_wait() -> None:
+    empty = torch.zeros(0, dtype=torch.int64)
+
+    assert running.weigh((empty,) * 100) > 100 * running.weigh(())
+
+
+@pytest.mark.parametrize("count", [0, -1, 5, 1 << 40])
+def test_results_never_replace_objects(hook: Any, workers: Any, group: Group, count: int) -> None:
+    bob = workers["bob"]
+    bob.load_data([torch.tensor([4.0, 2.0]).tag("#owned")])
+    id, x = bob.search("#owned")[0].id_at_location, torch.arange(3).send(bob)
+    group._number += 1
+    call = (group._channel, group._number, zero.__name__)
+    hook.local_worker.location_of(workers["carol"]).ask(RunProtocol(*call, (((3,), "int64"),), {}, 1, 0, False))
+
+    with pytest.raises(IdNotUniqueError):
+        hook.local_worker.location_of(bob).ask(RunProtocol(*call, (x.child,), {}, id, count, False))
+
+    assert bob.get_obj(id).tolist() == [4.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["share", "sum"])
+def test_a_single_share_of_a_private_value_is_not_fetched(workers: Any, group: Group, name: str) -> None:
+    bob, alice, carol = workers["bob"], workers["alice"], workers["carol"]
+    bob.load_data([torch.tensor([52, 48]).private_tensor([]).tag("#ages")])
+    bob.trust(alice, carol)
+    ages = bob.search("#ages")[0].share(bob, alice, crypto_provider=carol)
+    value = ages if name == "share" else (ages + ages * ages).sum()
+
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        value.child.child["bob"].get()
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        value.reconstruct()
+    value.child.child["alice"].get()  # A random number.
 
 
 # --- what may be computed
