@@ -451,7 +451,7 @@ class ProtocolError(WorkerError):
         "use different workers"
     )
     no_provider = Text(
-        "cannot share without a crypto_provider: products and comparisons need its random numbers; "
+        "cannot compute this without a crypto_provider: products, divisions and comparisons need its random numbers; "
         "write `x.share(bob, alice, crypto_provider=carol)`"
     )
     not_shared = Text(

@@ -112,8 +112,8 @@ class AdditiveSharingTensor(NumericTensor):
 
     @property
     def crypto_provider(self) -> Any:
-        """The worker that supplies correlated random numbers."""
-        return self.group.provider.face
+        """The worker that supplies correlated random numbers, or None."""
+        return None if self.group.provider is None else self.group.provider.face
 
     def has_child(self) -> bool:
         """Return True: the shares."""
@@ -123,7 +123,12 @@ class AdditiveSharingTensor(NumericTensor):
 
     @classmethod
     def share(
-        cls, secret: Tensor, workers: Sequence[WorkerLike], provider: WorkerLike, owner: Any, protocol: str = FAST
+        cls,
+        secret: Tensor,
+        workers: Sequence[WorkerLike],
+        provider: WorkerLike | None,
+        owner: Any,
+        protocol: str = FAST,
     ) -> AdditiveSharingTensor:
         """Share integers that are in this process: send a random share to each worker."""
         framework = framework_of(secret)
@@ -139,7 +144,7 @@ class AdditiveSharingTensor(NumericTensor):
         cls,
         secret: PointerTensor,
         workers: Sequence[WorkerLike],
-        provider: WorkerLike,
+        provider: WorkerLike | None,
         owner: Any,
         protocol: str = FAST,
     ) -> Any:
@@ -264,7 +269,8 @@ class AdditiveSharingTensor(NumericTensor):
 
     def __str__(self) -> str:
         shares = "".join(f"\n\t-> {pointer}" for pointer in self.child.values())
-        return f"[{type(self).__name__}]{shares}\n\t*crypto provider: {self.group.provider.id}*"
+        provider = self.group.provider
+        return f"[{type(self).__name__}]{shares}\n\t*crypto provider: {None if provider is None else provider.id}*"
 
     __repr__ = __str__
 

@@ -9,6 +9,7 @@ from math import prod
 from syft_core.crypto.authenticated import BITS, auth_add_public, auth_mul, auth_open, auth_random, auth_truncate
 from syft_core.crypto.group import Group, Shares, find_group
 from syft_core.crypto.kernels import dtype_name
+from syft_core.crypto.protocol import PROVIDER
 from syft_core.crypto.spdz import ELEMENTS, MATRICES, bilinear_shape
 from syft_core.exceptions import (
     CheatingError,
@@ -83,7 +84,7 @@ class AuthenticatedTensor(NumericTensor):
     @property
     def crypto_provider(self) -> WorkerLike:
         """The worker that deals random numbers and tags."""
-        return self.group.provider.face  # type: ignore[no-any-return]  # the worker of a location
+        return self.group.everybody[PROVIDER].face  # type: ignore[no-any-return]  # the worker of a location
 
     def has_child(self) -> bool:
         """Return True: the shares."""
@@ -93,7 +94,7 @@ class AuthenticatedTensor(NumericTensor):
 
     @classmethod
     def share(
-        cls, secret: Tensor, workers: Sequence[WorkerLike], provider: WorkerLike, owner: Party
+        cls, secret: Tensor, workers: Sequence[WorkerLike], provider: WorkerLike | None, owner: Party
     ) -> AuthenticatedTensor:
         """Share integers that are in this process, without showing them to anyone.
 
@@ -104,6 +105,8 @@ class AuthenticatedTensor(NumericTensor):
             raise ProtocolError.only_local()
         _require_value(secret)
         group = find_group(owner, workers, provider, framework)
+        if group.provider is None:
+            raise ProtocolError.no_provider()
         keys = group.keys
         (masks,) = group.run_in(keys, auth_random, shape=tuple(secret.shape))
         r = masks.pop(group.provider.id).get()
@@ -181,7 +184,7 @@ class AuthenticatedTensor(NumericTensor):
 
     def __str__(self) -> str:
         shares = "".join(f"\n\t-> {pointer}" for pointer in self.child.values())
-        return f"[{type(self).__name__}]{shares}\n\t*crypto provider: {self.group.provider.id}*"
+        return f"[{type(self).__name__}]{shares}\n\t*crypto provider: {self.group.everybody[PROVIDER].id}*"
 
     __repr__ = __str__
 

@@ -483,8 +483,8 @@ TEXTS = {
     ),
     ("ProtocolError", "no_provider"): (
         (),
-        "cannot share without a crypto_provider: products and comparisons need its random numbers; write "
-        "`x.share(bob, alice, crypto_provider=carol)`",
+        "cannot compute this without a crypto_provider: products, divisions and comparisons need its random numbers; "
+        "write `x.share(bob, alice, crypto_provider=carol)`",
     ),
     ("ProtocolError", "not_a_share"): (
         ("spdz_mul", "str"),

@@ -471,6 +471,27 @@ def test_numpy_and_torch_share_among_the_same_workers() -> None:
         assert_close(other.read(y * y), B * B)
 
 
+def test_without_a_provider_values_are_added_moved_and_fetched(shared: Setting) -> None:
+    def share(values: Any) -> Any:
+        return shared.plain(np.array(values)).share(*shared.workers)
+
+    x, y = share([[1, 2], [3, 4]]), share([10, 20])
+
+    assert np.asarray((2 * x - y + 1)[0].get()).tolist() == [-7, -15]
+    assert np.asarray(x.refresh().get()).tolist() == [[1, 2], [3, 4]]
+    assert np.asarray((shared.plain(np.array([[1, 1]])) @ x).get()).tolist() == [[4, 6]]
+    assert end_of(x).crypto_provider is None
+    assert "*crypto provider: None*" in str(x)
+    for use in (lambda: x * y, lambda: x < y, lambda: x / 2, lambda: x.max()):
+        with pytest.raises(ProtocolError, match="cannot compute this without a crypto_provider"):
+            use()
+    with pytest.raises(ProtocolError, match="cannot compute this without a crypto_provider"):
+        shared.plain(np.array([1])).share(*shared.workers, protocol="authenticated")
+    with pytest.raises(MixedLayersError, match="cannot compute on values shared among"):
+        x + shared.share(shared.plain(np.array([[1, 2], [3, 4]])))
+    assert np.asarray(x.get()).tolist() == [[1, 2], [3, 4]]
+
+
 def test_the_shape_of_shared_numbers_changes_in_place(two: Setting) -> None:
     torch = two.hook.torch
     plain, x = torch.arange(6.0).reshape(2, 3), two.put([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
