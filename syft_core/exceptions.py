@@ -457,7 +457,7 @@ class ProtocolError(WorkerError):
         "use different workers"
     )
     no_provider = Text(
-        "cannot share without a crypto_provider: products and comparisons need its random numbers; "
+        "cannot compute this without a crypto_provider: products, divisions and comparisons need its random numbers; "
         "write `x.share(bob, alice, crypto_provider=carol)`"
     )
     not_shared = Text(
@@ -500,8 +500,8 @@ class ProtocolError(WorkerError):
         "possible; share the values without protocol='authenticated' if no party cheats"
     )
     reopened = Text(
-        "cannot use these authenticated shares: a run of their group failed since they were created, and the parties "
-        "have new keys; share the values again"
+        "cannot use these authenticated shares: since they were created, a party has cheated or a worker has lost its "
+        "keys, and the parties have new ones; share the values again"
     )
     malformed = Text(
         "cannot continue the protocol: party {party!r} sent arrays of another form (malformed message); "
@@ -519,6 +519,14 @@ class ProtocolError(WorkerError):
     channel_failed = Text(
         "cannot start run {number}: an earlier run failed, and the parties may have used different random numbers; "
         "open a new channel, which the next operation does"
+    )
+    too_many_runs = Text(
+        "cannot start a run: {count} runs of this channel wait for the other parties; start those there first"
+    )
+    too_many_prepared = Text(
+        "cannot prepare more correlations: {count:,} are prepared and not used, and the limit is {limit:,}; "
+        "use them first",
+        order="count limit",
     )
     too_many_bytes = Text(
         "cannot accept a deposit of {size:,} bytes: {held:,} bytes of the client wait here already, and the limit is "

@@ -263,7 +263,11 @@ class Redeem(Message):
 
 @dataclass(slots=True)
 class OpenChannel(Message):
-    """Join a group of parties that compute on shares; the ``rank`` of the provider is -1."""
+    """Join a group of parties that compute on shares; the ``rank`` of the provider is -1.
+
+    The answer is False, and there is no channel, if the worker does not have the keys of an earlier one, or does not
+    use them any more.
+    """
 
     code: ClassVar[int] = 350
     personal: ClassVar[bool] = True
@@ -272,6 +276,8 @@ class OpenChannel(Message):
     parties: tuple[int | str, ...]
     provider: int | str | None
     rank: int
+    keys: int | str
+    """The channel of the same group whose keys for tags it uses: an earlier one, or itself, which has new keys."""
 
 
 @dataclass(slots=True)
@@ -320,25 +326,27 @@ class Deposit(Message):
     id: int | str
     number: int
     payload: Any
-    """A buffer of ``crypto/payloads.py``, half a seed, or None if the sender has failed."""
+    """A buffer of ``crypto/payloads.py`` or a piece of one, half a seed, or None if the sender has failed."""
+    left: int = 0
+    """How many bytes of the buffer follow in further deposits."""
 
     def to_frames(self) -> list[Any]:
         """Return the deposit as frames, for a transport that sends it without the envelope of other messages."""
         seed = self.payload if type(self.payload) is bytes else None
-        head = msgpack.packb((self.id, self.number, seed))
+        head = msgpack.packb((self.id, self.number, seed, self.left))
         return [head] if seed is not None or self.payload is None else [head, self.payload]
 
     @classmethod
     def from_frames(cls, frames: Sequence[Any]) -> Deposit:
         """Invert ``to_frames``."""
         try:
-            id, number, seed = msgpack.unpackb(frames[0], use_list=False, max_array_len=3, max_ext_len=0)
-            fits = type(id) in _ID and type(number) is int and type(seed) in (bytes, type(None))
+            id, number, seed, left = msgpack.unpackb(frames[0], use_list=False, max_array_len=4, max_ext_len=0)
+            fits = type(id) in _ID and type(number) is type(left) is int and type(seed) in (bytes, type(None))
             if not fits or len(frames) > 2:
                 raise ValueError("a field has a wrong type")
         except (ValueError, TypeError, IndexError, msgpack.UnpackException) as error:
             raise SerdeError(f"cannot read a Deposit: {error} (malformed message)") from None
-        return cls(id, number, frames[1] if len(frames) == 2 else seed)
+        return cls(id, number, frames[1] if len(frames) == 2 else seed, left)
 
 
 @dataclass(slots=True)

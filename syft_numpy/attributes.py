@@ -84,11 +84,13 @@ def _set(x: Tensor, index: Any, value: Tensor) -> Tensor:
 STRUCTURAL: Mapping[str, Function | None] = {
     **dict.fromkeys(
         words("""
-        reshape ravel flatten transpose T swapaxes moveaxis squeeze expand_dims broadcast_to cat stack hstack vstack
-        dstack split array_split flip fliplr flipud roll rot90 tile diagonal tril triu atleast_1d atleast_2d diff
+        reshape ravel flatten transpose permute_dims T swapaxes moveaxis squeeze expand_dims broadcast_to cat stack
+        hstack vstack dstack column_stack split array_split flip fliplr flipud roll rot90 tile diag diagonal tril triu
+        atleast_1d atleast_2d diff
     """)
     ),
     "copy": lambda x, *_args, **_options: x * 1,
+    "positive": lambda x: x * 1,
     "cumsum": lambda x, axis=None: x.cumsum(axis=axis, dtype=x.dtype),
     "trace": lambda x, *axes: x.trace(*axes, dtype=x.dtype),
     "take": with_indices(lambda x, indices, axis=None: x.take(indices, axis=axis)),

@@ -9,7 +9,10 @@ import torch
 from syft_core.hook.attributes import SYNONYMS, Op, OpTable, words
 from syft_core.hook.facts import Facts
 from syft_core.values import Function
+from syft_torch.attention import attend, attend_backward
 
+RESHAPED = words("squeeze_ t_ transpose_ unsqueeze_")
+"""Kernels that change the shape of a tensor in place, and not its elements."""
 REVEALS = words("_local_scalar_dense item equal is_nonzero")
 """Kernels that return a value instead of a tensor."""
 
@@ -24,8 +27,18 @@ DECOMPOSED = words("""
     sigmoid_backward tanh_backward gelu_backward _softmax_backward_data _log_softmax_backward_data
     linalg_vector_norm addcmul addcdiv lerp addmv addbmm baddbmm var std var_mean
     native_dropout_backward unfold_backward rsub
+    trace diag_embed block_diag rot90 take index_fill linalg_cross channel_shuffle
+    pixel_shuffle pixel_unshuffle
+    glu glu_backward mish mish_backward softshrink hardshrink heaviside logit logit_backward _prelu_kernel
+    _prelu_kernel_backward dist norm renorm multi_margin_loss
+    reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+    upsample_nearest1d upsample_nearest2d upsample_bilinear2d
+    im2col col2im _adaptive_avg_pool2d adaptive_max_pool2d
 """)
 """Kernels for which torch's own definition in terms of simpler kernels is used, unless a layer has a rule."""
+_ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
+DEFINED: dict[str, Function] = {_ATTENTION: attend, f"{_ATTENTION}_backward": attend_backward}
+"""Kernels for which torch has no definition that fits, and ours."""
 
 
 class AtenOp(Op):
@@ -44,11 +57,17 @@ class AtenOp(Op):
         return bool(self.func._can_decompose())
 
     @cached_property
+    def reshaping(self) -> Function | None:
+        """For the kernels of ``RESHAPED``: the same out of place."""
+        attr = _attr(self.func)
+        return getattr(torch.ops.aten, attr.removesuffix("_")) if attr in RESHAPED else None
+
+    @cached_property
     def decomposition(self) -> Function | None:
-        """Torch's definition in terms of simpler kernels, for the kernels of ``DECOMPOSED``."""
+        """The definition in terms of simpler kernels: our own, or torch's for the kernels of ``DECOMPOSED``."""
         word = self.attr.removesuffix("_")
         if word not in DECOMPOSED:
-            return None
+            return DEFINED.get(word)
         from torch._decomp import decomposition_table  # noqa: PLC0415  # slow to load, and rarely needed
 
         func = self.func

@@ -73,6 +73,10 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch 
         op = ATEN.of(func)
         if op.is_composite:
             return func.decompose(*args, **kwargs or {})
+        if op.reshaping is not None:
+            args[0].child = op.reshaping(*args, **kwargs or {}).child
+            with torch._C._DisableTorchDispatch():  # Only the form of the wrapper changes.
+                return func(*args, **kwargs or {})
         if op.decomposition is not None and not _has_rule(op, args):
             result = op.decomposition(*args, **kwargs or {})
             return args[0].copy_(result) if op.inplace else result

@@ -30,6 +30,13 @@ def _unselect(gradient: Tensor, sizes: Sequence[int], dim: int, index: int) -> T
     return whole
 
 
+def _undiagonal(gradient: Tensor, sizes: Sequence[int], offset: int, dim1: int, dim2: int) -> Tensor:
+    """Return the gradient of a diagonal: zeros around the gradient."""
+    whole = gradient.new_zeros(tuple(sizes))
+    whole.diagonal(offset, dim1, dim2)[...] = gradient
+    return whole
+
+
 @with_indices
 def _index(x: Tensor, indices: Sequence[Any]) -> Tensor:
     return x[tuple(slice(None) if index is None else index for index in indices)]
@@ -64,7 +71,32 @@ def _new_zeros(x: Tensor, size: Sequence[int], *_strides: Any, **_options: Any) 
 
 
 def _put(x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False, _unsafe: bool = False) -> Tensor:
-    return x.index_put(tuple(indices), values, accumulate)
+    return x.index_put(_replace_slices(tuple(x.shape), indices), values, accumulate)
+
+
+def _replace_slices(shape: Sequence[int], indices: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the indices of several axes, with a range for each whole axis (None), which workers do not accept."""
+    found: list[Any] = []
+    for index in indices:
+        found.extend(index.nonzero(as_tuple=True) if index is not None and index.dtype is torch.bool else [index])
+    whole = [axis for axis, index in enumerate(found) if index is None]
+    places = [axis for axis, index in enumerate(found) if index is not None]
+    if not whole or not places:
+        return tuple(found)
+    chosen = torch.broadcast_tensors(*[found[axis] for axis in places])
+    # The axes of the indices stay where they are if they are neighbours; otherwise they come first.
+    before = places[0] if places[-1] - places[0] == len(places) - 1 else 0
+    rank = chosen[0].ndim
+    for axis, index in zip(places, chosen, strict=True):
+        found[axis] = index.reshape((1,) * before + tuple(index.shape) + (1,) * (len(whole) - before))
+    for number, axis in enumerate(whole):
+        own = number if number < before else number + rank
+        found[axis] = torch.arange(shape[axis]).reshape((1,) * own + (-1,) + (1,) * (rank + len(whole) - own - 1))
+    return tuple(found)
+
+
+def _scatter(x: Tensor, dim: int, index: Tensor, values: Tensor) -> Tensor:
+    return x.scatter(dim, index, values if values.shape else values.expand(index.shape))
 
 
 def _sum_rows(gradient: Tensor, indices: Tensor, rows: int, padding_idx: int, by_frequency: bool) -> Tensor:
@@ -85,11 +117,16 @@ STRUCTURAL: Mapping[str, Function] = {
     "view_copy": _method("view"),
     "_reshape_alias": lambda x, size, _stride: x.reshape(size),
     "split": _method("split"),
+    "unsafe_split": _method("split"),
+    "unsafe_split_with_sizes": _method("split_with_sizes"),
+    "diagonal_copy": _method("diagonal"),
     "cumsum": lambda x, dim, **_options: x.cumsum(dim, dtype=x.dtype),
     "slice": _slice,
     "index_select": with_indices(_method("index_select")),
     "gather": with_indices(_method("gather")),
     "index": _index,
+    "_unsafe_index": _index,
+    "masked_select": with_indices(lambda x, mask: x[mask]),
     "cat": lambda tensors, dim=0: _call(torch.cat)(list(tensors), dim),
     "stack": lambda tensors, dim=0: _call(torch.stack)(list(tensors), dim),
     "clone": _clone,
@@ -101,11 +138,13 @@ STRUCTURAL: Mapping[str, Function] = {
     "empty_like": lambda x, **_options: x * 0,
     "slice_backward": _unslice,
     "select_backward": _unselect,
+    "diagonal_backward": _undiagonal,
     "index_put": with_indices(_put, 2),
+    "_unsafe_index_put": with_indices(_put, 2),
     "_index_put_impl": with_indices(_put, 2),
     "index_add": with_indices(_method("index_add"), 3),
     "index_copy": with_indices(_method("index_copy"), 3),
-    "scatter": with_indices(_method("scatter"), 3),
+    "scatter": with_indices(_scatter, 3),
     "scatter_add": with_indices(_method("scatter_add"), 3),
     "embedding_dense_backward": with_indices(_sum_rows),
 }

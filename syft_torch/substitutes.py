@@ -23,6 +23,7 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.values import Function, Nested, Tensor
 from syft_core.workers.worker import Worker
 from syft_torch.links import make_apply, make_checkpoint
+from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, location_of
 from syft_torch.wrapper import Wrapper, clear_gradient, forget_gradient
 
@@ -56,6 +57,7 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
         module = import_module(path)
         if hasattr(module, name):
             yield module, name, _refuse_chains(getattr(module, name))
+    yield torch._VF, "lstm", _avoid_fused_lstm(torch._VF.lstm)
     aligned = "_nested_tensor_from_mask_left_aligned"
     yield torch, aligned, _skip_remote_masks(getattr(torch, aligned))
     optimizer = torch.optim.Optimizer
@@ -163,6 +165,23 @@ def _skip_remote_masks(is_left_aligned: Function) -> Function:
     @functools.wraps(is_left_aligned)
     def substitute(tensor: Tensor, mask: object) -> bool:
         return True if isinstance(mask, Wrapper) else is_left_aligned(tensor, mask)
+
+    return substitute
+
+
+def _avoid_fused_lstm(lstm: Function) -> Function:
+    """Return ``lstm`` without torch's fused kernel for encoded numbers, which has no definition in simpler kernels."""
+
+    @functools.wraps(lstm)
+    def substitute(*args: Any, **kwargs: Any) -> Nested:
+        if not any(type(leaf) is NumericWrapper for leaf in leaves((args, kwargs))):
+            return lstm(*args, **kwargs)
+        enabled = torch._C._get_mkldnn_enabled()
+        torch._C._set_mkldnn_enabled(False)
+        try:
+            return lstm(*args, **kwargs)
+        finally:
+            torch._C._set_mkldnn_enabled(enabled)
 
     return substitute
 

@@ -112,8 +112,8 @@ class AdditiveSharingTensor(NumericTensor):
 
     @property
     def crypto_provider(self) -> Any:
-        """The worker that supplies correlated random numbers."""
-        return self.group.provider.face
+        """The worker that supplies correlated random numbers, or None."""
+        return None if self.group.provider is None else self.group.provider.face
 
     def has_child(self) -> bool:
         """Return True: the shares."""
@@ -123,7 +123,12 @@ class AdditiveSharingTensor(NumericTensor):
 
     @classmethod
     def share(
-        cls, secret: Tensor, workers: Sequence[WorkerLike], provider: WorkerLike, owner: Any, protocol: str = FAST
+        cls,
+        secret: Tensor,
+        workers: Sequence[WorkerLike],
+        provider: WorkerLike | None,
+        owner: Any,
+        protocol: str = FAST,
     ) -> AdditiveSharingTensor:
         """Share integers that are in this process: send a random share to each worker."""
         framework = framework_of(secret)
@@ -139,7 +144,7 @@ class AdditiveSharingTensor(NumericTensor):
         cls,
         secret: PointerTensor,
         workers: Sequence[WorkerLike],
-        provider: WorkerLike,
+        provider: WorkerLike | None,
         owner: Any,
         protocol: str = FAST,
     ) -> Any:
@@ -264,7 +269,8 @@ class AdditiveSharingTensor(NumericTensor):
 
     def __str__(self) -> str:
         shares = "".join(f"\n\t-> {pointer}" for pointer in self.child.values())
-        return f"[{type(self).__name__}]{shares}\n\t*crypto provider: {self.group.provider.id}*"
+        provider = self.group.provider
+        return f"[{type(self).__name__}]{shares}\n\t*crypto provider: {None if provider is None else provider.id}*"
 
     __repr__ = __str__
 
@@ -274,7 +280,8 @@ FIELDS = {"int64": "long", "int32": "int"}
 EXACT = words("""
     add sub neg mul square pow matmul mm bmm mv dot addmm sum mean div lt gt le ge eq ne where maximum minimum clamp
     clamp_min clamp_max clip abs sign amax amin max min max_dim min_dim argmax argmin relu threshold_backward
-    max_pool2d_with_indices convolution embedding logical_and logical_or logical_not bitwise_and bitwise_or copy
+    max_pool2d_with_indices convolution embedding logical_and logical_or logical_not logical_xor bitwise_and
+    bitwise_or bitwise_xor any all copy
     fill zero zeros_like ones_like full_like new_ones detach alias
 """)
 """The operations on shared integers whose results are integers; quotients are rounded up or down at random."""

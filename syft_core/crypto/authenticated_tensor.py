@@ -9,6 +9,7 @@ from math import prod
 from syft_core.crypto.authenticated import BITS, auth_add_public, auth_mul, auth_open, auth_random, auth_truncate
 from syft_core.crypto.group import Group, Shares, find_group
 from syft_core.crypto.kernels import dtype_name
+from syft_core.crypto.protocol import PROVIDER
 from syft_core.crypto.spdz import ELEMENTS, MATRICES, bilinear_shape
 from syft_core.exceptions import (
     CheatingError,
@@ -40,22 +41,22 @@ class AuthenticatedTensor(NumericTensor):
     """Integers of 32 bits, shared with tags among the parties of a group; see ``authenticated.py``.
 
     ``child`` maps each worker to a pointer to its authenticated share: 2n - 1 rows of the shape of the value. Sums and
-    products with public integers are computed on all rows alike. The keys of the tags belong to the channel of the
-    group, so a value cannot be used any more when a new one was opened after a failure.
+    products with public integers are computed on all rows alike. The keys of the tags belong to the group. If a party
+    has cheated, or a worker has lost its keys, the group gets new ones, and the value cannot be used any more.
     """
 
     def __init__(
-        self, shares: Shares | None = None, group: Group | None = None, channel: Id = 0, **identity: Tensor
+        self, shares: Shares | None = None, group: Group | None = None, keys: Id = 0, **identity: Tensor
     ) -> None:
         super().__init__(**identity)
         if shares is not None:
             self.child = Children(shares)
         self.group: Group = group  # type: ignore[assignment]  # only None if there are no shares
-        self.channel = channel
+        self.keys = keys
 
     def get_class_attributes(self) -> Kwargs:
-        """Return the group and its channel."""
-        return {"group": self.group, "channel": self.channel}
+        """Return the group and its keys."""
+        return {"group": self.group, "keys": self.keys}
 
     @property
     def framework(self) -> FrameworkAttributes:
@@ -83,7 +84,7 @@ class AuthenticatedTensor(NumericTensor):
     @property
     def crypto_provider(self) -> WorkerLike:
         """The worker that deals random numbers and tags."""
-        return self.group.provider.face  # type: ignore[no-any-return]  # the worker of a location
+        return self.group.everybody[PROVIDER].face  # type: ignore[no-any-return]  # the worker of a location
 
     def has_child(self) -> bool:
         """Return True: the shares."""
@@ -93,7 +94,7 @@ class AuthenticatedTensor(NumericTensor):
 
     @classmethod
     def share(
-        cls, secret: Tensor, workers: Sequence[WorkerLike], provider: WorkerLike, owner: Party
+        cls, secret: Tensor, workers: Sequence[WorkerLike], provider: WorkerLike | None, owner: Party
     ) -> AuthenticatedTensor:
         """Share integers that are in this process, without showing them to anyone.
 
@@ -104,11 +105,14 @@ class AuthenticatedTensor(NumericTensor):
             raise ProtocolError.only_local()
         _require_value(secret)
         group = find_group(owner, workers, provider, framework)
-        (masks,) = group.run(auth_random, shape=tuple(secret.shape))
-        channel, r = group.channel, masks.pop(group.provider.id).get()
+        if group.provider is None:
+            raise ProtocolError.no_provider()
+        keys = group.keys
+        (masks,) = group.run_in(keys, auth_random, shape=tuple(secret.shape))
+        r = masks.pop(group.provider.id).get()
         with group.kernels.wrapping_around():
             masked = secret - r
-        return cls(masks, group, channel)._add_public(masked)
+        return cls(masks, group, keys)._add_public(masked)
 
     def get(self, user: str | None = None, reason: str = "", **_options: bool) -> Tensor:
         """Open the value at all parties, which check the tags, and fetch it from all of them.
@@ -116,7 +120,7 @@ class AuthenticatedTensor(NumericTensor):
         Every party's policy decides, and every ledger records it. If a party has cheated, the error names it.
         """
         try:
-            (opened,) = self.group.run_in(self.channel, auth_open, self.child)
+            (opened,) = self.group.run_in(self.keys, auth_open, self.child)
             values = [pointer.get(user=user, reason=reason) for pointer in opened.values()]
         except PartyFailedError as error:
             raise self.group.find_cause(error) from None
@@ -130,13 +134,13 @@ class AuthenticatedTensor(NumericTensor):
 
     def run(self, protocol: Function, *others: Shares, **options: Nested) -> AuthenticatedTensor:
         """Run a protocol on the shares of this value and others."""
-        (shares,) = self.group.run_in(self.channel, protocol, self.child, *others, **options)
-        return AuthenticatedTensor(shares, self.group, self.channel)
+        (shares,) = self.group.run_in(self.keys, protocol, self.child, *others, **options)
+        return AuthenticatedTensor(shares, self.group, self.keys)
 
     def on_each(self, function: Callable[..., PointerTensor], *others: AuthenticatedTensor) -> AuthenticatedTensor:
         """Return the value whose shares are a linear function of the shares of these values, at each party."""
         shares = {id: function(*[value.child[id] for value in (self, *others)]) for id in self.child}
-        return AuthenticatedTensor(shares, self.group, self.channel)
+        return AuthenticatedTensor(shares, self.group, self.keys)
 
     def reshape_to(self, shape: Sequence[int]) -> AuthenticatedTensor:
         """Return the elements in another shape."""
@@ -180,7 +184,7 @@ class AuthenticatedTensor(NumericTensor):
 
     def __str__(self) -> str:
         shares = "".join(f"\n\t-> {pointer}" for pointer in self.child.values())
-        return f"[{type(self).__name__}]{shares}\n\t*crypto provider: {self.group.provider.id}*"
+        return f"[{type(self).__name__}]{shares}\n\t*crypto provider: {self.group.everybody[PROVIDER].id}*"
 
     __repr__ = __str__
 
@@ -214,7 +218,7 @@ def _require_value(x: Tensor) -> None:
 def _require_same_group(one: AuthenticatedTensor, other: AuthenticatedTensor) -> None:
     if one.group is not other.group:
         raise MixedLayersError.parties(", ".join(map(str, one.group.ids)), ", ".join(map(str, other.group.ids)))
-    if one.channel != other.channel:
+    if one.keys != other.keys:
         raise ProtocolError.reopened()
 
 

@@ -113,14 +113,14 @@ class FixedPrecisionTensor(NeuralNumbers):
         if op.operation not in framework.structural:
             return super().respond(op, plan, args, kwargs)
         places = value_places(framework.structural[op.operation])
+        if op.operation == "scatter" and len(args) == 4 and isinstance(args[2], FixedPrecisionTensor):
+            return layer._put_secretly(*args)
+        changes, target = op.inplace or op.operation == "__setitem__", args[0] if args else None
         if places is None:
             args, kwargs = encode_plain(layer, args, kwargs)
         else:
-            indices = [arg for k, arg in enumerate(args) if k not in (0, *places)]
-            if any(isinstance(leaf, FixedPrecisionTensor) for leaf in leaves((indices, kwargs))):
-                raise ProtocolError.secret_index()
-            args = tuple([layer._as_operand(arg) if k in places else arg for k, arg in enumerate(args)])
-        changes, target = op.inplace or op.operation == "__setitem__", args[0] if args else None
+            _require_public_indices(args, kwargs, places)
+            args = tuple([layer._as_operand(arg) if k in (0, *places) else arg for k, arg in enumerate(args)])
         args, kwargs = _share_all(args, kwargs)
         if changes and (args[0] is not target or not isinstance(target, FixedPrecisionTensor)):
             raise PrecisionError.shared_into_public()
@@ -131,6 +131,22 @@ class FixedPrecisionTensor(NeuralNumbers):
             args[0].assign(result)
             return args[0] if op.inplace else None
         return rewrap(op.name, result, plan, attributes, (args, kwargs))
+
+    def _put_secretly(self, target: Tensor, axis: int, index: Tensor, values: Tensor) -> FixedPrecisionTensor:
+        """Return the target with one value along an axis replaced, at a secret index: the gradient of ``x.max(axis)``.
+
+        All indices are compared with the secret one, and the results are multiplied by the values.
+        """
+        whole, place, new = (self._as_operand(x).child for x in (target, index, values))
+        shape, one = list(integers.shape_of(whole)), list(integers.shape_of(place))
+        axis %= len(shape) or 1
+        length, shape[axis:] = shape[axis], [1, *shape[axis + 1 :]]
+        if one != shape or integers.shape_of(new) != tuple(shape):
+            raise ProtocolError.secret_index()
+        line = integers.kernels_of(whole).arange(length).reshape((-1, *(1,) * (len(shape) - axis - 1)))
+        marks = integers.equal(place, integers.kernels_of(whole).cast(line, RINGS[self.field]) * self.scale)
+        chosen = integers.multiply(marks, integers.sub(new, whole))
+        return self.copy_onto(integers.add(whole, chosen))  # type: ignore[no-any-return]  # the same layer
 
     def assign(self, child: Integers) -> None:
         """Overwrite the integers in place, so that their views change too."""
@@ -322,7 +338,27 @@ class FixedPrecisionTensor(NeuralNumbers):
         one, two = self._truth(_self), self._truth(other)
         return self.numbers.from_bit(integers.sub(integers.add(one, two), integers.multiply(one, two)))
 
-    bitwise_and, bitwise_or, bitwise_not = logical_and, logical_or, logical_not
+    @overloaded.method
+    def logical_xor(self, _self: Integers, other: Integers) -> Integers:
+        """Return 1 where one of the numbers is not 0, and the other is."""
+        one, two = self._truth(_self), self._truth(other)
+        both = integers.multiply(integers.multiply(one, two), 2)
+        return self.numbers.from_bit(integers.sub(integers.add(one, two), both))
+
+    bitwise_and, bitwise_or, bitwise_not, bitwise_xor = logical_and, logical_or, logical_not, logical_xor
+
+    @overloaded.method
+    def any(self, _self: Integers, dim: Axes = None, keepdim: bool = False, **options: Axes) -> Integers:
+        """Return 1 if a number is not 0, along axes or of all."""
+        found = _reduce(self._truth(_self), dim, keepdim, options, lambda x: integers.total(x, -1))
+        return self.numbers.from_bit(integers.differ(found, 0))
+
+    @overloaded.method
+    def all(self, _self: Integers, dim: Axes = None, keepdim: bool = False, **options: Axes) -> Integers:
+        """Return 1 if no number is 0, along axes or of all."""
+        zeros = integers.complement(self._truth(_self))
+        found = _reduce(zeros, dim, keepdim, options, lambda x: integers.total(x, -1))
+        return self.numbers.from_bit(integers.equal(found, 0))
 
     def _truth(self, x: Integers) -> Integers:
         """Return 1 where a number is not 0, as an integer."""
@@ -357,6 +393,8 @@ class FixedPrecisionTensor(NeuralNumbers):
     def abs(self, _self: Integers) -> Integers:
         """Return the size: x - 2·min(x, 0)."""
         return integers.add(_self, integers.multiply(integers.relu(integers.neg(_self)), 2))
+
+    fabs = abs
 
     @overloaded.method
     def sign(self, _self: Integers) -> Integers:
@@ -528,6 +566,13 @@ def _is_nan(_op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Tensor:
     return integers.kernels_of(layer.child).zeros(integers.shape_of(layer.child), "int64") != 0
 
 
+def _require_public_indices(args: Args, kwargs: Kwargs, places: Sequence[int]) -> None:
+    """Raise if there are encoded numbers other than in the first argument and at the places of values."""
+    indices = [arg for k, arg in enumerate(args) if k not in (0, *places)]
+    if any(isinstance(leaf, FixedPrecisionTensor) for leaf in leaves((indices, kwargs))):
+        raise ProtocolError.secret_index()
+
+
 def _separate(answer: Answer) -> Answer:
     """Make the result of a rule independent of its operands, which operations in place would change too."""
 
@@ -540,6 +585,8 @@ def _separate(answer: Answer) -> Answer:
                 raise OperationNotAllowedError.refused_by(
                     plan.layer.__name__, op.name, f"it has no rule for the option {name!r}; leave it out"
                 )
+        if op.operation == "embedding":
+            _require_public_indices(args, kwargs, ())
         result = answer(op, plan, args, kwargs)
         for leaf in leaves(result):
             if not isinstance(leaf, FixedPrecisionTensor):

@@ -35,40 +35,48 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 class Group:
-    """Two or more parties that hold shares, and the provider of their correlated randomness.
+    """Two or more parties that hold shares, and the provider of their correlated randomness, if they have one.
 
     Use ``find_group``: a client has one group for each set of workers, and opens its channel on first use.
     """
 
-    def __init__(self, client: Party, parties: Sequence[Location], provider: Location, framework: Any) -> None:
+    def __init__(self, client: Party, parties: Sequence[Location], provider: Location | None, framework: Any) -> None:
         self.client, self.parties, self.provider = client, tuple(parties), provider
         self.framework: FrameworkAttributes = framework
         if framework.kernels is None:
             raise OperationNotAllowedError.no_kernels(framework.ALIAS)
         self.kernels = framework.kernels
         self.ids = tuple(location.id for location in parties)
-        self._waits = provider.is_parallel
-        if any(location.is_parallel != self._waits for location in parties):
+        self.everybody = (*self.parties, *([] if provider is None else [provider]))
+        self._waits = parties[0].is_parallel
+        if any(location.is_parallel != self._waits for location in self.everybody):
             raise ProtocolError.mixed_locations()
         self._lock = threading.Lock()
-        self._channel = 0
+        self._channel: Id = 0
+        self._keys: Id = 0
         self._state: tuple[Any, ...] | None = None
         """What must not have changed since the channel was opened."""
         self._open()
 
     def _open(self) -> None:
         """Open a channel at all workers, those that receive seeds first; again after a failure at any of them."""
-        everybody = (*self.parties, self.provider)
-        for location in everybody if self._waits else ():
+        for location in self.everybody if self._waits else ():
             self._settle(location)
+        if not self._keys or not self._open_with(self._keys):
+            self._open_with(None)
+        self._state = self._observe()
+
+    def _open_with(self, keys: Id | None) -> bool:
+        """Open a channel with keys of an earlier one, or new ones; return False if a worker does not have them."""
         self._number, self._ahead, self._channel = 0, 0, new_id()
-        for sender in everybody:
-            for receiver in everybody:
+        self._keys = keys or self._channel
+        for sender in self.everybody:
+            for receiver in self.everybody:
                 if sender is not receiver:
                     sender.introduce(receiver, (self._channel,))
-        for rank in (*reversed(range(len(self.parties))), PROVIDER):
-            everybody[rank].ask(OpenChannel(self._channel, self.framework.ALIAS, self.ids, self.provider.id, rank))
-        self._state = self._observe()
+        call = (self._channel, self.framework.ALIAS, self.ids, None if self.provider is None else self.provider.id)
+        ranks = (*reversed(range(len(self.parties))), *([] if self.provider is None else [PROVIDER]))
+        return all(self.everybody[rank].ask(OpenChannel(*call, rank, self._keys)) for rank in ranks)
 
     def _settle(self, location: Location) -> None:
         """Wait until a worker has executed everything; using a result of a run that failed raises its error again."""
@@ -82,7 +90,7 @@ class Group:
 
     def find_cause(self, error: Exception) -> Exception:
         """Return the error of the party that failed first, if a waiting call at one of the workers raises it."""
-        for location in (*self.parties, self.provider):
+        for location in self.everybody:
             try:
                 location.flush()
             except PartyFailedError:  # noqa: PERF203  # each of them may have failed
@@ -92,9 +100,9 @@ class Group:
         return error
 
     @property
-    def channel(self) -> Id:
-        """The id of the current channel: after a failure, the group opens another one, with new seeds and keys."""
-        return self._channel
+    def keys(self) -> Id:
+        """The id of the keys for tags: after a failure, the group opens another channel, in most cases with them."""
+        return self._keys
 
     def renew(self) -> None:
         """Open a new channel if a worker has failed since the last one was opened: it executes nothing until then."""
@@ -106,7 +114,7 @@ class Group:
             self._open()
 
     def _observe(self) -> tuple[Any, ...]:
-        return (self.client.peer, *[location.failures for location in (*self.parties, self.provider)])
+        return (self.client.peer, *[location.failures for location in self.everybody])
 
     def run(self, protocol: Function, *operands: Shares, **options: Any) -> tuple[Shares, ...]:
         """Run a protocol on shares; return the shares of its results. One message is sent to each worker.
@@ -115,10 +123,8 @@ class Group:
         """
         return self.run_in(None, protocol, *operands, **options)
 
-    def run_in(
-        self, channel: Id | None, protocol: Function, *operands: Shares, **options: Nested
-    ) -> tuple[Shares, ...]:
-        """Run a protocol on shares that belong to a channel; raise if the group has opened another one since."""
+    def run_in(self, keys: Id | None, protocol: Function, *operands: Shares, **options: Nested) -> tuple[Shares, ...]:
+        """Run a protocol on shares with tags; raise if the group has other keys since they were created."""
         specs = tuple([_spec_of(next(iter(shares.values()))) for shares in operands])
         name, settings = protocol.__name__, tuple(sorted(options.items()))
         results = self._rehearse(name, specs, settings)
@@ -128,18 +134,19 @@ class Group:
         forms = tuple([(spec.shape, spec.dtype) for spec in specs])
         with self._lock:
             self._renew()
-            if channel not in (None, self._channel):
+            if keys not in (None, self._keys):
                 raise ProtocolError.reopened()
             self._number += 1
             call, state = (self._channel, self._number, name), self._state
             self._state = None  # Unless all workers accept the run, they need a new channel.
-            self.provider.tell(RunProtocol(*call, forms, options, dealt, count if informs else 0, self._waits))
+            if self.provider is not None:
+                self.provider.tell(RunProtocol(*call, forms, options, dealt, count if informs else 0, self._waits))
             try:
                 for location in self.parties:
                     own = tuple([shares[location.id] for shares in operands])
                     location.tell(RunProtocol(*call, own, options, first, count, self._waits))
             except PartyFailedError as error:
-                raise (channel and self._find_accusation(operands[0])) or error from None
+                raise (keys and operands and self._find_accusation(operands[0])) or error from None
             self._state = state
             self._limit_lead(name, specs, settings)
         recorded = _recording.get()
@@ -147,7 +154,8 @@ class Group:
             recorded.append((self, name, forms, options))
         pointers = tuple([self._point(first + place, spec) for place, spec in enumerate(results)])
         for place, shares in enumerate(pointers if informs else ()):
-            shares[self.provider.id] = pointer_at(self.provider, dealt + place, self.framework, self.client)
+            helper = self._require_provider()
+            shares[helper.id] = pointer_at(helper, dealt + place, self.framework, self.client)
         return pointers
 
     def _find_accusation(self, shares: Shares) -> CheatingError | None:
@@ -180,7 +188,14 @@ class Group:
         if entry.parties is not None and entry.parties != len(self.parties):
             raise ProtocolError.needs_parties(name, entry.parties, len(self.parties))
         found: Rehearsal = rehearse(self.kernels, name, specs, settings, len(self.parties))
+        if found.demands or entry.has_helper:
+            self._require_provider()
         return found.results
+
+    def _require_provider(self) -> Location:
+        if self.provider is None:
+            raise ProtocolError.no_provider()
+        return self.provider
 
     def _point(self, id: int, spec: Spec) -> Shares:
         known = _form_of(self.framework, spec)
@@ -195,10 +210,12 @@ class Group:
     def prepare(self, name: str, forms: Args, options: Kwargs, times: int = 1) -> None:
         """Let the provider deal, in advance, what a protocol needs, ``times`` times; see the function ``prepare``."""
         self.renew()
-        self.provider.ask(Prepare(self._channel, name, forms, options, times))
+        if self.provider is not None:  # Without one, there is nothing to deal.
+            self.provider.ask(Prepare(self._channel, name, forms, options, times))
 
     def __repr__(self) -> str:
-        return f"<Group of {', '.join(map(str, self.ids))} with provider {self.provider.id}>"
+        helper = "no provider" if self.provider is None else f"provider {self.provider.id}"
+        return f"<Group of {', '.join(map(str, self.ids))} with {helper}>"
 
 
 _groups: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Group]] = weakref.WeakKeyDictionary()
@@ -206,14 +223,15 @@ _recording: ContextVar[list[Call] | None] = ContextVar("recording", default=None
 """The protocols that run in ``prepare``."""
 
 
-def find_group(client: Any, workers: Sequence[WorkerLike], provider: WorkerLike, framework: Any) -> Group:
+def find_group(client: Any, workers: Sequence[WorkerLike], provider: WorkerLike | None, framework: Any) -> Group:
     """Return the client's group of these workers; open it on first use."""
     parties = [client.location_of(worker) for worker in workers]
-    helper = client.location_of(provider)
+    helper = None if provider is None else client.location_of(provider)
     ids = [location.id for location in parties]
     if len(parties) < 2:
         raise ProtocolError.too_few_parties(len(parties))
-    if len({*ids, helper.id}) <= len(ids):
+    everybody = ids if helper is None else [*ids, helper.id]
+    if len(set(everybody)) < len(everybody):
         raise ProtocolError.same_worker_twice()
     groups = _groups.setdefault(client, {})
     key = (framework.ALIAS, *map(id, parties), id(helper))

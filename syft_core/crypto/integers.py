@@ -37,7 +37,7 @@ def is_small(x: Integers) -> bool:
 
 
 def share(
-    secret: Tensor, workers: Sequence[WorkerLike], provider: WorkerLike, owner: Any, protocol: str = FAST
+    secret: Tensor, workers: Sequence[WorkerLike], provider: WorkerLike | None, owner: Any, protocol: str = FAST
 ) -> Integers:
     """Share integers that are in this process, or that a pointer points to, with a protocol."""
     if protocol == AUTHENTICATED:

@@ -15,6 +15,8 @@ Payload: TypeAlias = Any
 """What one party sends to another: arrays in nested tuples, half a seed, or an error."""
 _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 8
+PIECE = 1 << 22
+"""How many bytes of a buffer are sent at once: workers limit the messages that they receive."""
 MAX_HEAD = 1 << 16
 """How many bytes the description of the arrays may have."""
 MAX_ARRAYS = 4096
@@ -51,6 +53,55 @@ def unpack(kernels: Kernels, buffer: bytearray) -> Payload:
     except (ValueError, struct.error, msgpack.UnpackException) as error:
         raise ProtocolError(f"cannot read a deposit: {error} (malformed message)") from None
     return payload
+
+
+def split(buffer: bytearray, size: int = PIECE) -> Iterator[tuple[bytearray, int]]:
+    """Yield the pieces of a buffer, of at most ``size`` bytes each, and how many bytes are left after each."""
+    if len(buffer) <= size:
+        yield buffer, 0
+        return
+    for start in range(0, len(buffer), size):
+        yield buffer[start : start + size], max(len(buffer) - start - size, 0)
+
+
+class Pieces:
+    """Joins the pieces of buffers. The key of a buffer is the number of its run, and the rank of its sender."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[tuple[int, int], tuple[bytearray, int]] = {}
+        self.held = 0
+        """How many bytes wait for the rest of their buffers."""
+
+    def join(self, key: tuple[int, int], piece: bytearray, left: int) -> bytearray | None:
+        """Add a piece; return the buffer if it is complete, else None."""
+        if not left and key not in self._buffers:
+            return piece
+        buffer, expected = self._buffers.get(key) or (bytearray(), len(piece) + left)
+        if left < 0 or not piece or expected - len(piece) != left:
+            self.drop(key)
+            raise ProtocolError("cannot read a deposit: its pieces do not fit together (malformed message)")
+        buffer += piece
+        self.held += len(piece)
+        self._buffers[key] = buffer, left
+        if left:
+            return None
+        self.drop(key)
+        return buffer
+
+    @property
+    def numbers(self) -> set[int]:
+        """The numbers of the runs that have pieces."""
+        return {number for number, _ in self._buffers}
+
+    def drop(self, key: tuple[int, int]) -> None:
+        """Forget the pieces of a buffer."""
+        buffer, _ = self._buffers.pop(key, (b"", 0))
+        self.held -= len(buffer)
+
+    def drop_all(self, number: int) -> None:
+        """Forget the pieces for a run."""
+        for key in [key for key in self._buffers if key[0] == number]:
+            self.drop(key)
 
 
 def _describe(part: Payload, arrays: list[Array]) -> Payload:

@@ -117,7 +117,7 @@ class Receive:
 class Common:
     """Random arrays that two ranks know, and nobody else: by default, two parties. The provider may be one of them.
 
-    They are fresh, unless there is a ``label``: then they are the same in every run of the channel.
+    They are fresh, unless there is a ``label``: then they are the same in every run of the group.
     """
 
     specs: tuple[Spec, ...]

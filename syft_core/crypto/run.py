@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
 from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
-from syft_core.crypto.payloads import Payload
+from syft_core.crypto.payloads import Payload, Pieces
 from syft_core.crypto.prg import SEED_BYTES, Stream, join_seeds, new_seed
 from syft_core.crypto.protocol import (
     PROTOCOLS,
@@ -49,6 +49,10 @@ Finish: TypeAlias = Callable[[Nested, Exception | None], None]
 """Takes the result of a run, or its error."""
 MAX_CHANNELS = 64
 """How many channels a client may have on a worker; the oldest is closed for one more."""
+MAX_RUNS = 8
+"""How many runs of a channel may wait for the other parties at the same time: each keeps its random numbers."""
+MAX_STOCK = 1 << 18
+"""How many correlations may be prepared and not used yet."""
 MAX_AHEAD = 4096
 """How many runs a party may be ahead of another one."""
 SETUP = 0
@@ -68,6 +72,21 @@ def is_failure(payload: object) -> bool:
 # party receives nothing, does not know the seed, and sees only values under masks that it cannot remove.
 
 
+@dataclass
+class TagKeys:
+    """The keys with which a party checks tags: they belong to a group of workers, and outlast its channels.
+
+    So authenticated shares can be used after a run has failed. But if the party finds that another one has cheated, it
+    never uses its key again: each attempt may reveal something about it.
+    """
+
+    group: tuple[tuple[Id, ...], Id | None, int]
+    """The parties, the provider, and the rank of the worker."""
+    seeds: dict[int, bytes]
+    """Those of the group's first channel, by rank; a key comes from the seed of its party and the provider."""
+    cheating: CheatingError | None = None
+
+
 class Channel:
     """One party's end of a group of parties: its rank, seeds, and current runs.
 
@@ -82,6 +101,7 @@ class Channel:
         kernels: Kernels,
         post: Post,
         ping: Ping = lambda _rank: None,
+        keys: TagKeys | None = None,
     ) -> None:
         self.parties, self.provider, self.rank, self.kernels = tuple(parties), provider, rank, kernels
         self.party = Party(rank, len(self.parties), kernels)
@@ -89,6 +109,7 @@ class Channel:
         self._lock = threading.Lock()
         self._seeds: dict[int, bytes] = {}
         """The seed shared with each other party, by rank; the provider shares one with each party."""
+        self.keys = keys or TagKeys((self.parties, provider, rank), self._seeds)
         self._halves: dict[int, bytes] = {}
         """Halves of seeds that were sent to parties of higher ranks, which have not answered."""
         self._answered = threading.Event()
@@ -100,6 +121,7 @@ class Channel:
         """How many correlations of each form have been used."""
         self._stock: dict[tuple[bytes, int], Payload] = {}
         """Corrections that the provider has sent in advance, by form and number."""
+        self._pieces = Pieces()
         self._inboxes: dict[int, dict[int, deque[tuple[Payload, int]]]] = {}
         self._errors: dict[int, Exception] = {}
         """Failures of other parties in runs that this one has not started."""
@@ -121,6 +143,11 @@ class Channel:
         if worker in self.parties:
             return self.parties.index(worker)
         return PROVIDER if worker == self.provider and self.provider is not None else None
+
+    @property
+    def joining(self) -> int:
+        """How many bytes wait for the rest of a buffer."""
+        return self._pieces.held
 
     def share_seeds(self, seconds: float = 0) -> None:
         """Send half a seed to every party of a higher rank, and wait for the others; see Note [Halves of seeds]."""
@@ -148,11 +175,13 @@ class Channel:
     def start(self, number: int, steps: Steps, finish: Finish, waits: bool = False) -> ProtocolRun:
         """Run a protocol under a number, which must be larger than all before: randomness is never used twice."""
         with self._lock:
+            if len(self._runs) >= MAX_RUNS:
+                raise ProtocolError.too_many_runs(len(self._runs))
             self._claim(number)
             run = self._runs[number] = ProtocolRun(self, number, steps, finish, waits)
             run.cancelled = self._errors.pop(number, None)
-            if isinstance(self._failure, CheatingError):
-                run.cancelled = CheatingError(*self._failure.args)
+            if self.keys.cheating is not None:
+                run.cancelled = CheatingError(*self.keys.cheating.args)
         run.advance()
         return run
 
@@ -161,10 +190,12 @@ class Channel:
         with self._lock:
             self._claim(number)
 
-    def accuse(self, rank: int) -> CheatingError:
-        """Start no more runs, because a party cheated: each attempt may reveal something about the keys of this one."""
-        self._failure = error = CheatingError.by(self.name_of(rank))
-        return error
+    def verify(self, request: Verify) -> None:
+        """Raise if a party has cheated, in this run or another one, and use the key of this party no more."""
+        if self.keys.cheating is None and not request.passed:
+            self._failure = self.keys.cheating = CheatingError.by(self.name_of(request.sender))
+        if self.keys.cheating is not None:
+            raise CheatingError(*self.keys.cheating.args)
 
     def refuse(self, number: int, error: Exception) -> None:
         """Take note of a run that this party cannot start, and tell the others, which would wait for it."""
@@ -186,11 +217,13 @@ class Channel:
         if self._failure is not None and not isinstance(self._failure, CheatingError):
             raise ProtocolError.channel_failed(number)
         self._last = number
-        for old in [old for old in (*self._inboxes, *self._errors) if old < number and old not in self._runs]:
+        known = {*self._inboxes, *self._errors, *self._pieces.numbers}
+        for old in [old for old in known if SETUP < old < number and old not in self._runs]:
             self._drop_inbox(old)
 
     def _drop_inbox(self, number: int) -> None:
         self._errors.pop(number, None)
+        self._pieces.drop_all(number)
         for inbox in self._inboxes.pop(number, {}).values():
             self.held -= sum([weight for _, weight in inbox])
 
@@ -206,10 +239,24 @@ class Channel:
 
     def prepare(self, demand: Correlation, times: int) -> None:
         """Deal correlations before they are used: send their corrections to the first party's stock."""
+        if len(self._stock) + times > MAX_STOCK:
+            raise ProtocolError.too_many_prepared(len(self._stock), MAX_STOCK)
         first = max([self._used.get(demand.label, 0), *(n + 1 for label, n in self._stock if label == demand.label)])
         for index in range(first, first + times):
             self._stock[demand.label, index] = True
             self._post(0, SETUP, (demand.label, index, self._correct(demand, index)))
+
+    def join(self, rank: int, number: int, piece: bytearray, left: int) -> bytearray | None:
+        """Return a buffer of which the last piece has arrived, or None, also if its run has ended here."""
+        with self._lock:
+            if number != SETUP and number <= self._last and number not in self._runs:
+                return None
+            self._require_near(number)
+            return self._pieces.join((number, rank), piece, left)
+
+    def _require_near(self, number: int) -> None:
+        if number > self._last + MAX_AHEAD:
+            raise ProtocolError(f"cannot accept a deposit for run {number}: it is too far ahead (malformed message)")
 
     def receive(self, rank: int, number: int, payload: Payload) -> list[ProtocolRun]:
         """Take what another party sent; return the runs that wait for it, which the caller continues."""
@@ -220,10 +267,7 @@ class Channel:
             run = self._runs.get(number)
             if number <= self._last and run is None:
                 return []  # It has ended here.
-            if number > self._last + MAX_AHEAD:
-                raise ProtocolError(
-                    f"cannot accept a deposit for run {number}: it is too far ahead (malformed message)"
-                )
+            self._require_near(number)
             if is_failure(payload):
                 error = payload or PartyFailedError.by(self.name_of(rank))
                 if run is None:
@@ -332,8 +376,9 @@ class Channel:
             return tuple(_subtract(value, _join(shares)) for value, shares in zip(values, others, strict=True))
 
     def common(self, other: int, label: bytes, number: int, specs: Sequence[Spec]) -> list[Array]:
-        """Return random arrays that this party and another one know."""
-        return self._expand(Stream(self._seeds[other], b"common" + label, number), specs)
+        """Return random arrays that this party and another one know; with a label, they outlast the channel."""
+        seeds = self.keys.seeds if label else self._seeds
+        return self._expand(Stream(seeds[other], b"common" + label, number), specs)
 
     def zeros(self, number: int, step: int, specs: Sequence[Spec]) -> list[Array]:
         """Return shares of zeros: each pair of parties adds and subtracts the same random numbers."""
@@ -357,6 +402,19 @@ class Channels:
 
     def __init__(self) -> None:
         self._channels: dict[Peer, dict[Id, Channel]] = {}
+        self._keys: dict[Peer, dict[Id, TagKeys]] = {}
+
+    def keep_keys(self, client: Peer, id: Id, keys: TagKeys) -> None:
+        """Keep the keys of a channel for later ones of the same group; those of as many groups as channels."""
+        own = self._keys.setdefault(client, {})
+        own[id] = keys
+        if len(own) > MAX_CHANNELS:
+            del own[next(iter(own))]
+
+    def find_keys(self, client: Peer, id: Id, group: tuple[tuple[Id, ...], Id | None, int]) -> TagKeys | None:
+        """Return the keys of an earlier channel of the same group, unless a party has cheated or they are forgotten."""
+        keys = self._keys.get(client, {}).get(id)
+        return keys if keys is not None and keys.group == group and keys.cheating is None else None
 
     def add(self, client: Peer, id: Id, channel: Channel) -> None:
         """Add a channel, under an id that its client has not used; close the oldest one of a client with many."""
@@ -377,10 +435,12 @@ class Channels:
 
     def count_bytes(self, client: Peer) -> int:
         """Return how many bytes wait for runs of a client."""
-        return sum(channel.held for channel in list(self._channels.get(client, {}).values()))
+        return sum(channel.held + channel.joining for channel in list(self._channels.get(client, {}).values()))
 
     def forget(self, client: Id) -> None:
-        """Close the channels of a client that is gone."""
+        """Close the channels of a client that is gone, and forget its keys."""
+        for peer in [peer for peer in self._keys if peer.id == client]:
+            del self._keys[peer]
         for peer in [peer for peer in self._channels if peer.id == client]:
             for id, channel in self._channels.pop(peer).items():
                 channel.close(ProtocolError.unknown_channel(id))
@@ -516,8 +576,8 @@ class ProtocolRun:
             answer = self._find_common(request)
         elif isinstance(request, Zeros):
             answer = channel.zeros(number, self._step, request.specs)
-        elif isinstance(request, Verify) and not request.passed:
-            raise channel.accuse(request.sender)
+        elif isinstance(request, Verify):
+            channel.verify(request)
         return answer
 
     def _open(self, request: Open | OpenBits) -> Payload:
@@ -621,7 +681,9 @@ def forms_of(arrays: Payload) -> list[Spec] | None:
 
 
 def weigh(payload: Payload) -> int:
-    """Return how much memory a payload takes while it waits, including what an empty one takes."""
+    """Return how much memory a payload takes while it waits; an empty array and an empty tuple count too."""
+    if type(payload) is tuple:
+        return 256 + sum(map(weigh, payload))
     return 256 + bytes_in(payload)
 
 

@@ -80,12 +80,11 @@ class Sharing:
         """Share integers, or numbers with fixed precision, among workers; each holds a share that looks random.
 
         ``crypto_provider`` is the worker that supplies correlated random numbers; it must not be one of the owners.
+        Without one, values can be added, multiplied by public integers, moved and fetched.
         ``protocol`` selects how values are compared: "fast", or "snn" for SecureNN, which needs two owners. With
         "authenticated", parties that cheat are detected and named; values have 32 bits, and cannot be compared. What a
         pointer points to is shared by its worker, which must be one of the owners; nobody else sees it.
         """
-        if crypto_provider is None:
-            raise ProtocolError.no_provider()
         end = end_of(self)
         if isinstance(end, AdditiveSharingTensor | AuthenticatedTensor):
             raise ProtocolError.shared_already()
@@ -104,7 +103,13 @@ class Sharing:
         return self
 
     def encrypt(
-        self, *, workers: Any, crypto_provider: Any, base: int = 10, precision_fractional: int = 3, **options: Any
+        self,
+        *,
+        workers: Any,
+        crypto_provider: Any = None,
+        base: int = 10,
+        precision_fractional: int = 3,
+        **options: Any,
     ) -> Tensor:
         """Encode real numbers and share them: ``fix_precision(...).share(...)``."""
         encoded = self.fix_precision(base, precision_fractional)

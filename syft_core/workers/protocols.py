@@ -14,9 +14,9 @@ from syft_core.crypto import securenn as _securenn  # noqa: F401  # registers pr
 from syft_core.crypto import spdz as _spdz  # noqa: F401  # registers protocols
 from syft_core.crypto import truncation as _truncation  # noqa: F401  # registers protocols
 from syft_core.crypto.kernels import RINGS, Kernels, dtype_name, size_of
-from syft_core.crypto.payloads import Payload, pack, unpack
+from syft_core.crypto.payloads import Payload, pack, split, unpack
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
-from syft_core.crypto.run import SETUP, Channel, Finish, ProtocolRun, bytes_in, is_failure, start_protocol
+from syft_core.crypto.run import SETUP, Channel, Finish, ProtocolRun, is_failure, start_protocol
 from syft_core.exceptions import (
     OperationNotAllowedError,
     PartyFailedError,
@@ -67,10 +67,19 @@ def open_channel(worker: Worker, message: OpenChannel, sender: Peer) -> Process:
     kernels = worker.attributes_of(message.framework).kernels
     if kernels is None:
         raise OperationNotAllowedError.no_kernels(message.framework)
+    keys = None
+    if message.keys != message.id:
+        group = (message.parties, message.provider, message.rank)
+        keys = worker.channels.find_keys(sender.original, message.keys, group)
+        if keys is None:
+            return False
     links = _Links(worker, message.id, sender.original, names, message.rank, kernels)
-    channel = Channel(message.parties, message.provider, message.rank, kernels, links.post, links.ping)
+    channel = Channel(message.parties, message.provider, message.rank, kernels, links.post, links.ping, keys)
     worker.channels.add(sender.original, message.id, channel)
     yield Elsewhere(partial(_join, channel))
+    if keys is None:  # Only now: a provider without all seeds must not claim to have the keys.
+        worker.channels.keep_keys(sender.original, message.id, channel.keys)
+    return True
 
 
 def _join(channel: Channel) -> None:
@@ -99,11 +108,12 @@ class _Links:
             channel = location.worker.channels.find(self.client, self.id)
             _advance(channel.receive(self.rank, number, payload))
             return
-        if is_failure(payload):
-            payload = None
-        elif not isinstance(payload, bytes):
-            payload = pack(self.kernels, payload)
-        self._use(location, lambda: location.tell(Deposit(self.id, number, payload)))
+        if is_failure(payload) or isinstance(payload, bytes):
+            sent = payload if isinstance(payload, bytes) else None
+            self._use(location, lambda: location.tell(Deposit(self.id, number, sent)))
+            return
+        for piece, left in split(pack(self.kernels, payload)):
+            self._use(location, partial(location.tell, Deposit(self.id, number, piece, left)))
 
     def ping(self, rank: int) -> None:
         """Raise if a party cannot be reached, or has refused what was sent to it."""
@@ -178,12 +188,15 @@ def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | 
         raise ProtocolError(f"cannot accept a deposit from {sender.id!r}: it is not a party of channel {message.id!r}")
     payload = message.payload
     if isinstance(payload, bytearray):
-        payload = unpack(channel.kernels, payload)
-        size, held = bytes_in(payload), worker.channels.count_bytes(sender.original)
+        size, held = len(payload) + max(message.left, 0), worker.channels.count_bytes(sender.original)
         quota = None if worker.guard is None else worker.guard.limit_message(sender.original.user or "")
         limit = MAX_HELD if quota is None else min(quota, MAX_HELD)
         if held + size > limit:
             raise ProtocolError.too_many_bytes(size, held, limit)
+        whole = channel.join(rank, message.number, payload, message.left)
+        if whole is None:
+            return None
+        payload = unpack(channel.kernels, whole)
     elif not (payload is None or (isinstance(payload, bytes) and message.number == SETUP)):
         raise ProtocolError("cannot accept a deposit: its payload has a wrong type (malformed message)")
     if message.number == SETUP:  # The answer to a seed is sent while the lock is not held.

@@ -12,7 +12,7 @@ from syft_core.workers import permissions
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "examples/README.md", ROOT / "benchmarks/README.md"]
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "examples/README.md", ROOT / "benchmarks/README.md"]
 )
 SECURITY = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 
@@ -36,11 +36,10 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def test_every_page_is_in_the_reading_order() -> None:
-    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-
-    missing = [
-        page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md" and f"({page.name})" not in index
-    ]
+    missing = []
+    for index in (ROOT / "docs").rglob("README.md"):
+        text = index.read_text(encoding="utf-8")
+        missing += [page for page in index.parent.glob("*.md") if page != index and f"({page.name})" not in text]
 
     assert missing == []
 

@@ -492,8 +492,8 @@ TEXTS = {
     ),
     ("ProtocolError", "no_provider"): (
         (),
-        "cannot share without a crypto_provider: products and comparisons need its random numbers; write "
-        "`x.share(bob, alice, crypto_provider=carol)`",
+        "cannot compute this without a crypto_provider: products, divisions and comparisons need its random numbers; "
+        "write `x.share(bob, alice, crypto_provider=carol)`",
     ),
     ("ProtocolError", "not_a_share"): (
         ("spdz_mul", "str"),
@@ -635,10 +635,18 @@ TEXTS = {
         "cannot share what a pointer points to with protocol='authenticated': only values of this process can be; "
         "leave the protocol out, or let the worker input it with `auth_input` of syft_core.crypto.authenticated",
     ),
+    ("ProtocolError", "too_many_runs"): (
+        (8,),
+        "cannot start a run: 8 runs of this channel wait for the other parties; start those there first",
+    ),
+    ("ProtocolError", "too_many_prepared"): (
+        (262_000, 262_144),
+        "cannot prepare more correlations: 262,000 are prepared and not used, and the limit is 262,144; use them first",
+    ),
     ("ProtocolError", "reopened"): (
         (),
-        "cannot use these authenticated shares: a run of their group failed since they were created, and the "
-        "parties have new keys; share the values again",
+        "cannot use these authenticated shares: since they were created, a party has cheated or a worker has lost its "
+        "keys, and the parties have new ones; share the values again",
     ),
 }
 CONSTRUCTED = {

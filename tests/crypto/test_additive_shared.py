@@ -469,3 +469,52 @@ def test_numpy_and_torch_share_among_the_same_workers() -> None:
         x, y = setting.put(B), other.put(B)
         assert_close(setting.read(x * x), B * B)
         assert_close(other.read(y * y), B * B)
+
+
+def test_without_a_provider_values_are_added_moved_and_fetched(shared: Setting) -> None:
+    def share(values: Any) -> Any:
+        return shared.plain(np.array(values)).share(*shared.workers)
+
+    x, y = share([[1, 2], [3, 4]]), share([10, 20])
+
+    assert np.asarray((2 * x - y + 1)[0].get()).tolist() == [-7, -15]
+    assert np.asarray(x.refresh().get()).tolist() == [[1, 2], [3, 4]]
+    assert np.asarray((shared.plain(np.array([[1, 1]])) @ x).get()).tolist() == [[4, 6]]
+    assert end_of(x).crypto_provider is None
+    assert "*crypto provider: None*" in str(x)
+    for use in (lambda: x * y, lambda: x < y, lambda: x / 2, lambda: x.max()):
+        with pytest.raises(ProtocolError, match="cannot compute this without a crypto_provider"):
+            use()
+    with pytest.raises(ProtocolError, match="cannot compute this without a crypto_provider"):
+        shared.plain(np.array([1])).share(*shared.workers, protocol="authenticated")
+    with pytest.raises(MixedLayersError, match="cannot compute on values shared among"):
+        x + shared.share(shared.plain(np.array([[1, 2], [3, 4]])))
+    assert np.asarray(x.get()).tolist() == [[1, 2], [3, 4]]
+
+
+def test_the_shape_of_shared_numbers_changes_in_place(two: Setting) -> None:
+    torch = two.hook.torch
+    plain, x = torch.arange(6.0).reshape(2, 3), two.put([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+    row = x[0]
+    for change in (
+        lambda t: t.t_(),
+        lambda t: t.unsqueeze_(1),
+        lambda t: t.transpose_(0, 2),
+        lambda t: t.swapaxes_(0, 1),
+        lambda t: t.squeeze_(),
+        lambda t: t.squeeze_(-1),
+    ):
+        change(plain)
+        assert change(x) is x
+        assert (x.shape, x.stride()) == (plain.shape, plain.stride())
+        assert_close(two.read(x), plain)
+    x += 1
+    assert_close(two.read(row), [1, 2, 3])  # It is still a view.
+
+
+def test_gradients_pass_a_change_of_shape_in_place(two: Setting) -> None:
+    x = two.put([1.0, 2.0]).requires_grad_()
+
+    (x * 2).unsqueeze_(0).matmul(two.hook.torch.ones(2, 3)).sum().backward()
+
+    assert_close(two.read(x.grad.detach()), [6, 6])

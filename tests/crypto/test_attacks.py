@@ -13,13 +13,15 @@ torch = pytest.importorskip("torch")
 
 from syft_core.crypto import run as running  # noqa: E402
 from syft_core.crypto.group import Group, find_group  # noqa: E402
-from syft_core.crypto.payloads import pack, unpack  # noqa: E402
+from syft_core.crypto.payloads import pack, split, unpack  # noqa: E402
 from syft_core.crypto.prg import join_seeds  # noqa: E402
 from syft_core.crypto.protocol import PROVIDER  # noqa: E402
 from syft_core.crypto.run import SETUP, Channel  # noqa: E402
 from syft_core.crypto.spdz import reconstruct, spdz_mul, zero  # noqa: E402
 from syft_core.exceptions import (  # noqa: E402
+    CheatingError,
     GetNotPermittedError,
+    IdNotUniqueError,
     ProtocolError,
     QuotaExceededError,
     TicketError,
@@ -153,7 +155,7 @@ def test_only_a_worker_of_the_group_joins_it(workers: Any) -> None:
 
     for parties, rank in ((("bob",), 0), (("bob", "bob"), 0), (("bob", "alice"), 7), (("alice", "carol"), 0)):
         with pytest.raises(ProtocolError, match="cannot open channel"):
-            deliver(bob, OpenChannel(77, "torch", parties, "dora", rank), EVE)
+            deliver(bob, OpenChannel(77, "torch", parties, "dora", rank, 77), EVE)
     with pytest.raises(ProtocolError, match="cannot find channel 77"):
         deliver(bob, Prepare(77, "relu", (((3,), "int64"),), {}, 1), EVE)
 
@@ -262,12 +264,80 @@ def test_what_waits_for_runs_is_bounded(hook: Any, workers: Any, group: Group, m
         for number in range(times):
             deliver(alice, Deposit(group._channel, group._number + 3 + number % 9, payload), Peer("bob"), (Peer("me"),))
 
-    with pytest.raises(ProtocolError, match="cannot accept a deposit of 4,000 bytes: .* the limit is 10,000"):
+    with pytest.raises(ProtocolError, match=r"cannot accept a deposit of 4,0\d\d bytes: .* the limit is 10,000"):
         flood(large, 6)
     with pytest.raises(ProtocolError, match="it is too far ahead"):
         deliver(alice, Deposit(group._channel, 10**9, None), Peer("bob"), (Peer("me"),))
     with pytest.raises(ProtocolError, match="the limit is 10,000"):
         flood(pack(KERNELS, ()), 100)
+
+
+def test_a_deposit_may_arrive_in_pieces(hook: Any, workers: Any, group: Group) -> None:
+    alice, number = workers["alice"], group._number + 1
+    buffer = pack(KERNELS, (torch.arange(40),))
+    pieces = list(split(buffer, 100))
+    assert [left for _, left in pieces] == [len(buffer) - 100, len(buffer) - 200, len(buffer) - 300, 0]
+
+    for piece, left in pieces:
+        deliver(alice, Deposit(group._channel, number, piece, left), Peer("bob"), (Peer("me"),))
+
+    channel = channel_of(alice, group)
+    assert channel.joining == 0
+    (numbers,) = channel.take(number, 0)
+    assert torch.equal(numbers, torch.arange(40))
+    require_intact(hook, workers, group)
+
+
+@pytest.mark.parametrize(
+    "deposits",
+    [
+        [(b"12345678", 8), (b"12345678", 8)],
+        [(b"12345678", 8), (b"1234", 0)],
+        [(b"12345678", -8)],
+        [(b"", 8)],
+        [(b"12345678", 8), (b"", 8)],
+    ],
+    ids=["repeated", "short", "negative", "empty", "nothing new"],
+)
+def test_pieces_that_do_not_fit_together_are_refused(
+    hook: Any, workers: Any, group: Group, deposits: list[tuple[bytes, int]]
+) -> None:
+    *first, last = [Deposit(group._channel, group._number + 1, bytearray(piece), left) for piece, left in deposits]
+    for deposit in first:
+        deliver(workers["alice"], deposit, Peer("bob"), (Peer("me"),))
+
+    with pytest.raises(ProtocolError, match="its pieces do not fit together"):
+        deliver(workers["alice"], last, Peer("bob"), (Peer("me"),))
+
+    require_intact(hook, workers, group)
+
+
+def test_pieces_that_wait_for_the_rest_are_bounded_and_forgotten(
+    hook: Any, workers: Any, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocols, "MAX_HELD", 10_000)
+    alice, piece = workers["alice"], bytearray(1000)
+
+    def send(number: int, left: int) -> None:
+        deliver(alice, Deposit(group._channel, number, piece, left), Peer("bob"), (Peer("me"),))
+
+    with pytest.raises(ProtocolError, match="cannot accept a deposit of 1,000,001,000 bytes"):
+        send(group._number + 1, 10**9)
+    for place in range(8):
+        send(group._number + 1 + place, 1000)
+    with pytest.raises(ProtocolError, match="the limit is 10,000"):
+        send(group._number + 9, 1001)
+    with pytest.raises(ProtocolError, match="it is too far ahead"):
+        send(10**9, 1)
+    assert channel_of(alice, group).joining == 8000
+
+    x = torch.arange(3).share(workers["bob"], alice, crypto_provider=workers["carol"])
+    for _ in range(9):
+        x.refresh()
+
+    assert channel_of(alice, group).joining == 0
+    send(group._number, 1000)  # Of a run that has ended.
+    assert channel_of(alice, group).joining == 0
 
 
 def test_the_quota_of_a_user_bounds_what_waits_too(workers: Any, group: Group) -> None:
@@ -285,7 +355,7 @@ def test_who_claims_to_act_for_a_client_does_not_close_its_channels(
     require_intact(hook, workers, group)
 
     for number in range(running.MAX_CHANNELS + 1):
-        opening = OpenChannel(number, "torch", ("bob", "alice"), "carol", 0)
+        opening = OpenChannel(number, "torch", ("bob", "alice"), "carol", 0, number)
         with pytest.raises(TicketError, match="only the client itself may do that"):
             deliver(workers["bob"], opening, EVE, (group.client.peer,))
     for message in (
@@ -298,16 +368,122 @@ def test_who_claims_to_act_for_a_client_does_not_close_its_channels(
     require_intact(hook, workers, group)
 
 
+def test_keys_are_used_only_by_their_group_and_its_client(hook: Any, workers: Any, group: Group) -> None:
+    bob, me = workers["bob"], hook.local_worker.peer
+    for sender, parties, provider, rank in (
+        (EVE, ("bob", "alice"), "carol", 0),
+        (me, ("bob", "alice"), "dora", 0),
+        (me, ("bob", "dora"), "carol", 0),
+        (me, ("alice", "bob"), "carol", 1),
+    ):
+        assert deliver(bob, OpenChannel(78, "torch", parties, provider, rank, group.keys), sender) is False
+    assert deliver(bob, OpenChannel(78, "torch", ("bob", "alice"), "carol", 0, 79), me) is False
+    require_intact(hook, workers, group)
+
+
+def test_keys_are_not_used_again_after_another_party_cheated(hook: Any, workers: Any, group: Group) -> None:
+    bob, alice, me = workers["bob"], workers["alice"], hook.local_worker.peer
+    x, y = (
+        torch.arange(3).share(bob, alice, crypto_provider=workers["carol"], protocol="authenticated") for _ in range(2)
+    )
+    alice.object_store.entry(x.child.child["alice"].id_at_location).value[0] += 1
+    keys = group.keys
+    with pytest.raises(CheatingError, match="worker 'alice'"):
+        x.get()
+
+    assert deliver(bob, OpenChannel(80, "torch", ("bob", "alice"), "carol", 0, keys), me) is False
+    with pytest.raises(ProtocolError, match="cannot use these authenticated shares"):
+        y.get()
+    assert group.keys != keys
+
+
+def test_the_number_of_keys_of_a_client_is_bounded(hook: Any, workers: Any, group: Group) -> None:
+    channels = workers["bob"].channels
+    for id in range(running.MAX_CHANNELS + 5):
+        channels.keep_keys(EVE, id, running.TagKeys((("bob", "alice"), "carol", 0), {}))
+
+    assert len(channels._keys[EVE]) == running.MAX_CHANNELS
+    channels.forget(EVE.id)
+    assert EVE not in channels._keys
+    require_intact(hook, workers, group)
+
+
 def test_a_client_with_many_channels_loses_its_own(hook: Any, workers: Any, group: Group) -> None:
     bob = workers["bob"]
     for id in range(running.MAX_CHANNELS + 5):
         with pytest.raises(ProtocolError):  # The others do not answer.
-            deliver(bob, OpenChannel(id, "torch", ("bob", "alice"), "carol", 0), EVE)
+            deliver(bob, OpenChannel(id, "torch", ("bob", "alice"), "carol", 0, id), EVE)
 
     assert len(bob.channels._channels[EVE]) == running.MAX_CHANNELS
     require_intact(hook, workers, group)
     bob.forget_client(EVE)
     assert EVE not in bob.channels._channels
+
+
+def test_runs_that_nobody_else_joins_are_bounded(hook: Any, workers: Any, group: Group) -> None:
+    bob, x = workers["bob"], torch.arange(1000).send(workers["bob"])
+    group._state = None  # The client uses another channel afterwards.
+
+    def start() -> None:
+        group._number += 1
+        call = (group._channel, group._number, "spdz_mul", (x.child, x.child), {}, 10**6 + group._number, 1, False)
+        hook.local_worker.location_of(bob).ask(RunProtocol(*call))
+
+    for _ in range(running.MAX_RUNS):
+        start()
+    with pytest.raises(ProtocolError, match="cannot start a run: 8 runs of this channel wait for the other parties"):
+        start()
+
+    y = torch.arange(3).share(bob, workers["alice"], crypto_provider=workers["carol"])
+    assert torch.equal((y * y).get(), torch.arange(3) ** 2)
+
+
+def test_what_is_prepared_is_bounded(hook: Any, workers: Any, group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "MAX_STOCK", 10)
+    forms = (((0,), "int64"),) * 2
+
+    group.prepare("spdz_mul", forms, {}, 10)
+    with pytest.raises(ProtocolError, match="cannot prepare more correlations: 10 are prepared and not used"):
+        group.prepare("spdz_mul", forms, {}, 1)
+
+    y = torch.arange(3).share(workers["bob"], workers["alice"], crypto_provider=workers["carol"])
+    assert torch.equal((y * y).get(), torch.arange(3) ** 2)
+
+
+def test_empty_arrays_weigh_something_while_they_wait() -> None:
+    empty = torch.zeros(0, dtype=torch.int64)
+
+    assert running.weigh((empty,) * 100) > 100 * running.weigh(())
+
+
+@pytest.mark.parametrize("count", [0, -1, 5, 1 << 40])
+def test_results_never_replace_objects(hook: Any, workers: Any, group: Group, count: int) -> None:
+    bob = workers["bob"]
+    bob.load_data([torch.tensor([4.0, 2.0]).tag("#owned")])
+    id, x = bob.search("#owned")[0].id_at_location, torch.arange(3).send(bob)
+    group._number += 1
+    call = (group._channel, group._number, zero.__name__)
+    hook.local_worker.location_of(workers["carol"]).ask(RunProtocol(*call, (((3,), "int64"),), {}, 1, 0, False))
+
+    with pytest.raises(IdNotUniqueError):
+        hook.local_worker.location_of(bob).ask(RunProtocol(*call, (x.child,), {}, id, count, False))
+
+    assert bob.get_obj(id).tolist() == [4.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["share", "sum"])
+def test_a_single_share_of_a_private_value_is_not_fetched(workers: Any, group: Group, name: str) -> None:
+    bob, alice, carol = workers["bob"], workers["alice"], workers["carol"]
+    bob.load_data([torch.tensor([52, 48]).private_tensor([]).tag("#ages")])
+    bob.trust(alice, carol)
+    ages = bob.search("#ages")[0].share(bob, alice, crypto_provider=carol)
+    value = ages if name == "share" else (ages + ages * ages).sum()
+
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        value.child.child["bob"].get()
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        value.reconstruct()
+    value.child.child["alice"].get()  # A random number.
 
 
 # --- what may be computed

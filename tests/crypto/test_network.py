@@ -19,6 +19,9 @@ torch = pytest.importorskip("torch")
 
 from syft_core.crypto.comparison import relu  # noqa: E402
 from syft_core.crypto.group import find_group  # noqa: E402
+from syft_core.crypto.kernels import size_of  # noqa: E402
+from syft_core.crypto.payloads import PIECE  # noqa: E402
+from syft_core.crypto.protocol import Spec, rehearse  # noqa: E402
 from syft_core.crypto.spdz import spdz_mul  # noqa: E402
 from syft_core.exceptions import (  # noqa: E402
     GetNotPermittedError,
@@ -27,6 +30,7 @@ from syft_core.exceptions import (  # noqa: E402
     QuotaExceededError,
 )
 from syft_core.plugins.manager import load_backend  # noqa: E402
+from syft_core.serde.context import PEER_LIMITS  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 
 from ..network.proxy import Proxy  # noqa: E402
@@ -176,6 +180,23 @@ def test_the_cause_of_a_failure_at_one_party_is_raised(parties: Parties, workers
         z.get()
 
     assert torch.equal((y * y).get(), torch.arange(4) ** 2)
+
+
+def test_the_provider_deals_more_than_one_message_may_hold(workers: dict[str, Any]) -> None:
+    bob, alice, carol = workers["bob"], workers["alice"], workers["carol"]
+    plain = torch.arange(1 << 20) - (1 << 19)
+    x = plain.share(bob, alice, crypto_provider=carol)
+    needs = rehearse(bob.client.hook.attributes.kernels, "relu", (Spec(tuple(x.shape)),), (), 2).demands
+    assert sum(size_of(*spec) for demand in needs for spec in demand.dependent()) > PEER_LIMITS.max_bytes
+
+    assert torch.equal(torch.relu(x).get(), torch.relu(plain))
+
+
+def test_parties_send_each_other_large_values_in_pieces(parties: Parties, workers: dict[str, Any], hook: Any) -> None:
+    x = torch.arange(1 << 20).share(workers["bob"], workers["alice"], crypto_provider=workers["carol"])
+    assert x.numel() * 8 > PIECE
+
+    assert torch.equal((x * x).get(), torch.arange(1 << 20) ** 2)
 
 
 def test_two_clients_compute_at_the_same_time(parties: Parties, hook: Any) -> None:
