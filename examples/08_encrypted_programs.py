@@ -32,6 +32,12 @@ x = torch.tensor([25, -3]).share(bob, alice, crypto_provider=carol)
 for worker in (bob, alice):
     print(f"  {worker.id} holds {next(iter(worker._objects.values())).tolist()}")
 assert next(iter(bob._objects.values())).tolist() != [25, -3]
+print("  the chain ends with a pointer to each of them:")
+for name, pointer in x.child.child.items():
+    print(f"    {name}: {pointer}")
+by_hand = sum(pointer.get(deregister_ptr=False) for pointer in x.child.child.values())
+print(f"  whoever gets all of them can add them: {by_hand.tolist()}")
+assert by_hand.tolist() == [25, -3]
 print(f"  get() adds them: {x.copy().get().tolist()}")
 
 print("\nAdd, multiply, compare: the result is shared too.")
@@ -43,6 +49,8 @@ for text, result in (
     ("2 * x", 2 * x),
     ("x > y", x > y),
     ("x == y", x == y),
+    ("x @ y", x @ y),
+    ("max(x)", x.max()),
 ):
     print(f"  {text:6} = {result.get().tolist()}")
 assert (x * y).get().tolist() == [125, -6]

@@ -20,13 +20,6 @@ for worker, inputs, labels in zip(owners, data, target, strict=True):
     worker.trust(carol, *(other for other in owners if other is not worker))
 
 
-def share_at_owner(tensor: torch.Tensor) -> torch.Tensor:
-    """Share the numbers of an owner, who is one of the parties: they are added to its own share of zeros."""
-    shared = torch.zeros(tensor.shape).fix_precision(**precision).share(*owners, crypto_provider=carol)
-    shared.child.child.child[tensor.location.id].add_((tensor.data * 2**16).round().long().child)
-    return shared.refresh()
-
-
 def train(model: nn.Module, worker: sy.VirtualWorker) -> None:
     """Train at one owner."""
     inputs, labels = worker.search("#inputs")[0], worker.search("#labels")[0]
@@ -53,7 +46,9 @@ for number in range(1, 5):
         train(copy, worker)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parts = [share_at_owner(copy.get_parameter(name)) for copy in copies]
+            # Each owner encodes its weights, and adds them to its share of zeros: they do not leave it.
+            weights = [copy.get_parameter(name).fix_precision(**precision) for copy in copies]
+            parts = [weight.share(*owners, crypto_provider=carol) for weight in weights]
             total = parts[0] + parts[1] + parts[2]
             parameter.copy_(open_sum(total, f"round {number}") / len(owners))
     error = sum(((model(x) - y) ** 2).mean().item() for x, y in zip(data, target, strict=True)) / 3
