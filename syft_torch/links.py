@@ -194,14 +194,13 @@ live: set[weakref.ref[Link]] = set()
 
 def make_apply(apply: Any, chain: type) -> Any:
     """Return an ``apply`` for ``torch.autograd.Function`` that links chains, and is torch's own otherwise."""
-    native = apply.__func__
 
-    @functools.wraps(native)
+    @functools.wraps(apply.__get__(None, torch.autograd.Function))  # A class method of Python or, in torch 2.15, of C.
     def substitute(cls: Any, *args: Any, **kwargs: Any) -> Nested:
         for arg in (*args, *kwargs.values()) if kwargs else args:
             if isinstance(arg, chain):
                 return _apply(cls, args, kwargs)
-        return native(cls, *args, **kwargs)
+        return apply.__get__(None, cls)(*args, **kwargs)
 
     return classmethod(substitute)
 
