@@ -34,6 +34,7 @@ from syft_core.tensors.identity import require_text
 from syft_core.values import Function, Nested
 from syft_torch.parameter import find_remote, location_of, make_fetch, make_move, relocate, send_in_place
 from syft_torch.placing import Placing, is_placing_at
+from syft_torch.versions import UNCHECKABLE
 from syft_torch.wrapper import Wrapper
 
 
@@ -304,8 +305,8 @@ def set_helpers(layers: list[nn.Module], place: Location | None) -> None:
                 layer.__dict__["extra_repr"] = helper.describe
 
 
-_WITH_FAST_PATH = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
-"""Layers with fused kernels, which torch uses unless a tensor overrides its functions."""
+_WITH_FAST_PATH = () if UNCHECKABLE else (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
+"""Layers with fused kernels, which torch uses unless a tensor overrides its functions; none if workers refuse them."""
 _has_torch_function = torch.overrides.has_torch_function
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import pkgutil
 from collections.abc import Iterator
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils import checkpoint
 
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.rules import leaves
@@ -23,13 +23,12 @@ from syft_core.plans.recording import Recorder
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.values import Function, Nested, Tensor
 from syft_core.workers.worker import Worker
+from syft_torch import versions
 from syft_torch.links import make_apply, make_checkpoint
 from syft_torch.parameter import PLAIN_TYPES, location_of
 from syft_torch.wrapper import Wrapper, clear_gradient
 
 _GROUP = "_group_tensors_by_device_and_dtype"
-_CHECKPOINTS = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
-"""The generator of checkpoints that are not reentrant; torch 2.15 has both, where the second only calls the first."""
 _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rmsprop", "rprop")
 """Optimizers whose list form gives the same bits: modules of ``torch.optim``, with a function of the same name."""
 _STEPS_WITH_NUMBERS = ("adam", "adagrad", "adamax", "asgd", "nadam", "radam")
@@ -44,9 +43,8 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
     yield function, "apply", make_apply(vars(function)["apply"], Wrapper)
     for compiled in (torch.jit.ScriptFunction, torch._C.ScriptMethod):
         yield compiled, "__call__", _run_source(vars(compiled)["__call__"])
-    checkpoint = import_module("torch.utils.checkpoint")
-    name = next(filter(partial(hasattr, checkpoint), _CHECKPOINTS))
-    yield checkpoint, name, make_checkpoint(getattr(checkpoint, name), Wrapper)
+    yield checkpoint, versions.GENERATOR, make_checkpoint(getattr(checkpoint, versions.GENERATOR), Wrapper)
+    yield from versions.make_substitutes(Wrapper)
     script = torch.jit._recursive
     yield script, "create_script_module", _refuse_remote_modules(script.create_script_module)
     yield torch.nn.Module, "to", _refuse_workers(torch.nn.Module.to)
