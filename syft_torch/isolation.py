@@ -9,15 +9,11 @@ import torch
 from torch.utils._device import DeviceContext
 
 from syft_core.exceptions import WrapperLeakError
+from syft_torch.versions import saving_hooks
 
 _is_tracing = torch._C._is_tracing
 _count_function_modes = torch._C._len_torch_function_stack
 _count_dispatch_modes = torch._C._len_torch_dispatch_stack
-
-
-_saved_tensors_hooks = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda _ignore: None)
-"""Returns the innermost pair of saved-tensor hooks, or None. Older versions of torch do not tell: there the hooks of a
-caller in the same process stay active."""
 _KEPT = (DeviceContext,)
 """Modes that stay active: the default device, which does not see tensors."""
 
@@ -26,12 +22,12 @@ def isolate() -> AbstractContextManager[None] | None:
     """Return a context without the caller's modes, or None if there are none; refuse to run while torch traces."""
     if _is_tracing():
         raise make_tracing_error()
-    if not (_count_function_modes() or _count_dispatch_modes() or _saved_tensors_hooks(False)):
+    if not (_count_function_modes() or _count_dispatch_modes() or saving_hooks(False)):
         return None
     require_no_saving_hooks()
     modes = [torch._C._get_function_stack_at(place) for place in range(_count_function_modes())]
     modes += [torch._C._get_dispatch_stack_at(place) for place in range(_count_dispatch_modes())]
-    watched = _saved_tensors_hooks(False) or not all(type(mode) in _KEPT for mode in modes)
+    watched = saving_hooks(False) or not all(type(mode) in _KEPT for mode in modes)
     return _without_modes() if watched else None
 
 
@@ -42,7 +38,7 @@ def make_tracing_error() -> WrapperLeakError:
 
 def require_no_saving_hooks() -> None:
     """Refuse to record a graph whose saved tensors a user's functions would change; those of torch only move them."""
-    pair = _saved_tensors_hooks(False)
+    pair = saving_hooks(False)
     if pair is not None and torch.is_grad_enabled() and not str(pair[0].__module__).startswith("torch."):
         raise WrapperLeakError.unseen("saved_tensors_hooks", "leave out the hooks")
 
@@ -53,7 +49,7 @@ def _without_modes() -> Iterator[None]:
     functions = [torch._C._pop_torch_function_stack() for _ in range(_count_function_modes())]
     dispatches = [torch._C._pop_torch_dispatch_stack(None) for _ in range(_count_dispatch_modes())]
     hooks = []
-    while (pair := _saved_tensors_hooks(False)) is not None:
+    while (pair := saving_hooks(False)) is not None:
         hooks.append(pair)
         torch._C._autograd._pop_saved_tensors_default_hooks()
     _push([mode for mode in functions if type(mode) in _KEPT], [mode for mode in dispatches if type(mode) in _KEPT])

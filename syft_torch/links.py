@@ -33,6 +33,7 @@ from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.rules import leaves
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+from syft_torch.versions import INPUT_SAVER
 
 # --- on the worker
 
@@ -194,14 +195,13 @@ live: set[weakref.ref[Link]] = set()
 
 def make_apply(apply: Any, chain: type) -> Any:
     """Return an ``apply`` for ``torch.autograd.Function`` that links chains, and is torch's own otherwise."""
-    native = apply.__func__
 
-    @functools.wraps(native)
+    @functools.wraps(apply.__get__(None, torch.autograd.Function))  # A class method of Python or, in torch 2.15, of C.
     def substitute(cls: Any, *args: Any, **kwargs: Any) -> Nested:
         for arg in (*args, *kwargs.values()) if kwargs else args:
-            if isinstance(arg, chain):
+            if isinstance(arg, chain) and cls is not INPUT_SAVER:
                 return _apply(cls, args, kwargs)
-        return native(cls, *args, **kwargs)
+        return apply.__get__(None, cls)(*args, **kwargs)
 
     return classmethod(substitute)
 

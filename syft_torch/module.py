@@ -44,6 +44,7 @@ from syft_torch.parameter import (
     send_in_place,
 )
 from syft_torch.placing import Placing
+from syft_torch.versions import UNCHECKABLE
 from syft_torch.wrapper import Wrapper
 
 _count_modes = torch._C._len_torch_function_stack
@@ -334,8 +335,8 @@ def set_helpers(layers: list[nn.Module], place: Location | None) -> None:
                 layer.__dict__["extra_repr"] = helper.describe
 
 
-_WITH_FAST_PATH = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
-"""Layers with fused kernels, which torch uses unless a tensor overrides its functions."""
+_WITH_FAST_PATH = () if UNCHECKABLE else (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
+"""Layers with fused kernels, which torch uses unless a tensor overrides its functions; none if workers refuse them."""
 _has_torch_function = torch.overrides.has_torch_function
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils import checkpoint
 
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.rules import leaves
@@ -22,6 +23,7 @@ from syft_core.plans.recording import Recorder
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.values import Function, Nested, Tensor
 from syft_core.workers.worker import Worker
+from syft_torch import versions
 from syft_torch.links import make_apply, make_checkpoint
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, location_of
@@ -43,8 +45,8 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
     yield function, "apply", make_apply(vars(function)["apply"], Wrapper)
     for compiled in (torch.jit.ScriptFunction, torch._C.ScriptMethod):
         yield compiled, "__call__", _run_source(vars(compiled)["__call__"])
-    checkpoint, name = import_module("torch.utils.checkpoint"), "_checkpoint_without_reentrant_generator"
-    yield checkpoint, name, make_checkpoint(getattr(checkpoint, name), Wrapper)
+    yield checkpoint, versions.GENERATOR, make_checkpoint(getattr(checkpoint, versions.GENERATOR), Wrapper)
+    yield from versions.make_substitutes(Wrapper)
     script = torch.jit._recursive
     yield script, "create_script_module", _refuse_remote_modules(script.create_script_module)
     yield torch.nn.Module, "to", _refuse_workers(torch.nn.Module.to)

@@ -14,8 +14,9 @@ np = pytest.importorskip("numpy")
 from torch import nn  # noqa: E402
 
 import syft_core as sy  # noqa: E402
-from syft_core.exceptions import NotCollocatedError, ValueRefusedError, WrapperLeakError  # noqa: E402
+from syft_core.exceptions import NotCollocatedError, OperationNotAllowedError, ValueRefusedError, WrapperLeakError  # noqa: E402
 from syft_core.hook.rules import leaves  # noqa: E402
+from syft_torch.versions import UNCHECKABLE  # noqa: E402
 
 # --- fetching from a graph
 
@@ -451,6 +452,26 @@ def test_a_remote_layer_is_reset_as_locally(make: Any, bob: Any) -> None:
     assert all(torch.equal(expected[name], found[name]) for name in expected)
 
 
+def test_new_with_a_size_creates_a_tensor_on_the_worker(bob: Any) -> None:
+    made = torch.ones(3, dtype=torch.float64).send(bob).new(2, 3)
+
+    assert (made.shape, made.dtype) == ((2, 3), torch.float64)
+    assert made.location is bob
+
+
+def reads_numbers(fill: Any) -> bool:
+    class Watch(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            called.add(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    called: set[str] = set()
+    with Watch():
+        fill(torch.ones(50, 3))
+    return bool(called & {"item", "__bool__"})
+
+
+@pytest.mark.skipif(not reads_numbers(nn.init.trunc_normal_), reason="this torch does not read the weights")
 def test_an_initialization_that_reads_the_weights_needs_consent(bob: Any) -> None:
     weight = torch.full((50, 3), 7.0)
     remote = weight.send(bob)
@@ -698,9 +719,11 @@ def encoder(**options: Any) -> Any:
     return nn.TransformerEncoder(layer, 2).eval()
 
 
+CHECKED = pytest.mark.skipif(bool(UNCHECKABLE), reason="this torch cannot check the arguments of its fused kernels")
 PADDING = torch.tensor([[False, False, False, False, True], [False, False, True, True, True]])
 
 
+@CHECKED
 @pytest.mark.parametrize("options", [{}, {"activation": "gelu"}, {"norm_first": True}])
 @pytest.mark.parametrize("padding", [None, PADDING])
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
@@ -726,6 +749,7 @@ def test_an_encoder_in_training_takes_the_slow_path_as_locally(bob: Any) -> None
     assert torch.equal(found.get(), expected.detach())
 
 
+@CHECKED
 def test_attention_takes_the_fast_path_as_locally(bob: Any) -> None:
     torch.manual_seed(0)
     model, x = nn.MultiheadAttention(8, 2, batch_first=True).eval(), torch.randn(2, 5, 8)
@@ -738,6 +762,7 @@ def test_attention_takes_the_fast_path_as_locally(bob: Any) -> None:
     assert torch.equal(found[1].get(), expected[1])
 
 
+@CHECKED
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_padding_with_gaps_is_refused_with_advice(bob: Any) -> None:
     model, x = encoder(), torch.randn(2, 5, 8)
@@ -751,3 +776,32 @@ def test_padding_with_gaps_is_refused_with_advice(bob: Any) -> None:
         expected = model(x, src_key_padding_mask=gaps)
 
     assert torch.equal(found.get(), expected)
+
+
+@pytest.fixture
+def slow_path() -> Any:
+    torch.backends.mha.set_fastpath_enabled(False)
+    yield
+    torch.backends.mha.set_fastpath_enabled(True)
+
+
+@pytest.mark.parametrize("padding", [None, PADDING, PADDING.flip(1)])
+def test_an_encoder_without_the_fast_path_computes_as_locally(padding: Any, bob: Any, slow_path: Any) -> None:
+    model, x = encoder(), torch.randn(2, 5, 8)
+    remote = copy.deepcopy(model).send(bob)
+
+    with torch.no_grad():
+        expected = model(x, src_key_padding_mask=padding)
+        if UNCHECKABLE:  # The remote encoder takes the slow path by itself.
+            torch.backends.mha.set_fastpath_enabled(True)
+        found = remote(x.send(bob), src_key_padding_mask=None if padding is None else padding.send(bob))
+
+    assert torch.equal(found.get(), expected)
+
+
+@pytest.mark.skipif(not UNCHECKABLE, reason="this torch can check the arguments of its fused kernels")
+def test_a_fused_kernel_whose_arguments_cannot_be_checked_is_refused(bob: Any) -> None:
+    x, weight, bias = torch.ones(2, 5, 8).send(bob), torch.ones(24, 8).send(bob), torch.ones(24).send(bob)
+
+    with pytest.raises(OperationNotAllowedError, match="not memory-safe for all arguments"):
+        torch._native_multi_head_attention(x, x, x, 8, 2, weight, bias, weight[:8], bias[:8])

@@ -1,0 +1,83 @@
+"""Versions: what differs between the versions of torch, found by looking for features."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import handle_torch_function
+from torch.utils import checkpoint
+
+from syft_core.values import Function, Nested
+
+_autograd = torch._C._autograd
+_ATTENTION = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention")
+_TOP, _PUSH, _POP = (f"_{verb}_saved_tensors_default_hooks" for verb in ("top", "push", "pop"))
+_GENERATORS = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
+
+UNCHECKABLE = frozenset(
+    name for name in _ATTENTION if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta")
+)
+"""Fused kernels whose arguments cannot be checked on the meta device; torch 2.4 has no meta kernels for them."""
+
+GENERATOR = next(name for name in _GENERATORS if hasattr(checkpoint, name))
+"""The generator around the forward of checkpoints that are not reentrant; torch 2.15 has both."""
+
+INPUT_SAVER: Any = getattr(checkpoint, "_NoopSaveInputs", None)
+"""A function that only keeps the arguments of a checkpoint in a graph of its own; newer versions do without it."""
+
+
+def make_substitutes(chain: type) -> Iterator[tuple[Any, str, Any]]:
+    """Yield the owner, the name and the substitute of each function that newer versions of torch do not need."""
+    if "handle_torch_function" not in torch.autograd.backward.__code__.co_names:
+        yield torch.autograd, "backward", _make_backward(torch.autograd.backward, chain)
+    if not hasattr(_autograd, _TOP):
+        _hooks.pairs.clear()
+        yield _autograd, _PUSH, _hooks.make_push(getattr(_autograd, _PUSH))
+        yield _autograd, _POP, _hooks.make_pop(getattr(_autograd, _POP))
+
+
+def _make_backward(native: Function, chain: type) -> Function:
+    """Send ``torch.autograd.backward`` through the protocol, as torch 2.12 and newer do."""
+
+    @functools.wraps(native)
+    def backward(tensors: Any, *args: Any, **kwargs: Any) -> Nested:
+        roots = (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors)
+        if any(isinstance(root, chain) for root in roots):
+            return handle_torch_function(native, roots, roots, *args, **kwargs)
+        return native(tensors, *args, **kwargs)
+
+    return backward
+
+
+class _SavingHooks(threading.local):
+    """The saved-tensor hooks of this thread, for torch 2.4, which does not tell them."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[Any, Any]] = []
+
+    def top(self, ignore_is_tracing: bool) -> tuple[Any, Any] | None:
+        return self.pairs[-1] if self.pairs else None
+
+    def make_push(self, native: Function) -> Function:
+        def push(pack: Any, unpack: Any) -> None:
+            native(pack, unpack)
+            self.pairs.append((pack, unpack))
+
+        return push
+
+    def make_pop(self, native: Function) -> Function:
+        def pop() -> None:
+            native()
+            if self.pairs:  # There is none for hooks that were pushed before this function was installed.
+                self.pairs.pop()
+
+        return pop
+
+
+_hooks = _SavingHooks()
+saving_hooks: Callable[[bool], tuple[Any, Any] | None] = getattr(_autograd, _TOP, _hooks.top)
+"""Returns the innermost pair of saved-tensor hooks, or None."""
