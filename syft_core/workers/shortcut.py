@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from types import GeneratorType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import frameworks_of_types
@@ -23,6 +23,9 @@ from syft_core.workers.running import NUMBERS, keep_results
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.trace import traces
 
+if TYPE_CHECKING:
+    from syft_core.workers.base import BaseWorker
+
 UNANSWERED = object()
 
 
@@ -32,11 +35,15 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
     It replaces ``dispatch``, ``PointerTensor.respond`` and the handler of ``Run`` where these would only look up the
     operands, run the operation and store the result: each condition excludes something else that they do.
     """
-    pointer = _find_pointer(wrapper, op, args, kwargs)
-    if pointer is None:
+    first: Any = args[0] if args else None
+    if type(first) is list and first:
+        first = first[0]
+    pointer = first.child if type(first) is wrapper else first
+    if type(pointer) is not PointerTensor or type(location := pointer._location) is not LocalLocation:
         return UNANSWERED
-    location: Any = pointer._location
     worker = location.worker
+    if not _is_simple(op, pointer.framework, worker, args, kwargs):
+        return UNANSWERED
     parents: list[Stored] = []
     found: list[Tensor] = []
     with worker.lock:
@@ -48,10 +55,7 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
         if not op.is_plain:
             result = _change_gradients(op, operands, kwargs, parents, location)
         else:
-            if op.inplace and op.writes is WRITES_FIRST and not op.writes_if:
-                targets = operands[0] if type(operands[0]) is list else operands[:1]
-            else:
-                targets = op.targets(operands, kwargs) if op.writes else []
+            targets = _find_targets(op, operands, kwargs) if op.writes else []
             if targets and (not op.inplace or worker.sessions or worker.object_store.listener is not None):
                 return UNANSWERED
             worker.stats.messages += 1
@@ -61,36 +65,36 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
                 result = op.run(*operands, **kwargs)
             finally:  # A failing operation may have changed something first.
                 if targets:
-                    written = set(map(id, targets))
-                    for entry, operand in zip(parents, found, strict=True):
-                        if id(operand) in written:
-                            entry.sources, entry.touched = lineage[1], True
+                    _note_written(set(map(id, targets)), parents, found, lineage)
             return args[0] if op.inplace else _keep(wrapper, op, pointer, location, result, lineage)
     return drive(worker.step(result, location.client.peer)) if type(result) is GeneratorType else result
 
 
-def _find_pointer(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> PointerTensor | None:
-    """Return the first pointer of a call, or None if something but its operands makes it need more than a shortcut."""
-    first: Any = args[0] if args else None
-    if type(first) is list and first:
-        first = first[0]
-    pointer = first.child if type(first) is wrapper else first
-    if type(pointer) is not PointerTensor or type(location := pointer._location) is not LocalLocation:
-        return None
-    framework, worker = pointer.framework, location.worker
-    if (
-        not (op.is_plain or op.accumulates or op.clears_gradient(args))
-        or worker.is_attended
-        or traces
-        or behalf.get()
-        or (kwargs and not NUMBERS.issuperset(map(type, kwargs.values())))
-        or worker.attributes_of(framework.ALIAS) is not framework
-        or framework.ops.by_name.get(op.name) is not op
-        or op.attr in framework.facts_of_form
-        or framework.isolate() is not None
-    ):
-        return None
-    return pointer
+def _is_simple(op: Op, framework: FrameworkAttributes, worker: BaseWorker, args: Args, kwargs: Kwargs) -> bool:
+    """Return whether nothing but its operands can make a command need more than a shortcut."""
+    return (
+        (op.is_plain or op.accumulates or op.clears_gradient(args))
+        and not (worker.is_attended or traces or behalf.get())
+        and not (kwargs and not NUMBERS.issuperset(map(type, kwargs.values())))
+        and worker.attributes_of(framework.ALIAS) is framework
+        and framework.ops.by_name.get(op.name) is op
+        and op.attr not in framework.facts_of_form
+        and framework.isolate() is None
+    )
+
+
+def _find_targets(op: Op, operands: list[Any], kwargs: Kwargs) -> list[Any]:
+    """Return the operands that a call may change, as a flat list."""
+    if op.inplace and op.writes is WRITES_FIRST and not op.writes_if:  # None of the options is a tensor.
+        return operands[0] if type(operands[0]) is list else operands[:1]
+    return op.targets(operands, kwargs)
+
+
+def _note_written(written: set[int], parents: list[Stored], found: list[Tensor], lineage: Lineage) -> None:
+    """Set the lineage of the objects that were written to."""
+    for entry, operand in zip(parents, found, strict=True):
+        if id(operand) in written:
+            entry.sources, entry.touched = lineage[1], True
 
 
 def _change_gradients(

@@ -403,6 +403,8 @@ def _to_clock(moment: float) -> str:
 
 def shares_gradient(entry: Stored) -> bool:
     """Return whether an object has a gradient whose memory another tensor uses."""
+    if entry.is_plain and not getattr(entry.value, "requires_grad", False):
+        return False
     plain = entry.value if entry.is_plain else plain_below(entry.value)
     gradient = plain.grad if keeps_gradient(plain) else None
     return gradient is not None and framework_of(plain).is_shared(gradient)
