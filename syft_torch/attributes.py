@@ -7,6 +7,7 @@ import functools
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -163,8 +164,12 @@ class TorchAttributes(FrameworkAttributes):
         return _leaf(tensor, tensor.detach().clone(), None if gradient is None else gradient.detach().clone())
 
     def replace_in_place(self, tensor: Tensor, other: object) -> None:
-        """Swap the contents of two tensor objects."""
-        exchange_all([tensor], [other])
+        """Swap the contents of two tensor objects, or assign to a plain tensor with weak references to it."""
+        is_plain = type(tensor) in PLAIN_TYPES and type(other) in PLAIN_TYPES
+        if is_plain and isinstance(other, torch.Tensor) and weakref.getweakrefcount(tensor):
+            tensor.data, tensor.grad = other.data, other.grad
+        else:
+            exchange_all([tensor], [other])
 
     def expand(self, tensor: Tensor, shape: tuple[int, ...]) -> Any:
         """Repeat a tensor along axes of length one, to a shape."""

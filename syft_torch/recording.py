@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -14,6 +14,7 @@ from torch import nn
 from syft_core.hook.rules import leaves
 from syft_core.location import Location
 from syft_core.peer import Id
+from syft_core.plans.recording import Recorder
 from syft_core.values import Function, Tensor
 from syft_torch.module import find_parts, location, move_weights, set_helpers
 from syft_torch.parameter import CONTENT_ATTRIBUTES, exchange_all, location_of, require_all_movable
@@ -32,9 +33,10 @@ def hold_state(
     modules = [module for module in objects if isinstance(module, nn.Module)]
     optimizers = [optimizer for optimizer in objects if isinstance(optimizer, torch.optim.Optimizer)]
     layers, tensors = _find_all(modules, optimizers, objects)
-    require_all_movable(tensors)
+    move_weights(layers, partial(require_all_movable, tensors))
     homes = [(module, location(module)) for module in modules]
     saved = [(optimizer, _save(optimizer)) for optimizer in optimizers]
+    buffers = [(layer, dict(layer._buffers)) for layer in layers]
     generator = torch.get_rng_state()
     contents = [send(tensor) for tensor in tensors]
     known = {content.child._id_at_location for content in contents}
@@ -49,7 +51,11 @@ def hold_state(
     set_helpers(layers, place)
     try:
         yield tensors, partial(_find_made, optimizers, place, known)
+        for layer, before in buffers:
+            _require_same_buffers(layer, before, cast("Recorder", place))
     finally:
+        for layer, before in buffers:
+            layer._buffers.update(before)
         set_helpers(layers, None)
         move_weights(layers, swap)
         for module, home in homes:
@@ -76,6 +82,14 @@ def _find_all(
         found += leaves([list(state.values()) for state in optimizer.state.values()])
     tensors = list({id(leaf): leaf for leaf in found if isinstance(leaf, torch.Tensor)}.values())
     return list(layers.values()), [tensor for tensor in tensors if tensor.is_leaf or location_of(tensor) is not None]
+
+
+def _require_same_buffers(layer: nn.Module, before: dict[str, Any], place: Recorder) -> None:
+    """Refuse a function that assigns to a buffer: a worker changes state in place, and would return the old tensor."""
+    for name, tensor in before.items():
+        if layer._buffers.get(name) is not tensor:
+            problem = f"assigns a new tensor to the buffer {name!r} of a {type(layer).__name__}"
+            place.refuse(problem, f"change it in place, e.g. `self.{name}.copy_(new)`", place.where)
 
 
 def _save(optimizer: torch.optim.Optimizer) -> tuple[dict[Any, dict[str, Any]], list[dict[str, Any]]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+from weakref import ReferenceType
 
 from syft_core.hook.hook import is_library
 from syft_core.hook.rules import leaves
@@ -25,10 +26,12 @@ def find_captured(function: Function, state: object = ()) -> list[Any]:
             continue
         seen[id(thing)] = thing
         waiting += reversed(list(_find_parts(thing)))
-    return list(seen.values())
+    # A container that is returned would keep the weak references in it, for instance those of recurrent layers.
+    return [thing for thing in seen.values() if not isinstance(thing, _CONTAINERS)]
 
 
-_SKIPPED = (type, ModuleType, BuiltinFunctionType, CodeType, str, bytes, int, float, complex, type(None))
+_CONTAINERS = (dict, list, tuple, set, frozenset)
+_SKIPPED = (type, ModuleType, BuiltinFunctionType, CodeType, str, bytes, int, float, complex, type(None), ReferenceType)
 
 
 def _find_parts(thing: object) -> Iterator[Any]:
@@ -39,10 +42,20 @@ def _find_parts(thing: object) -> Iterator[Any]:
             yield from _find_names(thing)
     elif isinstance(thing, dict):
         yield from thing.values()
-    elif isinstance(thing, list | tuple | set | frozenset):
+    elif isinstance(thing, _CONTAINERS):
         yield from thing
-    elif not is_tensor_like(thing):
+    elif not (is_tensor_like(thing) or _is_part_of_library(thing)):
         yield from getattr(thing, "__dict__", {}).values()
+
+
+def _is_part_of_library(thing: object) -> bool:
+    """Return whether ``thing`` is a worker, a location or a hook, for instance that of a remote model.
+
+    The tensors that they hold are not state of the function. A plan, which has a function of the user, is.
+    """
+    package = __name__.partition(".")[0]
+    is_ours = any(base.__module__.partition(".")[0] == package for base in type(thing).__mro__)
+    return is_ours and not hasattr(type(thing), "forward")
 
 
 def is_tensor_like(thing: object) -> bool:

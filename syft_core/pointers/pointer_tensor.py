@@ -458,7 +458,7 @@ def _answer_local_op(op: Op, pointer: PointerTensor, args: Args) -> Nested:
         return None
     if op.spelling in ("getter", "setter"):
         why = "it is an object of the process that holds the data"
-    elif any(callable(arg) and not isinstance(arg, type) for arg in args[1:]):
+    elif any(callable(arg) and not isinstance(arg, type | PointerTensor) for arg in args):
         why = "it takes a function, and a worker does not run functions of others"
     else:
         why = "it works on memory of the process that holds the data"

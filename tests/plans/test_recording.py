@@ -166,6 +166,27 @@ def test_changing_a_tensor_that_the_plan_does_not_know_is_refused(hook: Any) -> 
     assert sy.Plan("known", program, state=[Hidden.total]).build(X).is_built
 
 
+def test_assigning_to_a_buffer_is_refused_and_leaves_the_model_as_it_was(hook: Any) -> None:
+    class Smooth(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("average", torch.zeros(2))
+
+        def forward(self, x: Any) -> Any:
+            self.average = 0.9 * self.average + 0.1 * x
+            return x - self.average
+
+    model = Smooth()
+    average = model.average
+
+    with pytest.raises(
+        PlanError, match=r"assigns a new tensor to the buffer 'average' of a Smooth; .*`self\.average\.copy_"
+    ):
+        sy.Plan("smooth", lambda x: model(x)).build(torch.ones(2))
+    assert model.average is average
+    assert average.tolist() == [0.0, 0.0]
+
+
 def test_fetching_is_refused(hook: Any) -> None:
     assert "a plan contains only operations; fetch and move things outside" in refusal(lambda x: x.get(), X)
 

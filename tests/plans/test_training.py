@@ -183,3 +183,80 @@ def test_results_are_part_of_a_graph_on_the_worker(hook: Any, bob: Any) -> None:
     there(x).backward()
 
     assert x.grad.get().tolist() == [2.0, 4.0]
+
+
+def test_a_recurrent_model_trains_as_a_plan(bob: Any) -> None:
+    class Recurrent(Training):
+        def __init__(self) -> None:
+            super().__init__(OPTIMIZERS["adam"])
+            self.model = torch.nn.ModuleDict({"gru": torch.nn.GRU(4, 6), "out": torch.nn.Linear(6, 3)})
+            self.optimizer = OPTIMIZERS["adam"](self.model.parameters())
+
+        def step(self, x: Any, y: Any) -> Any:
+            self.optimizer.zero_grad()
+            hidden, _ = self.model["gru"](x)
+            loss = torch.nn.functional.cross_entropy(self.model["out"](hidden), y)
+            loss.backward()
+            self.optimizer.step()
+            return loss
+
+    torch.manual_seed(0)
+    local = Recurrent()
+    remote = Recurrent()
+    remote.model.load_state_dict(local.model.state_dict())
+    local.step(*local.data[0])  # After a call, a recurrent layer has weak references to its weights.
+    remote.step(*remote.data[0])
+    there = sy.Plan("step", remote.step).build(*remote.data[0]).send(bob)
+    for x, y in remote.data:
+        there(x.send(bob), y.send(bob))
+        local.step(x, y)
+
+    there.get()
+    assert equal(remote.tensors(), local.tensors())
+
+
+def test_the_objects_of_other_workers_are_not_state_of_a_plan(hook: Any, bob: Any) -> None:
+    """A remote model refers to its location, through which all workers of the process can be reached."""
+    remote, local = Training(OPTIMIZERS["adam"]), Training(OPTIMIZERS["adam"])
+    remote.model.send(bob)
+    data = [(x.send(bob), y.send(bob)) for x, y in remote.data]
+    other = sy.VirtualWorker(hook, id="other")
+    kept = [torch.ones(2).send(other), torch.ones(2, requires_grad=True).send(bob)]
+    before = [worker.get_obj(p.id_at_location) for worker, p in zip((other, bob), kept, strict=True)]
+
+    plan = sy.Plan("step", remote.step).build(*data[0])
+
+    state = len(remote.tensors())
+    assert len(plan._tensors) <= state
+    assert [worker.get_obj(p.id_at_location) for worker, p in zip((other, bob), kept, strict=True)] == before
+    there = plan.send(bob)
+    for (x, y), batch in zip(local.data, data, strict=True):
+        local.step(x, y)
+        there(*batch)
+    there.get()
+    remote.model.get()
+    remote.optimizer.collocate()
+    assert equal(remote.tensors(), local.tensors())
+
+
+def test_a_plan_keeps_gradients_that_are_replaced(bob: Any) -> None:
+    class Twice(Training):
+        def step(self, x: Any, y: Any) -> Any:
+            kept = []
+            for part in (slice(0, 3), slice(2, 5)):
+                self.optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(self.model(x[part]), y[part]).backward()
+                kept.append([parameter.grad for parameter in self.model.parameters()])
+            for parameter, *gradients in zip(self.model.parameters(), *kept, strict=True):
+                parameter.grad = gradients[0] - 2 * gradients[1]
+            self.optimizer.step()
+            return kept[0][0].sum()
+
+    remote, local = Twice(OPTIMIZERS["momentum"]), Twice(OPTIMIZERS["momentum"])
+    there = sy.Plan("step", remote.step).build(*remote.data[0]).send(bob)
+
+    losses = [there(x.send(bob), y.send(bob)).get() for x, y in remote.data]
+
+    assert equal(losses, [local.step(x, y) for x, y in local.data])
+    there.get()
+    assert equal(remote.tensors(), local.tensors())

@@ -54,6 +54,11 @@ def test_showing_a_remote_number_is_refused_with_advice(show: Any, send: Any) ->
         assert float(show(total)) == 3.0
 
 
+def test_a_function_that_calls_another_is_refused_with_the_reason(send: Any) -> None:
+    with pytest.raises(ValueRefusedError, match="a worker does not run functions of others"):
+        np.apply_along_axis(lambda row: row.sum(), 1, send(np.ones((2, 2))))
+
+
 def test_a_dtype_is_not_taken_for_a_function(send: Any) -> None:
     with pytest.raises(ValueRefusedError, match="works on memory of the process"):
         send(np.array([1.0])).view(np.int64)
