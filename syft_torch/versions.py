@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from torch.overrides import handle_torch_function
 from torch.utils import checkpoint
 
-from syft_core.values import Function, Nested
+from syft_core.values import Function, Nested, Tensor
 
 _autograd = torch._C._autograd
 _ATTENTION = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention")
@@ -26,11 +26,11 @@ UNCHECKABLE = frozenset(
 GENERATOR = next(name for name in _GENERATORS if hasattr(checkpoint, name))
 """The generator around the forward of checkpoints that are not reentrant; torch 2.15 has both."""
 
-INPUT_SAVER: Any = getattr(checkpoint, "_NoopSaveInputs", None)
+INPUT_SAVER: object = getattr(checkpoint, "_NoopSaveInputs", None)
 """A function that only keeps the arguments of a checkpoint in a graph of its own; newer versions do without it."""
 
 
-def make_substitutes(chain: type) -> Iterator[tuple[Any, str, Any]]:
+def make_substitutes(chain: type) -> Iterator[tuple[Any, str, Function]]:
     """Yield the owner, the name and the substitute of each function that newer versions of torch do not need."""
     if "handle_torch_function" not in torch.autograd.backward.__code__.co_names:
         yield torch.autograd, "backward", _make_backward(torch.autograd.backward, chain)
@@ -44,7 +44,7 @@ def _make_backward(native: Function, chain: type) -> Function:
     """Send ``torch.autograd.backward`` through the protocol, as torch 2.12 and newer do."""
 
     @functools.wraps(native)
-    def backward(tensors: Any, *args: Any, **kwargs: Any) -> Nested:
+    def backward(tensors: Iterable[Tensor], *args: object, **kwargs: object) -> Nested:
         roots = (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors)
         if any(isinstance(root, chain) for root in roots):
             return handle_torch_function(native, roots, roots, *args, **kwargs)
@@ -57,13 +57,13 @@ class _SavingHooks(threading.local):
     """The saved-tensor hooks of this thread, for torch 2.4, which does not tell them."""
 
     def __init__(self) -> None:
-        self.pairs: list[tuple[Any, Any]] = []
+        self.pairs: list[tuple[Function, Function]] = []
 
-    def top(self, ignore_is_tracing: bool) -> tuple[Any, Any] | None:
+    def top(self, ignore_is_tracing: bool) -> tuple[Function, Function] | None:
         return self.pairs[-1] if self.pairs else None
 
     def make_push(self, native: Function) -> Function:
-        def push(pack: Any, unpack: Any) -> None:
+        def push(pack: Function, unpack: Function) -> None:
             native(pack, unpack)
             self.pairs.append((pack, unpack))
 
@@ -79,5 +79,5 @@ class _SavingHooks(threading.local):
 
 
 _hooks = _SavingHooks()
-saving_hooks: Callable[[bool], tuple[Any, Any] | None] = getattr(_autograd, _TOP, _hooks.top)
+saving_hooks: Callable[[bool], tuple[Function, Function] | None] = getattr(_autograd, _TOP, _hooks.top)
 """Returns the innermost pair of saved-tensor hooks, or None."""
