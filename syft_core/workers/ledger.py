@@ -23,7 +23,7 @@ from syft_core.workers.journal import Journal, iter_lines
 
 if TYPE_CHECKING:
     from syft_core.workers.release import ReleaseRequest
-    from syft_core.workers.store import Stored
+    from syft_core.workers.store import Sources, Stored
     from syft_core.workers.worker import Worker
 
 Event: TypeAlias = Literal["departed", "released", "refused", "requested", "approved", "denied", "opened", "recovered"]
@@ -86,7 +86,7 @@ class Entry(NamedTuple):
         return one_line(self.to), one_line(self.reason)
 
 
-Outline: TypeAlias = tuple[Id, type, Any, frozenset[Any]]
+Outline: TypeAlias = "tuple[Id, type, Any, Sources]"
 """The id, type, shape and sources of a plain object that left."""
 
 
@@ -129,7 +129,7 @@ def record_all(worker: Worker, leaving: Sequence[Departure], peer: Peer, to: str
         worker.ledger.note(Outlined(time.time(), peer, to, reason, outlines))
         return
     now, who = time.time(), str(peer)
-    lineages: dict[frozenset[Any], tuple[tuple[Any, ...], str, str, tuple[str, ...]]] = {}
+    lineages: dict[Sources, tuple[tuple[Any, ...], str, str, tuple[str, ...]]] = {}
     for found, value, request in leaving:
         entry = found if request is None else next(r.copy for r in request.objects if r.value is value)
         lineage = lineages.get(entry.sources)
@@ -168,7 +168,7 @@ def _outline(leaving: Sequence[Departure]) -> list[Outline] | None:
     Text is made when the ledger is read. The tags of sources may change until then.
     """
     outlines: list[Outline] = []
-    sources: frozenset[Any] | None = None
+    sources: Sources | None = None
     for entry, value, request in leaving:
         left = entry.value if value is None else value
         if request is not None or not framework_types.get(type(left)):
@@ -182,11 +182,11 @@ def _outline(leaving: Sequence[Departure]) -> list[Outline] | None:
     return outlines
 
 
-def _join_sources(entries: Iterable[Stored]) -> frozenset[Any]:
+def _join_sources(entries: Iterable[Stored]) -> Sources:
     return frozenset([source for entry in entries for source in entry.sources])
 
 
-def _lineage(found: frozenset[Any], to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
+def _lineage(found: Sources, to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
     """Return the middle fields of an entry: the sources, where the object goes, why, and the tags of the sources."""
     sources = _in_order(found) if len(found) > 1 else list(found)
     ids = tuple([getattr(source, "id", source) for source in sources])
@@ -200,7 +200,7 @@ def name_sources(entry: Stored) -> list[str]:
 
 
 @lru_cache(maxsize=64)
-def _in_order(sources: frozenset[Any]) -> list[Any]:
+def _in_order(sources: Sources) -> list[Any]:
     numbered = [source for source in sources if hasattr(source, "serial")]
     return [*sorted(sources.difference(numbered), key=str), *sorted(numbered, key=attrgetter("serial"))]
 

@@ -83,7 +83,7 @@ def _is_simple(op: Op, framework: FrameworkAttributes, worker: BaseWorker, args:
     )
 
 
-def _find_targets(op: Op, operands: list[Any], kwargs: Kwargs) -> list[Any]:
+def _find_targets(op: Op, operands: list[Tensor], kwargs: Kwargs) -> list[Tensor]:
     """Return the operands that a call may change, as a flat list."""
     if op.inplace and op.writes is WRITES_FIRST and not op.writes_if:  # None of the options is a tensor.
         return operands[0] if type(operands[0]) is list else operands[:1]
@@ -98,7 +98,7 @@ def _note_written(written: set[int], parents: list[Stored], found: list[Tensor],
 
 
 def _change_gradients(
-    op: Op, operands: list[Any], kwargs: Kwargs, parents: list[Stored], location: LocalLocation
+    op: Op, operands: list[Tensor], kwargs: Kwargs, parents: list[Stored], location: LocalLocation
 ) -> Nested:
     """Run a backward pass, or clear the gradients of objects; there is no result to store."""
     worker = location.worker
@@ -116,7 +116,7 @@ def _change_gradients(
 
 def _keep(
     wrapper: LayerType, op: Op, pointer: PointerTensor, location: LocalLocation, result: object, lineage: Lineage
-) -> Any:
+) -> Nested:
     """Store the tensors of a result, and return it with wrapped pointers to them."""
     first, peer = new_id(), location.client.peer
     if frameworks_of_types.get(type(result)) is not pointer.framework:
@@ -135,7 +135,7 @@ def _look_up(
     location: LocalLocation,
     parents: list[Stored],
     found: list[Tensor],
-) -> list[Any] | None:
+) -> list[Tensor] | None:
     """Return the operands, or None if one is not a number or a plain object of the sender, at ``location``.
 
     Append the objects to ``parents``, and those of their values that are operands to ``found``.

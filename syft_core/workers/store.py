@@ -24,7 +24,9 @@ MAX_REMEMBERED = 1024
 MAX_QUERY = 32
 """How many parts a query may have: each is looked for in every description."""
 
-NOTHING: frozenset[Any] = frozenset()
+Sources: TypeAlias = frozenset[Any]
+"""What an object was computed from: other objects, failures, and sources that are not stored here."""
+NOTHING: Sources = frozenset()
 MORE = "…"
 _serials = itertools.count(time.time_ns())  # Sources of objects that outlive the process keep their numbers.
 
@@ -85,11 +87,11 @@ class Stored:
     """An object of another peer that shares its memory, so that changing one changes the other."""
     access: frozenset[str] | None = None
     """The users who may have it; None if it is not restricted."""
-    sources: frozenset[Any] = NOTHING
+    sources: Sources = NOTHING
     """The sources it was computed from (itself, if it was sent or loaded), and failures on the way."""
     source: Source | None = None
     """Its entry in the lineage of others, if it has one."""
-    root: frozenset[Any] | None = None
+    root: Sources | None = None
     """Its initial ``sources`` if it was sent or loaded; they are replaced when something is written into it."""
     state: dict[Id, ReferenceType[Stored]] | None = None
     """The objects that are the state of a plan; others may use their ids when they are gone."""
@@ -360,7 +362,7 @@ class ObjectStore:
         return found
 
 
-Lineage = tuple["frozenset[str] | None", "frozenset[Any]"]
+Lineage = tuple["frozenset[str] | None", Sources]
 """Who may have an object, and what it was computed from."""
 
 
@@ -387,7 +389,7 @@ def derive(results: Iterable[Stored], parents: Sequence[Stored]) -> None:
         result.access, result.sources = access, sources
 
 
-def _limit_sources(joined: frozenset[Any], common: frozenset[Any]) -> frozenset[Any]:
+def _limit_sources(joined: Sources, common: Sources) -> Sources:
     """Limit the number of sources; keep all failures and all published objects.
 
     Prefer common sources: in a loop, the data recurs in each step and temporary objects do not.
