@@ -24,7 +24,8 @@ class TorchKernels(Kernels):
         """Return a tensor in the memory of ``buffer``."""
         if not buffer:
             return self.zeros(shape, dtype)
-        return torch.frombuffer(buffer, dtype=self.dtype(dtype)).view(shape)
+        flat = torch.frombuffer(buffer, dtype=self.dtype(dtype))
+        return flat if len(shape) == 1 else flat.view(shape)
 
     def to_bytes(self, x: Array) -> bytes | memoryview:
         """Return the memory of a tensor; nothing in a rehearsal."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -31,6 +31,11 @@ class Spec(NamedTuple):
     def expand(self, kernels: Kernels, stream: Stream) -> Array:
         """Return an array of this form with the next random numbers of a stream."""
         return kernels.from_bytes(stream.take(size_of(self.shape, self.dtype)), self.dtype, self.shape)
+
+
+def expand(kernels: Kernels, stream: Stream, specs: Sequence[Spec]) -> list[Array]:
+    """Return arrays of these forms, with the next random numbers of a stream."""
+    return [spec.expand(kernels, stream) for spec in specs]
 
 
 class Correlation:
@@ -56,15 +61,35 @@ class Correlation:
         """Compute the dependent arrays; only the provider does, which knows the values."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def label(self) -> bytes:
         """Identifies the form of the correlation: each party counts how many of a form it has used."""
-        return _label(self)
+        return repr(self).encode()
+
+    @cached_property
+    def forms(self) -> tuple[tuple[Spec, ...], tuple[Spec, ...]]:
+        """The forms of the free and of the dependent arrays."""
+        return tuple(self.free()), tuple(self.dependent())
 
 
-@lru_cache(maxsize=4096)
-def _label(correlation: Correlation) -> bytes:
-    return repr(correlation).encode()
+@dataclass(frozen=True)
+class Joined(Correlation):
+    """Several correlations that are used together: they are expanded from one stream, and corrected at once."""
+
+    parts: tuple[Correlation, ...]
+
+    def free(self) -> Sequence[Spec]:
+        """Return the forms of the free arrays of all parts."""
+        return [spec for part in self.parts for spec in part.free()]
+
+    def dependent(self) -> Sequence[Spec]:
+        """Return the forms of the dependent arrays of all parts."""
+        return [spec for part in self.parts for spec in part.dependent()]
+
+    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
+        """Compute the dependent arrays of all parts."""
+        left = iter(free)
+        return [array for part in self.parts for array in part.derive(kernels, *islice(left, len(part.free())))]
 
 
 # --- requests
@@ -90,11 +115,23 @@ class OpenBits:
         self.shares = shares
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Draw:
-    """Use a correlation; the answer is the list of this party's shares, free arrays first."""
+    """Use a correlation; the answer is the list of this party's shares of the free arrays."""
 
     correlation: Correlation
+    rest: Any = None
+    """What the run needs for the dependent arrays, which ``Rest`` asks for."""
+
+
+@dataclass(slots=True)
+class Rest:
+    """Wait for the dependent arrays of a correlation; the answer is the list of this party's shares.
+
+    Ask for them as late as possible: the first party has to wait for the provider.
+    """
+
+    draw: Draw
 
 
 @dataclass(slots=True)
@@ -140,7 +177,7 @@ class Verify:
     passed: bool
 
 
-Request: TypeAlias = Open | OpenBits | Draw | Send | Receive | Common | Zeros | Verify
+Request: TypeAlias = Open | OpenBits | Draw | Rest | Send | Receive | Common | Zeros | Verify
 Steps: TypeAlias = Generator[Request, Any, Any]
 """A running protocol: it yields requests and returns one share, or a tuple of shares."""
 PROVIDER = -1
@@ -291,9 +328,9 @@ def _rehearse(
                 answer = list(request.shares)
             elif isinstance(request, Draw):
                 demands.append(request.correlation)
-                answer = [
-                    kernels.blank(*spec) for spec in (*request.correlation.free(), *request.correlation.dependent())
-                ]
+                answer = [kernels.blank(*spec) for spec in request.correlation.forms[0]]
+            elif isinstance(request, Rest):
+                answer = [kernels.blank(*spec) for spec in request.draw.correlation.forms[1]]
             elif isinstance(request, Common | Zeros | Receive):
                 answer = [kernels.blank(*spec) for spec in request.specs]
     except StopIteration as end:

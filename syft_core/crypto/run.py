@@ -30,11 +30,13 @@ from syft_core.crypto.protocol import (
     Party,
     Receive,
     Request,
+    Rest,
     Send,
     Spec,
     Steps,
     Verify,
     Zeros,
+    expand,
     rehearse,
 )
 from syft_core.exceptions import CheatingError, PartyFailedError, ProtocolError, SyftError
@@ -51,6 +53,8 @@ MAX_CHANNELS = 64
 """How many channels a client may have on a worker; the oldest is closed for one more."""
 MAX_AHEAD = 4096
 """How many runs a party may be ahead of another one."""
+MAX_SMALL = 1 << 14
+"""How many bytes fit into the buffers of a connection, so that sending them does not wait for the receiver."""
 SETUP = 0
 """The number under which seeds are exchanged; runs start at 1."""
 
@@ -85,6 +89,8 @@ class Channel:
     ) -> None:
         self.parties, self.provider, self.rank, self.kernels = tuple(parties), provider, rank, kernels
         self.party = Party(rank, len(self.parties), kernels)
+        self.opponents = [other for other in range(len(self.parties)) if other != rank]
+        """The ranks of the other parties, without the provider."""
         self._post, self.ping = post, ping
         self._lock = threading.Lock()
         self._seeds: dict[int, bytes] = {}
@@ -98,6 +104,8 @@ class Channel:
         """How many bytes wait for runs: what other parties have sent, and corrections for later."""
         self._used: dict[bytes, int] = {}
         """How many correlations of each form have been used."""
+        self._corrected: dict[bytes, int] = {}
+        """For how many of them the first party has taken the corrections."""
         self._stock: dict[tuple[bytes, int], Payload] = {}
         """Corrections that the provider has sent in advance, by form and number."""
         self._inboxes: dict[int, dict[int, deque[tuple[Payload, int]]]] = {}
@@ -153,7 +161,7 @@ class Channel:
             run.cancelled = self._errors.pop(number, None)
             if isinstance(self._failure, CheatingError):
                 run.cancelled = CheatingError(*self._failure.args)
-        run.advance()
+        run.advance(is_owner=True)
         return run
 
     def skip(self, number: int) -> None:
@@ -215,7 +223,7 @@ class Channel:
         """Take what another party sent; return the runs that wait for it, which the caller continues."""
         if number == SETUP:
             self._set_up(rank, payload)
-            return [run for run in list(self._runs.values()) if not run.wake()]
+            return list(self._runs.values())
         with self._lock:
             run = self._runs.get(number)
             if number <= self._last and run is None:
@@ -234,7 +242,7 @@ class Channel:
                 weight = weigh(payload)
                 self.inbox(number, rank).append((payload, weight))
                 self.held += weight
-        return [run] if run is not None and not run.wake() else []
+        return [] if run is None else [run]
 
     def _set_up(self, rank: int, payload: Payload) -> None:
         if isinstance(payload, bytes | bytearray):
@@ -245,7 +253,7 @@ class Channel:
             raise ProtocolError("cannot accept a correction: only the provider sends them (malformed message)")
         label, index, correction = payload
         with self._lock:
-            if index < self._used.get(label, 0) or (label, index) in self._stock:
+            if index < self._corrected.get(label, 0) or (label, index) in self._stock:
                 raise ProtocolError("cannot accept a correction: it was sent before (malformed message)")
             self._stock[label, index] = correction
             self.held += weigh(correction)
@@ -276,37 +284,34 @@ class Channel:
         """Return what a party has sent for a run: payloads, and what they weigh."""
         return self._inboxes.setdefault(number, {}).setdefault(rank, deque())
 
-    def has_seeds(self) -> bool:
-        """Return whether all seeds have arrived."""
-        return len(self._seeds) == len(self.parties) - (self.rank != PROVIDER and self.provider is None)
+    @property
+    def missing_seeds(self) -> list[int]:
+        """The ranks of those with whom the seeds have not been exchanged."""
+        count = len(self.parties) - (self.rank != PROVIDER and self.provider is None)
+        return [] if len(self._seeds) == count else [rank for rank in self.others if rank not in self._seeds]
 
-    def draw(self, demand: Correlation, correction: Sequence[Array] | None, index: int) -> list[Array]:
-        """Return this party's shares of a correlation."""
-        stream = Stream(self._seeds[PROVIDER], demand.label, index)
-        free = self._expand(stream, demand.free())
-        return [*free, *(self._expand(stream, demand.dependent()) if correction is None else correction)]
+    def draw(self, demand: Correlation) -> tuple[Stream, int]:
+        """Use the next correlation of a form: return the stream of this party's shares, and its number."""
+        index = self._count(demand)
+        return Stream(self._seeds[PROVIDER], demand.label, index), index
 
     def _count(self, demand: Correlation) -> int:
         index = self._used.get(demand.label, 0)
         self._used[demand.label] = index + 1
         return index
 
-    def find_correction(self, number: int, demand: Correlation) -> tuple[int, Payload]:
-        """Return the number of the next correlation of a form, and the first party's correction, which has arrived."""
-        if self.rank != 0:
-            return self._count(demand), None
-        index = self._used.get(demand.label, 0)
-        if (demand.label, index) in self._stock:
-            with self._lock:
-                found = self._stock.pop((demand.label, index))
+    def has_stock(self, label: bytes, index: int) -> bool:
+        """Return whether the provider has sent a correction in advance."""
+        return (label, index) in self._stock
+
+    def take_stock(self, label: bytes, index: int) -> Payload:
+        """Take a correction that the provider has sent in advance; return None if there is none."""
+        with self._lock:
+            self._corrected[label] = index + 1
+            found = self._stock.pop((label, index), None)
+            if found is not None:
                 self.held -= weigh(found)
-        else:
-            found, *rest = self.take(number, PROVIDER)  # The provider sends the corrections of a run together.
-            if rest:
-                self.put_back(number, PROVIDER, tuple(rest))
-        if forms_of(found) != list(demand.dependent()):
-            raise ProtocolError.malformed(self.provider)
-        return self._count(demand), found
+        return found
 
     def take(self, number: int, rank: int) -> Payload:
         """Take the next payload that a party has sent for a run."""
@@ -315,25 +320,19 @@ class Channel:
             self.held -= weight
         return payload
 
-    def put_back(self, number: int, rank: int, payload: Payload) -> None:
-        """Keep a part of a payload for later."""
-        with self._lock:
-            weight = weigh(payload)
-            self.inbox(number, rank).appendleft((payload, weight))
-            self.held += weight
-
     def _correct(self, demand: Correlation, index: int) -> tuple[Array, ...]:
         """Return the first party's shares of the dependent arrays of a correlation."""
+        free, dependent = demand.forms
         streams = [Stream(self._seeds[rank], demand.label, index) for rank in range(len(self.parties))]
-        expanded = zip(*[self._expand(stream, demand.free()) for stream in streams], strict=True)
+        expanded = [expand(self.kernels, stream, free) for stream in streams]
         with self.kernels.wrapping_around():
-            values = demand.derive(self.kernels, *map(_join, expanded))
-            others = zip(*[self._expand(stream, demand.dependent()) for stream in streams[1:]], strict=True)
-            return tuple(_subtract(value, _join(shares)) for value, shares in zip(values, others, strict=True))
+            values = demand.derive(self.kernels, *map(_join, zip(*expanded, strict=True)))
+            others = [expand(self.kernels, stream, dependent) for stream in streams[1:]]
+            return tuple([_subtract(*pair) for pair in zip(values, map(_join, zip(*others, strict=True)), strict=True)])
 
     def common(self, other: int, label: bytes, number: int, specs: Sequence[Spec]) -> list[Array]:
         """Return random arrays that this party and another one know."""
-        return self._expand(Stream(self._seeds[other], b"common" + label, number), specs)
+        return expand(self.kernels, Stream(self._seeds[other], b"common" + label, number), specs)
 
     def zeros(self, number: int, step: int, specs: Sequence[Spec]) -> list[Array]:
         """Return shares of zeros: each pair of parties adds and subtracts the same random numbers."""
@@ -342,14 +341,11 @@ class Channel:
             if other == self.rank:
                 continue
             stream = Stream(self._seeds[other], b"zeros", number << 16 | step)
-            arrays = self._expand(stream, specs)
+            arrays = expand(self.kernels, stream, specs)
             if other < self.rank:
                 arrays = [-x if spec.is_additive else x for spec, x in zip(specs, arrays, strict=True)]
             totals = arrays if totals is None else [_join(pair) for pair in zip(totals, arrays, strict=True)]
         return totals or []
-
-    def _expand(self, stream: Stream, specs: Sequence[Spec]) -> list[Array]:
-        return [spec.expand(self.kernels, stream) for spec in specs]
 
 
 class Channels:
@@ -389,7 +385,9 @@ class Channels:
 class ProtocolRun:
     """One party's run of a protocol. ``advance`` takes it as far as possible, and never waits.
 
-    With ``waits``, the run belongs to one thread, which calls ``wait`` between two advances.
+    With ``waits``, the run has a thread of its own, which calls ``wait`` between two advances. Threads that deliver
+    what others sent advance it too, but leave it to its own thread to send what is large: they must go on reading, so
+    that two parties cannot wait for each other to read.
     """
 
     def __init__(self, channel: Channel, number: int, steps: Steps, finish: Finish, waits: bool = False) -> None:
@@ -397,24 +395,27 @@ class ProtocolRun:
         self._lock = threading.Lock()
         self._signals: SimpleQueue[None] | None = SimpleQueue() if waits else None
         self._request: Request | None = None
-        self._posted = False
+        self._unsent: Sequence[Array] | None = None
+        """Shares of the current request that have not been sent, because they are large."""
         self._step = 0
+        """How many requests have been answered."""
         self._commons: dict[int, int] = {}
         """How often random arrays in common with each other rank were asked for; both ranks count the same."""
+        self._draws: deque[Draw] = deque()
+        """The draws for which the first party has no corrections yet, in order."""
+        self._corrections: deque[Payload] = deque()
         self._started = False
         self.cancelled: Exception | None = None
         """Why the run cannot continue; it ends at the next advance."""
         self.has_ended = False
 
-    def wake(self) -> bool:
-        """Signal the thread of the run that something has arrived; return False if it has none."""
-        if self._signals is None:
-            return False
-        self._signals.put(None)
-        return True
+    @property
+    def progress(self) -> int:
+        """A number that changes when the run goes on."""
+        return self._step
 
     def wait(self, seconds: float) -> bool:
-        """Wait until something arrives; return whether it did."""
+        """Wait until the thread of the run has something to do; return whether it has."""
         try:
             self._signals.get(timeout=seconds)  # type: ignore[union-attr]  # only runs with ``waits``
         except Empty:
@@ -424,25 +425,35 @@ class ProtocolRun:
     def cancel(self, error: Exception) -> None:
         """End the run with an error, in its own thread if it has one."""
         self.cancelled = error
-        if not self.wake():
+        if self._signals is None:
             self.fail(error)
+        else:
+            self._signals.put(None)
 
     @property
     def waits_for(self) -> list[int]:
         """The ranks of the parties from which the run needs something to continue."""
-        return self._missing()
+        channel, request = self._channel, self._request
+        if not self._started:
+            return channel.missing_seeds
+        if type(request) is Rest:
+            return [PROVIDER] if self._lacks_corrections(request.draw) else []
+        return [rank for rank in self._senders(request) if not channel.inbox(self._number, rank)]
 
-    def advance(self) -> None:
+    def advance(self, is_owner: bool = False) -> None:
         """Continue as long as everything that the protocol asks for is there."""
-        while not self.has_ended and self._is_ready():
+        is_owner = is_owner or self._signals is None
+        while self._may_continue(is_owner):
             if not self._lock.acquire(blocking=False):
                 return  # Whoever is advancing it checks again before leaving.
             try:
                 with self._channel.kernels.wrapping_around():
-                    while not self.has_ended and self._is_ready():
-                        self._take_step()
+                    while self._may_continue(is_owner):
+                        self._take_step(is_owner)
             finally:
                 self._lock.release()
+        if not is_owner and (self.has_ended or self._unsent is not None):
+            self._signals.put(None)  # type: ignore[union-attr]  # only runs with a thread have an owner
 
     def fail(self, error: Exception) -> None:
         """End the run with an error, and tell the others."""
@@ -454,44 +465,37 @@ class ProtocolRun:
         self._channel.notify(self._number, error)
         self._finish(None, error)
 
-    def _missing(self) -> list[int]:
-        """Return the ranks of those whose contribution to the current request has not arrived."""
-        channel, number = self._channel, self._number
-        if not channel.has_seeds():
-            return [rank for rank in channel.others if rank not in channel._seeds]
-        request = self._request
-        if isinstance(request, Open | OpenBits):
-            senders = [rank for rank in range(channel.party.count) if rank != channel.rank]
-        elif isinstance(request, Receive):
-            senders = [request.sender]
-        elif isinstance(request, Draw) and channel.rank == 0:
-            label = request.correlation.label
-            if (label, channel._used.get(label, 0)) in channel._stock:
-                return []
-            senders = [PROVIDER]
-        else:
-            return []
-        return [rank for rank in senders if not channel.inbox(number, rank)]
-
-    def _is_ready(self) -> bool:
+    def _may_continue(self, is_owner: bool) -> bool:
+        if self.has_ended:
+            return False
         if self.cancelled is not None:
             return True
-        request = self._request
-        if isinstance(request, Open | OpenBits) and not self._posted:
-            return True  # Its own shares must be sent first.
-        return not self._missing()
+        if self._unsent is not None:
+            return is_owner
+        return not self.waits_for
 
-    def _take_step(self) -> None:
+    def _senders(self, request: Request | None) -> Sequence[int]:
+        """Return the ranks of those who contribute to a request."""
+        if type(request) is Open or type(request) is OpenBits:
+            return self._channel.opponents
+        return (request.sender,) if type(request) is Receive else ()
+
+    def _take_step(self, is_owner: bool) -> None:
         try:
             if self.cancelled is not None:
                 raise self.cancelled
-            answer = self._answer()
-            if answer is _LATER:
+            if self._unsent is not None:
+                self._send_shares(self._unsent)
                 return
-            self._posted = False
-            self._step += 1
-            self._request = self._steps.send(answer if self._started else None)
+            answer = self._answer() if self._started else None
             self._started = True
+            self._step += 1
+            request = self._request = self._steps.send(answer)
+            if type(request) is Open or type(request) is OpenBits:
+                if is_owner or bytes_in(request.shares) <= MAX_SMALL:
+                    self._send_shares(request.shares)
+                else:
+                    self._unsent = request.shares
         except StopIteration as end:
             self.has_ended = True
             self._channel.end(self._number)
@@ -499,14 +503,23 @@ class ProtocolRun:
         except Exception as error:  # noqa: BLE001  # reported to the client
             self.fail(error)
 
+    def _send_shares(self, shares: Sequence[Array]) -> None:
+        self._unsent = None
+        for rank in self._channel.opponents:
+            self._channel.post(rank, self._number, shares)
+
     def _answer(self) -> Payload:
-        """Return the answer to the current request, which is ready; post shares to be opened first."""
+        """Return the answer to the current request, for which everything has arrived."""
         channel, number, request = self._channel, self._number, self._request
         answer: Payload = None
-        if isinstance(request, Open | OpenBits):
-            answer = self._open(request)
+        if type(request) is Open or type(request) is OpenBits:
+            received = [channel.take(number, rank) for rank in channel.opponents]
+            self._check(channel.opponents, forms_of(request.shares), received)
+            answer = [_join(parts) for parts in zip(request.shares, *received, strict=True)]
         elif isinstance(request, Draw):
-            answer = self._draw(request.correlation)
+            answer = self._draw(request)
+        elif isinstance(request, Rest):
+            answer = self._take_rest(request.draw)
         elif isinstance(request, Send):
             channel.post(request.to, number, request.arrays)
         elif isinstance(request, Receive):
@@ -520,26 +533,62 @@ class ProtocolRun:
             raise channel.accuse(request.sender)
         return answer
 
-    def _open(self, request: Open | OpenBits) -> Payload:
-        channel, number = self._channel, self._number
-        others = [rank for rank in range(channel.party.count) if rank != channel.rank]
-        if not self._posted:
-            self._posted = True
-            for rank in others:
-                channel.post(rank, number, request.shares)
-            if self._missing():
-                return _LATER
-        received = [channel.take(number, rank) for rank in others]
-        self._check(others, forms_of(request.shares), received)
-        return [_join(parts) for parts in zip(request.shares, *received, strict=True)]
+    # --- correlations
 
-    def _draw(self, demand: Correlation) -> list[Array]:
-        channel, number = self._channel, self._number
+    def _draw(self, draw: Draw) -> list[Array]:
+        """Return this party's shares of the free arrays of a correlation."""
+        channel, demand = self._channel, draw.correlation
+        free, _ = demand.forms
         if channel.rank == PROVIDER:
-            channel.deal(number, [demand])
-            return [None] * (len(demand.free()) + len(demand.dependent()))
-        index, correction = channel.find_correction(number, demand)
-        return channel.draw(demand, correction, index)
+            channel.deal(self._number, [demand])
+            return [None] * len(free)
+        stream, index = channel.draw(demand)
+        draw.rest = stream
+        if channel.rank == 0:
+            draw.rest = index
+            self._draws.append(draw)
+        return expand(channel.kernels, stream, free)
+
+    def _lacks_corrections(self, draw: Draw) -> bool:
+        """Return whether the first party has to wait for the provider; other threads may change what is counted."""
+        if type(draw.rest) is not int:
+            return False
+        channel, needed = self._channel, 0
+        for earlier in list(self._draws):
+            needed += not channel.has_stock(earlier.correlation.label, earlier.rest)
+            if earlier is draw:
+                break
+        arrived = [payload for payload, _ in list(channel.inbox(self._number, PROVIDER))]
+        return len(self._corrections) + sum(map(len, map(_corrections_in, arrived))) < needed
+
+    def _find_corrections(self, draw: Draw) -> None:
+        """Give all draws up to this one the first party's corrections, in order.
+
+        The provider sends the corrections of a run together, after those for its stock: if the former are here, so are
+        the latter.
+        """
+        while type(draw.rest) is int:
+            first = self._draws.popleft()
+            found = self._channel.take_stock(first.correlation.label, first.rest)
+            if found is None:
+                while not self._corrections:
+                    self._corrections.extend(_corrections_in(self._channel.take(self._number, PROVIDER)))
+                found = self._corrections.popleft()
+            first.rest = found
+
+    def _take_rest(self, draw: Draw) -> Sequence[Array]:
+        channel = self._channel
+        _, dependent = draw.correlation.forms
+        if channel.rank == PROVIDER:
+            return [None] * len(dependent)
+        if channel.rank != 0:
+            return expand(channel.kernels, draw.rest, dependent)
+        self._find_corrections(draw)
+        if forms_of(draw.rest) != list(dependent):
+            raise ProtocolError.malformed(channel.provider)
+        return draw.rest  # type: ignore[no-any-return]  # its forms were compared
+
+    # --- random numbers of several parties
 
     def _find_common(self, request: Common) -> list[Array]:
         other = sum(request.ranks) - self._channel.rank
@@ -555,7 +604,9 @@ class ProtocolRun:
                 raise ProtocolError.malformed(self._channel.name_of(rank))
 
 
-_LATER = object()
+def _corrections_in(payload: Payload) -> Sequence[Payload]:
+    """Return the corrections that the provider has sent; what is malformed counts as one, and is refused later."""
+    return payload if type(payload) is tuple and payload else (None,)
 
 
 def _add(arrays: Sequence[Array]) -> Array:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, Shape, dtype_name
-from syft_core.crypto.protocol import Correlation, Draw, Open, Spec, Steps, Zeros, protocol
-from syft_core.crypto.truncation import truncate
+from syft_core.crypto.protocol import Correlation, Draw, Joined, Open, Rest, Spec, Steps, Zeros, protocol
+from syft_core.crypto.truncation import TruncationMask, divide_masked
 
 Options = tuple[tuple[str, Any], ...]
 ELEMENTS, MATRICES, IMAGES, INPUTS, FILTERS = "elements", "matrices", "images", "inputs", "filters"
@@ -87,14 +88,35 @@ def spdz_mul(party: Any, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int
 
     Rounds: 1, and 1 to truncate. Bytes: those of x and y, and of the product to truncate.
     """
-    run, dtype = BILINEAR[op], dtype_name(x)
-    shape = bilinear_shape(op, tuple(x.shape), tuple(y.shape), options)
-    triple = Triple(op, tuple(x.shape), tuple(y.shape), shape, dtype, tuple(sorted(options.items())))
-    a, b, c = yield Draw(triple)
+    run, kernels = BILINEAR[op], party.kernels
+    draw = Draw(
+        _plan_product(op, tuple(x.shape), tuple(y.shape), dtype_name(x), tuple(sorted(options.items())), divisor)
+    )
+    a, b, *mask = yield draw
     d, e = yield Open(x - a, y - b)
-    kernels = party.kernels
-    z = c + run(kernels, d, b + e if party.leads else b, **options) + run(kernels, a, e, **options)
-    return (yield from truncate(party, z, divisor=divisor)) if divisor != 1 else z
+    if party.leads:
+        b += e
+    z = run(kernels, d, b, **options)
+    z += run(kernels, a, e, **options)
+    c, *rest = yield Rest(draw)
+    z += c
+    return (yield from divide_masked(party, z, divisor, mask[0], rest)) if divisor != 1 else z
+
+
+@lru_cache(maxsize=4096)
+def _plan_product(op: str, x: Shape, y: Shape, dtype: str, options: Options, divisor: int) -> Correlation:
+    shape = bilinear_shape(op, x, y, dict(options))
+    return _add_division(Triple(op, x, y, shape, dtype, options), shape, dtype, divisor)
+
+
+@lru_cache(maxsize=4096)
+def _plan_square(x: Shape, dtype: str, divisor: int) -> Correlation:
+    return _add_division(Square(x, dtype), x, dtype, divisor)
+
+
+def _add_division(correlation: Correlation, shape: Shape, dtype: str, divisor: int) -> Correlation:
+    """Return what a product needs, and with a divisor also what its division needs."""
+    return correlation if divisor == 1 else Joined((correlation, TruncationMask(shape, divisor, dtype)))
 
 
 @protocol(
@@ -110,12 +132,16 @@ def square(party: Any, x: Array, *, divisor: int = 1) -> Steps:
 
     Rounds: 1, and 1 to truncate. Bytes: those of x, twice to truncate.
     """
-    a, c = yield Draw(Square(tuple(x.shape), dtype_name(x)))
+    draw = Draw(_plan_square(tuple(x.shape), dtype_name(x), divisor))
+    a, *mask = yield draw
     (d,) = yield Open(x - a)
-    z = c + (a + a) * d
+    a += a
     if party.leads:
-        z = z + d * d
-    return (yield from truncate(party, z, divisor=divisor)) if divisor != 1 else z
+        a += d
+    z = a * d
+    c, *rest = yield Rest(draw)
+    z += c
+    return (yield from divide_masked(party, z, divisor, mask[0], rest)) if divisor != 1 else z
 
 
 def _mul(_kernels: Kernels, x: Array, y: Array) -> Array:

@@ -319,13 +319,13 @@ def _run(channel: Channel, message: RunProtocol, operands: Sequence[Tensor], fin
     except Exception as error:
         channel.refuse(message.number, error)
         raise
-    waited = 0.0
+    waited, progress = 0.0, 0
     while message.waits and run is not None and not run.has_ended:
         if run.wait(PATIENCE):
-            waited = 0.0
-            run.advance()
+            run.advance(is_owner=True)
         else:
-            waited += PATIENCE
+            waited = waited + PATIENCE if run.progress == progress else 0.0
+            progress = run.progress
             _check_parties(channel, run, waited)
 
 

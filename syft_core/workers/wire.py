@@ -105,6 +105,15 @@ class WireLocation(Place, Location):
     def flush(self) -> None:
         """Wait until all told commands have been executed; raise the first error."""
         with self._lock:
+            if self._in_flight and not (self._buffer or self._dropped or self._errors):
+                self._await_replies()
+                if not self._errors:
+                    return
+            self.confirm()
+
+    def confirm(self) -> None:
+        """Ask the worker whether all commands before have been executed; raise the first error."""
+        with self._lock:
             self._put(Release(()))  # The call waits for this one, so all commands before it count as told.
             self._post(asks=True)
             self._wait()
@@ -232,15 +241,18 @@ class WireLocation(Place, Location):
 
     def _wait(self) -> Any:
         """Wait for all replies, and return the value of the last."""
+        self._await_replies()
+        if self._errors:
+            raise_error(self._errors.pop())
+        return self._value
+
+    def _await_replies(self) -> None:
         for other in list(_locations):
             if other is not self:
                 other.push()
         self.waits += 1
         while self._in_flight:
             self._receive(wait=True)
-        if self._errors:
-            raise_error(self._errors.pop())
-        return self._value
 
     def _receive(self, wait: bool) -> bool:
         """Read the next reply; return whether there was one."""
