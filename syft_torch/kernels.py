@@ -20,6 +20,10 @@ class TorchKernels(Kernels):
     def __init__(self) -> None:
         super().__init__(torch)
 
+    def equal(self, x: Array, y: Array) -> bool:
+        """Return whether two tensors have equal elements."""
+        return bool(torch.equal(x, y))
+
     def from_bytes(self, buffer: bytearray | memoryview, dtype: str, shape: Shape) -> Array:
         """Return a tensor in the memory of ``buffer``."""
         if not buffer:

@@ -8,13 +8,14 @@ waits for it: in the thread that delivered it if the parties are in one process,
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
 from syft_core.crypto.payloads import Payload
@@ -25,9 +26,11 @@ from syft_core.crypto.protocol import (
     Common,
     Correlation,
     Draw,
+    Keep,
     Open,
     OpenBits,
     Party,
+    Recall,
     Receive,
     Request,
     Rest,
@@ -55,6 +58,10 @@ MAX_AHEAD = 4096
 """How many runs a party may be ahead of another one."""
 MAX_SMALL = 1 << 14
 """How many bytes fit into the buffers of a connection, so that sending them does not wait for the receiver."""
+MAX_MASKS = 1 << 16
+"""How many kept masks of a channel the provider remembers; a client uses the last half of them."""
+MAX_VALUES = 1 << 24
+"""How many bytes of their values it keeps, instead of computing them again."""
 SETUP = 0
 """The number under which seeds are exchanged; runs start at 1."""
 
@@ -70,6 +77,16 @@ def is_failure(payload: object) -> bool:
 # another. If that party accepted a seed chosen by the sender, the client would know the masks of its shares. So each of
 # two parties chooses one half, and sends it to the address of the other that its owner configured. Whoever poses as a
 # party receives nothing, does not know the seed, and sees only values under masks that it cannot remove.
+
+
+class _Mask(NamedTuple):
+    """A mask that a party has kept."""
+
+    share: Array
+    opened: weakref.ref[Any]
+    """What was opened under the mask."""
+    operand: Array
+    """A copy of the share that was opened."""
 
 
 class Channel:
@@ -102,12 +119,24 @@ class Channel:
         """Why a run has failed, so that no other can be started."""
         self.held = 0
         """How many bytes wait for runs: what other parties have sent, and corrections for later."""
+        self.kept = 0
+        """How many bytes the masks take that this party has kept."""
         self._used: dict[bytes, int] = {}
         """How many correlations of each form have been used."""
         self._corrected: dict[bytes, int] = {}
         """For how many of them the first party has taken the corrections."""
         self._stock: dict[tuple[bytes, int], Payload] = {}
         """Corrections that the provider has sent in advance, by form and number."""
+        self._masks: dict[int, _Mask] = {}
+        """The masks that this party has kept, by the number of the run that opened a value under each."""
+        self._forgotten: deque[tuple[int, int]] = deque()
+        """The numbers and sizes of masks that are gone, because what was opened under them is."""
+        self._labels: dict[int, set[bytes]] = {}
+        """The forms of correlations that depend on each mask."""
+        self._forms: dict[int, Spec] = {}
+        """For the provider: the forms of the masks that the parties have kept."""
+        self._values: dict[int, Array] = {}
+        """For the provider: the values of the masks that it used last."""
         self._inboxes: dict[int, dict[int, deque[tuple[Payload, int]]]] = {}
         self._errors: dict[int, Exception] = {}
         """Failures of other parties in runs that this one has not started."""
@@ -164,10 +193,14 @@ class Channel:
         run.advance(is_owner=True)
         return run
 
-    def skip(self, number: int) -> None:
-        """Take note of a run in which the provider has no role."""
+    def skip(self, number: int, mask: Spec | None) -> None:
+        """Take note of a run in which the provider has no role, and of the mask that the parties keep in it."""
         with self._lock:
             self._claim(number)
+            if mask is not None:
+                self._forms[number] = mask
+                if len(self._forms) > MAX_MASKS:
+                    self._forget_mask(next(iter(self._forms)))
 
     def accuse(self, rank: int) -> CheatingError:
         """Start no more runs, because a party cheated: each attempt may reveal something about the keys of this one."""
@@ -194,6 +227,10 @@ class Channel:
         if self._failure is not None and not isinstance(self._failure, CheatingError):
             raise ProtocolError.channel_failed(number)
         self._last = number
+        while self._forgotten:
+            old, size = self._forgotten.popleft()
+            self.kept -= size
+            self._forget_mask(old)
         for old in [old for old in (*self._inboxes, *self._errors) if old < number and old not in self._runs]:
             self._drop_inbox(old)
 
@@ -271,6 +308,53 @@ class Channel:
         for run in list(self._runs.values()):
             run.cancel(error)
 
+    # --- kept masks
+
+    def keep_mask(self, number: int, request: Keep) -> None:
+        """Keep the share of a mask as long as what was opened under it is stored."""
+        size = measure_mask(Spec(tuple(request.mask.shape), dtype_name(request.mask)))
+
+        def forget(_reference: object) -> None:  # Called by any thread, which may hold the lock.
+            if self._masks.pop(number, None) is not None:
+                self._forgotten.append((number, size))
+
+        with self._lock:
+            self._masks[number] = _Mask(request.mask, weakref.ref(request.opened, forget), request.operand * 1)
+            self.kept += size
+
+    def recall_mask(self, request: Recall) -> Array:
+        """Return the share of a mask; raise if it was kept for another value, or if its operand has changed."""
+        found = self._masks.get(request.number)
+        if found is None or found.opened() is not request.opened:
+            raise ProtocolError.unknown_mask(request.number)
+        if not self.kernels.equal(found.operand, request.operand):
+            raise ProtocolError.changed_operand()
+        return found.share
+
+    def _forget_mask(self, number: int) -> None:
+        """Forget a mask. It cannot be used again, so neither can random numbers of correlations that depend on it."""
+        self._forms.pop(number, None)
+        self._values.pop(number, None)
+        for label in self._labels.pop(number, ()):
+            self._used.pop(label, None)
+            self._corrected.pop(label, None)
+            for key in [key for key in self._stock if key[0] == label]:
+                found = self._stock.pop(key)
+                self.held -= weigh(found) if self.rank == 0 else 0
+
+    def _find_mask(self, number: int, spec: Spec) -> Array:
+        """Return the value of a mask, which the provider can compute again."""
+        if self._forms.get(number) != spec:
+            raise ProtocolError.unknown_mask(number)
+        value = self._values.pop(number, None)
+        if value is None:
+            shares = [self.common(rank, b"", number << 32 | 1, [spec])[0] for rank in range(len(self.parties))]
+            value = _join(shares)
+        self._values[number] = value  # The last one is the one that was used last.
+        while len(self._values) > 1 and sum(map(bytes_in, self._values.values())) > MAX_VALUES:
+            del self._values[next(iter(self._values))]
+        return value
+
     # --- what runs ask for
 
     def post(self, rank: int, number: int, payload: Payload) -> None:
@@ -298,6 +382,8 @@ class Channel:
     def _count(self, demand: Correlation) -> int:
         index = self._used.get(demand.label, 0)
         self._used[demand.label] = index + 1
+        for number, _ in demand.kept() if index == 0 else ():
+            self._labels.setdefault(number, set()).add(demand.label)
         return index
 
     def has_stock(self, label: bytes, index: int) -> bool:
@@ -326,7 +412,8 @@ class Channel:
         streams = [Stream(self._seeds[rank], demand.label, index) for rank in range(len(self.parties))]
         expanded = [expand(self.kernels, stream, free) for stream in streams]
         with self.kernels.wrapping_around():
-            values = demand.derive(self.kernels, *map(_join, zip(*expanded, strict=True)))
+            kept = [self._find_mask(number, spec) for number, spec in demand.kept()]
+            values = demand.derive(self.kernels, *map(_join, zip(*expanded, strict=True)), *kept)
             others = [expand(self.kernels, stream, dependent) for stream in streams[1:]]
             return tuple([_subtract(*pair) for pair in zip(values, map(_join, zip(*others, strict=True)), strict=True)])
 
@@ -374,6 +461,10 @@ class Channels:
     def count_bytes(self, client: Peer) -> int:
         """Return how many bytes wait for runs of a client."""
         return sum(channel.held for channel in list(self._channels.get(client, {}).values()))
+
+    def count_kept(self, client: Peer) -> int:
+        """Return how many bytes the kept masks of a client take."""
+        return sum(channel.kept for channel in list(self._channels.get(client, {}).values()))
 
     def forget(self, client: Id) -> None:
         """Close the channels of a client that is gone."""
@@ -510,28 +601,47 @@ class ProtocolRun:
 
     def _answer(self) -> Payload:
         """Return the answer to the current request, for which everything has arrived."""
-        channel, number, request = self._channel, self._number, self._request
-        answer: Payload = None
-        if type(request) is Open or type(request) is OpenBits:
-            received = [channel.take(number, rank) for rank in channel.opponents]
-            self._check(channel.opponents, forms_of(request.shares), received)
-            answer = [_join(parts) for parts in zip(request.shares, *received, strict=True)]
-        elif isinstance(request, Draw):
-            answer = self._draw(request)
-        elif isinstance(request, Rest):
-            answer = self._take_rest(request.draw)
-        elif isinstance(request, Send):
-            channel.post(request.to, number, request.arrays)
-        elif isinstance(request, Receive):
-            answer = channel.take(number, request.sender)
-            self._check([request.sender], list(request.specs), [answer])
-        elif isinstance(request, Common):
-            answer = self._find_common(request)
-        elif isinstance(request, Zeros):
-            answer = channel.zeros(number, self._step, request.specs)
-        elif isinstance(request, Verify) and not request.passed:
-            raise channel.accuse(request.sender)
-        return answer
+        return _ANSWERS[type(self._request)](self, self._request)
+
+    def _open(self, request: Open | OpenBits) -> list[Array]:
+        channel = self._channel
+        received = [channel.take(self._number, rank) for rank in channel.opponents]
+        self._check(channel.opponents, forms_of(request.shares), received)
+        return [_join(parts) for parts in zip(request.shares, *received, strict=True)]
+
+    def _send(self, request: Send) -> None:
+        self._channel.post(request.to, self._number, request.arrays)
+
+    def _receive(self, request: Receive) -> Payload:
+        received = self._channel.take(self._number, request.sender)
+        self._check([request.sender], list(request.specs), [received])
+        return received
+
+    def _find_common(self, request: Common) -> list[Array]:
+        other = sum(request.ranks) - self._channel.rank
+        if request.label:
+            return self._channel.common(other, request.label, 0, request.specs)
+        index = self._commons[other] = self._commons.get(other, 0) + 1
+        return self._channel.common(other, b"", self._number << 32 | index, request.specs)
+
+    def _find_zeros(self, request: Zeros) -> list[Array]:
+        return self._channel.zeros(self._number, self._step, request.specs)
+
+    def _verify(self, request: Verify) -> None:
+        if not request.passed:
+            raise self._channel.accuse(request.sender)
+
+    def _keep(self, request: Keep) -> None:
+        self._channel.keep_mask(self._number, request)
+
+    def _recall(self, request: Recall) -> Array:
+        return self._channel.recall_mask(request)
+
+    def _check(self, senders: Sequence[int], expected: list[Spec] | None, received: Sequence[Payload]) -> None:
+        """Raise if a party sent something other than arrays of the expected forms."""
+        for rank, arrays in zip(senders, received, strict=True):
+            if forms_of(arrays) != expected:
+                raise ProtocolError.malformed(self._channel.name_of(rank))
 
     # --- correlations
 
@@ -576,8 +686,9 @@ class ProtocolRun:
                 found = self._corrections.popleft()
             first.rest = found
 
-    def _take_rest(self, draw: Draw) -> Sequence[Array]:
-        channel = self._channel
+    def _take_rest(self, request: Rest) -> Sequence[Array]:
+        """Return this party's shares of the dependent arrays of a correlation."""
+        channel, draw = self._channel, request.draw
         _, dependent = draw.correlation.forms
         if channel.rank == PROVIDER:
             return [None] * len(dependent)
@@ -588,20 +699,20 @@ class ProtocolRun:
             raise ProtocolError.malformed(channel.provider)
         return draw.rest  # type: ignore[no-any-return]  # its forms were compared
 
-    # --- random numbers of several parties
 
-    def _find_common(self, request: Common) -> list[Array]:
-        other = sum(request.ranks) - self._channel.rank
-        if request.label:
-            return self._channel.common(other, request.label, 0, request.specs)
-        index = self._commons[other] = self._commons.get(other, 0) + 1
-        return self._channel.common(other, b"", self._number << 32 | index, request.specs)
-
-    def _check(self, senders: Sequence[int], expected: list[Spec] | None, received: Sequence[Payload]) -> None:
-        """Raise if a party sent something other than arrays of the expected forms."""
-        for rank, arrays in zip(senders, received, strict=True):
-            if forms_of(arrays) != expected:
-                raise ProtocolError.malformed(self._channel.name_of(rank))
+_ANSWERS: dict[type, Callable[..., Payload]] = {
+    Open: ProtocolRun._open,
+    OpenBits: ProtocolRun._open,
+    Draw: ProtocolRun._draw,
+    Rest: ProtocolRun._take_rest,
+    Keep: ProtocolRun._keep,
+    Recall: ProtocolRun._recall,
+    Send: ProtocolRun._send,
+    Receive: ProtocolRun._receive,
+    Common: ProtocolRun._find_common,
+    Zeros: ProtocolRun._find_zeros,
+    Verify: ProtocolRun._verify,
+}
 
 
 def _corrections_in(payload: Payload) -> Sequence[Payload]:
@@ -671,6 +782,11 @@ def forms_of(arrays: Payload) -> list[Spec] | None:
         return None
 
 
+def measure_mask(spec: Spec) -> int:
+    """Return how many bytes a kept mask takes, with a copy of the share that was opened under it."""
+    return 2 * size_of(*spec)
+
+
 def weigh(payload: Payload) -> int:
     """Return how much memory a payload takes while it waits, including what an empty one takes."""
     return 256 + bytes_in(payload)
@@ -698,7 +814,7 @@ def start_protocol(
         raise ProtocolError.needs_parties(name, entry.parties, len(channel.parties))
     if channel.rank == PROVIDER and not entry.has_helper:
         found = rehearse(channel.kernels, name, tuple(operands), tuple(sorted(options.items())), len(channel.parties))
-        channel.skip(number)
+        channel.skip(number, operands[0] if entry.keeps_mask else None)
         try:
             channel.deal(number, found.demands)
         except Exception as error:

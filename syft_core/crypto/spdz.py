@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Any
 
 from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, Shape, dtype_name
-from syft_core.crypto.protocol import Correlation, Draw, Joined, Open, Rest, Spec, Steps, Zeros, protocol
+from syft_core.crypto.protocol import (
+    MASK,
+    PROVIDER,
+    Common,
+    Correlation,
+    Draw,
+    Joined,
+    Keep,
+    Open,
+    Recall,
+    Rest,
+    Spec,
+    Steps,
+    Zeros,
+    protocol,
+)
 from syft_core.crypto.truncation import TruncationMask, divide_masked
 
 Options = tuple[tuple[str, Any], ...]
@@ -44,6 +59,40 @@ class Triple(Correlation):
 
 
 @dataclass(frozen=True)
+class MaskedTriple(Correlation):
+    """Uniform a, and c = a ∘ b for a bilinear operation ∘ and a mask b that the parties have kept."""
+
+    op: str
+    x: Shape
+    y: Shape
+    z: Shape
+    dtype: str
+    options: Options = ()
+    mask: int = 0
+
+    def free(self) -> Sequence[Spec]:
+        """Return the form of a."""
+        return (Spec(self.x, self.dtype),)
+
+    def kept(self) -> Sequence[tuple[int, Spec]]:
+        """Return the number and the form of b."""
+        return ((self.mask, Spec(self.y, self.dtype)),)
+
+    def dependent(self) -> Sequence[Spec]:
+        """Return the form of c."""
+        return (Spec(self.z, self.dtype),)
+
+    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
+        """Compute c."""
+        a, b = free
+        return (BILINEAR[self.op](kernels, a, b, **dict(self.options)),)
+
+    def bind(self, mask: int) -> Correlation:
+        """Return the same for the mask of a number."""
+        return replace(self, mask=mask)
+
+
+@dataclass(frozen=True)
 class Square(Correlation):
     """Uniform a, and c = a²."""
 
@@ -69,8 +118,12 @@ def _sends_product(x: Spec, y: Spec, **options: Any) -> int:
     return bytes_each * (prod(x.shape) + prod(y.shape) + (z if options.get("divisor", 1) != 1 else 0))
 
 
+def _sends_masked(x: Spec, y: Spec, _opened: Spec, **options: Any) -> int:
+    return _sends_product(x, y, **options) - ITEM_BYTES[y.dtype] * prod(y.shape)
+
+
 def _bilinear_options(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in ("op", "divisor")}
+    return {name: value for name, value in options.items() if name not in ("op", "divisor", MASK)}
 
 
 @protocol(
@@ -101,6 +154,63 @@ def spdz_mul(party: Any, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int
     c, *rest = yield Rest(draw)
     z += c
     return (yield from divide_masked(party, z, divisor, mask[0], rest)) if divisor != 1 else z
+
+
+@protocol(
+    rounds=1,
+    sends=lambda y: ITEM_BYTES[y.dtype] * prod(y.shape),
+    opens="y - b, uniform because b is",
+    uses="nothing",
+    keeps_mask=True,
+)
+def spdz_mask(party: Any, y: Array) -> Steps:
+    """Open a value under a mask, for products with it: the parties keep their shares of the mask.
+
+    1. [b] is random: each party has its share in common with the provider.
+    2. Open  e = y - b,  which is the result. The mask is used for no other opening, and forgotten with e.
+
+    Rounds: 1. Bytes: those of y.
+    """
+    (b,) = yield Common((Spec(tuple(y.shape), dtype_name(y)),), (party.rank, PROVIDER))
+    (e,) = yield Open(y - b)
+    if party.leads:
+        b += e
+    yield Keep(b, e, y)
+    return e
+
+
+@protocol(
+    rounds=lambda *_specs, **options: 1 + (options.get("divisor", 1) != 1),
+    sends=_sends_masked,
+    opens="x - a, uniform because a is; with a divisor, also the product plus a uniform mask",
+    uses="one triple with a kept mask; with a divisor, one truncation mask",
+)
+def spdz_mul_masked(
+    party: Any, x: Array, y: Array, e: Array, *, mask: int = 0, op: str = ELEMENTS, divisor: int = 1, **options: Any
+) -> Steps:
+    """Multiply by a value y that was opened as e in the run of a number, by ``spdz_mask``.
+
+    As ``spdz_mul``, with the kept b and a fresh a:  open  d = x - a;  [xy] = [c] + d[b] + [a]e + de.
+
+    Rounds: 1, and 1 to truncate. Bytes: those of x, and of the product to truncate.
+    """
+    run, kernels = BILINEAR[op], party.kernels
+    b = yield Recall(mask, e, y)  # The first party has added e.
+    settings = tuple(sorted(options.items()))
+    draw = Draw(_plan_masked(op, tuple(x.shape), tuple(y.shape), dtype_name(x), settings, divisor, mask))
+    a, *masks = yield draw
+    (d,) = yield Open(x - a)
+    z = run(kernels, d, b, **options)
+    z += run(kernels, a, e, **options)
+    c, *rest = yield Rest(draw)
+    z += c
+    return (yield from divide_masked(party, z, divisor, masks[0], rest)) if divisor != 1 else z
+
+
+@lru_cache(maxsize=4096)
+def _plan_masked(op: str, x: Shape, y: Shape, dtype: str, options: Options, divisor: int, mask: int) -> Correlation:
+    shape = bilinear_shape(op, x, y, dict(options))
+    return _add_division(MaskedTriple(op, x, y, shape, dtype, options, mask), shape, dtype, divisor)
 
 
 @lru_cache(maxsize=4096)

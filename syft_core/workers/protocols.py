@@ -16,7 +16,16 @@ from syft_core.crypto import truncation as _truncation  # noqa: F401  # register
 from syft_core.crypto.kernels import RINGS, Kernels, dtype_name, size_of
 from syft_core.crypto.payloads import Payload, pack, unpack
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
-from syft_core.crypto.run import SETUP, Channel, Finish, ProtocolRun, bytes_in, is_failure, start_protocol
+from syft_core.crypto.run import (
+    SETUP,
+    Channel,
+    Finish,
+    ProtocolRun,
+    bytes_in,
+    is_failure,
+    measure_mask,
+    start_protocol,
+)
 from syft_core.exceptions import (
     OperationNotAllowedError,
     PartyFailedError,
@@ -179,8 +188,7 @@ def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | 
     if isinstance(payload, bytearray):
         payload = unpack(channel.kernels, payload)
         size, held = bytes_in(payload), worker.channels.count_bytes(sender.original)
-        quota = None if worker.guard is None else worker.guard.limit_message(sender.original.user or "")
-        limit = MAX_HELD if quota is None else min(quota, MAX_HELD)
+        limit = _limit_bytes(worker, sender.original)
         if held + size > limit:
             raise ProtocolError.too_many_bytes(size, held, limit)
     elif not (payload is None or (isinstance(payload, bytes) and message.number == SETUP)):
@@ -189,6 +197,12 @@ def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | 
         return _receive(channel, rank, message.number, payload)
     runs = channel.receive(rank, message.number, payload)
     return _continue(runs) if runs else None
+
+
+def _limit_bytes(worker: Worker, client: Peer) -> int:
+    """Return how many bytes of a client may wait for its runs, and how many its kept masks may take."""
+    quota = None if worker.guard is None else worker.guard.limit_message(client.user or "")
+    return MAX_HELD if quota is None else min(quota, MAX_HELD)
 
 
 def _receive(channel: Channel, rank: int, number: int, payload: Payload) -> Process:
@@ -215,6 +229,8 @@ def _admit(worker: Worker, message: RunProtocol, channel: Channel, parents: list
         operands: list[Tensor] = list(map(_spec, message.args))
     else:
         operands = _find_shares(worker, message, channel, parents, sender)
+        if PROTOCOLS[message.name].keeps_mask:
+            _require_room_for_mask(worker, operands[0], sender.original)
     if _keeps_results(channel, message):
         worker.object_store.require_free(message.expected)
     if worker.guard is not None:
@@ -223,6 +239,13 @@ def _admit(worker: Worker, message: RunProtocol, channel: Channel, parents: list
         count, size = len(message.expected), _bytes_of(_find_needs(channel, message, specs))
         _require_room(worker, message.name, count, size, sender)
     return operands
+
+
+def _require_room_for_mask(worker: Worker, operand: Tensor, client: Peer) -> None:
+    size = measure_mask(Spec(tuple(operand.shape), dtype_name(operand)))
+    kept, limit = worker.channels.count_kept(client), _limit_bytes(worker, client)
+    if kept + size > limit:
+        raise ProtocolError.too_many_masks(size, kept, limit)
 
 
 def _rehearse(channel: Channel, message: RunProtocol | Prepare, specs: tuple[Spec, ...]) -> Rehearsal:
