@@ -36,7 +36,8 @@ class InProcess(Engine):
         self.bob, self.alice, self.carol = (sy.VirtualWorker(hook, id=f"{name} here") for name in NAMES)
 
     def load(self, task: Task) -> Callable[[], Any]:
-        inputs = [self._share(torch.from_numpy(array)) for array in task.inputs()]
+        inputs = self._inputs = [self._share(torch.from_numpy(array)) for array in task.inputs()]
+        self._is_product = task.kind in ("matmul", "conv2d")
         if task.kind == "train":
             return make_training(*inputs)
 
@@ -54,7 +55,15 @@ class InProcess(Engine):
             return [self.reveal(part.detach().clone()) for part in result]
         return result.get().float_precision().numpy().astype(np.float64)
 
+    def synchronize(self) -> None:
+        """Replace the second factor of a single product: otherwise its mask would be kept, as that of a weight is."""
+        if self._is_product:
+            self._inputs[1] = self._inputs[1] + 0
+
     def count(self, run: Callable[[], Any]) -> dict[str, int]:
+        for _ in range(2):  # From then on, the masks of weights are kept.
+            run()
+        self.synchronize()
         with sy.crypto.group.count() as counted:
             run()
         return {"rounds": counted.rounds, "bytes": counted.bytes, "dealt": counted.dealt}
@@ -84,6 +93,11 @@ class TwoProcesses(InProcess):
             return result
 
         return run
+
+    def synchronize(self) -> None:
+        super().synchronize()
+        for worker in (self.bob, self.alice):
+            worker.flush()
 
     def count(self, run: Callable[[], Any]) -> dict[str, int]:
         return self._here.count(self._here.load(self.task))

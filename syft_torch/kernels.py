@@ -20,11 +20,16 @@ class TorchKernels(Kernels):
     def __init__(self) -> None:
         super().__init__(torch)
 
+    def equal(self, x: Array, y: Array) -> bool:
+        """Return whether two tensors have equal elements."""
+        return bool(torch.equal(x, y))
+
     def from_bytes(self, buffer: bytearray | memoryview, dtype: str, shape: Shape) -> Array:
         """Return a tensor in the memory of ``buffer``."""
         if not buffer:
             return self.zeros(shape, dtype)
-        return torch.frombuffer(buffer, dtype=self.dtype(dtype)).view(shape)
+        flat = torch.frombuffer(buffer, dtype=self.dtype(dtype))
+        return flat if len(shape) == 1 else flat.view(shape)
 
     def to_bytes(self, x: Array) -> bytes | memoryview:
         """Return the memory of a tensor; nothing in a rehearsal."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import secrets
+import weakref
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
-from syft_core.crypto.group import Group, Shares, find_group
+from syft_core.crypto.group import Call, Group, Masked, Shares, find_group, last_call
 from syft_core.crypto.kernels import RINGS, dtype_name, size_of
-from syft_core.crypto.spdz import reconstruct, zero
+from syft_core.crypto.protocol import MASK
+from syft_core.crypto.spdz import ELEMENTS, reconstruct, spdz_mul, spdz_mul_masked, zero
 from syft_core.exceptions import MixedLayersError, PartyFailedError, PrecisionError, ProtocolError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op, words
@@ -25,6 +27,8 @@ from syft_core.pointers.travel import send_copy
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 
+Path: TypeAlias = tuple[Any, ...]
+"""Names of operations with their arguments."""
 FAST, SECURENN = "fast", "snn"
 """How values are compared: with the protocols of ``comparison.py``, or with those of the SecureNN paper."""
 
@@ -37,10 +41,29 @@ class _Known:
 
     def __get__(self, shared: Any, owner: type) -> Any:
         value, writes = getattr(shared, self.name, (None, 0))
-        return value if value is not None and writes == shared.writes[0] else None
+        return value if value is not None and writes == shared.memory.writes else None
 
     def __set__(self, shared: Any, value: AdditiveSharingTensor) -> None:
-        setattr(shared, self.name, (value, shared.writes[0]))
+        setattr(shared, self.name, (value, shared.memory.writes))
+
+
+class Memory:
+    """What a shared value, and those that may be views of it, have in common."""
+
+    __slots__ = ("__weakref__", "masked", "owner", "writes")
+
+    def __init__(self, owner: AdditiveSharingTensor) -> None:
+        self.owner = weakref.ref(owner)
+        """The value from which the others were computed, by moving elements."""
+        self.writes = 0
+        """How often the shares were changed in place."""
+        self.masked: dict[Path, Masked | None] = {}
+        """The views that were factors of a product since then: None for the first time, later under a kept mask."""
+
+    def note_write(self) -> None:
+        """Take note that the shares were changed in place."""
+        self.writes += 1
+        self.masked.clear()
 
 
 class AdditiveSharingTensor(NumericTensor):
@@ -69,8 +92,9 @@ class AdditiveSharingTensor(NumericTensor):
         if shares is not None:
             self.child = Children(shares)
         self.group: Any = group
-        self.writes = [0]
-        """How often the shares were changed in place; views of the same shares have the same list."""
+        self.memory = Memory(self)
+        self.path: Path | None = ()
+        """The operations that computed it from the owner of its memory; None if it does not follow from that alone."""
 
     def get_class_attributes(self) -> Kwargs:
         """Return the group and the protocol of comparisons."""
@@ -224,6 +248,36 @@ class AdditiveSharingTensor(NumericTensor):
         values = tuple([AdditiveSharingTensor(shares, self.group, self.protocol) for shares in results])
         return values[0] if len(values) == 1 else values
 
+    def multiply(self, other: AdditiveSharingTensor, op: str, **options: Any) -> AdditiveSharingTensor:
+        """Multiply by another value with a bilinear operation; open that one only once if it is used again."""
+        masked = other.find_mask() if op != ELEMENTS else None
+        scaled = {**options, **({"op": op} if op != ELEMENTS else {})}
+        if masked is not None:
+            opened = AdditiveSharingTensor(masked.opened, self.group, self.protocol)
+            product: AdditiveSharingTensor = self.run(spdz_mul_masked, other, opened, mask=masked.number, **scaled)
+            return product
+        product = self.run(spdz_mul, other, **scaled)
+        call = last_call()
+        if call is not None and op != ELEMENTS:
+            view = other if other.path else None
+            call.repeat = partial(_mask_call, call, weakref.ref(other), view)
+        return product
+
+    def find_mask(self) -> Masked | None:
+        """Return the value as it was opened under a kept mask; None if it is not worth it, because it is used once."""
+        masked, path = self.memory.masked, self.path
+        if path is None:
+            return None
+        if path not in masked:
+            if len(masked) >= MAX_VIEWS:
+                masked.clear()
+            masked[path] = None
+            return None
+        found = masked[path]
+        if found is None or not self.group.has_mask(found):
+            found = masked[path] = self.group.mask(self.child)
+        return found
+
     @classmethod
     def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
         """Answer an operation on integers as one on numbers without fractional digits, where that is exact."""
@@ -248,7 +302,7 @@ class AdditiveSharingTensor(NumericTensor):
     def assign(self, child: AdditiveSharingTensor) -> None:
         """Overwrite the shares in place, so that their views change too."""
         _require_same_group(self, child)
-        self.writes[0] += 1
+        self.memory.note_write()
         for id, pointer in self.child.items():
             self.framework.overwrite(pointer, child.child[id])
 
@@ -275,6 +329,8 @@ class AdditiveSharingTensor(NumericTensor):
     __repr__ = __str__
 
 
+MAX_VIEWS = 64
+"""How many views of a value are remembered as factors."""
 FIELDS = {"int64": "long", "int32": "int"}
 """The rings, with the ancestor's names."""
 EXACT = words("""
@@ -300,7 +356,37 @@ def restructure(framework: FrameworkAttributes, op: Op, args: Args, kwargs: Kwar
     for id in first.child:
         own_args, own_kwargs = map_leaves(partial(_select, id), (args, kwargs))
         parts.append(function(*own_args, **own_kwargs) if function else dispatch(op, own_args, own_kwargs))
-    return _combine(parts, first)
+    result = _combine(parts, first)
+    if type(result) is AdditiveSharingTensor:
+        result.path = _extend(first.path, op, args, kwargs)
+    return result
+
+
+def _extend(path: Path | None, op: Op, args: Args, kwargs: Kwargs) -> Path | None:
+    """Return the path of the result of an operation; None if it depends on anything but one value and numbers."""
+    settings = (*args[1:], *kwargs.values())
+    if path is None or type(args[0]) is not AdditiveSharingTensor or not all(map(_is_setting, settings)):
+        return None
+    step = (op.operation, *[tuple(part) if type(part) is list else part for part in args[1:]], *sorted(kwargs.items()))
+    return (*path, step)
+
+
+def _is_setting(part: Nested) -> bool:
+    if type(part) in (list, tuple):
+        return all(type(item) is int for item in part)
+    return part is None or type(part) is int
+
+
+def _mask_call(
+    call: Call, reference: weakref.ref[AdditiveSharingTensor], view: AdditiveSharingTensor | None
+) -> Call | None:
+    """Return the product with a kept mask that runs in place of another product, if its second factor still exists."""
+    other = reference() if view is None else view
+    masked = None if other is None or other.memory.owner() is None else other.find_mask()
+    if other is None or masked is None:
+        return None
+    x, y = call.forms
+    return Call(call.group, spdz_mul_masked.__name__, (x, y, y), {**call.options, MASK: masked.number})
 
 
 def generate_shares(secret: Tensor, n_workers: int, kernels: Any) -> list[Tensor]:
@@ -333,7 +419,7 @@ def _combine(parts: Sequence[Nested], first: AdditiveSharingTensor) -> Nested:
     """Turn one result for each party, of any nesting, into the same nesting of shared values."""
     if isinstance(parts[0], PointerTensor):
         result = AdditiveSharingTensor(dict(zip(first.child, parts, strict=True)), first.group, first.protocol)
-        result.writes = first.writes  # It may be a view.
+        result.memory, result.path = first.memory, None  # It may be a view.
         return result
     if isinstance(parts[0], list | tuple):
         return [_combine(items, first) for items in zip(*parts, strict=True)]

@@ -14,7 +14,7 @@ from itertools import combinations
 from math import prod
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
-from syft_core.crypto.protocol import Correlation, Draw, Open, OpenBits, Party, Spec, Steps, protocol
+from syft_core.crypto.protocol import Correlation, Draw, Open, OpenBits, Party, Rest, Spec, Steps, protocol
 from syft_core.crypto.spdz import spdz_mul
 from syft_core.crypto.truncation import BITS
 
@@ -198,8 +198,10 @@ def is_zero(party: Party, x: Array) -> Steps:
     Rounds: 4. Bytes: 17 for each element of 64 bits.
     """
     kernels, dtype = party.kernels, dtype_name(x)
-    mask, rho, first, second, bit, nibbles, first_parts, second_parts = yield Draw(ZeroMask(tuple(x.shape), dtype))
+    draw = Draw(ZeroMask(tuple(x.shape), dtype))
+    mask, rho, first, second = yield draw
     (c,) = yield Open(x + mask)
+    bit, nibbles, first_parts, second_parts = yield Rest(draw)
     _, equal = _join_bits(party, _split(kernels, ~widen(kernels, c)), nibbles)
     for masks, parts in ((first, first_parts), (second, second_parts)):
         _, equal = yield from _join(party, None, _quarter(kernels, equal), masks, parts, _EQUAL)
@@ -210,9 +212,10 @@ def is_zero(party: Party, x: Array) -> Steps:
 def _open_sign(party: Party, x: Array) -> Steps:
     """Return [η], [rη], c = x + r, and the sign of x opened as e = sign xor η."""
     kernels, dtype = party.kernels, dtype_name(x)
-    mask, rho, first, second, *rest = yield Draw(SignMask(tuple(x.shape), dtype))
-    bit, product, nibbles, top, first_parts, second_parts = rest
+    draw = Draw(SignMask(tuple(x.shape), dtype))
+    mask, rho, first, second = yield draw
     (c,) = yield Open(x + mask)
+    bit, product, nibbles, top, first_parts, second_parts = yield Rest(draw)
     words = widen(kernels, c)
     borrow, equal = _join_bits(party, _split(kernels, ~(words << 1)), nibbles)
     borrow, equal = yield from _join(

@@ -7,13 +7,14 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 from syft_core.crypto.kernels import size_of
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Rehearsal, Spec, rehearse
-from syft_core.crypto.run import Counted, counting
-from syft_core.crypto.spdz import zero
+from syft_core.crypto.run import MAX_MASKS, Counted, counting
+from syft_core.crypto.spdz import spdz_mask, zero
 from syft_core.exceptions import CheatingError, OperationNotAllowedError, PartyFailedError, ProtocolError, SyftError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.forms import Form, form
@@ -28,10 +29,34 @@ Shares: TypeAlias = dict[Id, PointerTensor]
 """One pointer to a share for each party, in the order of the group."""
 MAX_AHEAD = 1 << 28
 """How many bytes of corrections the first party may have to keep until a client waits for it."""
-Call: TypeAlias = tuple["Group", str, Args, Kwargs]
-"""A protocol that runs: its group and name, the forms of its operands, and options."""
+MAX_MASKED = 1 << 26
+"""How many bytes of values may be opened under kept masks at the same time."""
 Progress: TypeAlias = Callable[[int, int], None]
 """Takes how many of how many steps are done."""
+
+
+@dataclass(frozen=True, eq=False)
+class Masked:
+    """A shared value that was opened under a mask, which the parties have kept for products with it."""
+
+    opened: Shares
+    channel: Id
+    number: int
+    """The number of the run, under which the mask is known."""
+    serial: int
+    size: int
+
+
+@dataclass
+class Call:
+    """A protocol that ran: its group and name, the forms of its operands, and options."""
+
+    group: Group
+    name: str
+    forms: Args
+    options: Kwargs
+    repeat: Callable[[], Call | None] = lambda: None
+    """Returns the call that runs in its place the next time, if it is another one."""
 
 
 class Group:
@@ -52,6 +77,10 @@ class Group:
         if any(location.is_parallel != self._waits for location in self.everybody):
             raise ProtocolError.mixed_locations()
         self._lock = threading.Lock()
+        self._masks = 0
+        """How many values were masked."""
+        self._masked: weakref.WeakSet[Masked] = weakref.WeakSet()
+        """Those that are still in use."""
         self._channel: Id = 0
         self._keys: Id = 0
         self._state: tuple[Any, ...] | None = None
@@ -125,6 +154,28 @@ class Group:
 
     def run_in(self, keys: Id | None, protocol: Function, *operands: Shares, **options: Nested) -> tuple[Shares, ...]:
         """Run a protocol on shares with tags; raise if the group has other keys since they were created."""
+        return self._run(keys, protocol, operands, options)[0]
+
+    def mask(self, shares: Shares) -> Masked | None:
+        """Open shares under a mask that the parties keep, for products with them; None if they keep a lot already."""
+        size = size_of(*_spec_of(next(iter(shares.values()))))
+        if size + sum([masked.size for masked in list(self._masked)]) > MAX_MASKED:
+            return None
+        (opened,), channel, number = self._run(None, spdz_mask, (shares,), {})
+        self._masks += 1
+        masked = Masked(opened, channel, number, self._masks, size)
+        self._masked.add(masked)
+        return masked
+
+    def has_mask(self, masked: Masked) -> bool:
+        """Return whether the workers still have a mask."""
+        self.renew()
+        return masked.channel == self._channel and self._masks - masked.serial < MAX_MASKS // 2
+
+    def _run(
+        self, keys: Id | None, protocol: Function, operands: Sequence[Shares], options: Kwargs
+    ) -> tuple[tuple[Shares, ...], Id, int]:
+        """Run a protocol; return the shares of its results, the channel, and the number of the run."""
         specs = tuple([_spec_of(next(iter(shares.values()))) for shares in operands])
         name, settings = protocol.__name__, tuple(sorted(options.items()))
         results = self._rehearse(name, specs, settings)
@@ -151,12 +202,12 @@ class Group:
             self._limit_lead(name, specs, settings)
         recorded = _recording.get()
         if recorded is not None:
-            recorded.append((self, name, forms, options))
+            recorded.append(Call(self, name, forms, options))
         pointers = tuple([self._point(first + place, spec) for place, spec in enumerate(results)])
         for place, shares in enumerate(pointers if informs else ()):
             helper = self._require_provider()
             shares[helper.id] = pointer_at(helper, dealt + place, self.framework, self.client)
-        return pointers
+        return pointers, call[0], call[1]
 
     def _find_accusation(self, shares: Shares) -> CheatingError | None:
         """Return the error of a party that another one has cheated: it answers every later run of the channel with it.
@@ -255,11 +306,18 @@ def prepare(function: Function, times: int = 1, progress: Progress | None = None
         result = function()
     finally:
         _recording.reset(token)
-    for place, (group, name, forms, options) in enumerate(calls):
-        group.prepare(name, forms, options, times)
+    for place, recorded in enumerate(calls):
+        call = recorded.repeat() or recorded
+        call.group.prepare(call.name, call.forms, call.options, times)
         if progress is not None:
             progress(place + 1, len(calls))
     return result
+
+
+def last_call() -> Call | None:
+    """Return the protocol that ran last in ``prepare``; None outside of it."""
+    calls = _recording.get()
+    return calls[-1] if calls else None
 
 
 @contextmanager

@@ -167,8 +167,7 @@ def multiply(x: Integers, y: Integers, divisor: int = 1, op: str = ELEMENTS, **o
     if is_shared(x) and is_shared(y):
         if x is y and op == ELEMENTS:
             return x.run(spdz.square, divisor=divisor) if divisor != 1 else x.run(spdz.square)
-        scaled = {"divisor": divisor} if divisor != 1 else {}
-        return x.run(spdz.spdz_mul, y, **scaled, **({"op": op} if op != ELEMENTS else {}), **options)
+        return x.multiply(y, op, **({"divisor": divisor} if divisor != 1 else {}), **options)
     if not is_shared(x) and not is_shared(y):
         known = x if _is_tensor(x) else y
         return divide(_multiply_plain(kernels_of(known), x, y, op, options), divisor)

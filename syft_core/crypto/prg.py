@@ -9,7 +9,7 @@ from typing import Any
 
 SEED_BYTES = 16
 _CHUNK = 1 << 20
-_ZEROS = bytes(_CHUNK)
+_ZEROS = memoryview(bytes(_CHUNK))
 
 
 def new_seed() -> bytes:
@@ -43,10 +43,13 @@ class Stream:
     def take(self, size: int) -> bytearray:
         """Return the next ``size`` bytes."""
         taken = bytearray(size)
-        view = memoryview(taken)
-        for start in range(0, size, _CHUNK):
-            part = view[start : start + _CHUNK]
-            self._encryptor.update_into(_ZEROS if len(part) == _CHUNK else _ZEROS[: len(part)], part)
+        if size <= _CHUNK:
+            self._encryptor.update_into(_ZEROS[:size], taken)
+            return taken
+        with memoryview(taken) as view:
+            for start in range(0, size, _CHUNK):
+                part = view[start : start + _CHUNK]
+                self._encryptor.update_into(_ZEROS[: len(part)], part)
         return taken
 
 

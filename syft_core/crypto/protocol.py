@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -33,6 +33,11 @@ class Spec(NamedTuple):
         return kernels.from_bytes(stream.take(size_of(self.shape, self.dtype)), self.dtype, self.shape)
 
 
+def expand(kernels: Kernels, stream: Stream, specs: Sequence[Spec]) -> list[Array]:
+    """Return arrays of these forms, with the next random numbers of a stream."""
+    return [spec.expand(kernels, stream) for spec in specs]
+
+
 class Correlation:
     """Random values that fit together, such as a product and its factors: one share for each party.
 
@@ -52,19 +57,60 @@ class Correlation:
         """Return the forms of the arrays that follow from the free ones."""
         raise NotImplementedError
 
+    def kept(self) -> Sequence[tuple[int, Spec]]:
+        """Return the numbers and forms of masks that the parties have kept from earlier runs, if it depends on them."""
+        return ()
+
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
-        """Compute the dependent arrays; only the provider does, which knows the values."""
+        """Compute the dependent arrays from the free ones and the kept masks; only the provider knows the values."""
         raise NotImplementedError
 
-    @property
+    def bind(self, _mask: int) -> Correlation:
+        """Return the same correlation for the kept mask of a number."""
+        return self
+
+    @cached_property
     def label(self) -> bytes:
         """Identifies the form of the correlation: each party counts how many of a form it has used."""
-        return _label(self)
+        return repr(self).encode()
+
+    @cached_property
+    def forms(self) -> tuple[tuple[Spec, ...], tuple[Spec, ...]]:
+        """The forms of the free and of the dependent arrays."""
+        return tuple(self.free()), tuple(self.dependent())
 
 
-@lru_cache(maxsize=4096)
-def _label(correlation: Correlation) -> bytes:
-    return repr(correlation).encode()
+@dataclass(frozen=True)
+class Joined(Correlation):
+    """Several correlations that are used together: they are expanded from one stream, and corrected at once."""
+
+    parts: tuple[Correlation, ...]
+
+    def free(self) -> Sequence[Spec]:
+        """Return the forms of the free arrays of all parts."""
+        return [spec for part in self.parts for spec in part.free()]
+
+    def dependent(self) -> Sequence[Spec]:
+        """Return the forms of the dependent arrays of all parts."""
+        return [spec for part in self.parts for spec in part.dependent()]
+
+    def kept(self) -> Sequence[tuple[int, Spec]]:
+        """Return the kept masks of all parts."""
+        return [mask for part in self.parts for mask in part.kept()]
+
+    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
+        """Compute the dependent arrays of all parts."""
+        count = len(self.forms[0])
+        own, kept = iter(free[:count]), iter(free[count:])
+        return [
+            array
+            for part in self.parts
+            for array in part.derive(kernels, *islice(own, len(part.free())), *islice(kept, len(part.kept())))
+        ]
+
+    def bind(self, mask: int) -> Correlation:
+        """Return the same correlations for the kept mask of a number."""
+        return Joined(tuple([part.bind(mask) for part in self.parts]))
 
 
 # --- requests
@@ -90,11 +136,47 @@ class OpenBits:
         self.shares = shares
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Draw:
-    """Use a correlation; the answer is the list of this party's shares, free arrays first."""
+    """Use a correlation; the answer is the list of this party's shares of the free arrays."""
 
     correlation: Correlation
+    rest: Any = None
+    """What the run needs for the dependent arrays, which ``Rest`` asks for."""
+
+
+@dataclass(slots=True)
+class Rest:
+    """Wait for the dependent arrays of a correlation; the answer is the list of this party's shares.
+
+    Ask for them as late as possible: the first party has to wait for the provider.
+    """
+
+    draw: Draw
+
+
+@dataclass(slots=True, eq=False)
+class Keep:
+    """Keep this party's share of a mask under the number of the run, as long as ``opened`` is stored.
+
+    ``operand`` is the share that was opened under the mask as ``opened``.
+    """
+
+    mask: Array
+    opened: Array
+    operand: Array
+
+
+@dataclass(slots=True, eq=False)
+class Recall:
+    """Ask for the share of a mask that was kept under a number, for these ``opened`` and ``operand``.
+
+    The run ends with an error if another value was opened under the mask, or if the operand has changed since.
+    """
+
+    number: int
+    opened: Array
+    operand: Array
 
 
 @dataclass(slots=True)
@@ -140,11 +222,13 @@ class Verify:
     passed: bool
 
 
-Request: TypeAlias = Open | OpenBits | Draw | Send | Receive | Common | Zeros | Verify
+Request: TypeAlias = Open | OpenBits | Draw | Rest | Keep | Recall | Send | Receive | Common | Zeros | Verify
 Steps: TypeAlias = Generator[Request, Any, Any]
 """A running protocol: it yields requests and returns one share, or a tuple of shares."""
 PROVIDER = -1
 """The rank of the provider."""
+MASK = "mask"
+"""The option of protocols that use a kept mask: the number of the run that kept it."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +277,8 @@ class Protocol:
     """Whether the parties learn a value, so that each of them must permit it."""
     informs_client: bool = False
     """Whether the provider stores its own result, for the client."""
+    keeps_mask: bool = False
+    """Whether the parties keep a mask of the form of the first operand."""
 
 
 PROTOCOLS: Registry[str, Protocol] = Registry("protocols", advice="register it with `@protocol` in syft_core/crypto")
@@ -208,15 +294,15 @@ def protocol(
     has_helper: bool = False,
     reveals: bool = False,
     informs_client: bool = False,
+    keeps_mask: bool = False,
     name: str = "",
 ) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:
     """Register a generator function as a protocol, with its costs; a test compares them with what a run counts."""
 
     def register(function: Callable[..., Steps]) -> Callable[..., Steps]:
         key = function.__name__ = name or function.__name__  # The name under which a client runs it.
-        PROTOCOLS.register(
-            key, Protocol(key, function, rounds, sends, opens, uses, parties, has_helper, reveals, informs_client)
-        )
+        facts = parties, has_helper, reveals, informs_client, keeps_mask
+        PROTOCOLS.register(key, Protocol(key, function, rounds, sends, opens, uses, *facts))
         return function
 
     return register
@@ -263,6 +349,10 @@ def rehearse(
     kernels: Kernels, name: str, specs: tuple[Spec, ...], options: tuple[tuple[str, Any], ...], count: int
 ) -> Rehearsal:
     """Run a protocol on blank arrays, for what it needs and returns; remembered for each signature."""
+    mask = next((value for option, value in options if option == MASK), None)
+    if mask is not None:  # Each number is used for a few runs only.
+        found = rehearse(kernels, name, specs, tuple([pair for pair in options if pair[0] != MASK]), count)
+        return found._replace(demands=tuple([_bind(demand, mask) for demand in found.demands]))
     key = (kernels, name, specs, options, count)
     known = _rehearsals.get(key)
     if known is None:
@@ -291,9 +381,11 @@ def _rehearse(
                 answer = list(request.shares)
             elif isinstance(request, Draw):
                 demands.append(request.correlation)
-                answer = [
-                    kernels.blank(*spec) for spec in (*request.correlation.free(), *request.correlation.dependent())
-                ]
+                answer = [kernels.blank(*spec) for spec in request.correlation.forms[0]]
+            elif isinstance(request, Rest):
+                answer = [kernels.blank(*spec) for spec in request.draw.correlation.forms[1]]
+            elif isinstance(request, Recall):
+                answer = kernels.blank(tuple(request.operand.shape), dtype_name(request.operand))
             elif isinstance(request, Common | Zeros | Receive):
                 answer = [kernels.blank(*spec) for spec in request.specs]
     except StopIteration as end:
@@ -302,7 +394,13 @@ def _rehearse(
         rounds, sends = (
             cost if isinstance(cost, int) else cost(*specs, **dict(options)) for cost in (entry.rounds, entry.sends)
         )
-    return Rehearsal(tuple(demands), tuple(Spec(tuple(x.shape), dtype_name(x)) for x in results), rounds, sends)
+    forms = tuple(Spec(tuple(x.shape), dtype_name(x)) for x in results)
+    return Rehearsal(tuple(demands), forms, rounds, sends)
+
+
+@lru_cache(maxsize=4096)
+def _bind(correlation: Correlation, mask: int) -> Correlation:
+    return correlation.bind(mask)
 
 
 MAX_REHEARSALS = 4096

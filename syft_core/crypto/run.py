@@ -8,13 +8,14 @@ waits for it: in the thread that delivered it if the parties are in one process,
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
 from syft_core.crypto.payloads import Payload, Pieces
@@ -25,16 +26,20 @@ from syft_core.crypto.protocol import (
     Common,
     Correlation,
     Draw,
+    Keep,
     Open,
     OpenBits,
     Party,
+    Recall,
     Receive,
     Request,
+    Rest,
     Send,
     Spec,
     Steps,
     Verify,
     Zeros,
+    expand,
     rehearse,
 )
 from syft_core.exceptions import CheatingError, PartyFailedError, ProtocolError, SyftError
@@ -55,6 +60,12 @@ MAX_STOCK = 1 << 18
 """How many correlations may be prepared and not used yet."""
 MAX_AHEAD = 4096
 """How many runs a party may be ahead of another one."""
+MAX_SMALL = 1 << 14
+"""How many bytes fit into the buffers of a connection, so that sending them does not wait for the receiver."""
+MAX_MASKS = 1 << 16
+"""How many kept masks of a channel the provider remembers; a client uses the last half of them."""
+MAX_VALUES = 1 << 24
+"""How many bytes of their values it keeps, instead of computing them again."""
 SETUP = 0
 """The number under which seeds are exchanged; runs start at 1."""
 
@@ -87,6 +98,16 @@ class TagKeys:
     cheating: CheatingError | None = None
 
 
+class _Mask(NamedTuple):
+    """A mask that a party has kept."""
+
+    share: Array
+    opened: weakref.ref[Any]
+    """What was opened under the mask."""
+    operand: Array
+    """A copy of the share that was opened."""
+
+
 class Channel:
     """One party's end of a group of parties: its rank, seeds, and current runs.
 
@@ -105,6 +126,8 @@ class Channel:
     ) -> None:
         self.parties, self.provider, self.rank, self.kernels = tuple(parties), provider, rank, kernels
         self.party = Party(rank, len(self.parties), kernels)
+        self.opponents = [other for other in range(len(self.parties)) if other != rank]
+        """The ranks of the other parties, without the provider."""
         self._post, self.ping = post, ping
         self._lock = threading.Lock()
         self._seeds: dict[int, bytes] = {}
@@ -117,11 +140,25 @@ class Channel:
         """Why a run has failed, so that no other can be started."""
         self.held = 0
         """How many bytes wait for runs: what other parties have sent, and corrections for later."""
+        self.kept = 0
+        """How many bytes the masks take that this party has kept."""
         self._used: dict[bytes, int] = {}
         """How many correlations of each form have been used."""
+        self._corrected: dict[bytes, int] = {}
+        """For how many of them the first party has taken the corrections."""
         self._stock: dict[tuple[bytes, int], Payload] = {}
         """Corrections that the provider has sent in advance, by form and number."""
         self._pieces = Pieces()
+        self._masks: dict[int, _Mask] = {}
+        """The masks that this party has kept, by the number of the run that opened a value under each."""
+        self._forgotten: deque[tuple[int, int]] = deque()
+        """The numbers and sizes of masks that are gone, because what was opened under them is."""
+        self._labels: dict[int, set[bytes]] = {}
+        """The forms of correlations that depend on each mask."""
+        self._forms: dict[int, Spec] = {}
+        """For the provider: the forms of the masks that the parties have kept."""
+        self._values: dict[int, Array] = {}
+        """For the provider: the values of the masks that it used last."""
         self._inboxes: dict[int, dict[int, deque[tuple[Payload, int]]]] = {}
         self._errors: dict[int, Exception] = {}
         """Failures of other parties in runs that this one has not started."""
@@ -182,13 +219,17 @@ class Channel:
             run.cancelled = self._errors.pop(number, None)
             if self.keys.cheating is not None:
                 run.cancelled = CheatingError(*self.keys.cheating.args)
-        run.advance()
+        run.advance(is_owner=True)
         return run
 
-    def skip(self, number: int) -> None:
-        """Take note of a run in which the provider has no role."""
+    def skip(self, number: int, mask: Spec | None) -> None:
+        """Take note of a run in which the provider has no role, and of the mask that the parties keep in it."""
         with self._lock:
             self._claim(number)
+            if mask is not None:
+                self._forms[number] = mask
+                if len(self._forms) > MAX_MASKS:
+                    self._forget_mask(next(iter(self._forms)))
 
     def verify(self, request: Verify) -> None:
         """Raise if a party has cheated, in this run or another one, and use the key of this party no more."""
@@ -217,6 +258,10 @@ class Channel:
         if self._failure is not None and not isinstance(self._failure, CheatingError):
             raise ProtocolError.channel_failed(number)
         self._last = number
+        while self._forgotten:
+            old, size = self._forgotten.popleft()
+            self.kept -= size
+            self._forget_mask(old)
         known = {*self._inboxes, *self._errors, *self._pieces.numbers}
         for old in [old for old in known if SETUP < old < number and old not in self._runs]:
             self._drop_inbox(old)
@@ -262,7 +307,7 @@ class Channel:
         """Take what another party sent; return the runs that wait for it, which the caller continues."""
         if number == SETUP:
             self._set_up(rank, payload)
-            return [run for run in list(self._runs.values()) if not run.wake()]
+            return list(self._runs.values())
         with self._lock:
             run = self._runs.get(number)
             if number <= self._last and run is None:
@@ -278,7 +323,7 @@ class Channel:
                 weight = weigh(payload)
                 self.inbox(number, rank).append((payload, weight))
                 self.held += weight
-        return [run] if run is not None and not run.wake() else []
+        return [] if run is None else [run]
 
     def _set_up(self, rank: int, payload: Payload) -> None:
         if isinstance(payload, bytes | bytearray):
@@ -289,7 +334,7 @@ class Channel:
             raise ProtocolError("cannot accept a correction: only the provider sends them (malformed message)")
         label, index, correction = payload
         with self._lock:
-            if index < self._used.get(label, 0) or (label, index) in self._stock:
+            if index < self._corrected.get(label, 0) or (label, index) in self._stock:
                 raise ProtocolError("cannot accept a correction: it was sent before (malformed message)")
             self._stock[label, index] = correction
             self.held += weigh(correction)
@@ -307,6 +352,53 @@ class Channel:
         for run in list(self._runs.values()):
             run.cancel(error)
 
+    # --- kept masks
+
+    def keep_mask(self, number: int, request: Keep) -> None:
+        """Keep the share of a mask as long as what was opened under it is stored."""
+        size = measure_mask(Spec(tuple(request.mask.shape), dtype_name(request.mask)))
+
+        def forget(_reference: object) -> None:  # Called by any thread, which may hold the lock.
+            if self._masks.pop(number, None) is not None:
+                self._forgotten.append((number, size))
+
+        with self._lock:
+            self._masks[number] = _Mask(request.mask, weakref.ref(request.opened, forget), request.operand * 1)
+            self.kept += size
+
+    def recall_mask(self, request: Recall) -> Array:
+        """Return the share of a mask; raise if it was kept for another value, or if its operand has changed."""
+        found = self._masks.get(request.number)
+        if found is None or found.opened() is not request.opened:
+            raise ProtocolError.unknown_mask(request.number)
+        if not self.kernels.equal(found.operand, request.operand):
+            raise ProtocolError.changed_operand()
+        return found.share
+
+    def _forget_mask(self, number: int) -> None:
+        """Forget a mask. It cannot be used again, so neither can random numbers of correlations that depend on it."""
+        self._forms.pop(number, None)
+        self._values.pop(number, None)
+        for label in self._labels.pop(number, ()):
+            self._used.pop(label, None)
+            self._corrected.pop(label, None)
+            for key in [key for key in self._stock if key[0] == label]:
+                found = self._stock.pop(key)
+                self.held -= weigh(found) if self.rank == 0 else 0
+
+    def _find_mask(self, number: int, spec: Spec) -> Array:
+        """Return the value of a mask, which the provider can compute again."""
+        if self._forms.get(number) != spec:
+            raise ProtocolError.unknown_mask(number)
+        value = self._values.pop(number, None)
+        if value is None:
+            shares = [self.common(rank, b"", number << 32 | 1, [spec])[0] for rank in range(len(self.parties))]
+            value = _join(shares)
+        self._values[number] = value  # The last one is the one that was used last.
+        while len(self._values) > 1 and sum(map(bytes_in, self._values.values())) > MAX_VALUES:
+            del self._values[next(iter(self._values))]
+        return value
+
     # --- what runs ask for
 
     def post(self, rank: int, number: int, payload: Payload) -> None:
@@ -320,37 +412,36 @@ class Channel:
         """Return what a party has sent for a run: payloads, and what they weigh."""
         return self._inboxes.setdefault(number, {}).setdefault(rank, deque())
 
-    def has_seeds(self) -> bool:
-        """Return whether all seeds have arrived."""
-        return len(self._seeds) == len(self.parties) - (self.rank != PROVIDER and self.provider is None)
+    @property
+    def missing_seeds(self) -> list[int]:
+        """The ranks of those with whom the seeds have not been exchanged."""
+        count = len(self.parties) - (self.rank != PROVIDER and self.provider is None)
+        return [] if len(self._seeds) == count else [rank for rank in self.others if rank not in self._seeds]
 
-    def draw(self, demand: Correlation, correction: Sequence[Array] | None, index: int) -> list[Array]:
-        """Return this party's shares of a correlation."""
-        stream = Stream(self._seeds[PROVIDER], demand.label, index)
-        free = self._expand(stream, demand.free())
-        return [*free, *(self._expand(stream, demand.dependent()) if correction is None else correction)]
+    def draw(self, demand: Correlation) -> tuple[Stream, int]:
+        """Use the next correlation of a form: return the stream of this party's shares, and its number."""
+        index = self._count(demand)
+        return Stream(self._seeds[PROVIDER], demand.label, index), index
 
     def _count(self, demand: Correlation) -> int:
         index = self._used.get(demand.label, 0)
         self._used[demand.label] = index + 1
+        for number, _ in demand.kept() if index == 0 else ():
+            self._labels.setdefault(number, set()).add(demand.label)
         return index
 
-    def find_correction(self, number: int, demand: Correlation) -> tuple[int, Payload]:
-        """Return the number of the next correlation of a form, and the first party's correction, which has arrived."""
-        if self.rank != 0:
-            return self._count(demand), None
-        index = self._used.get(demand.label, 0)
-        if (demand.label, index) in self._stock:
-            with self._lock:
-                found = self._stock.pop((demand.label, index))
+    def has_stock(self, label: bytes, index: int) -> bool:
+        """Return whether the provider has sent a correction in advance."""
+        return (label, index) in self._stock
+
+    def take_stock(self, label: bytes, index: int) -> Payload:
+        """Take a correction that the provider has sent in advance; return None if there is none."""
+        with self._lock:
+            self._corrected[label] = index + 1
+            found = self._stock.pop((label, index), None)
+            if found is not None:
                 self.held -= weigh(found)
-        else:
-            found, *rest = self.take(number, PROVIDER)  # The provider sends the corrections of a run together.
-            if rest:
-                self.put_back(number, PROVIDER, tuple(rest))
-        if forms_of(found) != list(demand.dependent()):
-            raise ProtocolError.malformed(self.provider)
-        return self._count(demand), found
+        return found
 
     def take(self, number: int, rank: int) -> Payload:
         """Take the next payload that a party has sent for a run."""
@@ -359,26 +450,21 @@ class Channel:
             self.held -= weight
         return payload
 
-    def put_back(self, number: int, rank: int, payload: Payload) -> None:
-        """Keep a part of a payload for later."""
-        with self._lock:
-            weight = weigh(payload)
-            self.inbox(number, rank).appendleft((payload, weight))
-            self.held += weight
-
     def _correct(self, demand: Correlation, index: int) -> tuple[Array, ...]:
         """Return the first party's shares of the dependent arrays of a correlation."""
+        free, dependent = demand.forms
         streams = [Stream(self._seeds[rank], demand.label, index) for rank in range(len(self.parties))]
-        expanded = zip(*[self._expand(stream, demand.free()) for stream in streams], strict=True)
+        expanded = [expand(self.kernels, stream, free) for stream in streams]
         with self.kernels.wrapping_around():
-            values = demand.derive(self.kernels, *map(_join, expanded))
-            others = zip(*[self._expand(stream, demand.dependent()) for stream in streams[1:]], strict=True)
-            return tuple(_subtract(value, _join(shares)) for value, shares in zip(values, others, strict=True))
+            kept = [self._find_mask(number, spec) for number, spec in demand.kept()]
+            values = demand.derive(self.kernels, *map(_join, zip(*expanded, strict=True)), *kept)
+            others = [expand(self.kernels, stream, dependent) for stream in streams[1:]]
+            return tuple([_subtract(*pair) for pair in zip(values, map(_join, zip(*others, strict=True)), strict=True)])
 
     def common(self, other: int, label: bytes, number: int, specs: Sequence[Spec]) -> list[Array]:
         """Return random arrays that this party and another one know; with a label, they outlast the channel."""
         seeds = self.keys.seeds if label else self._seeds
-        return self._expand(Stream(seeds[other], b"common" + label, number), specs)
+        return expand(self.kernels, Stream(seeds[other], b"common" + label, number), specs)
 
     def zeros(self, number: int, step: int, specs: Sequence[Spec]) -> list[Array]:
         """Return shares of zeros: each pair of parties adds and subtracts the same random numbers."""
@@ -387,14 +473,11 @@ class Channel:
             if other == self.rank:
                 continue
             stream = Stream(self._seeds[other], b"zeros", number << 16 | step)
-            arrays = self._expand(stream, specs)
+            arrays = expand(self.kernels, stream, specs)
             if other < self.rank:
                 arrays = [-x if spec.is_additive else x for spec, x in zip(specs, arrays, strict=True)]
             totals = arrays if totals is None else [_join(pair) for pair in zip(totals, arrays, strict=True)]
         return totals or []
-
-    def _expand(self, stream: Stream, specs: Sequence[Spec]) -> list[Array]:
-        return [spec.expand(self.kernels, stream) for spec in specs]
 
 
 class Channels:
@@ -437,6 +520,10 @@ class Channels:
         """Return how many bytes wait for runs of a client."""
         return sum(channel.held + channel.joining for channel in list(self._channels.get(client, {}).values()))
 
+    def count_kept(self, client: Peer) -> int:
+        """Return how many bytes the kept masks of a client take."""
+        return sum(channel.kept for channel in list(self._channels.get(client, {}).values()))
+
     def forget(self, client: Id) -> None:
         """Close the channels of a client that is gone, and forget its keys."""
         for peer in [peer for peer in self._keys if peer.id == client]:
@@ -449,7 +536,9 @@ class Channels:
 class ProtocolRun:
     """One party's run of a protocol. ``advance`` takes it as far as possible, and never waits.
 
-    With ``waits``, the run belongs to one thread, which calls ``wait`` between two advances.
+    With ``waits``, the run has a thread of its own, which calls ``wait`` between two advances. Threads that deliver
+    what others sent advance it too, but leave it to its own thread to send what is large: they must go on reading, so
+    that two parties cannot wait for each other to read.
     """
 
     def __init__(self, channel: Channel, number: int, steps: Steps, finish: Finish, waits: bool = False) -> None:
@@ -457,24 +546,27 @@ class ProtocolRun:
         self._lock = threading.Lock()
         self._signals: SimpleQueue[None] | None = SimpleQueue() if waits else None
         self._request: Request | None = None
-        self._posted = False
+        self._unsent: Sequence[Array] | None = None
+        """Shares of the current request that have not been sent, because they are large."""
         self._step = 0
+        """How many requests have been answered."""
         self._commons: dict[int, int] = {}
         """How often random arrays in common with each other rank were asked for; both ranks count the same."""
+        self._draws: deque[Draw] = deque()
+        """The draws for which the first party has no corrections yet, in order."""
+        self._corrections: deque[Payload] = deque()
         self._started = False
         self.cancelled: Exception | None = None
         """Why the run cannot continue; it ends at the next advance."""
         self.has_ended = False
 
-    def wake(self) -> bool:
-        """Signal the thread of the run that something has arrived; return False if it has none."""
-        if self._signals is None:
-            return False
-        self._signals.put(None)
-        return True
+    @property
+    def progress(self) -> int:
+        """A number that changes when the run goes on."""
+        return self._step
 
     def wait(self, seconds: float) -> bool:
-        """Wait until something arrives; return whether it did."""
+        """Wait until the thread of the run has something to do; return whether it has."""
         try:
             self._signals.get(timeout=seconds)  # type: ignore[union-attr]  # only runs with ``waits``
         except Empty:
@@ -484,25 +576,35 @@ class ProtocolRun:
     def cancel(self, error: Exception) -> None:
         """End the run with an error, in its own thread if it has one."""
         self.cancelled = error
-        if not self.wake():
+        if self._signals is None:
             self.fail(error)
+        else:
+            self._signals.put(None)
 
     @property
     def waits_for(self) -> list[int]:
         """The ranks of the parties from which the run needs something to continue."""
-        return self._missing()
+        channel, request = self._channel, self._request
+        if not self._started:
+            return channel.missing_seeds
+        if type(request) is Rest:
+            return [PROVIDER] if self._lacks_corrections(request.draw) else []
+        return [rank for rank in self._senders(request) if not channel.inbox(self._number, rank)]
 
-    def advance(self) -> None:
+    def advance(self, is_owner: bool = False) -> None:
         """Continue as long as everything that the protocol asks for is there."""
-        while not self.has_ended and self._is_ready():
+        is_owner = is_owner or self._signals is None
+        while self._may_continue(is_owner):
             if not self._lock.acquire(blocking=False):
                 return  # Whoever is advancing it checks again before leaving.
             try:
                 with self._channel.kernels.wrapping_around():
-                    while not self.has_ended and self._is_ready():
-                        self._take_step()
+                    while self._may_continue(is_owner):
+                        self._take_step(is_owner)
             finally:
                 self._lock.release()
+        if not is_owner and (self.has_ended or self._unsent is not None):
+            self._signals.put(None)  # type: ignore[union-attr]  # only runs with a thread have an owner
 
     def fail(self, error: Exception) -> None:
         """End the run with an error, and tell the others."""
@@ -514,44 +616,37 @@ class ProtocolRun:
         self._channel.notify(self._number, error)
         self._finish(None, error)
 
-    def _missing(self) -> list[int]:
-        """Return the ranks of those whose contribution to the current request has not arrived."""
-        channel, number = self._channel, self._number
-        if not channel.has_seeds():
-            return [rank for rank in channel.others if rank not in channel._seeds]
-        request = self._request
-        if isinstance(request, Open | OpenBits):
-            senders = [rank for rank in range(channel.party.count) if rank != channel.rank]
-        elif isinstance(request, Receive):
-            senders = [request.sender]
-        elif isinstance(request, Draw) and channel.rank == 0:
-            label = request.correlation.label
-            if (label, channel._used.get(label, 0)) in channel._stock:
-                return []
-            senders = [PROVIDER]
-        else:
-            return []
-        return [rank for rank in senders if not channel.inbox(number, rank)]
-
-    def _is_ready(self) -> bool:
+    def _may_continue(self, is_owner: bool) -> bool:
+        if self.has_ended:
+            return False
         if self.cancelled is not None:
             return True
-        request = self._request
-        if isinstance(request, Open | OpenBits) and not self._posted:
-            return True  # Its own shares must be sent first.
-        return not self._missing()
+        if self._unsent is not None:
+            return is_owner
+        return not self.waits_for
 
-    def _take_step(self) -> None:
+    def _senders(self, request: Request | None) -> Sequence[int]:
+        """Return the ranks of those who contribute to a request."""
+        if type(request) is Open or type(request) is OpenBits:
+            return self._channel.opponents
+        return (request.sender,) if type(request) is Receive else ()
+
+    def _take_step(self, is_owner: bool) -> None:
         try:
             if self.cancelled is not None:
                 raise self.cancelled
-            answer = self._answer()
-            if answer is _LATER:
+            if self._unsent is not None:
+                self._send_shares(self._unsent)
                 return
-            self._posted = False
-            self._step += 1
-            self._request = self._steps.send(answer if self._started else None)
+            answer = self._answer() if self._started else None
             self._started = True
+            self._step += 1
+            request = self._request = self._steps.send(answer)
+            if type(request) is Open or type(request) is OpenBits:
+                if is_owner or bytes_in(request.shares) <= MAX_SMALL:
+                    self._send_shares(request.shares)
+                else:
+                    self._unsent = request.shares
         except StopIteration as end:
             self.has_ended = True
             self._channel.end(self._number)
@@ -559,47 +654,28 @@ class ProtocolRun:
         except Exception as error:  # noqa: BLE001  # reported to the client
             self.fail(error)
 
-    def _answer(self) -> Payload:
-        """Return the answer to the current request, which is ready; post shares to be opened first."""
-        channel, number, request = self._channel, self._number, self._request
-        answer: Payload = None
-        if isinstance(request, Open | OpenBits):
-            answer = self._open(request)
-        elif isinstance(request, Draw):
-            answer = self._draw(request.correlation)
-        elif isinstance(request, Send):
-            channel.post(request.to, number, request.arrays)
-        elif isinstance(request, Receive):
-            answer = channel.take(number, request.sender)
-            self._check([request.sender], list(request.specs), [answer])
-        elif isinstance(request, Common):
-            answer = self._find_common(request)
-        elif isinstance(request, Zeros):
-            answer = channel.zeros(number, self._step, request.specs)
-        elif isinstance(request, Verify):
-            channel.verify(request)
-        return answer
+    def _send_shares(self, shares: Sequence[Array]) -> None:
+        self._unsent = None
+        for rank in self._channel.opponents:
+            self._channel.post(rank, self._number, shares)
 
-    def _open(self, request: Open | OpenBits) -> Payload:
-        channel, number = self._channel, self._number
-        others = [rank for rank in range(channel.party.count) if rank != channel.rank]
-        if not self._posted:
-            self._posted = True
-            for rank in others:
-                channel.post(rank, number, request.shares)
-            if self._missing():
-                return _LATER
-        received = [channel.take(number, rank) for rank in others]
-        self._check(others, forms_of(request.shares), received)
+    def _answer(self) -> Payload:
+        """Return the answer to the current request, for which everything has arrived."""
+        return _ANSWERS[type(self._request)](self, self._request)
+
+    def _open(self, request: Open | OpenBits) -> list[Array]:
+        channel = self._channel
+        received = [channel.take(self._number, rank) for rank in channel.opponents]
+        self._check(channel.opponents, forms_of(request.shares), received)
         return [_join(parts) for parts in zip(request.shares, *received, strict=True)]
 
-    def _draw(self, demand: Correlation) -> list[Array]:
-        channel, number = self._channel, self._number
-        if channel.rank == PROVIDER:
-            channel.deal(number, [demand])
-            return [None] * (len(demand.free()) + len(demand.dependent()))
-        index, correction = channel.find_correction(number, demand)
-        return channel.draw(demand, correction, index)
+    def _send(self, request: Send) -> None:
+        self._channel.post(request.to, self._number, request.arrays)
+
+    def _receive(self, request: Receive) -> Payload:
+        received = self._channel.take(self._number, request.sender)
+        self._check([request.sender], list(request.specs), [received])
+        return received
 
     def _find_common(self, request: Common) -> list[Array]:
         other = sum(request.ranks) - self._channel.rank
@@ -608,14 +684,99 @@ class ProtocolRun:
         index = self._commons[other] = self._commons.get(other, 0) + 1
         return self._channel.common(other, b"", self._number << 32 | index, request.specs)
 
+    def _find_zeros(self, request: Zeros) -> list[Array]:
+        return self._channel.zeros(self._number, self._step, request.specs)
+
+    def _verify(self, request: Verify) -> None:
+        self._channel.verify(request)
+
+    def _keep(self, request: Keep) -> None:
+        self._channel.keep_mask(self._number, request)
+
+    def _recall(self, request: Recall) -> Array:
+        return self._channel.recall_mask(request)
+
     def _check(self, senders: Sequence[int], expected: list[Spec] | None, received: Sequence[Payload]) -> None:
         """Raise if a party sent something other than arrays of the expected forms."""
         for rank, arrays in zip(senders, received, strict=True):
             if forms_of(arrays) != expected:
                 raise ProtocolError.malformed(self._channel.name_of(rank))
 
+    # --- correlations
 
-_LATER = object()
+    def _draw(self, draw: Draw) -> list[Array]:
+        """Return this party's shares of the free arrays of a correlation."""
+        channel, demand = self._channel, draw.correlation
+        free, _ = demand.forms
+        if channel.rank == PROVIDER:
+            channel.deal(self._number, [demand])
+            return [None] * len(free)
+        stream, index = channel.draw(demand)
+        draw.rest = stream
+        if channel.rank == 0:
+            draw.rest = index
+            self._draws.append(draw)
+        return expand(channel.kernels, stream, free)
+
+    def _lacks_corrections(self, draw: Draw) -> bool:
+        """Return whether the first party has to wait for the provider; other threads may change what is counted."""
+        if type(draw.rest) is not int:
+            return False
+        channel, needed = self._channel, 0
+        for earlier in list(self._draws):
+            needed += not channel.has_stock(earlier.correlation.label, earlier.rest)
+            if earlier is draw:
+                break
+        arrived = [payload for payload, _ in list(channel.inbox(self._number, PROVIDER))]
+        return len(self._corrections) + sum(map(len, map(_corrections_in, arrived))) < needed
+
+    def _find_corrections(self, draw: Draw) -> None:
+        """Give all draws up to this one the first party's corrections, in order.
+
+        The provider sends the corrections of a run together, after those for its stock: if the former are here, so are
+        the latter.
+        """
+        while type(draw.rest) is int:
+            first = self._draws.popleft()
+            found = self._channel.take_stock(first.correlation.label, first.rest)
+            if found is None:
+                while not self._corrections:
+                    self._corrections.extend(_corrections_in(self._channel.take(self._number, PROVIDER)))
+                found = self._corrections.popleft()
+            first.rest = found
+
+    def _take_rest(self, request: Rest) -> Sequence[Array]:
+        """Return this party's shares of the dependent arrays of a correlation."""
+        channel, draw = self._channel, request.draw
+        _, dependent = draw.correlation.forms
+        if channel.rank == PROVIDER:
+            return [None] * len(dependent)
+        if channel.rank != 0:
+            return expand(channel.kernels, draw.rest, dependent)
+        self._find_corrections(draw)
+        if forms_of(draw.rest) != list(dependent):
+            raise ProtocolError.malformed(channel.provider)
+        return draw.rest  # type: ignore[no-any-return]  # its forms were compared
+
+
+_ANSWERS: dict[type, Callable[..., Payload]] = {
+    Open: ProtocolRun._open,
+    OpenBits: ProtocolRun._open,
+    Draw: ProtocolRun._draw,
+    Rest: ProtocolRun._take_rest,
+    Keep: ProtocolRun._keep,
+    Recall: ProtocolRun._recall,
+    Send: ProtocolRun._send,
+    Receive: ProtocolRun._receive,
+    Common: ProtocolRun._find_common,
+    Zeros: ProtocolRun._find_zeros,
+    Verify: ProtocolRun._verify,
+}
+
+
+def _corrections_in(payload: Payload) -> Sequence[Payload]:
+    """Return the corrections that the provider has sent; what is malformed counts as one, and is refused later."""
+    return payload if type(payload) is tuple and payload else (None,)
 
 
 def _add(arrays: Sequence[Array]) -> Array:
@@ -680,6 +841,11 @@ def forms_of(arrays: Payload) -> list[Spec] | None:
         return None
 
 
+def measure_mask(spec: Spec) -> int:
+    """Return how many bytes a kept mask takes, with a copy of the share that was opened under it."""
+    return 2 * size_of(*spec)
+
+
 def weigh(payload: Payload) -> int:
     """Return how much memory a payload takes while it waits; an empty array and an empty tuple count too."""
     if type(payload) is tuple:
@@ -709,7 +875,7 @@ def start_protocol(
         raise ProtocolError.needs_parties(name, entry.parties, len(channel.parties))
     if channel.rank == PROVIDER and not entry.has_helper:
         found = rehearse(channel.kernels, name, tuple(operands), tuple(sorted(options.items())), len(channel.parties))
-        channel.skip(number)
+        channel.skip(number, operands[0] if entry.keeps_mask else None)
         try:
             channel.deal(number, found.demands)
         except Exception as error:

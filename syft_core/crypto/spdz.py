@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, Shape, dtype_name
-from syft_core.crypto.protocol import Correlation, Draw, Open, Spec, Steps, Zeros, protocol
-from syft_core.crypto.truncation import truncate
+from syft_core.crypto.protocol import (
+    MASK,
+    PROVIDER,
+    Common,
+    Correlation,
+    Draw,
+    Joined,
+    Keep,
+    Open,
+    Recall,
+    Rest,
+    Spec,
+    Steps,
+    Zeros,
+    protocol,
+)
+from syft_core.crypto.truncation import TruncationMask, divide_masked
 
 Options = tuple[tuple[str, Any], ...]
 ELEMENTS, MATRICES, IMAGES, INPUTS, FILTERS = "elements", "matrices", "images", "inputs", "filters"
@@ -43,6 +59,40 @@ class Triple(Correlation):
 
 
 @dataclass(frozen=True)
+class MaskedTriple(Correlation):
+    """Uniform a, and c = a ∘ b for a bilinear operation ∘ and a mask b that the parties have kept."""
+
+    op: str
+    x: Shape
+    y: Shape
+    z: Shape
+    dtype: str
+    options: Options = ()
+    mask: int = 0
+
+    def free(self) -> Sequence[Spec]:
+        """Return the form of a."""
+        return (Spec(self.x, self.dtype),)
+
+    def kept(self) -> Sequence[tuple[int, Spec]]:
+        """Return the number and the form of b."""
+        return ((self.mask, Spec(self.y, self.dtype)),)
+
+    def dependent(self) -> Sequence[Spec]:
+        """Return the form of c."""
+        return (Spec(self.z, self.dtype),)
+
+    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
+        """Compute c."""
+        a, b = free
+        return (BILINEAR[self.op](kernels, a, b, **dict(self.options)),)
+
+    def bind(self, mask: int) -> Correlation:
+        """Return the same for the mask of a number."""
+        return replace(self, mask=mask)
+
+
+@dataclass(frozen=True)
 class Square(Correlation):
     """Uniform a, and c = a²."""
 
@@ -68,8 +118,12 @@ def _sends_product(x: Spec, y: Spec, **options: Any) -> int:
     return bytes_each * (prod(x.shape) + prod(y.shape) + (z if options.get("divisor", 1) != 1 else 0))
 
 
+def _sends_masked(x: Spec, y: Spec, _opened: Spec, **options: Any) -> int:
+    return _sends_product(x, y, **options) - ITEM_BYTES[y.dtype] * prod(y.shape)
+
+
 def _bilinear_options(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in ("op", "divisor")}
+    return {name: value for name, value in options.items() if name not in ("op", "divisor", MASK)}
 
 
 @protocol(
@@ -87,14 +141,92 @@ def spdz_mul(party: Any, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int
 
     Rounds: 1, and 1 to truncate. Bytes: those of x and y, and of the product to truncate.
     """
-    run, dtype = BILINEAR[op], dtype_name(x)
-    shape = bilinear_shape(op, tuple(x.shape), tuple(y.shape), options)
-    triple = Triple(op, tuple(x.shape), tuple(y.shape), shape, dtype, tuple(sorted(options.items())))
-    a, b, c = yield Draw(triple)
+    run, kernels = BILINEAR[op], party.kernels
+    draw = Draw(
+        _plan_product(op, tuple(x.shape), tuple(y.shape), dtype_name(x), tuple(sorted(options.items())), divisor)
+    )
+    a, b, *mask = yield draw
     d, e = yield Open(x - a, y - b)
-    kernels = party.kernels
-    z = c + run(kernels, d, b + e if party.leads else b, **options) + run(kernels, a, e, **options)
-    return (yield from truncate(party, z, divisor=divisor)) if divisor != 1 else z
+    if party.leads:
+        b += e
+    z = run(kernels, d, b, **options)
+    z += run(kernels, a, e, **options)
+    c, *rest = yield Rest(draw)
+    z += c
+    return (yield from divide_masked(party, z, divisor, mask[0], rest)) if divisor != 1 else z
+
+
+@protocol(
+    rounds=1,
+    sends=lambda y: ITEM_BYTES[y.dtype] * prod(y.shape),
+    opens="y - b, uniform because b is",
+    uses="nothing",
+    keeps_mask=True,
+)
+def spdz_mask(party: Any, y: Array) -> Steps:
+    """Open a value under a mask, for products with it: the parties keep their shares of the mask.
+
+    1. [b] is random: each party has its share in common with the provider.
+    2. Open  e = y - b,  which is the result. The mask is used for no other opening, and forgotten with e.
+
+    Rounds: 1. Bytes: those of y.
+    """
+    (b,) = yield Common((Spec(tuple(y.shape), dtype_name(y)),), (party.rank, PROVIDER))
+    (e,) = yield Open(y - b)
+    if party.leads:
+        b += e
+    yield Keep(b, e, y)
+    return e
+
+
+@protocol(
+    rounds=lambda *_specs, **options: 1 + (options.get("divisor", 1) != 1),
+    sends=_sends_masked,
+    opens="x - a, uniform because a is; with a divisor, also the product plus a uniform mask",
+    uses="one triple with a kept mask; with a divisor, one truncation mask",
+)
+def spdz_mul_masked(
+    party: Any, x: Array, y: Array, e: Array, *, mask: int = 0, op: str = ELEMENTS, divisor: int = 1, **options: Any
+) -> Steps:
+    """Multiply by a value y that was opened as e in the run of a number, by ``spdz_mask``.
+
+    As ``spdz_mul``, with the kept b and a fresh a:  open  d = x - a;  [xy] = [c] + d[b] + [a]e + de.
+
+    Rounds: 1, and 1 to truncate. Bytes: those of x, and of the product to truncate.
+    """
+    run, kernels = BILINEAR[op], party.kernels
+    b = yield Recall(mask, e, y)  # The first party has added e.
+    settings = tuple(sorted(options.items()))
+    draw = Draw(_plan_masked(op, tuple(x.shape), tuple(y.shape), dtype_name(x), settings, divisor, mask))
+    a, *masks = yield draw
+    (d,) = yield Open(x - a)
+    z = run(kernels, d, b, **options)
+    z += run(kernels, a, e, **options)
+    c, *rest = yield Rest(draw)
+    z += c
+    return (yield from divide_masked(party, z, divisor, masks[0], rest)) if divisor != 1 else z
+
+
+@lru_cache(maxsize=4096)
+def _plan_masked(op: str, x: Shape, y: Shape, dtype: str, options: Options, divisor: int, mask: int) -> Correlation:
+    shape = bilinear_shape(op, x, y, dict(options))
+    return _add_division(MaskedTriple(op, x, y, shape, dtype, options, mask), shape, dtype, divisor)
+
+
+@lru_cache(maxsize=4096)
+def _plan_product(op: str, x: Shape, y: Shape, dtype: str, options: Options, divisor: int) -> Correlation:
+    shape = bilinear_shape(op, x, y, dict(options))
+    return _add_division(Triple(op, x, y, shape, dtype, options), shape, dtype, divisor)
+
+
+@lru_cache(maxsize=4096)
+def _plan_square(x: Shape, dtype: str, divisor: int) -> Correlation:
+    return _add_division(Square(x, dtype), x, dtype, divisor)
+
+
+def _add_division(correlation: Correlation, shape: Shape, dtype: str, divisor: int) -> Correlation:
+    """Return what a product needs, and with a divisor also what its division needs."""
+    return correlation if divisor == 1 else Joined((correlation, TruncationMask(shape, divisor, dtype)))
 
 
 @protocol(
@@ -110,12 +242,16 @@ def square(party: Any, x: Array, *, divisor: int = 1) -> Steps:
 
     Rounds: 1, and 1 to truncate. Bytes: those of x, twice to truncate.
     """
-    a, c = yield Draw(Square(tuple(x.shape), dtype_name(x)))
+    draw = Draw(_plan_square(tuple(x.shape), dtype_name(x), divisor))
+    a, *mask = yield draw
     (d,) = yield Open(x - a)
-    z = c + (a + a) * d
+    a += a
     if party.leads:
-        z = z + d * d
-    return (yield from truncate(party, z, divisor=divisor)) if divisor != 1 else z
+        a += d
+    z = a * d
+    c, *rest = yield Rest(draw)
+    z += c
+    return (yield from divide_masked(party, z, divisor, mask[0], rest)) if divisor != 1 else z
 
 
 def _mul(_kernels: Kernels, x: Array, y: Array) -> Array:

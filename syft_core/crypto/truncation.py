@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
-from syft_core.crypto.protocol import Correlation, Draw, Open, Spec, Steps, protocol
+from syft_core.crypto.protocol import Correlation, Draw, Open, Rest, Spec, Steps, protocol
 
 BITS = {"int64": 64, "int32": 32}
 
@@ -60,21 +60,35 @@ def truncate(party: Any, x: Array, *, divisor: int) -> Steps:
 
     Rounds: 1. Bytes: those of x.
     """
+    draw = Draw(TruncationMask(tuple(x.shape), divisor, dtype_name(x)))
+    (mask,) = yield draw
+    return (yield from divide_masked(party, x, divisor, mask, Rest(draw)))
+
+
+def divide_masked(party: Any, x: Array, divisor: int, mask: Array, rest: Rest | Sequence[Array]) -> Steps:
+    """Do what ``truncate`` does, with a mask, and the quotient and the highest bit of it, or a request for them."""
     kernels, bits = party.kernels, BITS[dtype_name(x)]
-    mask, quotient, top = yield Draw(TruncationMask(tuple(x.shape), divisor, dtype_name(x)))
     lift = (1 << (bits - 2)) // divisor
     masked = x + mask
-    (c,) = yield Open(masked + lift * divisor if party.leads else masked)
-    low, c_top = split_top(kernels, c)
-    whole, rest = divmod(1 << (bits - 1), divisor)
-    result = top * (1 - 2 * c_top)
     if party.leads:
-        result = result + c_top
+        masked += lift * divisor
+    (c,) = yield Open(masked)
+    quotient, top = (yield rest) if isinstance(rest, Rest) else rest
+    whole, remainder = divmod(1 << (bits - 1), divisor)
+    negative = c >> (bits - 1)  # -1 where the highest bit of c is 1, and 0 elsewhere.
+    result = top * (negative | 1)
+    if party.leads:
+        result -= negative
+    low = c & ((1 << (bits - 1)) - 1)
     floor = kernels.floor_divide(low, divisor)
-    if rest:  # The second quotient is one larger if the remainders add up to the divisor.
-        carry = low - floor * divisor + (rest - divisor)
-        result = result * (whole + 1 + (carry >> (bits - 1)))
+    if remainder:  # The second quotient is one larger if the remainders add up to the divisor.
+        low -= floor * divisor
+        low += remainder - divisor
+        result *= whole + 1 + (low >> (bits - 1))
     else:
-        result = result * whole
-    result = result - quotient
-    return result + (floor - lift) if party.leads else result
+        result *= whole
+    result -= quotient
+    if party.leads:
+        result += floor
+        result -= lift
+    return result

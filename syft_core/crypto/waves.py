@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from syft_core.crypto.kernels import Array, Kernels, Shape
-from syft_core.crypto.protocol import Correlation, Draw, Open, Party, Spec, Steps
+from syft_core.crypto.protocol import Correlation, Draw, Open, Party, Rest, Spec, Steps
 from syft_core.crypto.series import Series
 from syft_core.crypto.truncation import split_top
 
@@ -104,7 +104,8 @@ def evaluate(party: Party, x: Array, series: Series, scale: int, result: int, ex
     """
     kernels = party.kernels
     bits = (bits_of(result) + extra) // 2
-    r, shares = yield Draw(Waves(series.waves, series.odd, bits, tuple(x.shape)))
+    draw = Draw(Waves(series.waves, series.odd, bits, tuple(x.shape)))
+    (r,) = yield draw
     step = round(WORD / (series.period * scale))
     masked = x * step + r
     if party.leads and series.middle:
@@ -121,6 +122,7 @@ def evaluate(party: Party, x: Array, series: Series, scale: int, result: int, ex
         both.append((sines * b, cosines * -b))
     factors = both[0] if len(both) == 1 else (both[0][0] + both[1][0], both[0][1] + both[1][1])
     public = kernels.encode(kernels.concat(factors), result * 2.0 ** (extra - bits), "int64")
+    (shares,) = yield Rest(draw)
     value = kernels.sum(public * shares, 0)
     return value + round(series.constant * (result << extra)) if party.leads else value
 
@@ -178,7 +180,8 @@ def evaluate_exp(
     kernels = party.kernels
     width, parts = (high - low) / blocks, 2 * blocks
     bits = (bits_of(result) + extra + math.ceil(width * 1.4427)) // 2
-    r, shares = yield Draw(Exponentials(parts, width, bits, tuple(x.shape)))
+    draw = Draw(Exponentials(parts, width, bits, tuple(x.shape)))
+    (r,) = yield draw
     step = int(WORD / (parts * width * scale))
     masked = x * step + r
     first = round(low * scale)
@@ -190,6 +193,7 @@ def evaluate_exp(
     powers = [float((start + size * k).exp()) * public if k <= blocks else 0.0 for k in range(parts)]
     table = kernels.column(powers, c, "float64")
     factors = kernels.reshape(table, (-1,))[block] * _exp(rest, width)[None]
+    (shares,) = yield Rest(draw)
     return kernels.sum(kernels.encode(factors, 1, "int64") * shares, 0)
 
 
@@ -236,8 +240,10 @@ def widen(party: Party, x: Array) -> Steps:
     Rounds: 1.
     """
     kernels = party.kernels
-    r, low, top = yield Draw(Widening(tuple(x.shape)))
+    draw = Draw(Widening(tuple(x.shape)))
+    (r,) = yield draw
     (c,) = yield Open(x + r + (1 << 30) if party.leads else x + r)
     c_low, c_top = [kernels.cast(part, "int64") for part in split_top(kernels, c)]
+    low, top = yield Rest(draw)
     result = top * (1 - 2 * c_top) * (1 << 31) - low
     return result + c_low + c_top * (1 << 31) - (1 << 30) if party.leads else result

@@ -40,12 +40,17 @@ class Link(WebsocketLocation):
         with self._lock:
             self.bytes_moved += sum(map(len, sent))
             self.transmit(Kind.NOTE, sent)
-            if (now := monotonic()) > self._looked + PATIENCE:
+            now, many = monotonic(), self._session.unacknowledged > MAX_KEPT
+            if many or now > self._looked + PATIENCE:
                 self._looked = now
                 while self._receive(wait=False):
                     pass
         if self._session.unacknowledged > MAX_KEPT:
             self.flush()
+
+    def flush(self) -> None:
+        """Wait until the other worker has executed everything, and received all deposits, which have no replies."""
+        self.confirm()
 
 
 @dataclass

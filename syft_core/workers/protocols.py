@@ -16,7 +16,7 @@ from syft_core.crypto import truncation as _truncation  # noqa: F401  # register
 from syft_core.crypto.kernels import RINGS, Kernels, dtype_name, size_of
 from syft_core.crypto.payloads import Payload, pack, split, unpack
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
-from syft_core.crypto.run import SETUP, Channel, Finish, ProtocolRun, is_failure, start_protocol
+from syft_core.crypto.run import SETUP, Channel, Finish, ProtocolRun, is_failure, measure_mask, start_protocol
 from syft_core.exceptions import (
     OperationNotAllowedError,
     PartyFailedError,
@@ -189,8 +189,7 @@ def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | 
     payload = message.payload
     if isinstance(payload, bytearray):
         size, held = len(payload) + max(message.left, 0), worker.channels.count_bytes(sender.original)
-        quota = None if worker.guard is None else worker.guard.limit_message(sender.original.user or "")
-        limit = MAX_HELD if quota is None else min(quota, MAX_HELD)
+        limit = _limit_bytes(worker, sender.original)
         if held + size > limit:
             raise ProtocolError.too_many_bytes(size, held, limit)
         whole = channel.join(rank, message.number, payload, message.left)
@@ -203,6 +202,12 @@ def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | 
         return _receive(channel, rank, message.number, payload)
     runs = channel.receive(rank, message.number, payload)
     return _continue(runs) if runs else None
+
+
+def _limit_bytes(worker: Worker, client: Peer) -> int:
+    """Return how many bytes of a client may wait for its runs, and how many its kept masks may take."""
+    quota = None if worker.guard is None else worker.guard.limit_message(client.user or "")
+    return MAX_HELD if quota is None else min(quota, MAX_HELD)
 
 
 def _receive(channel: Channel, rank: int, number: int, payload: Payload) -> Process:
@@ -229,6 +234,8 @@ def _admit(worker: Worker, message: RunProtocol, channel: Channel, parents: list
         operands: list[Tensor] = list(map(_spec, message.args))
     else:
         operands = _find_shares(worker, message, channel, parents, sender)
+        if PROTOCOLS[message.name].keeps_mask:
+            _require_room_for_mask(worker, operands[0], sender.original)
     if _keeps_results(channel, message):
         worker.object_store.require_free(message.expected)
     if worker.guard is not None:
@@ -237,6 +244,13 @@ def _admit(worker: Worker, message: RunProtocol, channel: Channel, parents: list
         count, size = len(message.expected), _bytes_of(_find_needs(channel, message, specs))
         _require_room(worker, message.name, count, size, sender)
     return operands
+
+
+def _require_room_for_mask(worker: Worker, operand: Tensor, client: Peer) -> None:
+    size = measure_mask(Spec(tuple(operand.shape), dtype_name(operand)))
+    kept, limit = worker.channels.count_kept(client), _limit_bytes(worker, client)
+    if kept + size > limit:
+        raise ProtocolError.too_many_masks(size, kept, limit)
 
 
 def _rehearse(channel: Channel, message: RunProtocol | Prepare, specs: tuple[Spec, ...]) -> Rehearsal:
@@ -335,13 +349,13 @@ def _run(channel: Channel, message: RunProtocol, operands: Sequence[Tensor], fin
     except Exception as error:
         channel.refuse(message.number, error)
         raise
-    waited = 0.0
+    waited, progress = 0.0, 0
     while message.waits and run is not None and not run.has_ended:
         if run.wait(PATIENCE):
-            waited = 0.0
-            run.advance()
+            run.advance(is_owner=True)
         else:
-            waited += PATIENCE
+            waited = waited + PATIENCE if run.progress == progress else 0.0
+            progress = run.progress
             _check_parties(channel, run, waited)
 
 

@@ -126,6 +126,15 @@ class WireLocation(Place, Location):
     def flush(self) -> None:
         """Wait until all told commands have been executed; raise the first error."""
         with self._lock:
+            if self._in_flight and not (self._buffer or self._dropped or self._errors):
+                self._await_replies()
+                if not self._errors:
+                    return
+            self.confirm()
+
+    def confirm(self) -> None:
+        """Ask the worker whether all commands before have been executed; raise the first error."""
+        with self._lock:
             self._put(Release(()))  # The call waits for this one, so all commands before it count as told.
             self._post(asks=True)
             self._wait()
@@ -261,12 +270,15 @@ class WireLocation(Place, Location):
 
     def _wait(self) -> Outcome:
         """Wait for all replies, and return the value of the last."""
-        self._begin_wait()
-        while self._in_flight:
-            self._receive(wait=True)
+        self._await_replies()
         if self._errors:
             raise_error(self._errors.pop())
         return self._value
+
+    def _await_replies(self) -> None:
+        self._begin_wait()
+        while self._in_flight:
+            self._receive(wait=True)
 
     def _wait_for(self, answer: Answer) -> Outcome:
         """Wait for one reply; return its value, or raise the first error if it is a failure."""

@@ -512,6 +512,20 @@ TEXTS = {
         ("bob",),
         "cannot finish the protocol: party 'bob' failed; see the error of that worker",
     ),
+    ("ProtocolError", "too_many_masks"): (
+        (2000, 3000, 4000),
+        "cannot keep a mask of 2,000 bytes: masks of the client take 3,000 bytes here already, and the limit is "
+        "4,000; use fewer or smaller weights at once",
+    ),
+    ("ProtocolError", "unknown_mask"): (
+        (7,),
+        "cannot multiply by a kept value: its mask 7 is unknown here, or was kept for another value; repeat the "
+        "operation",
+    ),
+    ("ProtocolError", "changed_operand"): (
+        (),
+        "cannot multiply by a kept value: it has changed since it was masked; repeat the operation",
+    ),
     ("ProtocolError", "channel_failed"): (
         (7,),
         "cannot start run 7: an earlier run failed, and the parties may have used different random numbers; open a "

@@ -19,7 +19,7 @@ import syft_core as sy  # noqa: E402
 from syft_core.crypto.comparison import is_negative  # noqa: E402
 from syft_core.crypto.functions import ACTIVATIONS, lowest  # noqa: E402
 from syft_core.crypto.numbers import Numbers  # noqa: E402
-from syft_core.crypto.protocol import PROTOCOLS, Draw, Party, Spec, rehearse, together  # noqa: E402
+from syft_core.crypto.protocol import PROTOCOLS, Draw, Party, Rest, Spec, rehearse, together  # noqa: E402
 from syft_core.crypto.run import Counted, counting  # noqa: E402
 from syft_core.crypto.series import SERIES  # noqa: E402
 from syft_core.crypto.spdz import spdz_mul  # noqa: E402
@@ -380,7 +380,9 @@ def _drive(kernels: Any, steps: Any) -> tuple[Any, int]:
         except StopIteration as end:
             return end.value, rounds
         if isinstance(request, Draw):
-            answer = [kernels.blank(*s) for s in (*request.correlation.free(), *request.correlation.dependent())]
+            answer = [kernels.blank(*s) for s in request.correlation.free()]
+        elif isinstance(request, Rest):
+            answer = [kernels.blank(*s) for s in request.draw.correlation.dependent()]
         else:
             rounds, answer = rounds + 1, list(request.shares)
 

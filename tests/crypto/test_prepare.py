@@ -43,6 +43,22 @@ def test_calls_that_were_prepared_deal_nothing(workers: list[Any]) -> None:
     assert counted.dealt > 0
 
 
+def test_weights_that_are_kept_masked_are_prepared_too(workers: list[Any]) -> None:
+    bob, alice, carol, _ = workers
+    x, w = (torch.rand(3, 4).fix_precision().share(bob, alice, crypto_provider=carol) for _ in range(2))
+    product = prepare(lambda: x @ w.t() @ (w * 2), times=2)
+
+    with count() as counted:
+        results = [x @ w.t() @ (w * 2) for _ in range(2)]
+    assert counted.dealt == 0
+    for result in results:
+        assert torch.allclose(decode_all(result), decode_all(product.copy()), atol=0.02)
+
+
+def decode_all(value: Any) -> Any:
+    return value.get().float_precision()
+
+
 def test_preparing_reports_progress(workers: list[Any]) -> None:
     bob, alice, carol, _ = workers
     x = share([1.5, -2.0], bob, alice, carol)

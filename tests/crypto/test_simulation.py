@@ -50,6 +50,16 @@ def fixed(*values: int, dtype: str = "int64", shape: tuple[int, ...] = (SIZE,)) 
     return make
 
 
+def masked(value: int, shape: tuple[int, ...]) -> Make:
+    """Share two arrays, and open the second one under a mask that serves all runs; it is kept under the number 1."""
+
+    def make(group: Group, secret: int) -> list[Shares]:
+        x, y = fixed(value, shape=shape)(group, secret)
+        return [x, y, group.run("spdz_mask", y)]
+
+    return make
+
+
 def fresh(group: Group, secret: int) -> list[Shares]:
     """Share anew, for protocols that open a value as it is."""
     return [group.share(np.full(SIZE, secret))]
@@ -101,6 +111,9 @@ SCENARIOS = [
     Scenario("spdz_mul", fixed(7)),
     Scenario("spdz_mul", fixed(-1), count=3, options={"divisor": 1000}, secrets=(1, -(1 << 60))),
     Scenario("spdz_mul", fixed(5, dtype="int32", shape=(50, 50)), options={"op": MATRICES}, secrets=SMALL),
+    Scenario("spdz_mask", fixed(), count=3),
+    Scenario("spdz_mul_masked", masked(7, (50, 50)), options={"mask": 1, "op": MATRICES, "divisor": 1000}),
+    Scenario("spdz_mul_masked", masked(-1, (SIZE,)), options={"mask": 1}, count=3),
     Scenario("square", fixed(), count=3),
     Scenario("truncate", fixed(), options={"divisor": 10}),
     Scenario("truncate", fixed(dtype="int32"), options={"divisor": 256}, secrets=SMALL, count=3),
