@@ -27,8 +27,6 @@ from syft_core.workers.worker import Worker
 class _GradCandidate:
     """An object before a backward pass, with its gradient if it has one."""
 
-    __slots__ = ("copy", "end", "entry", "grad", "grad_version", "keeps_gradient", "may_change", "version")
-
     def __init__(self, entry: Stored, end: Tensor, may_change: bool) -> None:
         self.entry, self.end, self.version, self.may_change = entry, end, change_count(end), may_change
         self.keeps_gradient = keeps_gradient(end)

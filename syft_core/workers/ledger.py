@@ -86,7 +86,7 @@ class Entry(NamedTuple):
         return one_line(self.to), one_line(self.reason)
 
 
-Outline: TypeAlias = tuple[Id, type, Any, frozenset[Any]]
+Outline: TypeAlias = tuple[Id, type, tuple[int, ...] | None, frozenset[Any]]
 """The id, type, shape and sources of a plain object that left."""
 
 

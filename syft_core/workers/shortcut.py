@@ -83,7 +83,7 @@ def _is_simple(op: Op, framework: FrameworkAttributes, worker: BaseWorker, args:
     )
 
 
-def _find_targets(op: Op, operands: list[Any], kwargs: Kwargs) -> list[Any]:
+def _find_targets(op: Op, operands: list[Tensor], kwargs: Kwargs) -> list[Tensor]:
     """Return the operands that a call may change, as a flat list."""
     if op.inplace and op.writes is WRITES_FIRST and not op.writes_if:  # None of the options is a tensor.
         return operands[0] if type(operands[0]) is list else operands[:1]
@@ -98,7 +98,7 @@ def _note_written(written: set[int], parents: list[Stored], found: list[Tensor],
 
 
 def _change_gradients(
-    op: Op, operands: list[Any], kwargs: Kwargs, parents: list[Stored], location: LocalLocation
+    op: Op, operands: list[Tensor], kwargs: Kwargs, parents: list[Stored], location: LocalLocation
 ) -> Nested:
     """Run a backward pass, or clear the gradients of objects; there is no result to store."""
     worker = location.worker
