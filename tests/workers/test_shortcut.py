@@ -116,6 +116,45 @@ def test_an_error_of_an_operation_is_the_same(hook: Any, carol: Any, p: Any) -> 
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_fetching_by_the_shortcut_and_by_the_general_path_do_the_same(hook: Any, carol: Any, together: bool) -> None:
+    found = []
+    for log in (False, True):
+        carol.log_msgs = log
+        model = torch.nn.Linear(2, 1).send(carol)
+        before, ids = carol.stats.messages, [p.id_at_location for p in model.parameters()]
+        first = model.weight.child
+        fetched = model.get().parameters() if together else [p.get() for p in list(model.parameters())]
+        with pytest.raises(sy.exceptions.AlreadyRetrievedError):
+            first.get(reason="again")
+        with pytest.raises(sy.exceptions.ObjectNotFoundError) as error:
+            carol.object_store.entry(ids[0])
+        text = str(error.value).replace(str(ids[0]), "id").partition(" at ")[0]
+        entries = [
+            (
+                entry.user,
+                entry.form,
+                entry.sources == (entry.id,),
+                entry.to,
+                entry.names,
+                entry.peer,
+                ids.index(entry.id),
+            )
+            for entry in list(carol.ledger)[-2:]
+        ]
+        owners = [p.owner is hook.local_worker for p in fetched]
+        found.append((carol.stats.messages - before, carol.objects_count, text, entries, owners, len(carol.ledger) % 2))
+    assert found[0] == found[1]
+
+
+def test_an_entry_of_the_ledger_does_not_name_tags_that_a_source_got_later(carol: Any) -> None:
+    p = torch.ones(2).send(carol)
+    (p + 1).get()
+    p.tag("#later")
+    (p + 1).get()
+    assert [entry.names for entry in carol.ledger] == [(), ("#later",)]
+
+
 OPTIONS = {"log_msgs": True, "verbose": True, "message_pending_time": 1e-6, "policy": "only_published"}
 NO_OPTIONS = {"log_msgs": False, "verbose": False, "message_pending_time": 0, "policy": "unless_private"}
 
