@@ -16,11 +16,6 @@ TORCH: dict[str, str] = {
     "torch.fbgemm_linear_quantize_weight": "returns the range of the weight as a number, which leaves the chain",
 }
 
-TORCH_BYPASSES: dict[str, str] = {
-    "torch.autograd.backward": "older versions of torch bypass the protocol and raise: call `x.backward()`",
-}
-"""Operations that differ only if the installed torch does not send them through its protocol."""
-
 TORCH_SPELLINGS: dict[str, str] = dict.fromkeys(
     (
         "_batch_norm_with_update:op",

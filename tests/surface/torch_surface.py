@@ -18,7 +18,7 @@ from syft_torch.hook import TorchHook
 from syft_torch.wrapper import Wrapper
 
 from .checks import Case, DifferenceError, by_operation
-from .exceptions import TORCH, TORCH_BYPASSES
+from .exceptions import TORCH
 from .recording import record_operations
 from .torch_opinfo import opinfo_cases
 from .torch_samples import ARRIVES_AS, hand_made
@@ -35,8 +35,7 @@ class TorchSurface:
 
     def __init__(self) -> None:
         self.ops = TorchAttributes(torch).ops
-        around = TORCH_BYPASSES.items()
-        self.exceptions = TORCH | {name: why for name, why in around if not asks_tensors(self.ops.by_name[name])}
+        self.exceptions = TORCH
 
     @functools.cached_property
     def _hand_made(self) -> dict[str, list[Case]]:
@@ -110,11 +109,6 @@ class TorchSurface:
             same_values(expected, actual)
             if expected.is_leaf and expected.grad is not None:
                 same_values(expected.grad, actual.grad)
-
-
-def asks_tensors(op: Op) -> bool:
-    """Return whether torch's own function, written in Python, hands its call to tensors that have the protocol."""
-    return "handle_torch_function" in op.func.__code__.co_names
 
 
 def same_values(expected: torch.Tensor, actual: torch.Tensor) -> None:
