@@ -33,8 +33,8 @@ class Kernels:
         self.xp = namespace
 
     def equal(self, x: Array, y: Array) -> bool:
-        """Return whether two arrays of the same form have equal elements."""
-        return bool(self.xp.all(x == y))
+        """Return whether two arrays have the same shape and equal elements."""
+        return bool(x.shape == y.shape and self.xp.all(x == y))
 
     def wrapping_around(self) -> AbstractContextManager[object]:
         """Return a context in which integers that overflow cause no warnings."""

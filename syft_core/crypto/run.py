@@ -369,7 +369,8 @@ class Channel:
     def recall_mask(self, request: Recall) -> Array:
         """Return the share of a mask; raise if it was kept for another value, or if its operand has changed."""
         found = self._masks.get(request.number)
-        if found is None or found.opened() is not request.opened:
+        opened = None if found is None else found.opened()
+        if found is None or opened is None or not self.kernels.equal(opened, request.opened):
             raise ProtocolError.unknown_mask(request.number)
         if not self.kernels.equal(found.operand, request.operand):
             raise ProtocolError.changed_operand()
