@@ -15,7 +15,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
 from syft_core.crypto.payloads import Payload, Pieces
@@ -102,7 +102,7 @@ class _Mask(NamedTuple):
     """A mask that a party has kept."""
 
     share: Array
-    opened: weakref.ref[Any]
+    opened: weakref.ref[Array]
     """What was opened under the mask."""
     operand: Array
     """A copy of the share that was opened."""

@@ -18,6 +18,7 @@ from syft_core.crypto.protocol import (
     Joined,
     Keep,
     Open,
+    Party,
     Recall,
     Rest,
     Spec,
@@ -132,7 +133,7 @@ def _bilinear_options(options: dict[str, Any]) -> dict[str, Any]:
     opens="x - a and y - b, both uniform because a and b are; with a divisor, also the product plus a uniform mask",
     uses="one triple; with a divisor, one truncation mask",
 )
-def spdz_mul(party: Any, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int = 1, **options: Any) -> Steps:
+def spdz_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int = 1, **options: Any) -> Steps:
     """Multiply two shared values, elementwise or with another bilinear operation.
 
     1. Open  d = x - a  and  e = y - b.
@@ -163,7 +164,7 @@ def spdz_mul(party: Any, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int
     uses="nothing",
     keeps_mask=True,
 )
-def spdz_mask(party: Any, y: Array) -> Steps:
+def spdz_mask(party: Party, y: Array) -> Steps:
     """Open a value under a mask, for products with it: the parties keep their shares of the mask.
 
     1. [b] is random: each party has its share in common with the provider.
@@ -186,7 +187,7 @@ def spdz_mask(party: Any, y: Array) -> Steps:
     uses="one triple with a kept mask; with a divisor, one truncation mask",
 )
 def spdz_mul_masked(
-    party: Any, x: Array, y: Array, e: Array, *, mask: int = 0, op: str = ELEMENTS, divisor: int = 1, **options: Any
+    party: Party, x: Array, y: Array, e: Array, *, mask: int = 0, op: str = ELEMENTS, divisor: int = 1, **options: Any
 ) -> Steps:
     """Multiply by a value y that was opened as e in the run of a number, by ``spdz_mask``.
 
@@ -237,7 +238,7 @@ def _add_division(correlation: Correlation, shape: Shape, dtype: str, divisor: i
     opens="x - a, uniform because a is; with a divisor, also the square plus a uniform mask",
     uses="one square; with a divisor, one truncation mask",
 )
-def square(party: Any, x: Array, *, divisor: int = 1) -> Steps:
+def square(party: Party, x: Array, *, divisor: int = 1) -> Steps:
     """Square a shared value:  open d = x - a;  [x²] = [c] + 2d[a] + d²,  the last term at the first party only.
 
     Rounds: 1, and 1 to truncate. Bytes: those of x, twice to truncate.
@@ -331,7 +332,7 @@ def conv2d_shape(
 
 
 @protocol(rounds=0, sends=0, opens="nothing", uses="nothing")
-def zero(_party: Any, x: Array) -> Steps:
+def zero(_party: Party, x: Array) -> Steps:
     """Compute fresh random shares of zeros, of the form of x, from seeds that pairs of parties share.
 
     Rounds: 0. Bytes: 0.
@@ -347,7 +348,7 @@ def zero(_party: Any, x: Array) -> Steps:
     uses="nothing",
     reveals=True,
 )
-def reconstruct(_party: Any, x: Array) -> Steps:
+def reconstruct(_party: Party, x: Array) -> Steps:
     """Open a value at all parties.
 
     Rounds: 1. Bytes: those of x.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
-from syft_core.crypto.protocol import Correlation, Draw, Open, Rest, Spec, Steps, protocol
+from syft_core.crypto.protocol import Correlation, Draw, Open, Party, Rest, Spec, Steps, protocol
 
 BITS = {"int64": 64, "int32": 32}
 
@@ -47,7 +46,7 @@ def split_top(kernels: Kernels, x: Array) -> tuple[Array, Array]:
     opens="x plus a uniform mask",
     uses="one truncation mask",
 )
-def truncate(party: Any, x: Array, *, divisor: int) -> Steps:
+def truncate(party: Party, x: Array, *, divisor: int) -> Steps:
     """Divide by a public number, for |x| < 2^(l-2) in a ring of l bits.
 
     The result is x / divisor, rounded up or down at random such that its expectation is exact: the error is less than
@@ -65,7 +64,7 @@ def truncate(party: Any, x: Array, *, divisor: int) -> Steps:
     return (yield from divide_masked(party, x, divisor, mask, Rest(draw)))
 
 
-def divide_masked(party: Any, x: Array, divisor: int, mask: Array, rest: Rest | Sequence[Array]) -> Steps:
+def divide_masked(party: Party, x: Array, divisor: int, mask: Array, rest: Rest | Sequence[Array]) -> Steps:
     """Do what ``truncate`` does, with a mask, and the quotient and the highest bit of it, or a request for them."""
     kernels, bits = party.kernels, BITS[dtype_name(x)]
     lift = (1 << (bits - 2)) // divisor

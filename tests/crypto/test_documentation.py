@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -49,15 +50,16 @@ OPERANDS = {"snn_select_share": 3, "maximum": 2, "spdz_mul_masked": 3}
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if re.match(r"\d+(,|$)", row[2])])
 def test_the_page_states_the_rounds_and_bytes_of_the_declaration(name: str) -> None:
-    entry, (_, _, rounds, size, *_), operands = PROTOCOLS[name], ROWS[name], [Spec((1,))] * OPERANDS.get(name, 1)
+    entry, (_, _, rounds, size, *_), operands = PROTOCOLS[name], ROWS[name], [Spec((8,))] * OPERANDS.get(name, 1)
     options = OPTIONS.get(name, {})
 
-    def declared(cost: int | Callable[..., int]) -> str:
-        return str(cost if isinstance(cost, int) else cost(*operands, **options))
+    def declared(cost: int | Callable[..., int]) -> int:
+        return cost if isinstance(cost, int) else cost(*operands, **options)
 
-    assert rounds.partition(",")[0] == declared(entry.rounds)
-    if re.match(r"\d+(,|$)", size) and name != "snn_private_compare":  # Its operands are bits.
-        assert size.partition(",")[0] == declared(entry.sends)
+    assert rounds.partition(",")[0] == str(declared(entry.rounds))
+    stated = re.match(r"[\d ]+(/\d+)?(?=,|$)", size)
+    if stated and name != "snn_private_compare":  # Its operands are bits.
+        assert sum(map(Fraction, stated[0].split())) == Fraction(declared(entry.sends), 8)
 
 
 def test_the_page_states_how_many_parties_a_protocol_needs() -> None:
