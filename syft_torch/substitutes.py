@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils import checkpoint
 
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.rules import leaves
@@ -43,7 +42,8 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
     yield function, "apply", make_apply(vars(function)["apply"], Wrapper)
     for compiled in (torch.jit.ScriptFunction, torch._C.ScriptMethod):
         yield compiled, "__call__", _run_source(vars(compiled)["__call__"])
-    yield checkpoint, versions.GENERATOR, make_checkpoint(getattr(checkpoint, versions.GENERATOR), Wrapper)
+    checkpoint, name = versions.find_checkpoint_generator()
+    yield checkpoint, name, make_checkpoint(getattr(checkpoint, name), Wrapper)
     yield from versions.make_substitutes(Wrapper)
     script = torch.jit._recursive
     yield script, "create_script_module", _refuse_remote_modules(script.create_script_module)
