@@ -210,14 +210,27 @@ _OUT_OF_ARRAY: Mapping[str, Places] = {"conjugate": frozenset({1}), "all": froze
 
 
 def _parameters(op: Op) -> list[str]:
-    """Return the names of the parameters in order; numpy before 2.4 has no signatures for methods."""
+    """Return the names of the parameters in order; numpy before 2.4 has no signatures for functions written in C."""
     try:
         return [*inspect.signature(op.func).parameters]
     except (TypeError, ValueError):
+        if op.attr in _SIGNATURES:
+            return _SIGNATURES[op.attr].split()
         namesake = getattr(np, op.attr, None)
-        if op.spelling != "method" or namesake is None or op.attr == "compress":
-            return ["self", "condition", "axis", "out"] if op.attr == "compress" else []
-        return [*inspect.signature(namesake).parameters]
+        return [*inspect.signature(namesake).parameters] if op.spelling == "method" and namesake is not None else []
+
+
+_SIGNATURES: Mapping[str, str] = {
+    "busday_count": "begindates enddates weekmask holidays busdaycal out",
+    "busday_offset": "dates offsets roll weekmask holidays busdaycal out",
+    "byteswap": "self inplace",
+    "compress": "self condition axis out",
+    "concat": "arrays axis out",
+    "concatenate": "arrays axis out",
+    "dot": "a b out",
+    "is_busday": "dates weekmask holidays busdaycal out",
+}
+"""The parameters of the functions written in C that may write one of them."""
 
 
 def _discloses(op: Op, tier: Tier) -> Discloses:

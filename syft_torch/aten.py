@@ -54,7 +54,9 @@ class AtenOp(Op):
     @cached_property
     def is_composite(self) -> bool:
         """Whether torch defines it in terms of other kernels; these only arrive in inference mode."""
-        return bool(self.func._can_decompose())
+        key = torch._C.DispatchKey.CompositeImplicitAutograd
+        has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+        return key in self.func.py_kernels or bool(has_kernel(self.func.name(), key))
 
     @cached_property
     def reshaping(self) -> Function | None:

@@ -10,11 +10,12 @@ from syft_core.hook.guards import limit_integers
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.values import Function, Nested, Tensor
 from syft_torch.facts import DIVIDES_BY, LARGEST, NONEMPTY, PARTS, UNCHECKED, is_packed
+from syft_torch.versions import UNCHECKABLE
 
 
 def add_guard(name: str, func: Function) -> Function | None:
     """Return ``func`` with the guard that it needs, or None if it needs none."""
-    if name in UNCHECKED:
+    if name in UNCHECKED - UNCHECKABLE:
         heads = DIVIDES_BY.get(name)
         return partial(_run_on_meta_first, func) if heads is None else partial(_run_with_heads, func, heads)
     if name == "_nested_tensor_from_mask":

@@ -33,7 +33,7 @@ from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.rules import leaves
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
-from syft_torch.versions import INPUT_SAVER
+from syft_torch.versions import saves_inputs
 
 # --- on the worker
 
@@ -199,7 +199,7 @@ def make_apply(apply: Any, chain: type) -> Any:
     @functools.wraps(apply.__get__(None, torch.autograd.Function))  # A class method of Python or, in torch 2.15, of C.
     def substitute(cls: Any, *args: Any, **kwargs: Any) -> Nested:
         for arg in (*args, *kwargs.values()) if kwargs else args:
-            if isinstance(arg, chain) and cls is not INPUT_SAVER:
+            if isinstance(arg, chain) and not saves_inputs(cls):
                 return _apply(cls, args, kwargs)
         return apply.__get__(None, cls)(*args, **kwargs)
 

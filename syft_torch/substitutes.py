@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils import checkpoint
 
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.rules import leaves
 from syft_core.location import Location
-from syft_core.plans.recording import Recorder
+from syft_core.plans.recording import Number, Recorder
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.values import Function, Nested, Tensor
 from syft_core.workers.worker import Worker
@@ -32,7 +31,7 @@ from syft_torch.wrapper import Wrapper, clear_gradient, forget_gradient
 _GROUP = "_group_tensors_by_device_and_dtype"
 _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rmsprop", "rprop")
 """Optimizers whose list form gives the same bits: modules of ``torch.optim``, with a function of the same name."""
-_STEPS_WITH_NUMBERS = ("adam", "adagrad", "adamax", "asgd", "nadam", "radam")
+_STEPS_WITH_NUMBERS = ("adam", "adamw", "adagrad", "adamax", "asgd", "nadam", "radam")
 """Optimizers that compute with the number of the step in Python."""
 _GRADIENT = "grad"
 _EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})
@@ -45,7 +44,8 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
     yield function, "apply", make_apply(vars(function)["apply"], Wrapper)
     for compiled in (torch.jit.ScriptFunction, torch._C.ScriptMethod):
         yield compiled, "__call__", _run_source(vars(compiled)["__call__"])
-    yield checkpoint, versions.GENERATOR, make_checkpoint(getattr(checkpoint, versions.GENERATOR), Wrapper)
+    checkpoint, name = versions.find_checkpoint_generator()
+    yield checkpoint, name, make_checkpoint(getattr(checkpoint, name), Wrapper)
     yield from versions.make_substitutes(Wrapper)
     script = torch.jit._recursive
     yield script, "create_script_module", _refuse_remote_modules(script.create_script_module)
@@ -71,6 +71,7 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
         ("torch.optim.adagrad", "_make_sparse", _make_sparse_remotely),
         *((f"torch.optim.{name}", name, _prefer_foreach) for name in _STEPS_IN_LISTS),
         *((f"torch.optim.{name}", "_get_value", _trace_number) for name in _STEPS_WITH_NUMBERS),
+        *((f"torch.optim.{name}", "_dispatch_sqrt", _trace_sqrt) for name in _STEPS_WITH_NUMBERS),
     ):
         module = import_module(path)
         if hasattr(module, name):
@@ -285,6 +286,16 @@ def _trace_number(get_value: Function) -> Function:
         pointer: Any = value.child if type(value) is Wrapper else None
         location = getattr(pointer, "_location", None)
         return location.read_number(pointer) if isinstance(location, Recorder) else get_value(value)
+
+    return substitute
+
+
+def _trace_sqrt(sqrt: Function) -> Function:
+    """Let a plan trace a square root, for which torch 2.4 uses ``math.sqrt``; newer versions write ``x ** 0.5``."""
+
+    @functools.wraps(sqrt)
+    def substitute(value: object) -> Nested:
+        return value**0.5 if isinstance(value, Number) else sqrt(value)
 
     return substitute
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch.overrides import handle_torch_function
-from torch.utils import checkpoint
 
 from syft_core.values import Function, Nested, Tensor
 
@@ -17,22 +18,31 @@ _autograd = torch._C._autograd
 _ATTENTION = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention")
 _TOP, _PUSH, _POP = (f"_{verb}_saved_tensors_default_hooks" for verb in ("top", "push", "pop"))
 _GENERATORS = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
+"""Torch 2.15 has both, and calls the first."""
 
 UNCHECKABLE = frozenset(
     name for name in _ATTENTION if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta")
 )
 """Fused kernels whose arguments cannot be checked on the meta device; torch 2.4 has no meta kernels for them."""
 
-GENERATOR = next(name for name in _GENERATORS if hasattr(checkpoint, name))
-"""The generator around the forward of checkpoints that are not reentrant; torch 2.15 has both."""
+BACKWARD_BYPASSES = "handle_torch_function" not in torch.autograd.backward.__code__.co_names
+"""Whether ``torch.autograd.backward`` bypasses the protocol, as before torch 2.12."""
 
-INPUT_SAVER: object = getattr(checkpoint, "_NoopSaveInputs", None)
-"""A function that only keeps the arguments of a checkpoint in a graph of its own; newer versions do without it."""
+
+def find_checkpoint_generator() -> tuple[ModuleType, str]:
+    """Return where the generator is that runs around the forward of checkpoints that are not reentrant."""
+    checkpoint = import_module("torch.utils.checkpoint")  # Slow with torch 2.4.
+    return checkpoint, next(name for name in _GENERATORS if hasattr(checkpoint, name))
+
+
+def saves_inputs(function: type) -> bool:
+    """Return whether a function only keeps the arguments of a checkpoint, in a graph of its own; torch 2.4 has one."""
+    return function.__name__ == "_NoopSaveInputs" and function.__module__ == "torch.utils.checkpoint"
 
 
 def make_substitutes(chain: type) -> Iterator[tuple[Any, str, Function]]:
     """Yield the owner, the name and the substitute of each function that newer versions of torch do not need."""
-    if "handle_torch_function" not in torch.autograd.backward.__code__.co_names:
+    if BACKWARD_BYPASSES:
         yield torch.autograd, "backward", _make_backward(torch.autograd.backward, chain)
     if not hasattr(_autograd, _TOP):
         _hooks.pairs.clear()

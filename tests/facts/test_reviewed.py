@@ -115,7 +115,8 @@ def test_the_form_of_a_result_does_not_depend_on_values_in_numpy(numpy_surface: 
             op.name: sorted(found)
             for op, calls in numpy_calls.items()
             for given in calls
-            if len(found := {tuple(forms(result)) for result in results(numpy_surface, op, given)}) > 1
+            if op.name not in numpy_surface.exceptions  # The result is a number of Python, which a chain replaces.
+            and len(found := {tuple(forms(result)) for result in results(numpy_surface, op, given)}) > 1
         }
 
     assert differing == {}

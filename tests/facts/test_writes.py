@@ -45,6 +45,28 @@ def test_every_change_to_an_argument_is_declared(surface: Any) -> None:
     assert len(seen) > 0.9 * len(surface.ops)
 
 
+DAYS = np.array(["2024-01-01"], dtype="datetime64[D]")
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "written"),
+    [
+        ("numpy.dot", (np.ones(2), np.ones(2), np.ones(())), 2),
+        ("numpy.ndarray.dot", (np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2))), 2),
+        ("numpy.concatenate", ([np.ones(2)], 0, np.ones(2)), 2),
+        ("numpy.is_busday", (DAYS, "1111100", [], None, np.ones(1, bool)), 4),
+        ("numpy.busday_count", (DAYS, DAYS, "1111100", [], None, np.ones(1, int)), 5),
+        ("numpy.busday_offset", (DAYS, 1, "forward", "1111100", [], None, DAYS.copy()), 6),
+        ("numpy.ndarray.byteswap", (np.ones(2), True), 0),
+        ("numpy.ndarray.compress", (np.ones(2), [True, False], 0, np.ones(1)), 3),
+    ],
+)
+def test_a_function_of_numpy_without_a_signature_declares_what_it_writes(name: str, args: Any, written: int) -> None:
+    targets = NumpyAttributes(np).ops.by_name[name].targets(args, {})
+
+    assert any(target is args[written] for target in targets)
+
+
 def snapshot(tensor: Any) -> Any:
     """Return the values of a tensor and its form, to be compared later."""
     if not isinstance(tensor, torch.Tensor):

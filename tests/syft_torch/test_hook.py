@@ -17,10 +17,11 @@ from syft_core.workers.base import BaseWorker  # noqa: E402
 from syft_torch.attributes import TorchAttributes  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 from syft_torch.native import TorchTensor  # noqa: E402
+from syft_torch.versions import BACKWARD_BYPASSES  # noqa: E402
 
 STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rmsprop", "rprop")
 STEPS = (*STEPS_IN_LISTS, "nadam", "radam", "asgd", "lbfgs", "sparse_adam", "optimizer")
-STEPS_WITH_NUMBERS = ("adam", "adagrad", "adamax", "asgd", "nadam", "radam")
+STEPS_WITH_NUMBERS = ("adam", "adamw", "adagrad", "adamax", "asgd", "nadam", "radam")
 
 
 def everything_in_torch() -> dict[str, dict[str, Any]]:
@@ -95,8 +96,14 @@ def test_hooking_adds_names_and_replaces_only_functions_with_substitutes(hook: A
         "torch.optim.swa_utils._group_tensors_by_device_and_dtype",
         "torch.optim.adagrad._make_sparse",
         "Module.to",
+        *(["torch.autograd.backward"] if BACKWARD_BYPASSES else []),
         *(f"torch.optim.{name}.{name}" for name in STEPS_IN_LISTS),
-        *(f"torch.optim.{name}._get_value" for name in STEPS_WITH_NUMBERS),
+        *(
+            f"torch.optim.{name}.{function}"
+            for name in STEPS_WITH_NUMBERS
+            for function in ("_get_value", "_dispatch_sqrt")
+            if hasattr(import_module(f"torch.optim.{name}"), function)
+        ),
     }
 
 

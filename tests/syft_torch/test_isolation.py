@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from syft_core.exceptions import WrapperLeakError  # noqa: E402
 from syft_core.hook.attributes import FrameworkAttributes  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_torch.versions import saving_hooks  # noqa: E402
 
 
 class FunctionSpy(TorchFunctionMode):  # type: ignore[misc]  # torch's types are Any here
@@ -74,14 +75,11 @@ def test_modes_are_restored_in_order_after_an_error(hook: Any) -> None:
 
 
 def test_saved_tensor_hooks_of_torch_are_disabled_inside_and_restored_afterwards(hook: Any) -> None:
-    def find_hooks() -> Any:
-        return torch._C._autograd._top_saved_tensors_default_hooks(False)
-
     with torch.autograd.graph.save_on_cpu():
-        before = find_hooks()
+        before = saving_hooks(False)
         with hook.attributes.isolate():
-            assert find_hooks() is None
-        assert find_hooks() == before
+            assert saving_hooks(False) is None
+        assert saving_hooks(False) == before
     assert hook.attributes.isolate() is None
 
 
