@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from syft_core.crypto.kernels import Array, Kernels, Shape
+from syft_core.crypto.kernels import Array, Kernels, Shape, size_of
+from syft_core.crypto.prg import Stream
 
 
 class TorchKernels(Kernels):
@@ -30,6 +31,14 @@ class TorchKernels(Kernels):
             return self.zeros(shape, dtype)
         flat = torch.frombuffer(buffer, dtype=self.dtype(dtype))
         return flat if len(shape) == 1 else flat.view(shape)
+
+    def expand(self, stream: Stream, dtype: str, shape: Shape) -> Array:
+        """Return a tensor with the next random numbers of a stream."""
+        if size_of(shape, dtype) < LONG:
+            return super().expand(stream, dtype, shape)
+        numbers = torch.empty(shape, dtype=self.dtype(dtype))
+        stream.fill(memoryview(numbers.view(-1).numpy()).cast("B"))
+        return numbers
 
     def to_bytes(self, x: Array) -> bytes | memoryview:
         """Return the memory of a tensor; nothing in a rehearsal."""
@@ -54,6 +63,28 @@ class TorchKernels(Kernels):
     def stack(self, parts: Sequence[Array], axis: int) -> Array:
         """Join tensors along a new axis."""
         return torch.stack(list(parts), axis)
+
+    def add_product(self, total: Array, x: Array, y: Array) -> Array:
+        """Add a product of elements to ``total``, in place."""
+        return total.addcmul_(x, y)
+
+    def blockwise(self, function: Callable[..., Array], *arrays: Array) -> Array:
+        """Compute a function of elements in blocks that fit into the processor's cache."""
+        if arrays[0].is_meta or arrays[0].numel() <= BLOCK:
+            return function(*arrays)
+        result = torch.empty(arrays[0].shape, dtype=arrays[0].dtype)
+        blocks = [array.reshape(-1).split(BLOCK) for array in (result, *arrays)]
+        for target, *parts in zip(*blocks, strict=True):
+            target.copy_(function(*parts))
+        return result
+
+    def select(self, x: Array, places: Sequence[int]) -> Array:
+        """Return the lines of a tensor at these places of its first axis."""
+        return x.index_select(0, _index(tuple(places), x.device))
+
+    def column(self, numbers: Sequence[float], like: Array, dtype: str) -> Array:
+        """Return public numbers along a new first axis, to be combined with a tensor."""
+        return _column(tuple(numbers), self.dtype(dtype), like.device).view(-1, *[1] * like.ndim)
 
     def permute(self, x: Array, axes: Sequence[int]) -> Array:
         """Reorder the axes."""
@@ -121,6 +152,20 @@ class TorchKernels(Kernels):
         return torch.erf(x)
 
 
+@functools.lru_cache(maxsize=256)
+def _index(places: tuple[int, ...], device: torch.device) -> torch.Tensor:
+    return torch.tensor(places, device=device)
+
+
+@functools.lru_cache(maxsize=256)
+def _column(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=dtype, device=device)
+
+
+LONG = 1 << 16
+"""From how many bytes on it pays not to write zeros to memory first."""
+BLOCK = 1 << 15
+"""How many elements of several arrays fit into the processor's cache."""
 SMALL = 1 << 12
 """The size of a batch of matrices below which integers are multiplied directly."""
 LARGE = 1 << 20

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from math import prod
+from typing import NamedTuple
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
 from syft_core.crypto.protocol import Correlation, Draw, Open, OpenBits, Party, Rest, Spec, Steps, protocol
@@ -231,7 +232,7 @@ def is_zero(party: Party, x: Array) -> Steps:
     bit, nibbles, first_parts, second_parts = yield Rest(draw)
     words = kernels.reshape(widen(kernels, c), (-1,))
     _, equal = _join_bits(party, _split(kernels, ~words), nibbles)
-    packed = _pack_nibbles(kernels, _quarter(kernels, equal))
+    packed = _pack_nibbles(kernels, equal[None])
     _, equal = yield from _join(party, packed, first, first_parts, _EQUAL)
     packed = _pack_quarters(kernels, equal[None])
     _, equal = yield from _join(party, packed, second, second_parts, _EQUAL)
@@ -248,7 +249,7 @@ def _open_sign(party: Party, x: Array, has_product: bool) -> Steps:
     bit, nibbles, top, first_parts, second_parts, *product = yield Rest(draw)
     words = kernels.reshape(widen(kernels, c), (-1,))
     borrow, equal = _join_bits(party, _split(kernels, ~(words << 1)), nibbles)
-    packed = _pack_nibbles(kernels, _quarter(kernels, equal) + _quarter(kernels, borrow))
+    packed = _pack_nibbles(kernels, kernels.stack([equal, borrow], 0))
     borrow, equal = yield from _join(party, packed, first, first_parts, _ALL)
     packed = _pack_quarters(kernels, kernels.stack([equal, borrow], 0))
     borrow, _ = yield from _join(party, packed, second, second_parts, _BORROW)
@@ -273,14 +274,16 @@ def widen(kernels: Kernels, x: Array) -> Array:
 # --- the first level
 
 
-def _split(kernels: Kernels, words: Array) -> list[Array]:
+def _split(kernels: Kernels, words: Array) -> Array:
     """Return, for each bit of a nibble, that bit of all 16 nibbles of a word, as one word of 16 bits."""
-    parts = []
-    for bit in range(4):
-        spread = (words >> bit if bit else words) & 0x1111111111111111
-        nibbles = ((spread * 0x1248) >> 12) & 0x000F000F000F000F
-        parts.append(kernels.cast((nibbles * 0x0001001001001000) >> 48, "int16"))
-    return parts
+    parts = words[None] >> kernels.column(range(4), words, "int64")
+    parts &= 0x1111111111111111
+    parts *= 0x1248
+    parts >>= 12
+    parts &= 0x000F000F000F000F
+    parts *= 0x0001001001001000
+    parts >>= 48
+    return kernels.cast(parts, "int16")
 
 
 def _nibble_products(kernels: Kernels, words: Array) -> Array:
@@ -320,26 +323,29 @@ def _expand(products: Mapping[str, Array], flipped: Sequence[Array], factors: st
 # --- the other levels
 
 
-def _quarter(kernels: Kernels, words: Array) -> list[Array]:
-    """Return every fourth bit of words of 16 bits, lowest first, as the lower half of a byte."""
-    parts = [((words >> bit if bit else words) & 0x1111) * 0x1248 >> 12 for bit in range(4)]
-    return [kernels.cast(part & 0xF, "uint8") for part in parts]
+def _pack_nibbles(kernels: Kernels, words: Array) -> Array:
+    """Return every fourth bit of words of 16 bits, lowest first, for each line of words: two elements a byte.
+
+    See Note [Packed bits].
+    """
+    parts = words[:, None] >> kernels.column(range(4), words[0], "int16")
+    parts &= 0x1111
+    parts *= 0x1248
+    parts >>= 12
+    parts &= 0xF
+    lines = kernels.reshape(kernels.cast(parts, "uint8"), (4 * words.shape[0], -1))
+    lines = _pad(kernels, lines)
+    half = lines.shape[1] // 2
+    return lines[:, :half] | (lines[:, half:] << 4)
 
 
-def _pack_nibbles(kernels: Kernels, parts: Sequence[Array]) -> list[Array]:
-    """Pack halves of bytes: two elements into a byte; see Note [Packed bits]."""
-    stacked = _pad(kernels, kernels.stack(parts, 0))
-    half = stacked.shape[1] // 2
-    return list(stacked[:, :half] | (stacked[:, half:] << 4))
-
-
-def _pack_quarters(kernels: Kernels, words: Array) -> list[Array]:
+def _pack_quarters(kernels: Kernels, words: Array) -> Array:
     """Return the four bits of the halves of packed bytes, lowest first, for each line of bytes: one bit an element."""
-    lines, size = words.shape[0], words.shape[1] // 4
-    bits = kernels.stack([words, words >> 1, words >> 2, words >> 3], 1) & 0x11
-    bits = kernels.reshape(bits, (4 * lines, 4, size))
+    bits = words[:, None] >> kernels.column(range(4), words[0], "uint8")
+    bits &= 0x11
+    bits = kernels.reshape(bits, (4 * words.shape[0], 4, words.shape[1] // 4))
     bits = bits[:, :2] | (bits[:, 2:] << 2)
-    return list(bits[:, 0] | (bits[:, 1] << 1))
+    return bits[:, 0] | (bits[:, 1] << 1)
 
 
 def pack_bits(kernels: Kernels, x: Array) -> Array:
@@ -371,61 +377,82 @@ def _multiply_masks(kernels: Kernels, masks: Array, products: tuple[str, ...]) -
     return kernels.stack([known[part] for part in parts], 0)
 
 
-def _join(party: Party, values: Sequence[Array], masks: Array, parts: Array, products: tuple[str, ...]) -> Steps:
+def _join(party: Party, values: Array, masks: Array, parts: Array, products: tuple[str, ...]) -> Steps:
     """Join four neighbours: return G and P as far as ``products`` contain them. One round.
 
     ``values`` are p0 to p3, and g0 to g3 unless only P is needed.
     """
-    known = dict(zip("dcbazyx", values, strict=False))
-    masked = party.kernels.stack([known[factor] for factor in _factors_of(products)], 0) ^ masks
-    (opened,) = yield OpenBits(masked)
-    found = dict(zip(products, _multiply(party, list(opened), [*masks, *parts], products), strict=True))
-    equal = found.get("abcd")
-    if len(values) == 4:
+    kernels = party.kernels
+    plan = _plan_products(products)
+    (opened,) = yield OpenBits(kernels.select(values, plan.factors) ^ masks)
+    found = _multiply(party, opened, kernels.concat([masks, parts]), plan)
+    equal = found[-1] if "abcd" in products else None
+    if values.shape[0] == 4:
         return None, equal
-    return values[7] ^ found["ax"] ^ found["aby"] ^ found["abcz"], equal
+    return values[7] ^ found[0] ^ found[1] ^ found[2], equal
 
 
-def _multiply(party: Party, public: Sequence[Array], masks: list[Array], products: tuple[str, ...]) -> list[Array]:
+def _multiply(party: Party, public: Array, masks: Array, plan: _Plan) -> Array:
     """Return shares of products of factors v = e + m, where e is public and the products of the masks m are shared.
 
     ``masks`` are the masks of all factors, and then the products of masks in the order of ``_parts_of``.
     """
-    steps, results = _plan_products(products)
-    values = masks
-    for factor, with_mask, without in steps:
-        value = values[with_mask]
-        if without is not None:
-            value = value ^ (public[factor] & values[without])
-        elif party.leads:  # Nothing but public factors: added by one party.
-            value = value ^ public[factor]
-        values.append(value)
-    return [values[place] for place in results]
+    kernels = party.kernels
+    one = kernels.zeros_like(masks, (1, masks.shape[1]))
+    values = kernels.concat([one + 0xFF if party.leads else one, masks])  # 1 is a public factor: one party has it.
+    for factors, with_mask, without in plan.steps:
+        more = kernels.select(public, factors)
+        more &= kernels.select(values, without)
+        more ^= kernels.select(values, with_mask)
+        values = kernels.concat([values, more])
+    return kernels.select(values, plan.results)
+
+
+class _Plan(NamedTuple):
+    """How products are computed, by the places of arrays."""
+
+    factors: list[int]
+    """The factors among p0 to p3 and g0 to g3."""
+    steps: list[tuple[list[int], list[int], list[int]]]
+    """The places of e, and those of the products with and without its mask, for all that is computed at once."""
+    results: list[int]
 
 
 @cache
-def _plan_products(products: tuple[str, ...]) -> tuple[list[tuple[int, int, int | None]], list[int]]:
-    """Return the steps that compute products, and the places of the results.
+def _plan_products(products: tuple[str, ...]) -> _Plan:
+    """Return the steps that compute products.
 
     A step multiplies out the last factor v = e + m of a product, of which all further factors are masks:
-    factors·v·masks = factors·(m·masks) + e·(factors·masks).  It has the place of e, and the places of both products.
+    factors·v·masks = factors·(m·masks) + e·(factors·masks).  Those with the same number of factors are done together.
     """
-    names = [*_factors_of(products), *_parts_of(products)]
-    places = {("", name): place for place, name in enumerate(names)}
-    steps: list[tuple[int, int, int | None]] = []
+    factors, parts = _factors_of(products), _parts_of(products)
+    needed: dict[int, dict[tuple[str, str], None]] = {}
 
-    def find(factors: str, masks: str) -> int | None:
-        masks = "".join(sorted(masks, key=_FACTORS.index))
-        if not factors and not masks:
-            return None
-        if (factors, masks) not in places:
-            rest, last = factors[:-1], factors[-1]
-            without, with_mask = find(rest, masks), find(rest, last + masks)
-            steps.append((names.index(last), with_mask or 0, without))
-            places[factors, masks] = len(names) + len(steps) - 1
-        return places[factors, masks]
+    def require(done: str, masks: str) -> tuple[str, str]:
+        key = done, "".join(sorted(masks, key=_FACTORS.index))
+        if done and key not in needed.setdefault(len(done), {}):
+            needed[len(done)][key] = None
+            require(done[:-1], key[1] + done[-1])
+            require(done[:-1], key[1])
+        return key
 
-    return steps, [find(factors, "") or 0 for factors in products]
+    wanted = [require(product, "") for product in products]
+    places = {("", name): place for place, name in enumerate(["", *factors, *parts])}
+    steps = []
+    for length in sorted(needed):
+        rows = [
+            (factors.index(done[-1]), places[_key(done, masks, True)], places[_key(done, masks, False)])
+            for done, masks in needed[length]
+        ]
+        for key in needed[length]:
+            places[key] = len(places)
+        steps.append(([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]))
+    return _Plan(["dcbazyx".index(factor) for factor in factors], steps, [places[key] for key in wanted])
+
+
+def _key(done: str, masks: str, with_mask: bool) -> tuple[str, str]:
+    """Return which product the multiplication of the last factor needs: with its mask, or without."""
+    return done[:-1], "".join(sorted(masks + done[-1] if with_mask else masks, key=_FACTORS.index))
 
 
 # --- the largest of several

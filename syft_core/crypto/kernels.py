@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, TypeAlias
 
+from syft_core.crypto.prg import Stream
+
 Array: TypeAlias = Any
 """An integer array of a framework: a share, or random numbers."""
 Shape: TypeAlias = tuple[int, ...]
@@ -50,6 +52,10 @@ class Kernels:
         flat = self.xp.asarray(numbers.cast(_CODES[dtype]), dtype=self.dtype(dtype))
         return self.xp.reshape(flat, shape)
 
+    def expand(self, stream: Stream, dtype: str, shape: Shape) -> Array:
+        """Return an array with the next random numbers of a stream."""
+        return self.from_bytes(stream.take(size_of(shape, dtype)), dtype, shape)
+
     def to_bytes(self, x: Array) -> bytes | memoryview:
         """Return the bytes of an array, in little-endian order; they may be its memory."""
         return array(_CODES[dtype_name(x)], self.xp.reshape(x, (-1,)).tolist()).tobytes()
@@ -90,27 +96,43 @@ class Kernels:
         ~~~~~~~~~~~~~
         Libraries multiply matrices of floats much faster than matrices of integers. So 64-bit integers are split into
         three digits of 22 bits, from -2^21 to 2^21. The sum of up to 2^11 products of two digits is at most 2^53, which
-        a float represents exactly. Six of the nine products of digits matter modulo 2^64.
+        a float represents exactly. Six of the nine products of digits matter modulo 2^64. For up to 2^9 products, sums
+        of two digits can be multiplied too, and x0·y1 + x1·y0 = (x0 + x1)(y0 + y1) - x0·y0 - x1·y1 saves one of them.
         """
         if terms > MAX_TERMS or terms == 0:
             return multiply(x, y)
-        dtype = dtype_name(x)
         first, second = self.split_digits(x), self.split_digits(y)
-        result = None
-        for place in range(len(first)):
-            for one in range(place + 1):
-                product = self.cast(multiply(first[one], second[place - one]), "int64") << (DIGIT_BITS * place)
-                result = product if result is None else result + product
-        return result if dtype == "int64" else self.cast(result, dtype)
+        x0, x1, y0, y1 = *first[:2], *second[:2]
+        low = self.cast(multiply(x0, y0), "int64")
+        if len(first) == 2:
+            middle = self.cast(multiply(x0, y1) + multiply(x1, y0), "int64")
+            return self.cast(low + (middle << DIGIT_BITS), dtype_name(x))
+        inner = self.cast(multiply(x1, y1), "int64")
+        if 4 * terms <= MAX_TERMS:
+            middle = self.cast(multiply(x0 + x1, y0 + y1), "int64")
+            middle -= low
+            middle -= inner
+        else:
+            middle = self.cast(multiply(x0, y1), "int64")
+            middle += self.cast(multiply(x1, y0), "int64")
+        result = self.cast(multiply(x0, second[2]), "int64")
+        result += self.cast(multiply(first[2], y0), "int64")
+        result += inner
+        for part in (middle, low):
+            result <<= DIGIT_BITS
+            result += part
+        return result
 
     def split_digits(self, x: Array) -> list[Array]:
         """Return the digits of integers as floats, lowest first."""
-        half, digits = 1 << (DIGIT_BITS - 1), []
-        for _ in range(3 if dtype_name(x) == "int64" else 2):
-            digit = ((x + half) & ((1 << DIGIT_BITS) - 1)) - half
+        digits, bits = [], 8 * ITEM_BYTES[dtype_name(x)]
+        for _ in range((bits - 1) // DIGIT_BITS):
+            digit = x << (bits - DIGIT_BITS)
+            digit >>= bits - DIGIT_BITS  # With the sign of its highest bit.
             digits.append(self.to_floats(digit))
-            x = (x - digit) >> DIGIT_BITS
-        return digits
+            x = x - digit
+            x >>= DIGIT_BITS
+        return [*digits, self.to_floats(x)]
 
     def to_floats(self, x: Array) -> Array:
         """Convert integers to floats with 53 bits."""
@@ -124,6 +146,10 @@ class Kernels:
         """Join arrays along a new axis."""
         return self.xp.stack(parts, axis=axis)
 
+    def select(self, x: Array, places: Sequence[int]) -> Array:
+        """Return the lines of an array at these places of its first axis."""
+        return self.xp.take(x, self.xp.asarray(places), axis=0)
+
     def permute(self, x: Array, axes: Sequence[int]) -> Array:
         """Reorder the axes."""
         return self.xp.permute_dims(x, tuple(axes))
@@ -135,6 +161,15 @@ class Kernels:
     def sum(self, x: Array, axis: int | tuple[int, ...]) -> Array:
         """Add the elements along axes, modulo the ring."""
         return self.xp.sum(x, axis=axis, dtype=x.dtype)
+
+    def add_product(self, total: Array, x: Array, y: Array) -> Array:
+        """Add a product of elements to ``total``, which may be changed in place."""
+        total += x * y
+        return total
+
+    def blockwise(self, function: Callable[..., Array], *arrays: Array) -> Array:
+        """Compute a function of elements; a backend may do it in blocks that fit into the processor's cache."""
+        return function(*arrays)
 
     def floor_divide(self, x: Array, divisor: int) -> Array:
         """Divide and round down."""

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 SEED_BYTES = 16
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16
 _ZEROS = memoryview(bytes(_CHUNK))
 
 
@@ -43,14 +43,19 @@ class Stream:
     def take(self, size: int) -> bytearray:
         """Return the next ``size`` bytes."""
         taken = bytearray(size)
-        if size <= _CHUNK:
-            self._encryptor.update_into(_ZEROS[:size], taken)
-            return taken
         with memoryview(taken) as view:
-            for start in range(0, size, _CHUNK):
-                part = view[start : start + _CHUNK]
-                self._encryptor.update_into(_ZEROS[: len(part)], part)
+            self.fill(view)
         return taken
+
+    def fill(self, view: memoryview) -> None:
+        """Write the next bytes to a buffer of bytes."""
+        size = len(view)
+        if size <= _CHUNK:
+            self._encryptor.update_into(_ZEROS[:size], view)
+            return
+        for start in range(0, size, _CHUNK):
+            part = view[start : start + _CHUNK]
+            self._encryptor.update_into(_ZEROS[: len(part)], part)
 
 
 @cache

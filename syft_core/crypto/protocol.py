@@ -30,7 +30,7 @@ class Spec(NamedTuple):
 
     def expand(self, kernels: Kernels, stream: Stream) -> Array:
         """Return an array of this form with the next random numbers of a stream."""
-        return kernels.from_bytes(stream.take(size_of(self.shape, self.dtype)), self.dtype, self.shape)
+        return kernels.expand(stream, self.dtype, self.shape)
 
 
 def expand(kernels: Kernels, stream: Stream, specs: Sequence[Spec]) -> list[Array]:

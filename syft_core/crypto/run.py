@@ -455,12 +455,16 @@ class Channel:
         """Return the first party's shares of the dependent arrays of a correlation."""
         free, dependent = demand.forms
         streams = [Stream(self._seeds[rank], demand.label, index) for rank in range(len(self.parties))]
-        expanded = [expand(self.kernels, stream, free) for stream in streams]
+        first, *others = [expand(self.kernels, stream, free) for stream in streams]
         with self.kernels.wrapping_around():
+            for shares in others:
+                first = [_add_in_place(total, share) for total, share in zip(first, shares, strict=True)]
             kept = [self._find_mask(number, spec) for number, spec in demand.kept()]
-            values = demand.derive(self.kernels, *map(_join, zip(*expanded, strict=True)), *kept)
-            others = [expand(self.kernels, stream, dependent) for stream in streams[1:]]
-            return tuple([_subtract(*pair) for pair in zip(values, map(_join, zip(*others, strict=True)), strict=True)])
+            values = list(demand.derive(self.kernels, *first, *kept))
+            for stream in streams[1:]:
+                shares = expand(self.kernels, stream, dependent)
+                values = [_subtract_in_place(value, share) for value, share in zip(values, shares, strict=True)]
+            return tuple(values)
 
     def common(self, other: int, label: bytes, number: int, specs: Sequence[Spec]) -> list[Array]:
         """Return random arrays that this party and another one know; with a label, they outlast the channel."""
@@ -802,8 +806,22 @@ def _join(arrays: Sequence[Array]) -> Array:
     return _add(arrays) if _is_additive(arrays[0]) else _xor(arrays)
 
 
-def _subtract(x: Array, y: Array) -> Array:
-    return x - y if _is_additive(x) else x ^ y
+def _add_in_place(x: Array, y: Array) -> Array:
+    """Add a share to the sum of others, which nobody else uses."""
+    if _is_additive(x):
+        x += y
+    else:
+        x ^= y
+    return x
+
+
+def _subtract_in_place(x: Array, y: Array) -> Array:
+    """Subtract a share from a value that nobody else uses."""
+    if _is_additive(x):
+        x -= y
+    else:
+        x ^= y
+    return x
 
 
 # --- counting

@@ -150,11 +150,18 @@ def spdz_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: i
     d, e = yield Open(x - a, y - b)
     if party.leads:
         b += e
-    z = run(kernels, d, b, **options)
-    z += run(kernels, a, e, **options)
+    z = _add(kernels, op, run(kernels, d, b, **options), a, e, options)
     c, *rest = yield Rest(draw)
     z += c
     return (yield from divide_masked(party, z, divisor, mask[0], rest)) if divisor != 1 else z
+
+
+def _add(kernels: Kernels, op: str, total: Array, x: Array, y: Array, options: dict[str, Any]) -> Array:
+    """Add a product to ``total``, in place."""
+    if op == ELEMENTS:
+        return kernels.add_product(total, x, y)
+    total += BILINEAR[op](kernels, x, y, **options)
+    return total
 
 
 @protocol(
@@ -201,8 +208,7 @@ def spdz_mul_masked(
     draw = Draw(_plan_masked(op, tuple(x.shape), tuple(y.shape), dtype_name(x), settings, divisor, mask))
     a, *masks = yield draw
     (d,) = yield Open(x - a)
-    z = run(kernels, d, b, **options)
-    z += run(kernels, a, e, **options)
+    z = _add(kernels, op, run(kernels, d, b, **options), a, e, options)
     c, *rest = yield Rest(draw)
     z += c
     return (yield from divide_masked(party, z, divisor, masks[0], rest)) if divisor != 1 else z

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
@@ -30,8 +31,10 @@ class TruncationMask(Correlation):
 
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
         """Compute the quotient and the highest bit."""
-        low, top = split_top(kernels, free[0])
-        return kernels.floor_divide(low, self.divisor), top
+        mask, bits = free[0], BITS[self.dtype]
+        low = (1 << (bits - 1)) - 1
+        quotient = kernels.blockwise(lambda r: kernels.floor_divide(r & low, self.divisor), mask)
+        return quotient, kernels.blockwise(lambda r: (r >> (bits - 1)) & 1, mask)
 
 
 def split_top(kernels: Kernels, x: Array) -> tuple[Array, Array]:
@@ -73,6 +76,12 @@ def divide_masked(party: Party, x: Array, divisor: int, mask: Array, rest: Rest 
         masked += lift * divisor
     (c,) = yield Open(masked)
     quotient, top = (yield rest) if isinstance(rest, Rest) else rest
+    return kernels.blockwise(partial(_divide, party, divisor, lift, bits), c, quotient, top)
+
+
+def _divide(party: Party, divisor: int, lift: int, bits: int, c: Array, quotient: Array, top: Array) -> Array:
+    """Return the share of x / divisor, from the opened c."""
+    kernels = party.kernels
     whole, remainder = divmod(1 << (bits - 1), divisor)
     negative = c >> (bits - 1)  # -1 where the highest bit of c is 1, and 0 elsewhere.
     result = top * (negative | 1)

@@ -27,28 +27,26 @@ from syft_core.workers.worker import Worker
 class _GradCandidate:
     """An object before a backward pass, with its gradient if it has one."""
 
-    __slots__ = ("copy", "end", "entry", "gradient", "gradient_version", "keeps_gradient", "may_change", "version")
-
     def __init__(self, entry: Stored, end: Tensor, may_change: bool) -> None:
         self.entry, self.end, self.version, self.may_change = entry, end, change_count(end), may_change
         self.keeps_gradient = keeps_gradient(end)
-        self.gradient = grad = end.grad if self.keeps_gradient else None
-        self.gradient_version = None if grad is None else change_count(grad)
+        self.grad = grad = end.grad if self.keeps_gradient else None
+        self.grad_version = None if grad is None else change_count(grad)
         needed = grad is not None and (entry.origin is not None or not may_change)
         self.copy = framework_of(end).copy(grad) if needed else None
 
     def restore(self) -> None:
         """Restore the gradient from before the pass."""
-        if self.gradient is not None:
-            self.gradient.detach().copy_(self.copy)
-        self.end.grad = self.gradient
+        if self.grad is not None:
+            self.grad.detach().copy_(self.copy)
+        self.end.grad = self.grad
 
     def has_new_gradient(self) -> bool:
         """Return whether the gradient was replaced or changed."""
         if not self.keeps_gradient:
             return False
         grad = self.end.grad
-        return grad is not self.gradient or (grad is not None and change_count(grad) != self.gradient_version)
+        return grad is not self.grad or (grad is not None and change_count(grad) != self.grad_version)
 
 
 def run_backward(execution: Execution, compute: Compute) -> Nested:
