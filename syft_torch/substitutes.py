@@ -117,6 +117,7 @@ def _refuse_remote_modules(create: Function) -> Function:
         if any(isinstance(tensor, Wrapper) for tensor in (*module.parameters(), *module.buffers())):
             place = "torch.jit.trace" if kwargs.get("is_tracing") else "torch.jit.script"
             raise WrapperLeakError.at(place, "fetch the model first: `model.get()`")
+        torch.jit._builtins._register_builtin(torch._VF.lstm, "aten::lstm")  # TorchScript knows functions by id.
         return create(module, *args, **kwargs)
 
     return substitute
@@ -172,6 +173,7 @@ def _skip_remote_masks(is_left_aligned: Function) -> Function:
     return substitute
 
 
+@functools.cache  # TorchScript remembers the id of the substitute, so it is never freed.
 def _avoid_fused_lstm(lstm: Function) -> Function:
     """Return ``lstm`` without torch's fused kernel for encoded numbers, which has no definition in simpler kernels."""
 

@@ -129,7 +129,9 @@ class WebsocketLocation(WireLocation):
             elif envelope.kind is Kind.NOTE:
                 self._session.acknowledge(envelope.received)
                 if frames:
-                    self._keep_first(self._decode(frames, -1, [])[1])
+                    errors: list[Exception] = []
+                    self._decode(frames, -1, [], errors)
+                    self._errors = self._errors or errors
             elif self._session.accept(envelope):
                 return frames
 

@@ -64,7 +64,7 @@ def take_plain(worker: BaseWorker, message: Message, sender: Peer, receiver: Par
         ids = (message.id,)
     else:
         return None
-    if worker.is_attended or sender.behalf or message.user is not None or len(worker.requests):
+    if not ids or worker.is_attended or sender.behalf or message.user is not None or len(worker.requests):
         return None
     with worker.lock:
         if worker.dropped:

@@ -58,10 +58,11 @@ class LoopbackLocation(WireLocation):
             self._prepare(message)
         sent = self._encode(Batch(0, messages, True, behalf.get()))
         received = self.worker.deliver(sent, self.client.peer)
+        errors: list[Exception] = []  # A variable with the error itself would be part of a cycle, and live on.
         with self._lock:
-            value, error = self._decode(received, 0, [])
-        if error is not None:
-            raise_error(error)
+            value = self._decode(received, 0, [], errors)
+        if errors:
+            raise_error(errors.pop())
         return value
 
     def send_frames(self, sent: Sequence[object]) -> None:

@@ -54,7 +54,10 @@ class Answer:
 
     has_arrived = False
     value: Outcome = None
-    error: Exception | None = None
+
+    def __init__(self) -> None:
+        self.errors: list[Exception] = []
+        """The error of a failure, if it is one."""
 
 
 class WireLocation(Place, Location):
@@ -231,8 +234,10 @@ class WireLocation(Place, Location):
         self.bytes_moved += sum(map(len, sent))
         return sent
 
-    def _decode(self, received: Sequence[Frame], number: int, issued: list[Issued]) -> tuple[Outcome, Exception | None]:
-        """Return the value of a reply and the error of its failure; update the epochs."""
+    def _decode(
+        self, received: Sequence[Frame], number: int, issued: list[Issued], errors: list[Exception]
+    ) -> Outcome:
+        """Return the value of a reply, or append the error of its failure to ``errors``; update the epochs."""
         self.bytes_moved += sum(map(len, received))
         reply = from_frames(received, self._context)
         if type(reply) is not Reply or reply.number not in (number, -1) or type(reply.failure) not in _FAILED:
@@ -246,13 +251,8 @@ class WireLocation(Place, Location):
             self._last_epochs = epochs
         if reply.failure is not None:
             self.failures += 1
-            return None, _error(reply.failure, issued, number, self.id)
-        return None if reply.value is None else from_named(reply.value, self.client), None
-
-    def _keep_first(self, error: Exception | None) -> None:
-        """Keep an error for the next call that waits, unless there is an earlier one."""
-        if error is not None and not self._errors:
-            self._errors.append(error.with_traceback(None))
+            errors.append(_error(reply.failure, issued, number, self.id))
+        return None if reply.value is None else from_named(reply.value, self.client)
 
     def push(self) -> None:
         """Send the buffered commands, unless another thread uses this location.
@@ -264,7 +264,7 @@ class WireLocation(Place, Location):
                 if self._buffer:
                     self._post(asks=False)
             except Exception as error:  # noqa: BLE001  # raised by the next call that waits
-                self._keep_first(error)
+                self._errors = self._errors or [error.with_traceback(None)]
             finally:
                 self._lock.release()
 
@@ -289,11 +289,9 @@ class WireLocation(Place, Location):
                 if not self._in_flight:  # The session was lost meanwhile, and an earlier call got the error.
                     raise ConnectionLostError.restarted(self.id, "the worker has forgotten it")
                 self._receive(wait=True)
-            error = answer.error
-            if error is not None and self._errors:
-                error = self._errors.pop()
-        if error is not None:
-            raise_error(error)
+            found = (self._errors or answer.errors) if answer.errors else []
+        if found:
+            raise_error(found.pop())
         return answer.value
 
     def _begin_wait(self) -> None:
@@ -309,12 +307,13 @@ class WireLocation(Place, Location):
         if received is None:
             return False
         number, issued, answer = self._in_flight.popleft()
-        value, error = self._decode(received, number, issued)
+        errors: list[Exception] = []
+        value = self._decode(received, number, issued, errors)
         if answer is not None:
-            answer.value, answer.error, answer.has_arrived = value, error, True
+            answer.value, answer.errors, answer.has_arrived = value, errors, True
         else:
             self._value = value
-            self._keep_first(error)
+            self._errors = self._errors or errors
         return True
 
 

@@ -184,7 +184,7 @@ def test_the_cause_of_a_failure_at_one_party_is_raised(parties: Parties, workers
 
 def test_the_provider_deals_more_than_one_message_may_hold(workers: dict[str, Any]) -> None:
     bob, alice, carol = workers["bob"], workers["alice"], workers["carol"]
-    plain = torch.arange(1 << 20) - (1 << 19)
+    plain = torch.arange(3 << 19) - (1 << 19)
     x = plain.share(bob, alice, crypto_provider=carol)
     needs = rehearse(bob.client.hook.attributes.kernels, "relu", (Spec(tuple(x.shape)),), (), 2).demands
     assert sum(size_of(*spec) for demand in needs for spec in demand.dependent()) > PEER_LIMITS.max_bytes

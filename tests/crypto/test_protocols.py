@@ -88,7 +88,7 @@ def test_a_mask_is_used_for_one_opening_and_one_value() -> None:
     for opened, operand, number, message in (
         (second, y, mask, f"its mask {mask} is unknown here, or was kept for another value"),
         (first, y, other, f"its mask {other} is unknown here, or was kept for another value"),
-        ([e.copy() for e in first], y, mask, f"its mask {mask} is unknown here, or was kept for another value"),
+        ([e + 1 for e in first], y, mask, f"its mask {mask} is unknown here, or was kept for another value"),
         (first, z, mask, "it has changed since it was masked"),
     ):
         for channel in group.channels.values():

@@ -22,7 +22,9 @@ FAMILIES = words(
     "ARITHMETIC COMPARISONS REDUCTIONS PRODUCTS LINEAR_ALGEBRA TRANSFORMS LAYERS ACTIVATIONS LOSSES SHAPES INDEXING "
     "CREATION AUTOGRAD OPTIMIZERS"
 )
-OF_OTHER_VERSIONS = words("in1d trapz itemset _reshape_alias is_ipu has_names is_maia tostring cudnn_batch_norm array")
+OF_OTHER_VERSIONS = words(
+    "in1d trapz itemset _reshape_alias is_ipu has_names is_maia tostring cudnn_batch_norm array torch.linalg.polar"
+)
 
 
 @pytest.fixture(params=["torch", "numpy"])
