@@ -96,32 +96,37 @@ class Kernels:
         ~~~~~~~~~~~~~
         Libraries multiply matrices of floats much faster than matrices of integers. So 64-bit integers are split into
         three digits of 22 bits, from -2^21 to 2^21. The sum of up to 2^11 products of two digits is at most 2^53, which
-        a float represents exactly. Six of the nine products of digits matter modulo 2^64. For up to 2^9 products, sums
-        of two digits can be multiplied too, and x0·y1 + x1·y0 = (x0 + x1)(y0 + y1) - x0·y0 - x1·y1 saves one of them.
+        a float represents exactly. Six of the nine products of digits matter modulo 2^64. Sums of up to 2^10 products
+        can be added as floats too. For up to 2^9 products, sums of two digits can be multiplied, and
+        x0·y1 + x1·y0 = (x0 + x1)(y0 + y1) - x0·y0 - x1·y1 saves one product.
         """
         if terms > MAX_TERMS or terms == 0:
             return multiply(x, y)
         first, second = self.split_digits(x), self.split_digits(y)
         x0, x1, y0, y1 = *first[:2], *second[:2]
-        low = self.cast(multiply(x0, y0), "int64")
+        low = multiply(x0, y0)
+        places: list[tuple[Array, ...]]
         if len(first) == 2:
-            middle = self.cast(multiply(x0, y1) + multiply(x1, y0), "int64")
-            return self.cast(low + (middle << DIGIT_BITS), dtype_name(x))
-        inner = self.cast(multiply(x1, y1), "int64")
-        if 4 * terms <= MAX_TERMS:
-            middle = self.cast(multiply(x0 + x1, y0 + y1), "int64")
-            middle -= low
-            middle -= inner
+            places = [(low,), (multiply(x0, y1), multiply(x1, y0))]
         else:
-            middle = self.cast(multiply(x0, y1), "int64")
-            middle += self.cast(multiply(x1, y0), "int64")
-        result = self.cast(multiply(x0, second[2]), "int64")
-        result += self.cast(multiply(first[2], y0), "int64")
-        result += inner
-        for part in (middle, low):
-            result <<= DIGIT_BITS
-            result += part
-        return result
+            inner = multiply(x1, y1)
+            places = [(low,), (), (multiply(x0, second[2]), multiply(first[2], y0), inner)]
+            if 4 * terms <= MAX_TERMS:
+                places[1] = (multiply(x0 + x1, y0 + y1) - low - inner,)
+            else:
+                places[1] = (multiply(x0, y1), multiply(x1, y0))
+        result = None
+        for products in reversed(places):
+            part = self._add_products(products, as_floats=2 * terms <= MAX_TERMS)
+            result = part if result is None else (result << DIGIT_BITS) + part
+        return self.cast(result, dtype_name(x))
+
+    def _add_products(self, products: Sequence[Array], as_floats: bool) -> Array:
+        """Return the sum of products of digits as integers."""
+        total, *others = products if as_floats else [self.cast(product, "int64") for product in products]
+        for other in others:
+            total = total + other
+        return self.cast(total, "int64")
 
     def split_digits(self, x: Array) -> list[Array]:
         """Return the digits of integers as floats, lowest first."""

@@ -222,11 +222,13 @@ def test_prepared_correlations_are_used_first() -> None:
 
 @pytest.mark.parametrize("framework", ["numpy", "torch"])
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
-def test_products_of_digits_are_exact_for_all_integers(framework: str, dtype: str) -> None:
+@pytest.mark.parametrize("terms", [90, 512, 1024, 2048])
+def test_products_of_digits_are_exact_for_all_integers(framework: str, dtype: str, terms: int) -> None:
     kernels, random, info = make_kernels(framework), np.random.default_rng(3), np.iinfo(dtype)
-    x, y = (random.integers(info.min, info.max, shape, dtype, endpoint=True) for shape in ((40, 90), (90, 30)))
+    x, y = (random.integers(info.min, info.max, shape, dtype, endpoint=True) for shape in ((20, terms), (terms, 10)))
     x[0], y[:, 0] = info.min, info.max
+    x[1:3] = y[:, 1:3] = np.array(-(1 << 21) * (1 + (1 << 22) + (1 << 44))).astype(dtype)  # The largest digits.
     one, other = (kernels.from_bytes(bytearray(z.tobytes()), dtype, z.shape) for z in (x, y))
 
     assert (np.asarray(kernels.matmul(one, other)) == x @ y).all()
-    assert (np.asarray(kernels.multiply_digits(one, other, kernels.xp.matmul, 90)) == x @ y).all()
+    assert (np.asarray(kernels.multiply_digits(one, other, kernels.xp.matmul, terms)) == x @ y).all()
