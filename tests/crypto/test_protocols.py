@@ -227,7 +227,7 @@ def test_products_of_digits_are_exact_for_all_integers(framework: str, dtype: st
     kernels, random, info = make_kernels(framework), np.random.default_rng(3), np.iinfo(dtype)
     x, y = (random.integers(info.min, info.max, shape, dtype, endpoint=True) for shape in ((20, terms), (terms, 10)))
     x[0], y[:, 0] = info.min, info.max
-    x[1:3] = y[:, 1:3] = np.array(-(1 << 21) * (1 + (1 << 22) + (1 << 44))).astype(dtype)  # The largest digits.
+    x[1:3] = y[:, 1:3] = np.array(-(1 << 21) * (1 + (1 << 22)) - (1 << 62)).astype(dtype)  # The largest digits.
     one, other = (kernels.from_bytes(bytearray(z.tobytes()), dtype, z.shape) for z in (x, y))
 
     assert (np.asarray(kernels.matmul(one, other)) == x @ y).all()
