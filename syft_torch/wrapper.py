@@ -121,7 +121,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
         """Create a sparse tensor on the worker, for torch's sparse optimizers, or one of a size; other uses are off."""
         if len(args) == 3 and isinstance(args[0], torch.Tensor):
             return dispatch(self.framework.creators["sparse_coo_tensor"], args, {})
-        if args and not kwargs and all(type(arg) is int for arg in args):
+        if args and not kwargs and self.location is not None and all(type(arg) is int for arg in args):
             return self.new_empty(args)
         return super().new(*args, **kwargs)
 
