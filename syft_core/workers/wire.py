@@ -234,9 +234,7 @@ class WireLocation(Place, Location):
         self.bytes_moved += sum(map(len, sent))
         return sent
 
-    def _decode(
-        self, received: Sequence[Frame], number: int, issued: list[Issued], errors: list[Exception]
-    ) -> Outcome:
+    def _decode(self, received: Sequence[Frame], number: int, issued: list[Issued], errors: list[Exception]) -> Outcome:
         """Return the value of a reply, or append the error of its failure to ``errors``; update the epochs."""
         self.bytes_moved += sum(map(len, received))
         reply = from_frames(received, self._context)
