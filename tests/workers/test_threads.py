@@ -128,10 +128,10 @@ class PausingLocation(LoopbackLocation):
     """Pauses between reading a failure and raising it, so that other threads can run."""
 
     def _decode(self, *reply: Any) -> Any:
-        value, error = super()._decode(*reply)
-        if error is not None:
+        value = super()._decode(*reply)
+        if reply[-1]:
             time.sleep(0.2)
-        return value, error
+        return value
 
 
 class PausingWorker(VirtualWorker):
