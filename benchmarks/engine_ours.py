@@ -151,11 +151,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 def main() -> None:
     logging.disable(logging.WARNING)  # Nothing here is encrypted on the way.
-    torch.set_num_threads(1)
+    in_process = "--in-process" in sys.argv
+    if not in_process:
+        torch.set_num_threads(1)  # The other core is for the parties.
     hook = sy.TorchHook(torch)
     hook.attributes.warm_up()
     with ExitStack() as stack:
-        serve(lambda: InProcess(hook) if "--in-process" in sys.argv else TwoProcesses(hook, stack))
+        serve(lambda: InProcess(hook) if in_process else TwoProcesses(hook, stack))
 
 
 if __name__ == "__main__":

@@ -131,6 +131,10 @@ class NumpyAttributes(FrameworkAttributes):
         """Reorder the axes of an array."""
         return tensor.transpose(tuple(axes))
 
+    def join(self, tensors: Sequence[Tensor], axis: int) -> Tensor:
+        """Join arrays along an axis."""
+        return dispatch(self.ops.of(np.concatenate), (list(tensors), axis), {})
+
     def fact(self, op: Op, form: Form) -> object:
         """Return a fact about an array of this form."""
         return op.run(np.broadcast_to(np.zeros((), form.dtype), form.shape))

@@ -161,7 +161,8 @@ class TorchAttributes(FrameworkAttributes):
     def transfer(self, tensor: Tensor) -> Tensor:
         """Return a leaf with a copy of the data and the gradient, and the same id."""
         gradient = tensor.grad if tensor.is_leaf else None
-        return _leaf(tensor, tensor.detach().clone(), None if gradient is None else gradient.detach().clone())
+        outside = tensor.detach() if tensor.requires_grad else tensor
+        return _leaf(tensor, outside.clone(), None if gradient is None else gradient.detach().clone())
 
     def replace_in_place(self, tensor: Tensor, other: object) -> None:
         """Swap the contents of two tensor objects, or assign to a plain tensor with weak references to it."""
@@ -178,6 +179,10 @@ class TorchAttributes(FrameworkAttributes):
     def permute(self, tensor: Tensor, axes: Sequence[int]) -> Any:
         """Reorder the axes of a tensor."""
         return tensor.permute(tuple(axes))
+
+    def join(self, tensors: Sequence[Tensor], axis: int) -> Tensor:
+        """Join tensors along an axis."""
+        return STRUCTURAL["cat"](tensors, axis)
 
     def fact(self, op: Op, form: Form) -> Any:
         """Return a fact about a tensor of this form."""
@@ -217,21 +222,24 @@ class TorchAttributes(FrameworkAttributes):
             _clear_from(storage, size)
 
     @contextlib.contextmanager
-    def restore_form(self, tensor: Tensor) -> Iterator[None]:
-        """Undo a change of size by a block that fails: torch sets the size before it allocates the memory for it.
+    def restore_forms(self, tensors: Sequence[Tensor]) -> Iterator[None]:
+        """Undo changes of size by a block that fails: torch sets the size before it allocates the memory for it.
 
-        The tensor would show old memory or, if its storage could not be resized, memory of others.
+        The tensors would show old memory or, if their storage could not be resized, memory of others.
         """
-        storage = _storage_of(tensor)
-        form = None if storage is None else (tensor.storage_offset(), tensor.shape, tensor.stride())
-        size = 0 if storage is None else storage.nbytes()
+        before = []
+        for tensor in tensors:
+            if (storage := _storage_of(tensor)) is not None:
+                form = tensor.storage_offset(), tensor.shape, tensor.stride()
+                before.append((tensor, storage, storage.nbytes(), form))
         try:
             yield
         except BaseException:
-            _clear_from(storage, size)
-            if form is not None and form != (tensor.storage_offset(), tensor.shape, tensor.stride()):
-                with torch.no_grad():
-                    tensor.as_strided_(form[1], form[2], form[0])
+            for tensor, storage, size, form in before:
+                _clear_from(storage, size)
+                if form != (tensor.storage_offset(), tensor.shape, tensor.stride()):
+                    with torch.no_grad():
+                        tensor.as_strided_(form[1], form[2], form[0])
             raise
 
     def is_partial_view(self, tensor: Tensor) -> bool:
@@ -270,7 +278,7 @@ class TorchAttributes(FrameworkAttributes):
         if adds is None or tensor._use_count() > _USED_BY_NODE or references > _REFERENCES_OF_GRAPH:
             return None
         tensor.grad = None
-        return _leaf(tensor, tensor.data, gradient)
+        return _leaf(tensor, tensor if type(tensor) is torch.nn.Parameter else tensor.data, gradient)
 
     def is_shared(self, tensor: Tensor) -> bool:
         """Return whether another tensor uses the storage of this one."""
@@ -533,13 +541,12 @@ def _leaf(tensor: Tensor, data: Any, gradient: Tensor) -> Tensor:
     if gradient is not None:
         data.grad = gradient
     known = tensor.__dict__
-    for name in _IDENTITY:
-        if name in known:
-            data.__dict__[name] = known[name]
+    for name in _IDENTITY.intersection(known):
+        data.__dict__[name] = known[name]
     return data
 
 
-_IDENTITY = ("_syft_id", "_syft_tags", "_syft_description")
+_IDENTITY = frozenset({"_syft_id", "_syft_tags", "_syft_description"})
 """The attributes that are transferred with a tensor."""
 
 # --- forms
@@ -754,9 +761,30 @@ def _share_memory(one: Tensor, other: Tensor) -> bool:
     return is_dense and not one.is_mkldnn and one.untyped_storage()._cdata == other.untyped_storage()._cdata
 
 
+def _run_backward(
+    tensor: Tensor,
+    gradient: Tensor = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Nested = None,
+) -> None:
+    """Run a backward pass; start from a plain number without the checks that torch needs for other tensors."""
+    is_number = type(tensor) in PLAIN_TYPES and not tensor.dim() and tensor.requires_grad and not tensor.is_complex()
+    if not is_number or gradient is not None or create_graph or inputs is not None or _is_transforming():
+        torch.Tensor.backward(tensor, gradient, retain_graph, create_graph, inputs)
+        return
+    start = torch.ones_like(tensor, memory_format=torch.preserve_format)
+    _run_engine((tensor,), (start,), bool(retain_graph), False, (), allow_unreachable=True, accumulate_grad=True)
+
+
+_run_engine = torch.autograd.graph._engine_run_backward
+_is_transforming = torch._C._are_functorch_transforms_active
+
+
 # A write to `x.data` bypasses the version counter of `x`, by which a graph notices that a tensor it saved has changed.
 # Values that are written into saved public tensors would reach public gradients.
 _RUNS: dict[str, Function] = {
+    "torch.Tensor.backward": _run_backward,
     "torch.Tensor.grad.__set__": _set_gradient,
     "torch.Tensor.data.__get__": torch.Tensor.detach,
     "torch.Tensor.data.__set__": _set_data,

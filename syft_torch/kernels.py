@@ -1,4 +1,4 @@
-"""TorchKernels: integer arithmetic of protocols on torch tensors."""
+"""TorchKernels: integer arithmetic on torch tensors, and that of parties, which run protocols on numpy arrays."""
 
 from __future__ import annotations
 
@@ -7,9 +7,20 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
-from syft_core.crypto.kernels import Array, Kernels, Shape, size_of
+from syft_core.crypto.kernels import (
+    BLOCK,
+    DIGIT_BITS,
+    LONG,
+    MAX_TERMS,
+    Array,
+    Kernels,
+    NumpyLikeKernels,
+    Shape,
+    size_of,
+)
 from syft_core.crypto.prg import Stream
 
 
@@ -20,10 +31,20 @@ class TorchKernels(Kernels):
 
     def __init__(self) -> None:
         super().__init__(torch)
+        self._arrays = ArrayKernels(self)
 
-    def equal(self, x: Array, y: Array) -> bool:
-        """Return whether two tensors have equal elements."""
-        return bool(torch.equal(x, y))
+    @property
+    def arrays(self) -> Kernels:
+        """Numpy's functions: for arrays of a few thousand elements they take half as long as torch's."""
+        return self._arrays
+
+    def to_array(self, x: Array) -> Array:
+        """Return a share as an array, which uses its memory."""
+        return x.numpy()
+
+    def from_array(self, x: Array) -> Array:
+        """Return an array as a tensor, which uses its memory."""
+        return torch.from_numpy(np.asarray(x))
 
     def from_bytes(self, buffer: bytearray | memoryview, dtype: str, shape: Shape) -> Array:
         """Return a tensor in the memory of ``buffer``."""
@@ -64,20 +85,6 @@ class TorchKernels(Kernels):
         """Join tensors along a new axis."""
         return torch.stack(list(parts), axis)
 
-    def add_product(self, total: Array, x: Array, y: Array) -> Array:
-        """Add a product of elements to ``total``, in place."""
-        return total.addcmul_(x, y)
-
-    def blockwise(self, function: Callable[..., Array], *arrays: Array) -> Array:
-        """Compute a function of elements in blocks that fit into the processor's cache."""
-        if arrays[0].is_meta or arrays[0].numel() <= BLOCK:
-            return function(*arrays)
-        result = torch.empty(arrays[0].shape, dtype=arrays[0].dtype)
-        blocks = [array.reshape(-1).split(BLOCK) for array in (result, *arrays)]
-        for target, *parts in zip(*blocks, strict=True):
-            target.copy_(function(*parts))
-        return result
-
     def select(self, x: Array, places: Sequence[int]) -> Array:
         """Return the lines of a tensor at these places of its first axis."""
         return x.index_select(0, _index(tuple(places), x.device))
@@ -104,7 +111,12 @@ class TorchKernels(Kernels):
         direct = speed.integer * products
         if products <= LARGE and speed.sum * products < min(direct, digits):
             return (x.unsqueeze(-1) * y).sum(1, dtype=x.dtype)
-        return x @ y if direct < digits else self.multiply_digits(x, y, torch.matmul, terms)
+        if direct < digits:
+            return x @ y
+        if x.dtype is not torch.int64 or not x.is_cpu:
+            return self.multiply_digits(x, y, torch.matmul, terms)
+        parts = [_multiply(x[:, start : start + TERMS], y[start : start + TERMS]) for start in range(0, terms, TERMS)]
+        return functools.reduce(torch.Tensor.add_, parts)
 
     def to_floats(self, x: Array) -> Array:
         """Convert integers to floats with 53 bits."""
@@ -152,6 +164,65 @@ class TorchKernels(Kernels):
         return torch.erf(x)
 
 
+def _multiply(x: Array, y: Array) -> Array:
+    """Multiply matrices of 64-bit integers by their digits, at most ``TERMS`` products in a sum; see Note [Digits].
+
+    Next to each other, digits 0 and 2 of both factors are multiplied and added at once: x0·y2 + x2·y0.
+    """
+    terms = x.shape[1]
+    first, second = _stack_digits(x.numpy(), (0, 2, 1), 1), _stack_digits(y.numpy(), (1, 2, 0), 0)
+    wide, high = first.view(-1, 3 * terms), second.view(3 * terms, -1)
+    low = wide[:, :terms] @ high[terms : 2 * terms]
+    inner = wide[:, 2 * terms :] @ high[2 * terms :]
+    mixed = (first[:, 0] + first[:, 2]) @ (second[1] + second[2])
+    mixed -= low
+    mixed -= inner
+    inner.addmm_(wide[:, : 2 * terms], high[: 2 * terms])
+    result = inner.long()
+    for part in (mixed, low):
+        result <<= DIGIT_BITS
+        result += part.long()
+    return result
+
+
+def _stack_digits(x: Array, places: Sequence[int], axis: int) -> torch.Tensor:
+    """Return the digits of a matrix as floats along a new axis, each at its place; lowest digit first."""
+    rows, columns = x.shape
+    stacked = np.empty((rows, 3, columns) if axis else (3, rows, columns))
+    targets = stacked if axis else stacked.transpose(1, 0, 2)
+    step = max(1, BLOCK // 4 // max(columns, 1))
+    for start in range(0, rows, step):  # A few lines at a time, which stay in the processor's cache.
+        part, target = x[start : start + step], targets[start : start + step]
+        for place in places[:2]:
+            digit = part << (64 - DIGIT_BITS)
+            digit >>= 64 - DIGIT_BITS
+            target[:, place] = digit
+            part = part - digit
+            part >>= DIGIT_BITS
+        target[:, places[2]] = part
+    return torch.from_numpy(stacked)
+
+
+class ArrayKernels(NumpyLikeKernels):
+    """Numpy's functions, but torch's for products of matrices and for convolutions."""
+
+    def __init__(self, tensors: TorchKernels) -> None:
+        super().__init__(np)
+        self._tensors = tensors
+
+    def matmul(self, x: Array, y: Array) -> Array:
+        """Multiply matrices."""
+        return self._tensors.matmul(torch.from_numpy(x), torch.from_numpy(y)).numpy()
+
+    def conv2d(self, x: Array, weight: Array, *args: Any, **options: Any) -> Array:
+        """Convolve images with filters."""
+        return self._tensors.conv2d(torch.from_numpy(x), torch.from_numpy(weight), *args, **options).numpy()
+
+    def erf(self, x: Array) -> Array:
+        """Compute the error function of real numbers."""
+        return torch.erf(torch.from_numpy(np.asarray(x))).numpy()
+
+
 @functools.lru_cache(maxsize=256)
 def _index(places: tuple[int, ...], device: torch.device) -> torch.Tensor:
     return torch.tensor(places, device=device)
@@ -162,12 +233,10 @@ def _column(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device
     return torch.tensor(numbers, dtype=dtype, device=device)
 
 
-LONG = 1 << 16
-"""From how many bytes on it pays not to write zeros to memory first."""
-BLOCK = 1 << 15
-"""How many elements of several arrays fit into the processor's cache."""
 SMALL = 1 << 12
 """The size of a batch of matrices below which integers are multiplied directly."""
+TERMS = MAX_TERMS // 4
+"""How many products of two sums of digits can be added exactly."""
 LARGE = 1 << 20
 """The number of products above which they do not fit into the processor's cache."""
 CONVOLVED = 2.3

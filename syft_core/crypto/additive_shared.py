@@ -244,9 +244,22 @@ class AdditiveSharingTensor(NumericTensor):
         """Run a protocol; return its result, or a tuple of results."""
         for other in others:
             _require_same_group(self, other)
+        axis, cuts = self.group.cut(protocol, self.child, options)
+        if cuts:
+            return self._join([self._cut(place).run(protocol, **options) for place in cuts], axis)
         results = self.group.run(protocol, self.child, *[other.child for other in others], **options)
         values = tuple([AdditiveSharingTensor(shares, self.group, self.protocol) for shares in results])
         return values[0] if len(values) == 1 else values
+
+    def _cut(self, place: tuple[slice, ...]) -> AdditiveSharingTensor:
+        return self.on_each(lambda pointer: pointer[place])
+
+    def _join(self, results: Sequence[Nested], axis: int) -> Nested:
+        """Return the results of a protocol for parts of a value as those for all of it."""
+        if type(results[0]) is tuple:
+            return tuple([self._join(parts, axis) for parts in zip(*results, strict=True)])
+        first, *others = results
+        return first.on_each(lambda *parts: self.framework.join(parts, axis), *others)
 
     def multiply(self, other: AdditiveSharingTensor, op: str, **options: Any) -> AdditiveSharingTensor:
         """Multiply by another value with a bilinear operation; open that one only once if it is used again."""

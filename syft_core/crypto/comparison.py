@@ -164,6 +164,7 @@ class ZeroMask(Correlation):
     sends=lambda x, **_options: sends_comparison(prod(x.shape), x.dtype),
     opens="x plus a uniform mask, and 35 bits under uniform masks",
     uses="one sign mask",
+    by_line=True,
 )
 def is_negative(party: Party, x: Array) -> Steps:
     """Compute 1 where x < 0, and 0 elsewhere.
@@ -183,6 +184,7 @@ def is_negative(party: Party, x: Array) -> Steps:
     sends=lambda x, **_options: sends_comparison(prod(x.shape), x.dtype),
     opens="the same as is_negative",
     uses="one sign mask",
+    by_line=True,
 )
 def relu(party: Party, x: Array, *, derivative: bool = False) -> Steps:
     """Compute max(x, 0), and where asked for, also 1 where x >= 0 and 0 elsewhere.
@@ -219,6 +221,7 @@ def maximum(party: Party, x: Array, y: Array) -> Steps:
     sends=lambda x, **_options: BITS[x.dtype] // 8 * prod(x.shape) + 21 * _count_bytes(prod(x.shape)),
     opens="x plus a uniform mask, and 21 bits under uniform masks",
     uses="one zero mask",
+    by_line=True,
 )
 def is_zero(party: Party, x: Array) -> Steps:
     """Compute 1 where x = 0, and 0 elsewhere: whether all bits of c = x + r equal those of r.
@@ -385,26 +388,32 @@ def _join(party: Party, values: Array, masks: Array, parts: Array, products: tup
     kernels = party.kernels
     plan = _plan_products(products)
     (opened,) = yield OpenBits(kernels.select(values, plan.factors) ^ masks)
-    found = _multiply(party, opened, kernels.concat([masks, parts]), plan)
+    found = _multiply(party, opened, [masks, parts], plan)
     equal = found[-1] if "abcd" in products else None
     if values.shape[0] == 4:
         return None, equal
     return values[7] ^ found[0] ^ found[1] ^ found[2], equal
 
 
-def _multiply(party: Party, public: Array, masks: Array, plan: _Plan) -> Array:
+def _multiply(party: Party, public: Array, masks: Sequence[Array], plan: _Plan) -> Array:
     """Return shares of products of factors v = e + m, where e is public and the products of the masks m are shared.
 
-    ``masks`` are the masks of all factors, and then the products of masks in the order of ``_parts_of``.
+    ``masks`` are the masks of all factors, and the products of masks in the order of ``_parts_of``.
     """
     kernels = party.kernels
-    one = kernels.zeros_like(masks, (1, masks.shape[1]))
-    values = kernels.concat([one + 0xFF if party.leads else one, masks])  # 1 is a public factor: one party has it.
+    values = kernels.zeros_like(public, (plan.size, public.shape[1]))
+    if party.leads:
+        values[0] = 0xFF  # 1 is a public factor: one party has it.
+    end = 1
+    for lines in masks:
+        start, end = end, end + lines.shape[0]
+        values[start:end] = lines
     for factors, with_mask, without in plan.steps:
         more = kernels.select(public, factors)
         more &= kernels.select(values, without)
         more ^= kernels.select(values, with_mask)
-        values = kernels.concat([values, more])
+        start, end = end, end + len(factors)
+        values[start:end] = more
     return kernels.select(values, plan.results)
 
 
@@ -416,6 +425,8 @@ class _Plan(NamedTuple):
     steps: list[tuple[list[int], list[int], list[int]]]
     """The places of e, and those of the products with and without its mask, for all that is computed at once."""
     results: list[int]
+    size: int
+    """How many arrays there are in the end."""
 
 
 @cache
@@ -447,7 +458,7 @@ def _plan_products(products: tuple[str, ...]) -> _Plan:
         for key in needed[length]:
             places[key] = len(places)
         steps.append(([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]))
-    return _Plan(["dcbazyx".index(factor) for factor in factors], steps, [places[key] for key in wanted])
+    return _Plan(["dcbazyx".index(factor) for factor in factors], steps, [places[key] for key in wanted], len(places))
 
 
 def _key(done: str, masks: str, with_mask: bool) -> tuple[str, str]:

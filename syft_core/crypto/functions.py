@@ -88,6 +88,7 @@ ACTIVATIONS = {
     sends=lambda x, function, **_options: _count_sent(x, 32 + 16 * ACTIVATIONS[function].linear, 2),
     opens="x plus uniform masks; differences and products as is_negative, truncate and spdz_mul",
     uses="the waves of the series, two sign masks, a truncation mask and one or two triples for each element",
+    by_line=True,
 )
 def activation(party: Party, x: Array, *, function: str, scale: int) -> Steps:
     """Compute a function of ``ACTIVATIONS``, such as sigmoid or gelu.
@@ -130,6 +131,7 @@ def _inside(party: Party, x: Array, shape: Shape, scale: int) -> Steps:
     sends=_sends(16),
     opens="x plus a uniform mask, and the result plus a uniform mask",
     uses="a wave and a truncation mask for each element",
+    by_line=True,
 )
 def wave(party: Party, x: Array, *, function: str, scale: int) -> Steps:
     """Compute the sine or the cosine, for any x: the period of the ring is that of the function.
@@ -159,6 +161,7 @@ def lowest(scale: int) -> float:
     sends=_sends(32, comparisons=2),
     opens="x plus uniform masks; differences and products as is_negative, truncate and spdz_mul",
     uses="16 powers, two sign masks, a truncation mask and a triple for each element",
+    by_line=True,
 )
 def exponential(party: Party, x: Array, *, scale: int) -> Steps:
     """Compute e^x: 0 where that is less than half a unit, and e^12 for x > 12.
@@ -300,6 +303,7 @@ def smallest(scale: int) -> int:
     sends=lambda x, scale, **_options: _count_sent(x, 56, 2 * (TOP + 1 - bits_of(smallest(scale)) // 4)),
     opens="differences plus uniform masks, as is_negative; products as spdz_mul and truncate",
     uses="20 sign masks, the waves of the series, two triples and two truncation masks for each element",
+    by_line=True,
 )
 def reciprocal(party: Party, x: Array, *, scale: int) -> Steps:
     """Compute 1/x, for positive and negative x; 0 where x is 0, or not in the range of ``smallest`` and 16^9 units.
@@ -322,6 +326,7 @@ def reciprocal(party: Party, x: Array, *, scale: int) -> Steps:
     sends=_sends(56, comparisons=TOP + 1),
     opens="the same as reciprocal",
     uses="10 sign masks, the waves of the series, two triples and two truncation masks for each element",
+    by_line=True,
 )
 def root(party: Party, x: Array, *, function: str, scale: int) -> Steps:
     """Compute "sqrt" or "rsqrt", √x or 1/√x, for x between one and 16^9 units; 0 where x is 0 or negative.
@@ -346,6 +351,7 @@ def root(party: Party, x: Array, *, function: str, scale: int) -> Steps:
     sends=_sends(32, comparisons=TOP + 1),
     opens="the same as reciprocal",
     uses="10 sign masks, the waves of the series, a triple and a truncation mask for each element",
+    by_line=True,
 )
 def logarithm(party: Party, x: Array, *, scale: int) -> Steps:
     """Compute log x, for x between one and 16^9 units; outside, that of the ends of this range.
@@ -382,6 +388,7 @@ def _softmax_sends(x: Spec, axis: int, log: bool = False, **_options: object) ->
     sends=_softmax_sends,
     opens="differences plus uniform masks, as is_negative; products as spdz_mul and truncate",
     uses="the same as largest, exponential and reciprocal or logarithm",
+    by_line=True,
 )
 def softmax(party: Party, x: Array, *, axis: int, scale: int, log: bool = False) -> Steps:
     """Compute e^x / Σ e^x along an axis, or its logarithm.

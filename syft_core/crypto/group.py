@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from syft_core.crypto.channel import MAX_MASKS, Counted, counting
 from syft_core.crypto.kernels import size_of
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Rehearsal, Spec, rehearse
-from syft_core.crypto.run import MAX_MASKS, Counted, counting
 from syft_core.crypto.spdz import spdz_mask, zero
 from syft_core.exceptions import CheatingError, OperationNotAllowedError, PartyFailedError, ProtocolError, SyftError
 from syft_core.hook.attributes import FrameworkAttributes
@@ -29,6 +29,8 @@ Shares: TypeAlias = dict[Id, PointerTensor]
 """One pointer to a share for each party, in the order of the group."""
 MAX_AHEAD = 1 << 28
 """How many bytes of corrections the first party may have to keep until a client waits for it."""
+MAX_DEALT = 1 << 26
+"""How many bytes of random numbers a run may use; above that, a protocol runs for one part of its operand at a time."""
 MAX_MASKED = 1 << 26
 """How many bytes of values may be opened under kept masks at the same time."""
 Progress: TypeAlias = Callable[[int, int], None]
@@ -156,6 +158,28 @@ class Group:
         """Run a protocol on shares with tags; raise if the group has other keys since they were created."""
         return self._run(keys, protocol, operands, options)[0]
 
+    def cut(self, protocol: Function, shares: Shares, options: Kwargs) -> tuple[int, list[tuple[slice, ...]]]:
+        """Return an axis of a large operand, and the parts along it for which a protocol runs one after another.
+
+        There are none if it is not large enough, or if the protocol needs all of it at once.
+        """
+        name, spec = protocol.__name__, _spec_of(next(iter(shares.values())))
+        if not PROTOCOLS[name].by_line or size_of(*spec) < MAX_DEALT >> 10:
+            return 0, []
+        whole = options["axis"] % len(spec.shape) if "axis" in options else None
+        axes = [axis for axis in range(len(spec.shape)) if axis != whole]
+        if not axes:
+            return 0, []
+        axis = max(axes, key=spec.shape.__getitem__)
+        length = spec.shape[axis]
+        few = min(length, 8)  # Comparisons pack the bits of eight elements.
+        lines = Spec((*spec.shape[:axis], few, *spec.shape[axis + 1 :]), spec.dtype)
+        found = rehearse(self.kernels, name, (lines,), tuple(sorted(options.items())), len(self.parties))
+        dealt = sum(size_of(*part) for demand in found.demands for parts in demand.forms for part in parts)
+        step = max(1, few * MAX_DEALT // max(dealt, 1))
+        starts = range(0, length, step) if step < length else ()
+        return axis, [(*(slice(None),) * axis, slice(start, start + step)) for start in starts]
+
     def mask(self, shares: Shares) -> Masked | None:
         """Open shares under a mask that the parties keep, for products with them; None if they keep a lot already."""
         size = size_of(*_spec_of(next(iter(shares.values()))))
@@ -190,12 +214,17 @@ class Group:
             self._number += 1
             call, state = (self._channel, self._number, name), self._state
             self._state = None  # Unless all workers accept the run, they need a new channel.
+            messages: list[tuple[Location, RunProtocol]] = []
+            for location in self.parties:
+                own = tuple([shares[location.id] for shares in operands])
+                messages.append((location, RunProtocol(*call, own, options, first, count, self._waits)))
             if self.provider is not None:
-                self.provider.tell(RunProtocol(*call, forms, options, dealt, count if informs else 0, self._waits))
+                dealing = RunProtocol(*call, forms, options, dealt, count if informs else 0, self._waits)
+                # Parties that run at the same time open values before they need what the provider deals.
+                messages.insert(len(messages) if self._waits else 0, (self.provider, dealing))
             try:
-                for location in self.parties:
-                    own = tuple([shares[location.id] for shares in operands])
-                    location.tell(RunProtocol(*call, own, options, first, count, self._waits))
+                for location, message in messages:
+                    location.tell(message)
             except PartyFailedError as error:
                 raise (keys and operands and self._find_accusation(operands[0])) or error from None
             self._state = state

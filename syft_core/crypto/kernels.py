@@ -7,6 +7,7 @@ import secrets
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from typing import Any, ClassVar, TypeAlias
 
 from syft_core.crypto.prg import Stream
@@ -19,6 +20,10 @@ DIGIT_BITS, MAX_TERMS = 22, 1 << 11
 RINGS = ("int64", "int32")
 """The dtypes of shares."""
 ITEM_BYTES = {"int64": 8, "int32": 4, "int16": 2, "uint8": 1}
+LONG = 1 << 16
+"""From how many bytes on it pays not to write zeros to memory first."""
+BLOCK = 1 << 15
+"""How many elements of several arrays fit into the processor's cache."""
 
 
 class Kernels:
@@ -33,6 +38,19 @@ class Kernels:
 
     def __init__(self, namespace: Any) -> None:
         self.xp = namespace
+
+    @property
+    def arrays(self) -> Kernels:
+        """The kernels with which a party runs protocols; others than these if they are faster."""
+        return self
+
+    def to_array(self, x: Array) -> Array:
+        """Return a share as an array of ``arrays``, which may use its memory."""
+        return x
+
+    def from_array(self, x: Array) -> Array:
+        """Invert ``to_array``."""
+        return x
 
     def equal(self, x: Array, y: Array) -> bool:
         """Return whether two arrays have the same shape and equal elements."""
@@ -332,6 +350,100 @@ class Kernels:
     def is_within(self, x: Array, limit: float) -> bool:
         """Return whether all elements are finite and smaller than ``limit`` in size."""
         return bool(self.xp.all((x < limit) & (x > -limit)))
+
+
+class NumpyLikeKernels(Kernels):
+    """The functions of a namespace like numpy's, under the names that older versions of numpy have too."""
+
+    def equal(self, x: Array, y: Array) -> bool:
+        """Return whether two arrays have the same shape and equal elements."""
+        return bool(x.shape == y.shape and (x == y).all())
+
+    def wrapping_around(self) -> AbstractContextManager[object]:
+        """Return a context without warnings about single integers that overflow."""
+        return self.xp.errstate(over="ignore")  # type: ignore[no-any-return]  # of any namespace
+
+    def from_bytes(self, buffer: bytearray | memoryview, dtype: str, shape: Shape) -> Array:
+        """Return an array in the memory of ``buffer``."""
+        return self.xp.frombuffer(buffer, dtype=dtype).reshape(shape)
+
+    def expand(self, stream: Stream, dtype: str, shape: Shape) -> Array:
+        """Return an array with the next random numbers of a stream."""
+        if size_of(shape, dtype) < LONG:
+            return super().expand(stream, dtype, shape)
+        numbers = self.xp.empty(shape, dtype)
+        stream.fill(memoryview(numbers.reshape(-1)).cast("B"))
+        return numbers
+
+    def to_bytes(self, x: Array) -> bytes | memoryview:
+        """Return the memory of an array."""
+        return self.xp.ascontiguousarray(x).data  # type: ignore[no-any-return]  # of any namespace
+
+    def column(self, numbers: Sequence[float], like: Array, dtype: str) -> Array:
+        """Return public numbers along a new first axis, to be combined with an array."""
+        return _column(self.xp, tuple(numbers), dtype).reshape(-1, *[1] * like.ndim)
+
+    def cast(self, x: Array, dtype: str) -> Array:
+        """Convert the elements, modulo the range of the type."""
+        return x.astype(dtype, copy=False)
+
+    def concat(self, parts: Sequence[Array], axis: int = 0) -> Array:
+        """Join arrays along an axis."""
+        return self.xp.concatenate(parts, axis)
+
+    def select(self, x: Array, places: Sequence[int]) -> Array:
+        """Return the lines of an array at these places of its first axis."""
+        return x.take(_column(self.xp, tuple(places), "int64"), 0)
+
+    def permute(self, x: Array, axes: Sequence[int]) -> Array:
+        """Reorder the axes."""
+        return x.transpose(tuple(axes))
+
+    def reshape(self, x: Array, shape: Shape) -> Array:
+        """Return the elements in another shape."""
+        return x.reshape(shape)
+
+    def sum(self, x: Array, axis: int | tuple[int, ...]) -> Array:
+        """Add the elements along axes, modulo the ring."""
+        return x.sum(axis, dtype=x.dtype)
+
+    def blockwise(self, function: Callable[..., Array], *arrays: Array) -> Array:
+        """Compute a function of elements in blocks that fit into the processor's cache."""
+        first = arrays[0]
+        if first.size <= BLOCK:
+            return function(*arrays)
+        result = self.xp.empty(first.shape, first.dtype)
+        flat = [array.reshape(-1) for array in (result, *arrays)]
+        for start in range(0, first.size, BLOCK):
+            target, *parts = [array[start : start + BLOCK] for array in flat]
+            target[...] = function(*parts)
+        return result
+
+    def to_floats(self, x: Array) -> Array:
+        """Convert integers to floats with 53 bits."""
+        return x.astype(self.xp.float64)
+
+    def saturate(self, x: Array, limit: float) -> Array:
+        """Limit real numbers to a range, and set NaN to 0; also those of pointers."""
+        return self.xp.clip(self.xp.nan_to_num(x.astype(self.xp.float64)), -limit, limit)
+
+    def encode(self, x: Array, scale: float, dtype: str) -> Array:
+        """Return real numbers, times ``scale``, as the nearest integers."""
+        return self.xp.rint(x.astype(self.xp.float64) * scale).astype(dtype)
+
+    def decode(self, x: Array, scale: int, dtype: Any) -> Array:
+        """Return integers, divided by ``scale``, as real numbers of a dtype."""
+        return (x.astype(self.xp.float64) / scale).astype(dtype)
+
+    def compute(self, function: Callable[..., Array], x: Array, options: Mapping[str, Any]) -> Array:
+        """Compute a function of real numbers, without warnings."""
+        with self.xp.errstate(all="ignore"):
+            return super().compute(function, x, options)
+
+
+@lru_cache(maxsize=256)
+def _column(namespace: Any, numbers: tuple[float, ...], dtype: str) -> Array:
+    return namespace.asarray(numbers, dtype)
 
 
 def dtype_name(x: Array) -> str:

@@ -23,6 +23,25 @@ MAX_ARRAYS = 4096
 """How many arrays a tuple may have; msgpack allocates memory for all of them before it reads the first."""
 
 
+def is_failure(payload: object) -> bool:
+    """Return whether a payload says that its sender has failed: the error, or None from another process."""
+    return payload is None or isinstance(payload, Exception)
+
+
+def weigh(payload: Payload) -> int:
+    """Return how much memory a payload takes while it waits; an empty array and an empty tuple count too."""
+    if type(payload) is tuple:
+        return 256 + sum(map(weigh, payload))
+    return 256 + bytes_in(payload)
+
+
+def bytes_in(payload: Payload) -> int:
+    """Return the size of the arrays in a payload."""
+    if type(payload) is tuple:
+        return sum(map(bytes_in, payload))
+    return size_of(tuple(payload.shape), dtype_name(payload)) if hasattr(payload, "shape") else 0
+
+
 def pack(kernels: Kernels, payload: Payload) -> bytearray:
     """Return a payload as a buffer: the length of its description, the description, and the arrays.
 

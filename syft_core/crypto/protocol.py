@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name, size_of
+from syft_core.crypto.kernels import LONG, Array, Kernels, Shape, dtype_name, size_of
 from syft_core.crypto.prg import Stream
 from syft_core.registry import Registry
 
@@ -34,8 +34,18 @@ class Spec(NamedTuple):
 
 
 def expand(kernels: Kernels, stream: Stream, specs: Sequence[Spec]) -> list[Array]:
-    """Return arrays of these forms, with the next random numbers of a stream."""
-    return [spec.expand(kernels, stream) for spec in specs]
+    """Return arrays of these forms, with the next random numbers of a stream.
+
+    Small arrays are parts of one buffer, each at a multiple of 8 bytes.
+    """
+    sizes = [-(-size_of(*spec) // 8) * 8 for spec in specs]
+    if sum(sizes) >= LONG or any(type(spec) is not Spec for spec in specs):  # Subclasses have other distributions.
+        return [spec.expand(kernels, stream) for spec in specs]
+    buffer, start, arrays = memoryview(stream.take(sum(sizes))), 0, []
+    for spec, size in zip(specs, sizes, strict=True):
+        arrays.append(kernels.from_bytes(buffer[start : start + size_of(*spec)], spec.dtype, spec.shape))
+        start += size
+    return arrays
 
 
 class Correlation:
@@ -78,39 +88,6 @@ class Correlation:
     def forms(self) -> tuple[tuple[Spec, ...], tuple[Spec, ...]]:
         """The forms of the free and of the dependent arrays."""
         return tuple(self.free()), tuple(self.dependent())
-
-
-@dataclass(frozen=True)
-class Joined(Correlation):
-    """Several correlations that are used together: they are expanded from one stream, and corrected at once."""
-
-    parts: tuple[Correlation, ...]
-
-    def free(self) -> Sequence[Spec]:
-        """Return the forms of the free arrays of all parts."""
-        return [spec for part in self.parts for spec in part.free()]
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the forms of the dependent arrays of all parts."""
-        return [spec for part in self.parts for spec in part.dependent()]
-
-    def kept(self) -> Sequence[tuple[int, Spec]]:
-        """Return the kept masks of all parts."""
-        return [mask for part in self.parts for mask in part.kept()]
-
-    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
-        """Compute the dependent arrays of all parts."""
-        count = len(self.forms[0])
-        own, kept = iter(free[:count]), iter(free[count:])
-        return [
-            array
-            for part in self.parts
-            for array in part.derive(kernels, *islice(own, len(part.free())), *islice(kept, len(part.kept())))
-        ]
-
-    def bind(self, mask: int) -> Correlation:
-        """Return the same correlations for the kept mask of a number."""
-        return Joined(tuple([part.bind(mask) for part in self.parts]))
 
 
 # --- requests
@@ -279,6 +256,9 @@ class Protocol:
     """Whether the provider stores its own result, for the client."""
     keeps_mask: bool = False
     """Whether the parties keep a mask of the form of the first operand."""
+    by_line: bool = False
+    """Whether it computes each line of its operand independently: each element, or each line along the option
+    ``axis``."""
 
 
 PROTOCOLS: Registry[str, Protocol] = Registry("protocols", advice="register it with `@protocol` in syft_core/crypto")
@@ -295,13 +275,14 @@ def protocol(
     reveals: bool = False,
     informs_client: bool = False,
     keeps_mask: bool = False,
+    by_line: bool = False,
     name: str = "",
 ) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:
     """Register a generator function as a protocol, with its costs; a test compares them with what a run counts."""
 
     def register(function: Callable[..., Steps]) -> Callable[..., Steps]:
         key = function.__name__ = name or function.__name__  # The name under which a client runs it.
-        facts = parties, has_helper, reveals, informs_client, keeps_mask
+        facts = parties, has_helper, reveals, informs_client, keeps_mask, by_line
         PROTOCOLS.register(key, Protocol(key, function, rounds, sends, opens, uses, *facts))
         return function
 

@@ -15,7 +15,6 @@ from syft_core.crypto.protocol import (
     Common,
     Correlation,
     Draw,
-    Joined,
     Keep,
     Open,
     Party,
@@ -113,6 +112,39 @@ class Square(Correlation):
         return (free[0] * free[0],)
 
 
+@dataclass(frozen=True)
+class DividedProduct(Correlation):
+    """What a product needs that is divided next: the masks of its factors, and uniform s = c + r.
+
+    The result of the product is only opened, plus r. So nobody needs [c] and [r], just their sum, which is uniform.
+    """
+
+    product: Correlation
+    mask: TruncationMask
+
+    def free(self) -> Sequence[Spec]:
+        """Return the forms of the masks of the factors, and of s."""
+        return *self.product.free(), *self.mask.free()
+
+    def kept(self) -> Sequence[tuple[int, Spec]]:
+        """Return the kept mask of a factor, if there is one."""
+        return self.product.kept()
+
+    def dependent(self) -> Sequence[Spec]:
+        """Return the forms of what the division by the divisor needs."""
+        return self.mask.dependent()
+
+    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
+        """Compute it from r = s - c."""
+        place = len(self.forms[0]) - 1
+        (c,) = self.product.derive(kernels, *free[:place], *free[place + 1 :])
+        return self.mask.derive(kernels, free[place] - c)
+
+    def bind(self, mask: int) -> Correlation:
+        """Return the same for the kept mask of a number."""
+        return replace(self, product=self.product.bind(mask))
+
+
 def _sends_product(x: Spec, y: Spec, **options: Any) -> int:
     bytes_each = 8 if x.dtype == "int64" else 4
     z = prod(bilinear_shape(options.get("op", ELEMENTS), x.shape, y.shape, _bilinear_options(options)))
@@ -138,7 +170,7 @@ def spdz_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: i
 
     1. Open  d = x - a  and  e = y - b.
     2. [xy] = [c] + d[b] + [a]e + de,  the last term at the first party only: two products for each party.
-    3. With a divisor, truncate the product.
+    3. With a divisor, truncate the product; then the parties have [c + r] instead of [c].
 
     Rounds: 1, and 1 to truncate. Bytes: those of x and y, and of the product to truncate.
     """
@@ -151,9 +183,17 @@ def spdz_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: i
     if party.leads:
         b += e
     z = _add(kernels, op, run(kernels, d, b, **options), a, e, options)
-    c, *rest = yield Rest(draw)
-    z += c
-    return (yield from divide_masked(party, z, divisor, mask[0], rest)) if divisor != 1 else z
+    return (yield from _finish(party, z, divisor, mask, draw))
+
+
+def _finish(party: Party, z: Array, divisor: int, mask: Sequence[Array], draw: Draw) -> Steps:
+    """Add the product of the masks to a product of shares, in place; with a divisor, divide it."""
+    if divisor == 1:
+        (c,) = yield Rest(draw)
+        z += c
+        return z
+    z += mask[0]
+    return (yield from divide_masked(party, z, divisor, draw))
 
 
 def _add(kernels: Kernels, op: str, total: Array, x: Array, y: Array, options: dict[str, Any]) -> Array:
@@ -209,9 +249,7 @@ def spdz_mul_masked(
     a, *masks = yield draw
     (d,) = yield Open(x - a)
     z = _add(kernels, op, run(kernels, d, b, **options), a, e, options)
-    c, *rest = yield Rest(draw)
-    z += c
-    return (yield from divide_masked(party, z, divisor, masks[0], rest)) if divisor != 1 else z
+    return (yield from _finish(party, z, divisor, masks, draw))
 
 
 @lru_cache(maxsize=4096)
@@ -233,7 +271,7 @@ def _plan_square(x: Shape, dtype: str, divisor: int) -> Correlation:
 
 def _add_division(correlation: Correlation, shape: Shape, dtype: str, divisor: int) -> Correlation:
     """Return what a product needs, and with a divisor also what its division needs."""
-    return correlation if divisor == 1 else Joined((correlation, TruncationMask(shape, divisor, dtype)))
+    return correlation if divisor == 1 else DividedProduct(correlation, TruncationMask(shape, divisor, dtype))
 
 
 @protocol(
@@ -243,6 +281,7 @@ def _add_division(correlation: Correlation, shape: Shape, dtype: str, divisor: i
     ),
     opens="x - a, uniform because a is; with a divisor, also the square plus a uniform mask",
     uses="one square; with a divisor, one truncation mask",
+    by_line=True,
 )
 def square(party: Party, x: Array, *, divisor: int = 1) -> Steps:
     """Square a shared value:  open d = x - a;  [x²] = [c] + 2d[a] + d²,  the last term at the first party only.
@@ -255,10 +294,7 @@ def square(party: Party, x: Array, *, divisor: int = 1) -> Steps:
     a += a
     if party.leads:
         a += d
-    z = a * d
-    c, *rest = yield Rest(draw)
-    z += c
-    return (yield from divide_masked(party, z, divisor, mask[0], rest)) if divisor != 1 else z
+    return (yield from _finish(party, a * d, divisor, mask, draw))
 
 
 def _mul(_kernels: Kernels, x: Array, y: Array) -> Array:

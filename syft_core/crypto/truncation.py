@@ -9,32 +9,42 @@ from math import prod
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
 from syft_core.crypto.protocol import Correlation, Draw, Open, Party, Rest, Spec, Steps, protocol
+from syft_core.exceptions import ProtocolError
 
 BITS = {"int64": 64, "int32": 32}
 
 
 @dataclass(frozen=True)
 class TruncationMask(Correlation):
-    """Uniform r; the quotient of its lower bits and the divisor; and its highest bit, as an integer."""
+    """Uniform r; the negative of its quotient by the divisor, rounded down; and 1 where r is negative."""
 
     shape: Shape
     divisor: int
     dtype: str
+
+    def __post_init__(self) -> None:
+        most = BITS[self.dtype] - 2
+        if type(self.divisor) is not int or not 1 <= self.divisor <= 1 << most:
+            raise ProtocolError(f"cannot divide shared integers: the divisor is not an integer from 1 to 2^{most}")
 
     def free(self) -> Sequence[Spec]:
         """Return the form of r."""
         return (Spec(self.shape, self.dtype),)
 
     def dependent(self) -> Sequence[Spec]:
-        """Return the forms of the quotient and of the highest bit."""
-        return Spec(self.shape, self.dtype), Spec(self.shape, self.dtype)
+        """Return the forms of the quotient and of the sign.
+
+        The sign is multiplied by 2^l / divisor. If that is a power of two, few bits of it matter.
+        """
+        few = 1 << (self.divisor.bit_length() - 1) == self.divisor <= 1 << 32
+        return Spec(self.shape, self.dtype), Spec(self.shape, "int32" if few else self.dtype)
 
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
-        """Compute the quotient and the highest bit."""
-        mask, bits = free[0], BITS[self.dtype]
-        low = (1 << (bits - 1)) - 1
-        quotient = kernels.blockwise(lambda r: kernels.floor_divide(r & low, self.divisor), mask)
-        return quotient, kernels.blockwise(lambda r: (r >> (bits - 1)) & 1, mask)
+        """Compute the quotient and the sign."""
+        (mask,), bits = free, BITS[self.dtype]
+        quotient = kernels.blockwise(lambda r: -kernels.floor_divide(r, self.divisor), mask)
+        sign = kernels.blockwise(lambda r: (r >> (bits - 1)) & 1, mask)
+        return quotient, kernels.cast(sign, self.forms[1][1].dtype)
 
 
 def split_top(kernels: Kernels, x: Array) -> tuple[Array, Array]:
@@ -48,6 +58,7 @@ def split_top(kernels: Kernels, x: Array) -> tuple[Array, Array]:
     sends=lambda x, **_options: BITS[x.dtype] // 8 * prod(x.shape),
     opens="x plus a uniform mask",
     uses="one truncation mask",
+    by_line=True,
 )
 def truncate(party: Party, x: Array, *, divisor: int) -> Steps:
     """Divide by a public number, for |x| < 2^(l-2) in a ring of l bits.
@@ -56,47 +67,45 @@ def truncate(party: Party, x: Array, *, divisor: int) -> Steps:
     one, always. (Dividing each share locally has rare errors of up to 2^l / divisor, and is wrong for three parties.)
 
     1. Add a multiple of the divisor to x, so that it is not negative.
-    2. Open  c = x + r.  Let c' and r' be the lower l-1 bits of c and r;  w = 1 if x + r' overflows them.
-       Then  w = top(c) xor top(r),  and  x = c' + w·2^(l-1) - r'.
-    3. [x / d] = (c' + [w]·2^(l-1)) / d - [r' / d],  where w selects one of two public quotients.
+    2. Open  c = x + r,  where c is read as a number from 0 on, and r as a signed number. Let u and s be the highest
+       bits of c and r.  Then  x = c - r - u·s·2^l.
+    3. [x / d] = c / d - [r / d] - [s]·(c / d - (c - 2^l) / d) where u = 1;  all quotients are rounded down.
 
     Rounds: 1. Bytes: those of x.
     """
     draw = Draw(TruncationMask(tuple(x.shape), divisor, dtype_name(x)))
     (mask,) = yield draw
-    return (yield from divide_masked(party, x, divisor, mask, Rest(draw)))
+    return (yield from divide_masked(party, x + mask, divisor, draw))
 
 
-def divide_masked(party: Party, x: Array, divisor: int, mask: Array, rest: Rest | Sequence[Array]) -> Steps:
-    """Do what ``truncate`` does, with a mask, and the quotient and the highest bit of it, or a request for them."""
-    kernels, bits = party.kernels, BITS[dtype_name(x)]
+def divide_masked(party: Party, masked: Array, divisor: int, draw: Draw) -> Steps:
+    """Do what ``truncate`` does with x + r, in place; ``draw`` is of a truncation mask, or of one for a product."""
+    bits = BITS[dtype_name(masked)]
     lift = (1 << (bits - 2)) // divisor
-    masked = x + mask
     if party.leads:
         masked += lift * divisor
     (c,) = yield Open(masked)
-    quotient, top = (yield rest) if isinstance(rest, Rest) else rest
-    return kernels.blockwise(partial(_divide, party, divisor, lift, bits), c, quotient, top)
+    quotient, sign = yield Rest(draw)
+    return party.kernels.blockwise(partial(_divide, party, divisor, lift, bits), c, quotient, sign)
 
 
-def _divide(party: Party, divisor: int, lift: int, bits: int, c: Array, quotient: Array, top: Array) -> Array:
+def _divide(party: Party, divisor: int, lift: int, bits: int, c: Array, quotient: Array, sign: Array) -> Array:
     """Return the share of x / divisor, from the opened c."""
     kernels = party.kernels
-    whole, remainder = divmod(1 << (bits - 1), divisor)
-    negative = c >> (bits - 1)  # -1 where the highest bit of c is 1, and 0 elsewhere.
-    result = top * (negative | 1)
-    if party.leads:
-        result -= negative
-    low = c & ((1 << (bits - 1)) - 1)
-    floor = kernels.floor_divide(low, divisor)
-    if remainder:  # The second quotient is one larger if the remainders add up to the divisor.
-        low -= floor * divisor
-        low += remainder - divisor
-        result *= whole + 1 + (low >> (bits - 1))
+    whole, remainder = divmod(1 << bits, divisor)
+    floor = kernels.floor_divide(c, divisor)
+    step = c >> (bits - 1)  # -1 where the highest bit of c is 1, and 0 elsewhere.
+    if remainder:  # The quotients differ by one more if the remainders add up to the divisor.
+        rest = c - floor * divisor
+        rest += remainder - divisor
+        rest >>= bits - 1
+        rest += whole + 1
+        step &= rest
     else:
-        result *= whole
-    result -= quotient
+        step &= whole - (1 << bits) if whole >> (bits - 1) else whole
+    result = quotient - kernels.cast(sign, dtype_name(c)) * step
     if party.leads:
         result += floor
+        result += step
         result -= lift
     return result

@@ -342,6 +342,8 @@ class FrameworkAttributes:
     """The attribute that holds the gradient of a tensor, if the framework has autograd; a pointer may refer to it."""
     global_state_change_methods: frozenset[str] = frozenset()
     """Functions that change global state of the framework; never in the table."""
+    is_attached: bool = False
+    """Whether the framework is hooked with this op table."""
 
     def __init__(
         self, framework: object, wrapper: Callable[[Any], Any], numeric_wrapper: Callable[[Any], Any] | None = None
@@ -423,6 +425,10 @@ class FrameworkAttributes:
         """Reorder the axes of a tensor."""
         raise NotImplementedError
 
+    def join(self, tensors: Sequence[Tensor], axis: int) -> Tensor:
+        """Join tensors along an axis."""
+        raise NotImplementedError
+
     def fact(self, op: Op, form: Form) -> Any:
         """Return a fact about a tensor of this form, such as its shape; ``op`` is one of ``facts_of_form``."""
         raise NotImplementedError
@@ -445,8 +451,8 @@ class FrameworkAttributes:
         """Return a context that sets to zero what a block adds to the memory of a plain tensor, also if it fails."""
         return nullcontext()
 
-    def restore_form(self, tensor: Tensor) -> AbstractContextManager[None]:
-        """Return a context that gives a plain tensor its former size if a block fails after it has changed it."""
+    def restore_forms(self, tensors: Sequence[Tensor]) -> AbstractContextManager[None]:
+        """Return a context that gives plain tensors their former sizes if a block fails after it has changed them."""
         return nullcontext()
 
     def is_partial_view(self, tensor: Tensor) -> bool:

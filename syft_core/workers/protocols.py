@@ -13,10 +13,11 @@ from syft_core.crypto import pooling as _pooling  # noqa: F401  # registers prot
 from syft_core.crypto import securenn as _securenn  # noqa: F401  # registers protocols
 from syft_core.crypto import spdz as _spdz  # noqa: F401  # registers protocols
 from syft_core.crypto import truncation as _truncation  # noqa: F401  # registers protocols
+from syft_core.crypto.channel import SETUP, Channel, measure_mask, start_protocol
 from syft_core.crypto.kernels import RINGS, Kernels, dtype_name, size_of
-from syft_core.crypto.payloads import Payload, pack, split, unpack
+from syft_core.crypto.payloads import Payload, is_failure, pack, split, unpack
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
-from syft_core.crypto.run import SETUP, Channel, Finish, ProtocolRun, is_failure, measure_mask, start_protocol
+from syft_core.crypto.run import Finish, ProtocolRun
 from syft_core.exceptions import (
     OperationNotAllowedError,
     PartyFailedError,
@@ -73,7 +74,7 @@ def open_channel(worker: Worker, message: OpenChannel, sender: Peer) -> Process:
         keys = worker.channels.find_keys(sender.original, message.keys, group)
         if keys is None:
             return False
-    links = _Links(worker, message.id, sender.original, names, message.rank, kernels)
+    links = _Links(worker, message.id, sender.original, names, message.rank, kernels.arrays)
     channel = Channel(message.parties, message.provider, message.rank, kernels, links.post, links.ping, keys)
     worker.channels.add(sender.original, message.id, channel)
     yield Elsewhere(partial(_join, channel))
@@ -195,7 +196,7 @@ def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | 
         whole = channel.join(rank, message.number, payload, message.left)
         if whole is None:
             return None
-        payload = unpack(channel.kernels, whole)
+        payload = unpack(channel.arrays, whole)
     elif not (payload is None or (isinstance(payload, bytes) and message.number == SETUP)):
         raise ProtocolError("cannot accept a deposit: its payload has a wrong type (malformed message)")
     if message.number == SETUP:  # The answer to a seed is sent while the lock is not held.

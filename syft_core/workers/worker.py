@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn, Protocol, TypeAlias
 
-from syft_core.crypto.run import Channels
+from syft_core.crypto.channel import Channels
 from syft_core.exceptions import (
     ObjectNotFoundError,
     WorkerError,

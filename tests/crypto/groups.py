@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from syft_core import crypto
+from syft_core.crypto.channel import Channel, start_protocol
 from syft_core.crypto.kernels import dtype_name, size_of
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Open, OpenBits, Party, Receive, Send, Spec, Steps
-from syft_core.crypto.run import Channel, Finish, start_protocol
+from syft_core.crypto.run import Finish
 
 for _module in pkgutil.iter_modules(crypto.__path__, f"{crypto.__name__}."):
     importlib.import_module(_module.name)  # It may register protocols.
@@ -107,7 +108,8 @@ class Group:
         if self._costs is None or (rank == PROVIDER and not entry.has_helper):
             start_protocol(channel, self.number, name, operands, options, finish)
         else:
-            steps = entry.function(channel.party, *operands, **options)
+            arrays = operands if rank == PROVIDER else map(self.kernels.to_array, operands)
+            steps = entry.function(channel.party, *arrays, **options)
             channel.start(self.number, self._costs.observe(channel.party, steps), finish)
 
     @staticmethod

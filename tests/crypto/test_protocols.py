@@ -8,8 +8,8 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
+from syft_core.crypto.channel import Counted, counting  # noqa: E402
 from syft_core.crypto.protocol import PROTOCOLS, Spec, rehearse  # noqa: E402
-from syft_core.crypto.run import Counted, counting  # noqa: E402
 from syft_core.exceptions import ProtocolError  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402
 
@@ -232,3 +232,41 @@ def test_products_of_digits_are_exact_for_all_integers(framework: str, dtype: st
 
     assert (np.asarray(kernels.matmul(one, other)) == x @ y).all()
     assert (np.asarray(kernels.multiply_digits(one, other, kernels.xp.matmul, terms)) == x @ y).all()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+@pytest.mark.parametrize("bits", [0, 1, 16, 29, 30])
+def test_quotients_by_powers_of_two_are_off_by_less_than_one(dtype: str, bits: int) -> None:
+    group, most = Group(3, NumpyKernels()), np.iinfo(dtype).max // 2
+    divisors = [1 << bits, *([1 << 2 * bits, 1 << 2 * bits + 1] if dtype == "int64" else [])]
+    x = np.array([0, 1, -1, 12345, -12345, most, -most], dtype)
+
+    for divisor in divisors:
+        found = group.open(group.run("truncate", group.share(x), divisor=divisor))
+        assert all(abs(int(q) * divisor - int(value)) < divisor for q, value in zip(found, x, strict=True))
+
+
+@pytest.mark.parametrize("divisor", [0, -3, 1 << 63, "2", None])
+def test_a_divisor_that_is_not_a_positive_integer_is_refused(divisor: Any) -> None:
+    group = Group(2, NumpyKernels())
+    x = np.arange(3)
+
+    for name, operands in (("truncate", [x]), ("spdz_mul", [x, x]), ("square", [x])):
+        with pytest.raises(ProtocolError, match="the divisor is not an integer from 1 to"):
+            rehearse(NumpyKernels(), name, (Spec((3,)),) * len(operands), (("divisor", divisor),), 2)
+    assert (group.open(group.run("square", group.share(x))) == x * x).all()
+
+
+@pytest.mark.parametrize("terms", [1, 90, 512, 513, 1100])
+def test_products_of_large_matrices_are_exact_for_all_integers(terms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch, module = pytest.importorskip("torch"), pytest.importorskip("syft_torch.kernels")
+    slow = module.Speed(integer=1.0, sum=1.0, real=0.0, split=0.0)
+    monkeypatch.setattr(module, "_measure", lambda: slow)  # Digits are the fastest way.
+    random, info = np.random.default_rng(3), np.iinfo("int64")
+    x, y = (random.integers(info.min, info.max, shape, endpoint=True) for shape in ((2000, terms), (10, terms)))
+    x[0], y[0] = info.min, info.max
+    x[1:3] = y[1:3] = -(1 << 21) * (1 + (1 << 22)) - (1 << 62)  # The largest digits.
+
+    found = module.TorchKernels().matmul(torch.from_numpy(x), torch.from_numpy(y).T)
+
+    assert (found.numpy() == x @ y.T).all()
