@@ -427,7 +427,7 @@ ANYTHING: frozenset[type] = frozenset([object])
 _KINDS: dict[str, type] = {"int": int, "str": str, "bool": bool, "dict[str, Any]": dict, "None": type(None)}
 MAX_BITS = 64
 """How many bits an integer in a message may have: Python refuses to print very large ones."""
-MAX_TEXT = 1 << 16
+MAX_TEXT = 4096
 """How many characters an id, a name or another text in a message may have: errors quote them, and compare them."""
 
 

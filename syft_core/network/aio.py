@@ -13,8 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
+from syft_core.exceptions import AlreadyRetrievedError
 from syft_core.hook.hook import FrameworkHook
 from syft_core.network.client import WebsocketClientWorker
+from syft_core.values import Tensor
 
 T = TypeVar("T")
 
@@ -35,12 +37,15 @@ class AsyncWorker:
 
     Send objects to ``location``, and use pointers as always: those operations do not wait. If a task is cancelled, a
     call that has not begun is not made; one that has begun is completed in the background, and its result is dropped.
+    An object that was fetched is kept: the next ``get`` returns it.
     """
 
     location: WebsocketClientWorker
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "worker")
+        self._arrived: dict[int, tuple[Tensor, Tensor]] = {}
+        """Pointers and what was fetched for them, until a task has received it; by the identity of the pointer."""
 
     async def run(self, function: Callable[..., T], /, *args: object, **kwargs: object) -> T:
         """Call a function that uses this worker, after the calls that were made before; return its result."""
@@ -49,7 +54,20 @@ class AsyncWorker:
 
     async def get(self, pointer: Any, **options: Any) -> Any:
         """Fetch what a pointer, or a model, refers to."""
-        return await self.run(pointer.get, **options)
+
+        def fetch() -> Tensor:
+            try:
+                value = pointer.get(**options)
+            except AlreadyRetrievedError:
+                if id(pointer) not in self._arrived:
+                    raise
+                _, value = self._arrived[id(pointer)]
+            self._arrived[id(pointer)] = pointer, value
+            return value
+
+        value = await self.run(fetch)
+        self._arrived.pop(id(pointer), None)
+        return value
 
     async def search(self, query: object = ()) -> list[Any]:
         """Return pointers to the objects that match all parts of ``query``."""

@@ -211,7 +211,7 @@ class WebsocketLocation(WireLocation):
         """Forget everything about a session that cannot continue."""
         self._session = Session()
         self.failures += 1
-        for forgotten in (self._in_flight, self._buffer, self._issued, self._dropped, self._errors):
+        for forgotten in (self._in_flight, self._buffer, self._issued, self._dropped, self._errors, self._unclaimed):
             forgotten.clear()
         self._last_epochs = None
         self.forget_forms()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -23,6 +25,7 @@ else:
 
 EXAMPLE = Path(__file__).with_name("example.toml")
 """A configuration file that explains every key."""
+_MAX_NUMBER = {int: 2**63 - 1}
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -96,8 +99,12 @@ class WorkerConfig:
                 f"cannot serve on {self.host} without authentication: anyone could connect; "
                 f"give `token_file` (`syft-core token add` makes it) or `client_ca`"
             )
+        if self.key is not None and self.cert is None:
+            raise ConfigurationError("cannot use `key` without `cert`: the worker would not use TLS; give both")
         if self.policy not in POLICIES:
             raise ConfigurationError(f"cannot use the policy {self.policy!r}: {_choose(self.policy, POLICIES)}")
+        for id in (self.id, *self.peers):
+            _require_id(id)
         return self
 
     def to_table(self) -> dict[str, Any]:
@@ -187,10 +194,19 @@ class _Located:
         if kind is int and isinstance(value, str):
             value = _parse_size(value, where)
         fits = isinstance(value, int | float if kind is float else kind) and not isinstance(value, bool)
-        if not fits or (kind in (int, float) and value < 0):
+        if not fits or (kind in (int, float) and not 0 <= value <= _MAX_NUMBER.get(kind, inf)):
             name = {int: "a number", float: "a number", Path: "a path"}.get(kind, "a text")
             raise ConfigurationError(f"cannot read {where}: expected {name}, got {value!r}; write it as in `--example`")
         return value
+
+
+def _require_id(id: str) -> None:
+    """Raise unless the id of a worker fits a header, and differs from all ids of clients, which contain an @."""
+    if not re.fullmatch(r"(?! )[ -?A-~]{1,64}(?<! )", id):
+        raise ConfigurationError(
+            f"cannot use {id!r} as the id of a worker: an id is 1 to 64 ASCII characters without @, line breaks, and "
+            f"spaces at its ends; choose another one"
+        )
 
 
 def _parse_size(text: str, where: str) -> int:

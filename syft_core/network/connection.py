@@ -14,6 +14,7 @@ import socket
 import ssl
 import struct
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -155,6 +156,18 @@ class Connection:
                 finally:
                     self._writing.release()
         self.abort()
+
+    def drain(self) -> None:
+        """Send nothing more, and let the other end read what was sent until it closes the connection.
+
+        Closing the socket at once would discard it.
+        """
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(self._socket, socket.SHUT_WR)
+        deadline = None if self._timeout is None else time.monotonic() + self._timeout
+        with contextlib.suppress(ConnectionLostError):
+            while deadline is None or time.monotonic() < deadline:
+                self._receive(self._view, self._timeout)
 
     def interrupt(self) -> None:
         """Make the thread that uses the connection get an error; that thread closes the socket."""

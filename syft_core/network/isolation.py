@@ -7,7 +7,8 @@ privileges, and nothing can be undone by the process.
 - no new privileges: programs with set-user-id would not get any;
 - Landlock (Linux 5.13): reads only what Python needs, and writes only the store and the ledger; from 6.12 on, sends
   signals to no other process;
-- seccomp: starts no program or process, opens no socket (unless the worker has peers), traces no process.
+- seccomp: starts no program or process, opens no socket (unless the worker has peers), traces and signals no other
+  process.
 """
 
 from __future__ import annotations
@@ -172,7 +173,11 @@ _FORBIDDEN = {  # by architecture, in the order of `uname -m` above
     "fork": (57, None),
     "vfork": (58, None),
     "kill": (62, 129),
+    "tkill": (200, 130),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424),
+    "pidfd_getfd": (438, 438),
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -188,7 +193,7 @@ _FORBIDDEN = {  # by architecture, in the order of `uname -m` above
     "io_uring_setup": (425, 425),  # It can open files and sockets without further calls.
 }
 _NETWORK = {"socket": (41, 198), "connect": (42, 203)}
-_CLONE, _CLONE3, _SECCOMP = (56, 220), (435, 435), (317, 277)
+_CLONE, _CLONE3, _TGKILL, _SECCOMP = (56, 220), (435, 435), (234, 131), (317, 277)
 _CLONE_THREAD = 0x10000
 _X32 = 0x40000000
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -207,13 +212,14 @@ def _restrict_calls(needs: Isolation) -> bool:
         [number for numbers in calls.values() if (number := numbers[column]) is not None],
         _CLONE[column],
         _CLONE3[column],
+        _TGKILL[column],
     )
     code = ctypes.create_string_buffer(b"".join(program))
     descriptor = struct.pack("@HP", len(program), ctypes.addressof(code))
     return bool(_libc().syscall(_SECCOMP[column], 1, _ALL_THREADS, descriptor) == 0)
 
 
-def _write_filter(architecture: int, forbidden: Sequence[int], clone: int, clone3: int) -> list[bytes]:
+def _write_filter(architecture: int, forbidden: Sequence[int], clone: int, clone3: int, tgkill: int) -> list[bytes]:
     """Return a program that the kernel runs before each system call: number, architecture and arguments decide."""
 
     def step(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
@@ -234,6 +240,8 @@ def _write_filter(architecture: int, forbidden: Sequence[int], clone: int, clone
         program += [step(_EQUAL, number, 0, 1), refuse]
     return [
         *program,
+        *(step(_EQUAL, tgkill, 0, 4), step(_LOAD, 16)),  # A process may signal its own threads, to abort for instance.
+        *(step(_EQUAL, os.getpid(), 0, 1), step(_RETURN, _ALLOW), refuse),
         *(step(_EQUAL, clone, 1, 0), step(_RETURN, _ALLOW)),
         *(step(_LOAD, 16), step(_HAS_BITS, _CLONE_THREAD, 1, 0), refuse, step(_RETURN, _ALLOW)),
     ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+MAX_CELL = 300
+"""How many characters of a text a cell of a table shows: peers choose some of the texts."""
 _VOID = frozenset({"input", "meta"})
 
 
@@ -29,13 +31,18 @@ def join(parts: Iterable[str]) -> Html:
     return Html("".join([part if type(part) is Html else escape(part) for part in parts]))
 
 
+def shorten(text: str) -> str:
+    """Return the beginning of a long text; HTML is returned as it is."""
+    return text if type(text) is Html or len(text) <= MAX_CELL else f"{text[:MAX_CELL]}…"
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], nothing: str, more: int = 0) -> Html:
     """Return a table whose cells know the name of their column, so that a small screen can show it in each."""
     if not rows:
         return element("p", nothing, class_="nothing")
     head = element("tr", *[element("th", name) for name in header])
     lines = [
-        element("tr", *[element("td", cell, data_label=name) for name, cell in zip(header, row, strict=True)])
+        element("tr", *[element("td", shorten(cell), data_label=name) for name, cell in zip(header, row, strict=True)])
         for row in rows
     ]
     rest = element("p", f"… and {more} more", class_="nothing") if more > 0 else ""

@@ -33,7 +33,7 @@ def render_metrics(server: Server, restarts: int) -> str:
             "Release requests by state.",
             {f'{{state="{s}"}}': states.count(s) for s in ("open", "approved", "denied", "released")},
         ),
-        ("departures_total", "counter", "Objects that left.", {"": len(worker.ledger)}),
+        ("departures_total", "counter", "Objects that left.", {"": worker.ledger.departures}),
         ("objects", "gauge", "Objects stored.", {"": len(worker.object_store)}),
     ):
         lines += [f"# HELP syft_{name} {text}", f"# TYPE syft_{name} {kind}"]

@@ -29,7 +29,7 @@ from syft_core.network.address import is_loopback
 from syft_core.network.connection import interrupt
 from syft_core.network.logs import log_event
 from syft_core.network.metrics import CONTENT_TYPE, render_metrics
-from syft_core.network.server import Credentials, Server, read_authorization, read_certificate
+from syft_core.network.server import Credentials, Server, read_authorization, read_certificate, starting
 from syft_core.network.throttle import Throttle
 from syft_core.network.tokens import Identity
 from syft_core.pictures import one_line
@@ -378,7 +378,8 @@ class _HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
             interrupt(slowest)
         self._open[request] = time.monotonic() + REQUEST_SECONDS
         self._unread[request] = None
-        super().process_request(request, client_address)
+        with starting:
+            super().process_request(request, client_address)
 
     def note_arrival(self, request: socket.socket) -> None:
         """Note that a request has arrived as a whole."""

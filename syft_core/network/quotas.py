@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
+from math import prod
 from time import monotonic, thread_time
 from types import GeneratorType
 from typing import Any, Literal
@@ -23,20 +24,38 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, is_constant
 from syft_core.hook.ranks import framework_types
 from syft_core.hook.rules import is_flat, leaves, map_leaves
-from syft_core.messages import COMMANDS, AskRelease, Forward, GetBack, Lease, Message, Placed, Run, Search, Store
+from syft_core.messages import (
+    COMMANDS,
+    AskRelease,
+    Fetch,
+    FetchAll,
+    Forward,
+    GetBack,
+    Lease,
+    Message,
+    Placed,
+    Run,
+    Search,
+    SendOn,
+    Store,
+    Tag,
+)
 from syft_core.network.activity import Activity
 from syft_core.peer import Id, Peer
 from syft_core.pictures import one_line
+from syft_core.plans.program import Program
 from syft_core.values import Args, Function, Kwargs, Nested, Outcome, Tensor
 from syft_core.workers.permissions import POLICIES, Policy
 from syft_core.workers.requests import Process
-from syft_core.workers.store import Stored
+from syft_core.workers.store import Stored, is_leaf
 from syft_core.workers.worker import Worker
 
 PATIENCE = 10.0
 """How many seconds a user who exceeds a rate is made to wait; who would have to wait longer gets an error."""
 DEFAULT = "default"
 """The name of the entry for users who have none of their own."""
+MAX_COPIES = 1 << 30
+"""How many bytes may leave with one message, without a quota, if the objects do not take that much memory anyway."""
 _MAX_SIGNATURE = 1024
 
 
@@ -131,8 +150,8 @@ class QuotaGuard:
         """The account of each client, and its id and user for the record."""
         self._known: dict[object, _Known] = {}
         self._infers = any(user.bytes is not None or user.objects is not None for user in users.values())
-        self._inferred: int | None = None
-        """The size of the result of the operation that was checked last, if it could be inferred."""
+        self._inferred = False
+        """Whether the size of the result of the operation that was checked last could be inferred."""
         self._depth = 0
         self._thread = threading.local()
 
@@ -185,7 +204,7 @@ class QuotaGuard:
             account.messages.use(1)
         if type(message) is not Run:  # ``check`` does it for operations.
             self._require_amounts(account, message)
-        self._inferred = None
+        self._inferred = False
         answer = self._execute(partial(handler, worker, message, sender), account, message, sender)
         if type(answer) is GeneratorType:
             return self._follow(answer, account, message, sender)
@@ -193,17 +212,31 @@ class QuotaGuard:
         return answer
 
     def _require_amounts(self, account: Account, message: Message) -> None:
+        doing = f"store object {message.id!r}" if type(message) is Store else _name(message)
         if type(message) is Store:
-            doing = f"store object {message.id!r}"
             self._require(account, "objects", 1, doing)
-            self._require(account, "bytes", _bytes_of(message.value), doing)
-        elif type(message) is Forward or type(message) in _CALLS:
-            self._require(account, "objects", 1, _name(message))
+            self._require(account, "bytes", _bytes_of(message.value) + _bytes_of_words(message), doing)
+        elif type(message) is Tag:
+            self._require(account, "bytes", _bytes_of_words(message), doing)
+        elif type(message) in _CALLS:
+            self._require(account, "objects", 1, doing)
         elif type(message) in (Lease, Search):
-            self._require(account, "leases", len(message.ids) if type(message) is Lease else 1, _name(message))
-        elif type(message) is AskRelease:
-            self._require(account, "objects", len(message.ids), _name(message))
-            self._require(account, "bytes", self._measure(message.ids), _name(message))
+            self._require(account, "leases", len(message.ids) if type(message) is Lease else 1, doing)
+        elif type(message) is AskRelease or (type(message) is Forward and message.destination == self._worker.id):
+            self._require(account, "objects", len(_ids_of(message)), doing)
+            self._require(account, "bytes", self._measure(message), doing)
+        elif type(message) in (Fetch, FetchAll, Forward, SendOn):
+            self._require_departure(account, message, doing)
+
+    def _require_departure(self, account: Account, message: Message, doing: str) -> None:
+        """Raise if a message makes more of objects than they are: a view may repeat elements, a message its objects."""
+        size, limit = self._measure(message), account.allowance.bytes
+        limit = MAX_COPIES if limit is None else limit
+        if size > limit:
+            seen: set[tuple[str, object]] = set()
+            kept = sum([_bytes_of(entry.value, account.user, seen) for entry in set(self._find_objects(message))])
+            if size > kept:
+                raise QuotaExceededError.copies(doing, account.user, size, limit)
 
     def _execute(self, function: Callable[[], Any], account: Account, message: Message, sender: Peer) -> Outcome:
         """Run a part of the execution of a message, under the lock of the worker."""
@@ -276,12 +309,12 @@ class QuotaGuard:
             raise OperationNotAllowedError.refused_by("worker", known.signature, why)
         size, count = known.size or (0, 1 if message.count < 0 else message.count)
         if op.inplace or (kwargs and kwargs.get("out") is not None):
-            self._require(account, "bytes", size, op.name)
-            account.bytes += size
-        else:
-            self._require(account, "objects", count, op.name)
-            self._require(account, "bytes", size, op.name)
-        self._inferred = None if known.size is None else size
+            count = 0
+        self._require(account, "objects", count, op.name)
+        self._require(account, "bytes", size, op.name)
+        account.objects += count  # At once: a plan runs many operations.
+        account.bytes += size
+        self._inferred = known.size is not None
 
     def require_room(self, sender: Peer, name: str, objects: int, size: int) -> None:
         """Raise unless the results of a protocol, or what it needs to deal, fit the quota of the sender."""
@@ -335,20 +368,23 @@ class QuotaGuard:
             self._add(account, message.new_id)
         elif type(message) is AskRelease:
             account.objects += len(message.ids)
-            account.bytes += self._measure(message.ids)
-        elif type(answer) is Placed and self._inferred is not None:
-            account.objects += 1
-            account.leases += 1
-            account.bytes += self._inferred
+            account.bytes += self._measure(message)
         elif type(message) is Run or type(message) in _CALLS:
             for leaf in (answer,) if type(answer) is Placed else leaves(answer):
-                if type(leaf) is Placed:
+                if type(leaf) is not Placed:
+                    continue
+                if self._inferred:  # ``check`` has added the rest.
+                    account.leases += 1
+                else:
                     self._add(account, leaf.id)
 
-    def _measure(self, ids: Iterable[Id]) -> int:
-        """Return how many bytes copies of objects have."""
-        found = [entry for id in set(ids) if (entry := self._worker.object_store.get(id)) is not None]
-        return sum([_bytes_of(entry.value) for entry in found])
+    def _find_objects(self, message: Message) -> list[Stored]:
+        found = map(self._worker.object_store.get, _ids_of(message))
+        return [entry for entry in found if entry is not None]
+
+    def _measure(self, message: Message) -> int:
+        """Return how many bytes copies of the objects of a message have."""
+        return sum([_bytes_of_copy(entry.value) for entry in self._find_objects(message)])
 
     def _add(self, account: Account, id: Id) -> None:
         entry = self._worker.object_store.get(id)
@@ -360,7 +396,7 @@ class QuotaGuard:
 
     def _count(self) -> None:
         """Count objects, bytes and leases of all users; tensors that share memory count once for each user."""
-        for account in self._accounts.values():
+        for account in list(self._accounts.values()):  # Others connect meanwhile.
             account.objects = account.bytes = account.leases = 0
         seen: set[tuple[str, object]] = set()
         holders: dict[Id, tuple[Account, bytes]] = {}
@@ -371,7 +407,7 @@ class QuotaGuard:
                     holders[holder] = found
             if (owner := self._owner_of(entry)) is not None:
                 owner.objects += 1
-                owner.bytes += _bytes_of(entry.value, owner.user, seen)
+                owner.bytes += _bytes_of(entry.value, owner.user, seen) + _bytes_of_words(entry)
         for request in self._worker.requests:
             for requested in request.objects:
                 if requested.value is not None:
@@ -434,8 +470,34 @@ def _leases_of(entry: Stored) -> list[tuple[Id, int]]:
     return found
 
 
+def _ids_of(message: Any) -> tuple[Id, ...]:
+    return message.ids if hasattr(message, "ids") else (message.id,)
+
+
+def _bytes_of_words(tagged: Store | Tag | Stored) -> int:
+    """Return about how many bytes tags and a description take."""
+    return sum(map(len, tagged.tags)) + len(tagged.description or "")
+
+
+def _bytes_of_copy(value: object) -> int:
+    """Return the memory of a copy of a value, in which no elements share memory."""
+    if isinstance(value, Program):
+        return value.bytes
+    total = 0
+    for leaf in leaves(value):
+        end = plain_end(leaf)
+        if end is not None:
+            known = framework_of(end).form_of(end)
+            size = None if known is None or known.shape is None else prod(known.shape) * known.dtype.itemsize
+            gradient = end.grad if is_leaf(end) else None
+            total += framework_of(end).bytes_of(end) if size is None else size + _bytes_of_copy(gradient)
+    return total
+
+
 def _bytes_of(value: object, user: str = "", seen: set[tuple[str, object]] | None = None) -> int:
-    """Return the memory of the tensors in a value, without what was ``seen`` before."""
+    """Return the memory of a plan, or of the tensors in a value, without what was ``seen`` before."""
+    if isinstance(value, Program):
+        return value.bytes
     total = 0
     for leaf in leaves(value):
         end = plain_end(leaf)

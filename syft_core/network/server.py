@@ -66,6 +66,11 @@ HANDSHAKE_SECONDS = 10
 """How long opening a connection may take."""
 MESSAGE_OVERHEAD = 1 << 24
 """How many bytes a message may have besides the objects in it."""
+MAX_HELD = 1 << 30
+"""How many bytes of messages the worker keeps for a user without a quota: replies that were not acknowledged, and
+messages that wait."""
+MAX_UNCOUNTED = 1 << 20
+"""How many bytes of one session are not compared with what the worker keeps for the user's other sessions."""
 MAX_IDLE_SESSIONS = 64
 """How many sessions of one user are kept without a connection."""
 MAX_WAITING = 2 * WINDOW
@@ -94,6 +99,8 @@ class Credentials:
     """The verified certificate of the client, as ``ssl`` returns it, or None."""
 
 
+starting = threading.Lock()
+"""Held while a thread is started: the size of its stack is a setting of the process."""
 Authenticate = Callable[[Credentials], Identity | None]
 """Returns who presents the credentials, or None if they are not valid."""
 
@@ -111,8 +118,8 @@ class ClientSession:
     connection: Connection | None = None
     thread: int | None = None
     """The thread that serves the session."""
-    newest: int = field(default_factory=threading.get_ident)
-    """The thread of the newest connection, which gets the session."""
+    newest: socket.socket | None = None
+    """The newest connection, which gets the session."""
     waiting: deque[tuple[Envelope, Sequence[Any]]] = field(default_factory=deque)
     """Messages that arrived while the worker waited for a response."""
     deposited: int = 0
@@ -134,16 +141,17 @@ class ClientSession:
     @property
     def bytes_held(self) -> int:
         """The number of bytes in replies that the client has not acknowledged, and in messages that wait."""
-        return self.session.unacknowledged_bytes + sum([len(part) for _, parts in self.waiting for part in parts])
+        waiting = list(self.waiting) if self.waiting else []
+        return self.session.unacknowledged_bytes + sum([len(part) for _, parts in waiting for part in parts])
 
     @contextlib.contextmanager
-    def take_over(self) -> Iterator[None]:
-        """Hold the session in a block, as soon as the connection that is being served has ended.
+    def take_over(self, sock: socket.socket) -> Iterator[None]:
+        """Hold the session in a block for a connection, as soon as the one that is being served has ended.
 
         Only the newest connection waits for that, so that a client cannot have any number of them.
         """
-        me, is_mine = threading.get_ident(), False
-        while not is_mine and self.newest == me:
+        is_mine = False
+        while not is_mine and self.newest is sock:
             if (previous := self.connection) is not None:
                 previous.interrupt()
             is_mine = self.lock.acquire(timeout=TURN_SECONDS)
@@ -173,9 +181,9 @@ class ReverseLocation(WireLocation):
     The thread of the session sends a request and waits for the response. Requests are not repeated on a new connection.
     """
 
-    def __init__(self, worker: BaseWorker, client: ClientSession) -> None:
-        super().__init__(worker, client.peer.id)
-        self._worker, self._of = worker, client
+    def __init__(self, server: Server, client: ClientSession) -> None:
+        super().__init__(server.worker, client.peer.id)
+        self._server, self._of = server, client
 
     def tell(self, message: Any) -> None:
         """Wait for every answer, because the client reads requests only while it waits itself."""
@@ -196,7 +204,7 @@ class ReverseLocation(WireLocation):
                 return frames
             self._of.waiting.append(received)
             try:
-                require_room(self._worker, self._of)
+                self._server.require_room(self._of)
             except ConnectionLostError:
                 self._require_connection().interrupt()
                 raise
@@ -226,6 +234,8 @@ class Server:
         listener: a socket that listens already; it is shared with a supervisor, so it is not shut down.
         ended: why sessions of an earlier process are lost, by the id of the client; "" for all others.
         is_valid: returns whether an identity is still valid, for connections that are open.
+        handshake_stack: the bytes of the stack of a thread that opens a connection, 0 for the default; for a process
+            that starts no other threads at the same time.
 
     """
 
@@ -244,6 +254,7 @@ class Server:
         listener: socket.socket | None = None,
         ended: Mapping[str, str] | None = None,
         is_valid: Callable[[Identity], bool] = lambda _identity: True,
+        handshake_stack: int = 0,
     ) -> None:
         if tls is None and not is_loopback(host):
             raise AuthenticationError.refused(
@@ -256,12 +267,13 @@ class Server:
         self.sessions_opened = self.connections_refused = 0
         self._max_connections, self._session_timeout = max_connections, session_timeout
         self._heartbeat, self._io_timeout = heartbeat, io_timeout
+        self._handshake_stack = handshake_stack
         self._sessions: dict[str, ClientSession] = {}
         self._ended, self._is_valid = ended or {}, is_valid
         self._identities: dict[Id, Identity] = {}
         """Who has authenticated, by the id of the client."""
-        self._admitted: dict[int, tuple[tuple[str, bool], str]] = {}
-        """The user of each connection, whether a worker with a ticket opened it, and its session; by thread."""
+        self._admitted: dict[socket.socket, tuple[tuple[str, bool], str]] = {}
+        """The user of each connection, whether a worker with a ticket opened it, and its session."""
         self._lock = threading.Lock()
         self._threads: set[threading.Thread] = set()
         self._opening: dict[socket.socket, float] = {}
@@ -313,7 +325,9 @@ class Server:
         """The sessions of all clients."""
         return list(self._sessions.values())
 
-    def _start_thread(self, target: Callable[..., None], *args: object) -> None:
+    def _start_thread(self, target: Callable[..., None], *args: object, stack: int = 0) -> None:
+        """Run a function in a thread; 0 stands for the default size of its stack."""
+
         def run() -> None:
             try:
                 target(*args)
@@ -322,11 +336,27 @@ class Server:
 
         thread = threading.Thread(target=run, name=f"{self.worker.id}: {target.__name__.strip('_')}", daemon=True)
         self._threads.add(thread)
+        with starting:
+            before = threading.stack_size(stack) if stack else None
+            try:
+                thread.start()
+            except BaseException:
+                self._threads.discard(thread)
+                raise
+            finally:
+                if before is not None:
+                    threading.stack_size(before)
+
+    def _try_to_start(
+        self, target: Callable[..., None], sock: socket.socket, host: str, *args: object, stack: int = 0
+    ) -> bool:
+        """Start a thread for a connection; return whether there was memory for it."""
         try:
-            thread.start()
-        except BaseException:
-            self._threads.discard(thread)
-            raise
+            self._start_thread(target, sock, host, *args, stack=stack)
+        except (RuntimeError, MemoryError):
+            _log.error("refused a connection from %s: there is no memory for it", host)
+            return False
+        return True
 
     def _accept_clients(self) -> None:
         listener = self._listener
@@ -335,7 +365,7 @@ class Server:
                 sock, address = listener.accept()
             except TimeoutError:
                 continue
-            except OSError:
+            except (OSError, MemoryError):
                 if not self._stopping.is_set():
                     time.sleep(0.1)  # Out of file descriptors, for instance.
                 continue
@@ -343,10 +373,7 @@ class Server:
                 _log.warning("refused a connection from %s: there are %d", address[0], len(self._threads))
                 sock.close()
                 continue
-            try:
-                self._start_thread(self._serve_connection, sock, address)
-            except (RuntimeError, MemoryError):  # There is no memory for another thread.
-                _log.error("refused a connection from %s: there is no memory for it", address[0])
+            if not self._try_to_start(self._open_connection, sock, address[0], stack=self._handshake_stack):
                 sock.close()
 
     def _make_room(self) -> bool:
@@ -358,22 +385,29 @@ class Server:
         return False
 
     def _keep_house(self) -> None:
-        """Show waiting clients that the worker is alive, and end the sessions of clients that are gone."""
+        """Disconnect whoever takes too long to authenticate, and look after the sessions."""
         while not self._stopping.wait(self._heartbeat):
             now = time.monotonic()
             for sock, since in list(self._opening.items()):
                 if now - since > HANDSHAKE_SECONDS:
                     interrupt(sock)
             for key, client in list(self._sessions.items()):
-                connection = client.connection
-                if connection is not None:
-                    if not self._is_valid_client(client):
-                        _log.warning("disconnected %s: its token is not valid any more", one_line(str(client.peer)))
-                        connection.interrupt()
-                    elif client.busy_since is not None and now - client.busy_since >= self._heartbeat:
-                        _ping(connection)
-                elif now - client.seen > self._session_timeout:
-                    self._end_session(key, client)
+                try:
+                    self._look_after(key, client, now)
+                except Exception:  # noqa: BLE001, PERF203  # one client must not affect the others
+                    _log.exception("cannot look after the session of %s", one_line(str(client.peer)))
+
+    def _look_after(self, key: str, client: ClientSession, now: float) -> None:
+        """Show a waiting client that the worker is alive, or end the session of a client that is gone."""
+        connection = client.connection
+        if connection is None:
+            if now - client.seen > self._session_timeout:
+                self._end_session(key, client)
+        elif not self._is_valid_client(client):
+            _log.warning("disconnected %s: its token is not valid any more", one_line(str(client.peer)))
+            connection.interrupt()
+        elif client.busy_since is not None and now - client.busy_since >= self._heartbeat:
+            _ping(connection)
 
     def _is_valid_client(self, client: ClientSession) -> bool:
         """Return whether a client, or the one who gave it a ticket, is still known by a valid token."""
@@ -404,8 +438,9 @@ class Server:
 
     # --- one connection
 
-    def _serve_connection(self, sock: socket.socket, address: Any) -> None:
-        try:
+    def _open_connection(self, sock: socket.socket, host: str) -> None:
+        """Authenticate a client, and serve it in another thread, with a larger stack."""
+        with self._report_end(host):
             sock.settimeout(HANDSHAKE_SECONDS)
             prepare(sock)
             if self.tls is not None:
@@ -413,27 +448,54 @@ class Server:
             self._opening[sock] = time.monotonic()
             if isinstance(sock, ssl.SSLSocket):
                 _encrypt(sock)
-            opened = self._open(sock)
-            if opened is None:
-                return
-            self._opening.pop(sock, None)
-            client, unread = opened
-            sock.settimeout(self._io_timeout)
-            connection = Connection(sock, is_client=False, max_bytes=self._limit_bytes(client), unread=unread)
-            self._serve_client(client, connection)
+            if (opened := self._open(sock)) is not None:
+                self._opening.pop(sock, None)
+                sock.settimeout(self._io_timeout)
+                if self._try_to_start(self._serve_connection, sock, host, *opened):
+                    return
+        self._end_connection(sock)
+
+    def _serve_connection(self, sock: socket.socket, host: str, client: ClientSession, unread: bytes) -> None:
+        with self._report_end(host):
+            limit = self._limit_bytes(client)
+            self._serve_client(client, sock, Connection(sock, is_client=False, max_bytes=limit, unread=unread))
+        self._end_connection(sock)
+
+    @contextlib.contextmanager
+    def _report_end(self, host: str) -> Iterator[None]:
+        """Log why a connection ends: no error of one may end the server."""
+        try:
+            yield
         except (OSError, WebSocketException, ConnectionLostError, ValueError, MultipleValuesError) as error:
-            _log.info("connection from %s ended: %s", address[0], one_line(str(error)))
+            _log.info("connection from %s ended: %s", host, one_line(str(error)))
         except Exception:  # noqa: BLE001  # a defect must not end the server
-            _log.exception("connection from %s ended", address[0])
-        finally:
-            self._opening.pop(sock, None)
-            self._admitted.pop(threading.get_ident(), None)
-            abort(sock)
+            _log.exception("connection from %s ended", host)
+
+    def _end_connection(self, sock: socket.socket) -> None:
+        self._opening.pop(sock, None)
+        self._admitted.pop(sock, None)
+        abort(sock)
 
     def _limit_bytes(self, client: ClientSession) -> int:
         """Return how many bytes a message of a client may have."""
-        limit, quota = self.worker.limits.max_bytes, find_quota(self.worker, client)
-        return limit if quota is None else min(limit, quota)
+        return min(self.worker.limits.max_bytes, self._limit_held(client))
+
+    def _limit_held(self, client: ClientSession) -> int:
+        """Return how many bytes of messages the worker keeps for the user of a client."""
+        guard, user = self.worker.guard, client.payer
+        quota = None if guard is None or user is None else guard.limit_message(user)
+        return MAX_HELD if quota is None else quota + MESSAGE_OVERHEAD
+
+    def require_room(self, client: ClientSession) -> None:
+        """Raise if a client sends on although it does not read the worker's replies, or does not answer the worker."""
+        count = max(client.session.unacknowledged, len(client.waiting))
+        if count > MAX_WAITING:
+            raise ConnectionLostError.malformed(f"more than {MAX_WAITING} others wait for the client")
+        held, limit = client.bytes_held, self._limit_held(client)
+        if held > MAX_UNCOUNTED:
+            held = sum([other.bytes_held for other in self.sessions if other.payer == client.payer])
+        if held > limit:
+            raise ConnectionLostError.malformed(f"{held} bytes of others wait for the client, and the limit is {limit}")
 
     def _open(self, sock: socket.socket) -> tuple[ClientSession, bytes] | None:
         """Answer the opening handshake; return the session of the client, or None if it was refused."""
@@ -443,7 +505,7 @@ class Server:
         request = next((event for event in protocol.events_received() if isinstance(event, Request)), None)
         if request is None:
             return None
-        response, client = self._respond(protocol, request, read_certificate(sock))
+        response, client = self._respond(protocol, request, sock)
         if client is None:
             self.connections_refused += 1
             response.headers["Connection"] = "close"
@@ -454,13 +516,14 @@ class Server:
         return None if client is None else (client, unread)
 
     def _respond(
-        self, protocol: ServerProtocol, request: Request, certificate: object
+        self, protocol: ServerProtocol, request: Request, sock: socket.socket
     ) -> tuple[Response, ClientSession | None]:
         name, secret = request.headers.get(CLIENT, ""), request.headers.get(SESSION, "")
+        certificate = read_certificate(sock)
         admitted = self._admit(*read_authorization(request.headers), name, f"{name}/{secret}", certificate)
         status, why = 401, "the token or certificate is missing, wrong, expired or revoked"
         if admitted is not None:
-            status, why = 429, self._refuse_connection(*admitted[:2], secret)
+            status, why = 429, self._refuse_connection(*admitted[:2], secret, sock)
         if admitted is None or why:
             return _refuse(protocol, status, why), None
         response = protocol.accept(request)
@@ -468,9 +531,9 @@ class Server:
             return response, None
         if protocol.subprotocol != PROTOCOL:
             return _refuse(protocol, 400, f"the worker speaks {PROTOCOL}; install the same release at both ends"), None
-        if not 0 < len(name) <= _MAX_NAME or not 32 <= len(secret) <= _MAX_NAME or not self._is_name(name):
-            return _refuse(protocol, 400, "the name or the session of the client is missing or not allowed"), None
-        client, state, reason = self._find_session(*admitted, secret, request.headers.get(STATE) == RESUMED)
+        if why := self._refuse_name(name, secret, *admitted):
+            return _refuse(protocol, 400, why), None
+        client, state, reason = self._find_session(*admitted, secret, request.headers.get(STATE) == RESUMED, sock)
         received = client.session.received if state == RESUMED else 0
         try:
             client.session.acknowledge(int(request.headers.get(RECEIVED, "0")) if state == RESUMED else 0)
@@ -497,11 +560,23 @@ class Server:
         except TicketError:
             return None
 
-    def _is_name(self, name: str) -> bool:
-        """Return whether a client may have this name: it must not be mistaken for another user's, or for the worker."""
-        return name.isprintable() and "@" not in name and name != str(self.worker.id)
+    def _refuse_name(
+        self, name: str, secret: str, peer: Peer, mandate: Mandate | None, identity: Identity | None
+    ) -> str:
+        """Return why a client may not have this name, or an empty text.
 
-    def _refuse_connection(self, peer: Peer, mandate: Mandate | None, secret: str) -> str:
+        It must not be mistaken for another user's, or for the worker. It belongs to one token at a time: revoking that
+        ends the connections of all clients with this name.
+        """
+        is_name = name.isprintable() and "@" not in name and str(self.worker.id) not in (name, peer.id)
+        if not (is_name and 0 < len(name) <= _MAX_NAME and 32 <= len(secret) <= _MAX_NAME):
+            return "the name or the session of the client is missing or not allowed"
+        known = None if mandate is not None else self._identities.get(peer.id)
+        if known is None or known == identity or f"{peer.id}/{secret}" in self._sessions or not self._is_valid(known):
+            return ""
+        return "a client with another token has this name"
+
+    def _refuse_connection(self, peer: Peer, mandate: Mandate | None, secret: str, sock: socket.socket) -> str:
         """Return why a user may not have a connection besides those of other sessions, or an empty text."""
         user = (peer if mandate is None else mandate.peer).user
         if self.worker.guard is None or user is None:
@@ -511,11 +586,17 @@ class Server:
             count = len({other for paying, other in list(self._admitted.values()) if paying == payer} - {key})
             why = self.worker.guard.refuse_connection(user, count if mandate is None else count // MAX_LINKS)
             if not why:
-                self._admitted[threading.get_ident()] = payer, key
+                self._admitted[sock] = payer, key
         return why or ""
 
     def _find_session(
-        self, peer: Peer, mandate: Mandate | None, identity: Identity | None, secret: str, resumes: bool
+        self,
+        peer: Peer,
+        mandate: Mandate | None,
+        identity: Identity | None,
+        secret: str,
+        resumes: bool,
+        sock: socket.socket,
     ) -> tuple[ClientSession, str, str]:
         """Return the session of a client, its state, and why it is lost if it is."""
         key = f"{peer.id}/{secret}"
@@ -524,13 +605,13 @@ class Server:
                 self._identities[peer.id] = identity
             client = self._sessions.get(key)
             if client is None:
-                created = self._sessions[key] = ClientSession(peer, mandate)
+                created = self._sessions[key] = ClientSession(peer, mandate, newest=sock)
                 self.sessions_opened += 1
                 if mandate is None:
-                    self.worker.add_client(ReverseLocation(self.worker, created))
+                    self.worker.add_client(ReverseLocation(self, created))
         if client is not None:
-            client.newest = threading.get_ident()
-            with client.take_over():
+            client.newest = sock
+            with client.take_over(sock):
                 client.seen = time.monotonic()
                 return client, RESUMED, ""
         client = created
@@ -546,14 +627,14 @@ class Server:
             for key, client in list(self._sessions.items())
             if client.connection is None and client.payer == created.payer and client is not created
         ]
-        quota, held = find_quota(self.worker, created), 0
+        limit, held = self._limit_held(created), 0
         for place, (_, key, client) in enumerate(sorted(idle, key=lambda found: found[0], reverse=True)):
             held += client.bytes_held
-            if place >= MAX_IDLE_SESSIONS or (quota is not None and held > quota):
+            if place >= MAX_IDLE_SESSIONS or held > limit:
                 self._end_session(key, client)
 
-    def _serve_client(self, client: ClientSession, connection: Connection) -> None:
-        with client.take_over():
+    def _serve_client(self, client: ClientSession, sock: socket.socket, connection: Connection) -> None:
+        with client.take_over(sock):
             client.connection, client.thread = connection, threading.get_ident()
             client.waiting.clear()
             _log.info("serving %s", one_line(str(client.peer)))
@@ -570,9 +651,16 @@ class Server:
     def _serve_message(
         self, client: ClientSession, connection: Connection, envelope: Envelope, frames: Sequence[Any]
     ) -> None:
-        if envelope.kind not in (Kind.BATCH, Kind.NOTE) or not client.session.accept(envelope):
+        if envelope.kind not in (Kind.BATCH, Kind.NOTE):
             return
-        require_room(self.worker, client)
+        client.session.acknowledge(envelope.received)
+        try:
+            self.require_room(client)  # Before it is accepted: a client that connects again sends it again.
+        except ConnectionLostError:
+            connection.drain()
+            raise
+        if not client.session.accept(envelope):
+            return
         client.busy_since = time.monotonic()
         try:
             if self.worker.guard is not None and (pause := self.worker.guard.admit(client.peer, envelope.number)):
@@ -666,22 +754,6 @@ class WebsocketServerWorker(BaseWorker):
             if token is not None and hmac.compare_digest(given, token.encode()):
                 found = identity
         return found
-
-
-def find_quota(worker: BaseWorker, client: ClientSession) -> int | None:
-    """Return how many bytes of messages the worker keeps for a client; None if there is no limit."""
-    quota = None if worker.guard is None or client.payer is None else worker.guard.limit_message(client.payer)
-    return None if quota is None else quota + MESSAGE_OVERHEAD
-
-
-def require_room(worker: BaseWorker, client: ClientSession) -> None:
-    """Raise if a client sends on although it does not read the worker's replies, or does not answer the worker."""
-    count = max(client.session.unacknowledged, len(client.waiting))
-    if count > MAX_WAITING:
-        raise ConnectionLostError.malformed(f"more than {MAX_WAITING} others wait for the client")
-    quota = find_quota(worker, client)
-    if quota is not None and (held := client.bytes_held) > quota:
-        raise ConnectionLostError.malformed(f"{held} bytes of others wait for the client, and the limit is {quota}")
 
 
 _SERVING = ("max_connections", "session_timeout", "heartbeat", "io_timeout")

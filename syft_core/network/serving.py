@@ -41,6 +41,8 @@ from syft_core.workers.base import BaseWorker
 from syft_core.workers.ledger import Ledger
 from syft_core.workers.permissions import POLICIES
 
+HANDSHAKE_STACK = 1 << 19
+"""How many bytes the stack of a thread has until its client has authenticated: it counts towards the memory limit."""
 _log = logging.getLogger(__name__)
 
 
@@ -142,6 +144,7 @@ def _make_server(worker: BaseWorker, config: WorkerConfig, given: dict[str, Any]
         session_timeout=config.limits.session_seconds,
         listener=socket.socket(fileno=given["listener"]),
         ended=given["ended"],
+        handshake_stack=HANDSHAKE_STACK,
     )
 
 

@@ -29,6 +29,8 @@ class Session:
         self.received = 0
         """The number of the last message that arrived."""
         self.sent = 0
+        self.unacknowledged_bytes = 0
+        """The number of bytes in the messages that are kept."""
         self._kept: deque[tuple[Kind, int, Sequence[Frame]]] = deque()
 
     @property
@@ -36,15 +38,11 @@ class Session:
         """The number of messages that are kept."""
         return len(self._kept)
 
-    @property
-    def unacknowledged_bytes(self) -> int:
-        """The number of bytes in them."""
-        return sum([len(frame) for _, _, frames in self._kept for frame in frames])
-
     def keep(self, frames: Sequence[Frame], kind: Kind = Kind.BATCH) -> Envelope:
         """Give a message its number, and keep it until it is acknowledged; the frames must not change."""
         self.sent += 1
         self._kept.append((kind, self.sent, frames))
+        self.unacknowledged_bytes += sum(map(len, frames))
         return Envelope(kind, self.sent, self.received)
 
     def accept(self, envelope: Envelope) -> bool:
@@ -62,7 +60,7 @@ class Session:
         if number > self.sent:
             raise ConnectionLostError.malformed("it acknowledges a message that was never sent")
         while self._kept and self._kept[0][1] <= number:
-            self._kept.popleft()
+            self.unacknowledged_bytes -= sum(map(len, self._kept.popleft()[2]))
 
     def resume(self, connection: Connection, received: int) -> None:
         """Send what the other end has not received on a new connection."""

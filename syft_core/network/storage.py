@@ -6,8 +6,10 @@ published plans are kept, but not tensors that end in a pointer.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
+import os
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -33,6 +35,8 @@ LASTING = 1 << 30
 
 How many pointers its holder had is not known then.
 """
+RESERVE = 64 * 2**20
+"""How many bytes of the disk the store leaves free: users must not be able to stop the ledger, or other programs."""
 _DIGEST = hashlib.sha256().digest_size
 _log = logging.getLogger(__name__)
 
@@ -112,6 +116,7 @@ class Storage:
             data = serialize(_pack(entry, self._worker))
             digest = hashlib.sha256(data).digest()
             if self._digests.get(id) != digest:
+                self._require_room(len(data))
                 write_file(self._file(id), data, digest)
                 self._digests[id] = digest
             return
@@ -122,6 +127,11 @@ class Storage:
                 del self._digests[id]
             except OSError as error:  # Nothing is lost; `save_all` tries again.
                 _log.error("cannot remove object %r from the store %s: %s", id, self.folder, error.strerror)
+
+    def _require_room(self, size: int) -> None:
+        disk = os.statvfs(self.folder)
+        if disk.f_bavail * disk.f_frsize < size + RESERVE:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _index(self, id: Id, memory: frozenset[Any]) -> None:
         for key in self._memory.pop(id, ()):

@@ -73,9 +73,13 @@ class Incidents:
         if _OPERATION in executing.operation and len(self.refused) < MAX_REFUSED:
             self.refused[executing.operation] = why
         self.crashes[executing.user] = self.crashes.get(executing.user, 0) + 1
-        if self.file is not None:
+        if self.file is None:
+            return
+        try:
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_file(self.file, json.dumps({"refused": self.refused, "crashes": self.crashes}, indent=1).encode())
+        except OSError as error:  # It is refused until the supervisor ends.
+            log_event(_log, logging.ERROR, f"cannot write {self.file}: {error.strerror}")
 
 
 class _Process:
@@ -216,19 +220,20 @@ class Supervisor:
                     seen, since = count, now
                 elif count and now - since > self.config.limits.operation_seconds:
                     code = process.kill()
-                    self._note_end(process, f"ran longer than {self.config.limits.operation_seconds:g} seconds")
+                    self._note_end(process, code, f"ran longer than {self.config.limits.operation_seconds:g} seconds")
                     return code, now - process.started, True
-            self._note_end(process, f"ended the process ({_describe_end(code)})")
+            self._note_end(process, code, f"ended the process ({_describe_end(code)})")
             return code, time.monotonic() - process.started, process.is_ready
         finally:
             process.close()
 
-    def _note_end(self, process: _Process, what: str) -> None:
+    def _note_end(self, process: _Process, code: int, what: str) -> None:
         """Record what ended the process, for the log, for its client, and to refuse it from now on."""
         executing = self._activity.read()
         self._ended = {"": "the worker's process ended, and was started again"}
         if executing is None:
-            log_event(_log, logging.ERROR, f"the process {what}, and no operation", process=process.id)
+            text = f"the process ended while no operation was running ({_describe_end(code)})"
+            log_event(_log, logging.ERROR, text, process=process.id)
             return
         log_event(
             _log,
@@ -251,10 +256,9 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=128
         )
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot listen on {host}:{port}: {error.strerror}; choose another port or address"
-        ) from None
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error).rstrip(".")
+        raise ConfigurationError(f"cannot listen on {host}:{port}: {why}; choose another port or address") from None
 
 
 def _describe_end(code: int) -> str:

@@ -6,10 +6,10 @@ import base64
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from syft_core.network.markup import Html, element, join, table
+from syft_core.network.markup import Html, element, join, shorten, table
 from syft_core.network.server import ClientSession, Server
 from syft_core.peer import Id
 from syft_core.pictures import form_of, one_line
@@ -191,15 +191,22 @@ def _objects(entries: Sequence[Stored]) -> Html:
             _shorten(entry.id),
             one_line(form_of(entry.value)),
             join(
-                [join([element("span", one_line(str(tag)), class_="tag"), " "]) for tag in sorted(entry.tags, key=str)]
+                [
+                    join([element("span", shorten(one_line(str(tag))), class_="tag"), " "])
+                    for tag in sorted(entry.tags, key=str)
+                ]
             ),
             one_line(entry.description or ""),
             _keepers(entry),
-            "" if entry.access is None else _badge(", ".join(sorted(entry.access)) or "nobody", "private"),
+            "" if entry.access is None else _badge(_list_users(entry.access), "private"),
         )
         for entry in ordered[:MAX_ROWS]
     ]
     return table(header, rows, "the worker has no objects", len(entries) - MAX_ROWS)
+
+
+def _list_users(users: Iterable[str]) -> str:
+    return shorten(one_line(", ".join(sorted(users)))) or "nobody"
 
 
 def _keepers(entry: Stored) -> str:

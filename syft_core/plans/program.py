@@ -31,6 +31,8 @@ MAX_STEPS = 1 << 15
 """How many steps a program may have."""
 MAX_SLOTS = 1 << 17
 """How many slots a program may have."""
+PART_BYTES = 256
+"""About how many bytes a step, or an argument of one, takes in memory."""
 ITEM, CONSTANT = "read number", "copy constant"
 
 
@@ -122,6 +124,14 @@ class Program:
     def results(self) -> int:
         """The number of tensors that a call returns."""
         return len(self.find_returned(self.routines[-1]))
+
+    @cached_property
+    def bytes(self) -> int:
+        """About how many bytes it takes in memory, with the tensors in it."""
+        steps = [step for routine in self.routines for step in routine.steps]
+        parts = leaves([(step.args, step.kwargs) for step in steps] + [routine.answer for routine in self.routines])
+        tensors = [part for part in parts if is_framework_tensor(type(part))]
+        return sum([framework_of(part).bytes_of(part) for part in tensors]) + PART_BYTES * (len(steps) + len(parts))
 
     def _check(self, routine: Routine) -> int:
         """Raise unless every step refers to earlier slots only; return the number of results."""

@@ -17,11 +17,13 @@ from syft_core.hook.rules import leaves
 from syft_core.ids import IdProvider
 from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import (
+    MAX_TEXT,
     Batch,
     Deposit,
     Describe,
     Failure,
     Fetch,
+    FetchAll,
     Message,
     Release,
     Reply,
@@ -33,8 +35,9 @@ from syft_core.peer import Id, Peer, acting_for
 from syft_core.pictures import one_line, worker_html
 from syft_core.pointers.travel import point_to_found, send_copy
 from syft_core.serde import PEER_LIMITS, Context, Limits, frames, from_frames
+from syft_core.serde.layout import Frame
 from syft_core.values import Outcome, Tensor
-from syft_core.workers.fetching import drop_fetched
+from syft_core.workers.fetching import drop_fetched, is_frozen
 from syft_core.workers.handlers import HANDLERS
 from syft_core.workers.ledger import Ledger, record_refusal
 from syft_core.workers.local import LocalLocation
@@ -202,7 +205,7 @@ class BaseWorker(Place, Worker):
         """Return the forms of objects, or a process, for clients in this process that read them without a message."""
         return HANDLERS[Describe](self, message, sender)
 
-    def deliver(self, received: Sequence[object], sender: Peer, mandate: Mandate | None = None) -> list[bytes]:
+    def deliver(self, received: Sequence[object], sender: Peer, mandate: Mandate | None = None) -> list[Frame]:
         """Answer a message given as frames, with frames. Never raises: a failure is a reply.
 
         A sender with a ``mandate`` acts for the peer who gave it a ticket, and may do no more than that.
@@ -214,7 +217,7 @@ class BaseWorker(Place, Worker):
             return end.value  # type: ignore[no-any-return]  # the result of `serve`
         return drive(process, request)  # type: ignore[no-any-return]  # the same
 
-    def deliver_deposit(self, received: Sequence[Any], sender: Peer, mandate: Mandate | None = None) -> list[bytes]:
+    def deliver_deposit(self, received: Sequence[Any], sender: Peer, mandate: Mandate | None = None) -> list[Frame]:
         """Take a deposit of a worker with a mandate; return a reply only if it is refused."""
         try:
             self.stats.bytes_in += sum(map(len, received))
@@ -232,7 +235,7 @@ class BaseWorker(Place, Worker):
 
     def serve(
         self, received: Sequence[Any], sender: Peer, mandate: Mandate | None = None
-    ) -> Generator[Request, Any, list[bytes]]:
+    ) -> Generator[Request, Any, list[Frame]]:
         """Do what ``deliver`` does without blocking: yield the requests to other parties."""
         session = self.session_of(sender.id if mandate is None else mandate)
         number, asks, value, failure = -1, True, None, session.failed
@@ -304,13 +307,14 @@ class BaseWorker(Place, Worker):
         with acting_for(sender.chain):  # Results that are pointers are described by their workers.
             return to_named(describe_placed(self, value), self.attributes_of(command.framework))
 
-    def _reply(self, reply: Reply, command: Message | None, sender: Peer) -> list[bytes]:
-        """Return a reply as bytes that share no memory with stored objects.
+    def _reply(self, reply: Reply, command: Message | None, sender: Peer) -> list[Frame]:
+        """Return a reply as frames that share no memory with stored objects.
 
         Objects that ``command`` fetched are dropped only after encoding: a reply that cannot be encoded loses nothing.
         """
+        is_copy = type(command) in (Fetch, FetchAll) and is_frozen(reply.value)
         try:
-            encoded = self._encode(reply)
+            encoded = self._encode(reply, is_copy)
         except Exception as error:  # noqa: BLE001  # an encoding error is a failure too
             failed = _failure(error, reply.number, 0)
             encoded = self._encode(Reply(reply.number, None, failed, reply.form_epoch, reply.gradient_epoch))
@@ -320,8 +324,9 @@ class BaseWorker(Place, Worker):
         self.stats.bytes_out += sum(map(len, encoded))
         return encoded
 
-    def _encode(self, reply: Reply) -> list[bytes]:
-        return list(map(bytes, frames(reply, self._context)))
+    def _encode(self, reply: Reply, is_copy: bool = False) -> list[Frame]:
+        encoded = frames(reply, self._context)
+        return encoded if is_copy else list(map(bytes, encoded))
 
     def finish_fetch(self, message: Message, sender: Peer) -> None:
         """Drop the objects that a message fetched, once they have been handed over."""
@@ -494,7 +499,7 @@ def _failure(error: Exception, number: int, place: int) -> Failure:
     lines = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in raised]
     # The error must not keep the local variables of its traceback alive.
     error.__traceback__ = error.__context__ = error.__cause__ = None
-    return Failure(error, "\n".join(lines), number, place)
+    return Failure(error, "\n".join(lines)[-MAX_TEXT:], number, place)
 
 
 def _ids_in(command: object) -> Iterator[Id]:

@@ -33,6 +33,10 @@ Departure: TypeAlias = "tuple[Stored, Any, ReleaseRequest | None]"
 """An object, its value or the attribute that leaves, and the request that permits it."""
 Sync: TypeAlias = Literal["departures", "always", "never"]
 """Which entries must be on disk, not only handed to the operating system, before the worker goes on."""
+MAX_NAME = 256
+"""How many characters of the tags of a source an entry contains: peers choose them."""
+MAX_REMEMBERED = 10_000
+"""How many departures are in memory, if all are in a file."""
 
 
 class Entry(NamedTuple):
@@ -207,7 +211,13 @@ def _in_order(sources: Sources) -> list[Any]:
 
 def _tags_of(source: object) -> str:
     tags = getattr(source, "tags", None)
-    return " ".join(sorted(tags)) if tags else ""
+    return _join_tags(tags) if tags else ""
+
+
+@lru_cache(maxsize=1024)
+def _join_tags(tags: frozenset[str]) -> str:
+    text = " ".join(sorted(tags))
+    return text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…"
 
 
 def read_ledger(path: str | Path) -> Iterator[Entry]:
@@ -221,7 +231,7 @@ class Ledger:
 
     With a path, every entry is also appended to that file, before the object leaves; refusals and release requests are
     only there. What cannot be written does not leave. The entries of earlier runs are in the file too:
-    ``read_ledger(path)``.
+    ``read_ledger(path)``. In memory are then the last departures only.
     """
 
     HEADER = ("when", "who", "object", "form", "computed from", "to", "reason")
@@ -230,7 +240,9 @@ class Ledger:
     def __init__(self, owner: str, path: str | Path | None = None, sync: Sync = "departures") -> None:
         self.owner = owner
         self._sync = sync
-        self._described: list[Entry] = []
+        self._described: deque[Entry] = deque(maxlen=None if path is None else MAX_REMEMBERED)
+        self._forgotten = 0
+        """How many departures are in the file only."""
         self._outlined: deque[Outlined] = deque()
         """Later departures, which become entries when the ledger is read."""
         self._lock = threading.Lock()
@@ -242,21 +254,27 @@ class Ledger:
         if self.file is not None:
             self.file.append(entry.to_line(), sync=self._sync == "always" or (departs and self._sync == "departures"))
         if departs:
-            self._lines.append(entry)
+            self._forgotten += len(self._lines) == self._described.maxlen
+            self._described.append(entry)
 
     def note(self, departed: Outlined) -> None:
         """Add the entries of plain objects, which are made when the ledger is read; only without a file."""
         self._outlined.append(departed)
 
     @property
-    def _lines(self) -> list[Entry]:
-        """All entries."""
+    def _lines(self) -> deque[Entry]:
+        """All entries in memory."""
         if self._outlined:
             with self._lock:
                 while self._outlined:
                     self._described.extend(self._outlined[0].describe())
                     self._outlined.popleft()
         return self._described
+
+    @property
+    def departures(self) -> int:
+        """How many objects have left since the start."""
+        return self._forgotten + len(self._lines)
 
     def close(self) -> None:
         """Close the file: nothing can leave after that."""

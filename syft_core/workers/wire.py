@@ -19,11 +19,11 @@ from functools import partial
 from time import monotonic
 from typing import Any, NamedTuple
 
-from syft_core.exceptions import ConnectionLostError, WorkerError
+from syft_core.exceptions import ConnectionLostError, ObjectNotFoundError, WorkerError
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import FrameworkHook, find_line_of_program
 from syft_core.location import Location, Party, raise_error
-from syft_core.messages import Batch, Describe, Failure, Message, Release, Reply, Run
+from syft_core.messages import Batch, Describe, Failure, Fetch, FetchAll, Message, Release, Reply, Run
 from syft_core.peer import Id, Peer, behalf
 from syft_core.serde import Context, frames, from_frames
 from syft_core.serde.layout import Frame
@@ -53,11 +53,15 @@ class Answer:
     """The answer to a command for which the client waits later."""
 
     has_arrived = False
+    is_abandoned = False
+    """Whether the call that waited for it was interrupted."""
     value: Outcome = None
 
-    def __init__(self) -> None:
+    def __init__(self, taken: tuple[Id, ...]) -> None:
         self.errors: list[Exception] = []
         """The error of a failure, if it is one."""
+        self.taken = taken
+        """The ids of the objects that leave the worker with it."""
 
 
 class WireLocation(Place, Location):
@@ -87,6 +91,8 @@ class WireLocation(Place, Location):
         self._errors: list[Exception] = []
         """The first failure of a told command, for the next call that waits."""
         self._value: Outcome = None
+        self._unclaimed: dict[tuple[Id, ...], list[Answer]] = {}
+        """The answers to interrupted calls that take objects from the worker, by the ids of the objects."""
         self._last_epochs: tuple[int, int] | None = None
         """The epochs of the last reply."""
         _locations.add(self)
@@ -109,12 +115,7 @@ class WireLocation(Place, Location):
 
     def submit(self, message: Message) -> Callable[[], Outcome]:
         """Send a message, and return a function that waits for the reply and returns its value."""
-        answer = Answer()
-        self._prepare(message)
-        with self._lock:
-            self._put(message)
-            self._post(asks=True, answer=answer)
-            self._limit_flight()
+        answer = self._request(message)
         if traces:
             return partial(record, self, message, lambda _message: self._wait_for(answer))
         return partial(self._wait_for, answer)
@@ -154,11 +155,42 @@ class WireLocation(Place, Location):
     # --- batches
 
     def _ask(self, message: Message) -> Outcome:
+        if _find_taken(message):
+            return self._wait_for(self._request(message))
         self._prepare(message)
         with self._lock:
             self._put(message)
             self._post(asks=True)
             return self._wait()
+
+    def _request(self, message: Message) -> Answer:
+        """Send a message, and return its answer, which arrives later."""
+        self._prepare(message)
+        answer = Answer(_find_taken(message))
+        with self._lock:
+            self._put(message)
+            try:
+                self._post(asks=True, answer=answer)
+                self._limit_flight()
+            except BaseException:  # It may have been sent.
+                self._abandon()
+                raise
+        return answer
+
+    def _abandon(self) -> None:
+        """Keep the answers that are in flight for later calls, because the call that waits for them is interrupted."""
+        for _, _, answer in self._in_flight:
+            if answer is not None and not answer.is_abandoned:
+                answer.is_abandoned = True
+                if answer.taken:
+                    self._unclaimed.setdefault(answer.taken, []).append(answer)
+
+    def _claim(self, answer: Answer) -> Answer:
+        """Return an answer or, if the worker has the objects no more, that of an interrupted call which took them."""
+        if answer.errors and not isinstance(answer.errors[0], ObjectNotFoundError):
+            return answer
+        kept = [other for other in self._unclaimed.pop(answer.taken, ()) if other.has_arrived and not other.errors]
+        return kept[0] if answer.errors and kept else answer
 
     def _tell(self, message: Message) -> None:
         self._prepare(message)
@@ -226,6 +258,7 @@ class WireLocation(Place, Location):
         gone: dict[Id | None, list[Id]] = {}
         while self._dropped:
             id, lender = self._dropped.popleft()
+            self._unclaimed.pop((id,), None)
             gone.setdefault(lender, []).append(id)
         return tuple([Release(tuple(ids), lender) for lender, ids in gone.items()])
 
@@ -281,16 +314,24 @@ class WireLocation(Place, Location):
     def _wait_for(self, answer: Answer) -> Outcome:
         """Wait for one reply; return its value, or raise the first error if it is a failure."""
         with self._lock:
-            if not answer.has_arrived:
-                self._begin_wait()
-            while not answer.has_arrived:
-                if not self._in_flight:  # The session was lost meanwhile, and an earlier call got the error.
-                    raise ConnectionLostError.restarted(self.id, "the worker has forgotten it")
-                self._receive(wait=True)
+            try:
+                self._await_answer(answer)
+            except BaseException:
+                self._abandon()
+                raise
+            answer = self._claim(answer)
             found = (self._errors or answer.errors) if answer.errors else []
         if found:
             raise_error(found.pop())
         return answer.value
+
+    def _await_answer(self, answer: Answer) -> None:
+        if not answer.has_arrived:
+            self._begin_wait()
+        while not answer.has_arrived:
+            if not self._in_flight:  # The session was lost meanwhile, and an earlier call got the error.
+                raise ConnectionLostError.restarted(self.id, "the worker has forgotten it")
+            self._receive(wait=True)
 
     def _begin_wait(self) -> None:
         """Send what is buffered for other workers, so that they compute meanwhile."""
@@ -311,7 +352,9 @@ class WireLocation(Place, Location):
             answer.value, answer.errors, answer.has_arrived = value, errors, True
         else:
             self._value = value
-            self._errors = self._errors or errors
+        # An object that is missing may have been taken by an earlier call that was interrupted too.
+        if answer is None or (answer.is_abandoned and not any(isinstance(e, ObjectNotFoundError) for e in errors)):
+            self._errors = self._errors or list(errors)
         return True
 
 
@@ -328,6 +371,13 @@ def _push_all() -> None:
 
 
 _RELEASE = Issued("release", "", 0)
+
+
+def _find_taken(message: Message) -> tuple[Id, ...]:
+    """Return the ids of the objects that leave their worker with the answer to a message."""
+    if type(message) is FetchAll:
+        return message.ids
+    return (message.id,) if type(message) is Fetch and message.attr is None and not message.keep else ()
 
 
 def _issuer(message: Message) -> Issued:

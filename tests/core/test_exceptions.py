@@ -63,6 +63,11 @@ TEXTS = {
         "cannot run 'toy.outer': user 'ana' would then have 4,000,000 bytes on the worker, and the limit is 1,000,000; "
         "delete pointers that you no longer need and call `flush()`, or ask the owner for more",
     ),
+    ("QuotaExceededError", "copies"): (
+        ("fetch 2 objects", "ana", 4_000_000, 1_000_000),
+        "cannot fetch 2 objects: the objects would have 4,000,000 bytes when they leave, and the limit for user 'ana' "
+        "is 1,000,000; fetch fewer at once, and instead of a view that repeats elements, what it is a view of",
+    ),
     ("QuotaExceededError", "rate"): (
         ("run 'toy.add'", "ana", "CPU seconds per minute", 10.0, 14.2),
         "cannot run 'toy.add': user 'ana' has used up the 10 CPU seconds per minute; wait 14 seconds, or ask the owner "

@@ -22,16 +22,21 @@ class Proxy:
         self.seen: tuple[bytearray, bytearray] | None = None
         """What came from the worker and what went to it, if a test puts two empty bytearrays here."""
         self._sockets: list[socket.socket] = []
+        self._is_closed = False
+        self._changing = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        self.cut()
+        """Cut all connections and accept no more."""
+        self._is_closed = True
         _close(self._listener)
+        self.cut()
 
     def cut(self) -> None:
         """Cut all connections."""
-        while self._sockets:
-            _close(self._sockets.pop())
+        with self._changing:
+            while self._sockets:
+                _close(self._sockets.pop())
 
     def _accept(self) -> None:
         while True:
@@ -41,7 +46,11 @@ class Proxy:
             except OSError:
                 return
             self.connections += 1
-            self._sockets += [near, far]
+            with self._changing:
+                self._sockets += [near, far]
+            if self._is_closed:  # It was closed while this connection was made.
+                self.cut()
+                return
             left = [self.budgets.popleft() if self.budgets else 1 << 62]
             for sock in (near, far):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -201,3 +201,26 @@ def test_a_call_that_is_cancelled_while_the_worker_computes_is_completed(hook: A
 
     with serve(hook, policy=policy) as served:
         asyncio.run(main(served))
+
+
+def test_an_object_whose_get_was_cancelled_is_not_lost(hook: Any) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def policy(verb: str, stored: Any, peer: Any, value: Any) -> None:
+        if verb == "read":
+            begun.set()
+            go_on.wait(30)
+
+    async def main(served: Served) -> None:
+        async with await connect(hook, served) as worker:
+            x = torch.ones(2).send(worker.location)
+            task = asyncio.create_task(worker.get(x))
+            await asyncio.to_thread(begun.wait, 30)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            go_on.set()
+            assert torch.equal(await worker.get(x), torch.ones(2))
+
+    with serve(hook, policy=policy) as served:
+        asyncio.run(main(served))

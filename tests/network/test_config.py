@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -113,6 +114,8 @@ def test_trusted_workers_come_from_the_file_or_the_command_line(tmp_path: Path) 
         ({"users": {"ana": {"tier": "pubic"}}}, "tier: it is 'pubic'; did you mean 'public'"),
         ({"users": 3}, "users: expected a table"),
         ({"data": ["a:b:c"]}, "cannot read the data source"),
+        ({"limits": {"operation_seconds": math.nan}}, "operation_seconds: expected a number, got nan"),
+        ({"limits": {"memory": "99999999999GB"}}, "memory: expected a number, got 99999999999000000000"),
     ],
 )
 def test_a_mistake_is_named_with_the_nearest_key(table: dict[str, Any], message: str) -> None:
@@ -127,6 +130,12 @@ def test_a_mistake_is_named_with_the_nearest_key(table: dict[str, Any], message:
         ({"host": "0.0.0.0", "cert": "c"}, "cannot serve on 0.0.0.0 without authentication: anyone could connect"),
         ({"client_ca": "ca.pem"}, "cannot serve on 127.0.0.1 without a certificate"),
         ({"policy": "nothin"}, "cannot use the policy 'nothin': did you mean 'nothing'"),
+        ({"key": "server.key"}, "cannot use `key` without `cert`: the worker would not use TLS; give both"),
+        ({"id": "phone@ana"}, "cannot use 'phone@ana' as the id of a worker: .* without @"),
+        ({"id": "a\nb"}, "as the id of a worker: .* line breaks"),
+        ({"id": ""}, "cannot use '' as the id of a worker"),
+        ({"id": "clínica"}, "as the id of a worker: an id is 1 to 64 ASCII characters"),
+        ({"peers": {"phone@ana": {"url": "ws://127.0.0.1:1"}}}, "cannot use 'phone@ana' as the id of a worker"),
     ],
 )
 def test_what_is_not_safe_or_not_possible_is_refused(table: dict[str, Any], message: str) -> None:

@@ -239,6 +239,32 @@ def test_a_long_text_of_a_peer_takes_little_room(path: Path) -> None:
     assert list(read_ledger(path))[-1].reason.endswith("… (995904 more characters)")
 
 
+def test_memory_has_only_the_last_departures_if_all_are_in_a_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syft_core.workers.ledger.MAX_REMEMBERED", 3)
+    ledger = Ledger("bob", path)
+
+    for number in range(5):
+        ledger.record(Entry(1.5e9, "ana", number, "Tensor[]", (), "me"))
+    ledger.close()
+
+    assert ([entry.id for entry in ledger], ledger.departures) == ([2, 3, 4], 5)
+    assert [entry.id for entry in read_ledger(path)][1:] == [0, 1, 2, 3, 4]
+
+
+def test_long_tags_of_sources_do_not_take_room_with_every_departure(bob: Any, path: Path) -> None:
+    tagged = [torch.ones(1).tag(*[f"#{n} {m}" + "x" * 4000 for m in range(60)]).send(bob) for n in range(20)]
+    total = sum(tagged)
+    bob.ledger.close()
+    bob.ledger = Ledger("bob")
+
+    for _ in range(2):
+        total.copy().get()
+
+    first, second = bob.ledger
+    assert sum(map(len, first.names)) < 20 * 300
+    assert all(one is other for one, other in zip(first.names, second.names, strict=True))
+
+
 def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="cannot open the ledger .*: Is a directory"):
         Ledger("bob", tmp_path)

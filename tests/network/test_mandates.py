@@ -133,6 +133,29 @@ def test_objects_move_again_after_the_receiving_worker_was_restarted(pair: Pair,
     assert y.move(pair.far).get().tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("is_published", [False, True])
+def test_an_object_whose_move_was_interrupted_is_not_lost(
+    pair: Pair, far: VirtualWorker, is_published: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_args: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    x = torch.ones(2).send(pair.near)
+    torch.ones(1).send(pair.near).move(pair.far)
+    if is_published:
+        x.publish()
+    ask = pair.near.ask
+    monkeypatch.setattr(pair.near, "ask", lambda message: interrupt(ask(message)))  # It was executed.
+    with pytest.raises(KeyboardInterrupt):
+        x.move(pair.far)
+
+    moved = x.move(pair.far)
+
+    assert moved.get().tolist() == [1.0, 1.0]
+    assert far.object_store.get(moved.id_at_location) is None
+
+
 def test_the_connections_of_a_worker_for_a_client_end_with_the_session_of_the_client(pair: Pair) -> None:
     moved = torch.ones(2).send(pair.near).move(pair.far)
     assert [client.peer.id for client in pair.servers["far"].sessions if client.mandate] == ["near"]

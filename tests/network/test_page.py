@@ -331,6 +331,20 @@ def test_what_peers_write_is_escaped_wherever_it_is_shown(hook: Any) -> None:
         assert f"{word}&lt;script&gt;" in "".join(pages), word
 
 
+def test_long_texts_of_peers_are_cut(served: Served) -> None:
+    bob, long = served.connect(), "x" * 4000
+    users = [f"{long}{number}" for number in range(100)]
+    kept = [torch.ones(1).private_tensor(users).tag(*[f"#{long}{number}" for number in range(64)]).describe(long)]
+    served.worker.load_data(kept)
+    asked = bob.search(f"#{long}0")[0].request(long)
+    torch.ones(1).send(bob).get(reason=long)
+    browser = Browser(served.page)
+    browser.sign_in()
+
+    assert asked == 1
+    assert len(browser.get("/").body) < 50_000
+
+
 def limit(served: Served, user: str) -> None:
     """Limit what a user may use of the worker."""
     guard = QuotaGuard(served.worker, {user: Allowance(objects=100, bytes=2_000_000, cpu_seconds=30)})

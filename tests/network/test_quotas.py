@@ -15,9 +15,24 @@ from syft_core.exceptions import (
     QuotaExceededError,
     ReleaseError,
 )
-from syft_core.messages import AskRelease, Batch, Lease, Release, Run, Store, Tag
+from syft_core.hook.forms import form
+from syft_core.messages import (
+    AskRelease,
+    Batch,
+    Fetch,
+    FetchAll,
+    Forward,
+    Lease,
+    Release,
+    Run,
+    RunPlan,
+    Store,
+    Tag,
+)
 from syft_core.network.quotas import PATIENCE, Allowance, Bucket, QuotaGuard, make_policy
 from syft_core.peer import Peer
+from syft_core.plans.program import Program, Routine, Slot, Step
+from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.permissions import unless_private
 from syft_core.workers.release import MAX_OPEN
@@ -327,3 +342,88 @@ def test_the_number_of_open_requests_is_that_of_a_user(far: Any) -> None:
 
     with pytest.raises(ReleaseError, match="64"):
         ask(far, AskRelease((1,), None, "please"), sender=MALLORY)
+
+
+REPEATING = [Fetch(2), Fetch(2, None, True), Forward(2, None, "alice", 3), FetchAll((1,) * 10_000)]
+
+
+@pytest.mark.parametrize("message", REPEATING, ids=["fetch", "keep", "move", "all"])
+@pytest.mark.parametrize("quota", [100_000, None])
+def test_what_leaves_is_not_larger_than_the_quota_because_something_is_repeated(
+    far: Any, message: Any, quota: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("syft_core.network.quotas.MAX_COPIES", 100_000)
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=quota)})
+    _store_view(far)
+
+    with pytest.raises(QuotaExceededError, match="the objects would have 400,000 bytes when they leave"):
+        ask(far, message, sender=MALLORY)
+
+    ask(far, Fetch(1), sender=MALLORY)
+
+
+def test_an_object_of_the_owner_that_is_larger_than_the_quota_can_be_fetched(far: Any) -> None:
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=1000)})
+    far.register_obj(torch.ones(10_000), "large")
+
+    ask(far, Fetch("large"), sender=MALLORY)
+
+
+@pytest.mark.parametrize("message", [Forward(2, None, "far", 3), AskRelease((2,), None, "a copy")])
+def test_a_copy_of_a_view_that_repeats_elements_counts_in_full(far: Any, message: Any) -> None:
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=100_000)})
+    _store_view(far)
+
+    with pytest.raises(QuotaExceededError, match="would then have 400,040 bytes"):
+        ask(far, message, sender=MALLORY)
+
+
+def test_the_tensors_and_the_steps_of_a_plan_count(far: Any) -> None:
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=1_000_000)})
+    large = _plan(*[Step("torch", "torch.Tensor.add", (Slot(0), torch.ones(300_000)), {}, 1)])
+    long = _plan(*[Step("torch", "torch.Tensor.add", (Slot(0), 1), {}, 1)] * 2000)
+
+    for plan in (large, long):
+        with pytest.raises(QuotaExceededError, match="cannot store object 1: user 'eve' would then have"):
+            ask(far, Store(1, plan), sender=MALLORY)
+
+
+def test_the_results_of_a_plan_are_refused_as_those_of_its_operations(far: Any) -> None:
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=1_000_000, objects=10)})
+    large = _plan(*[Step("torch", "torch.ones", (50_000,), {}, 1)] * 6)
+    many = _plan(*[Step("torch", "torch.ones", (1,), {}, 1)] * 10)
+    ask(far, Store(1, torch.ones(3)), Store(2, large), Store(3, many), sender=MALLORY)
+
+    for plan, what in ((2, "1,[0-9,]+ bytes"), (3, "11 objects")):
+        with pytest.raises(QuotaExceededError, match=f"cannot run 'torch.ones': user 'eve' would then have {what}"):
+            ask(far, RunPlan(plan, (_at(far, 1),), 100), sender=MALLORY)
+
+    assert {account.user: account.objects for account in far.guard.accounts} == {"eve": 3}
+
+
+def test_tags_and_descriptions_count(far: Any) -> None:
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=10_000)})
+    words = {"tags": tuple([f"#{number}" + "x" * 4000 for number in range(2)]), "description": "x" * 4000}
+    ask(far, Store(1, torch.ones(1)), sender=MALLORY)
+
+    for message in (Store(2, torch.ones(1), **words), Tag(1, **words)):
+        with pytest.raises(QuotaExceededError, match="would then have 12,0"):
+            ask(far, message, sender=MALLORY)
+
+
+FORM = form((3,), None, torch.float32)
+
+
+def _plan(*steps: Step) -> Program:
+    answer = tuple([Slot(1 + place) for place in range(len(steps))])
+    return Program("p", (FORM,), (), 0, (Routine(steps, answer),))
+
+
+def _at(worker: Any, id: int) -> PointerTensor:
+    return PointerTensor(worker, id, worker.hook.attributes, garbage_collect_data=False, owner=worker)
+
+
+def _store_view(worker: Any) -> None:
+    """Store object 1, and a view of it that repeats its elements 10,000 times."""
+    view = Run("torch", "torch.Tensor.expand", (_at(worker, 1), 10_000, 10), None, 2)
+    ask(worker, Store(1, torch.ones(10)), view, sender=MALLORY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import secrets
 import time
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 import syft_core as sy
-from syft_core.exceptions import ConnectionLostError
+from syft_core.exceptions import ConnectionLostError, GetNotPermittedError
 from syft_core.messages import Fetch
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Server
@@ -117,6 +118,91 @@ def test_if_a_worker_cannot_be_reached_what_others_sent_is_not_lost(hook: Any, c
     assert y.get().item() == 1.0
 
 
+@pytest.mark.parametrize("is_executed", [False, True])
+def test_an_object_whose_get_timed_out_is_not_lost(
+    connect: Any, server: Any, proxy: Any, far: VirtualWorker, is_executed: bool
+) -> None:
+    def cut(verb: str, *_args: object) -> None:
+        if verb == "read":
+            proxy.close()
+
+    location = connect(port=proxy.port, timeout=1)
+    x, y, z = [torch.full((2,), value).send(location) for value in (1.0, 2.0, 3.0)]
+    location.flush()
+    if is_executed:
+        far.policy = cut
+    else:
+        proxy.close()
+    for use in (x.get, lambda: sy.get_all(x, y)):
+        with pytest.raises(ConnectionLostError, match="cannot reach"):
+            use()
+
+    far.policy = "unless_private"
+    location._address = dataclasses.replace(location._address, port=server.port)  # It can be reached again.
+    location.timeout = 60
+
+    assert (z + 1).get().tolist() == [4.0, 4.0]  # A call that continues the session, and gets all earlier replies.
+    assert (x.get().tolist(), y.get().tolist()) == ([1.0, 1.0], [2.0, 2.0])
+    location.flush()
+    assert far.object_store.get(x.id_at_location) is None
+    assert [entry.id for entry in far.ledger].count(x.id_at_location) == 1
+
+
+def test_objects_whose_fetch_is_interrupted_are_not_lost(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_args: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    location = connect()
+    x, y = torch.ones(2).send(location), torch.zeros(2).send(location)
+    location.flush()
+    monkeypatch.setattr(location._connection, "receive", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        sy.get_all(x, y)
+
+    assert (x.get().tolist(), y.get().tolist()) == ([1.0, 1.0], [0.0, 0.0])
+
+
+def test_an_interrupted_fetch_of_a_published_object_leaves_no_old_copy_behind(
+    connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_args: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    location = connect()
+    x = torch.ones(2).send(location).publish()
+    location.flush()
+    monkeypatch.setattr(location._connection, "receive", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        x.get()
+    x.add_(1)
+
+    assert x.get().tolist() == [2.0, 2.0]
+    assert not location._unclaimed
+
+
+def test_the_error_of_an_interrupted_fetch_is_raised_by_the_next_call(
+    connect: Any, far: VirtualWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_args: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    location = connect()
+    x = torch.ones(2).send(location)
+    location.flush()
+    far.policy = "nothing"
+    monkeypatch.setattr(location._connection, "receive", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        x.get()
+
+    with pytest.raises(GetNotPermittedError):
+        location.flush()
+    far.policy = "unless_private"
+    assert x.get().tolist() == [1.0, 1.0]
+
+
 def test_requests_of_a_lost_session_raise_instead_of_waiting(hook: Any, far: VirtualWorker, server: Server) -> None:
     location = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana", timeout=10)
     x, y = torch.ones(1).send(location), torch.ones(1).send(location)
@@ -200,6 +286,29 @@ def test_the_objects_of_a_client_that_is_gone_are_removed(hook: Any, far: Any) -
     assert far.objects_count == before + 1
     server.stop(1)
     del kept, pointer
+
+
+def test_a_session_that_cannot_be_ended_does_not_keep_others(
+    hook: Any, far: VirtualWorker, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_session_timeout", 0.3)
+    forget = far.forget_client
+
+    def fail_once(peer: Any) -> None:
+        monkeypatch.setattr(far, "forget_client", forget)
+        raise RuntimeError
+
+    monkeypatch.setattr(far, "forget_client", fail_once)
+    for name in ("first", "second"):
+        client = VirtualWorker(hook, id=name, auto_add=False)
+        location = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana", client=client)
+        location.close()
+
+    deadline = time.monotonic() + 30
+    while server.sessions and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    assert not server.sessions
 
 
 def test_a_session_belongs_to_its_user(hook: Any, connect: Any, server: Any) -> None:

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from syft_core.exceptions import AuthenticationError
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.config import WorkerConfig, parse_config
 from syft_core.network.server import Credentials, Server
 from syft_core.network.serving import Authentication
+from syft_core.network.session import CLIENT, PROTOCOL, SESSION
 from syft_core.network.tokens import Identity, TokenFile
 
 torch = pytest.importorskip("torch")
@@ -67,6 +70,44 @@ def test_a_revoked_token_ends_open_connections(hook: Any, far: Any, tokens: Toke
 
     with pytest.raises(AuthenticationError, match="wrong, expired or revoked"):
         deque(iter(lambda: location.remote.torch.zeros(1).get(), None), maxlen=0)  # Until it is disconnected.
+    location.close()
+    server.stop()
+
+
+def test_the_name_of_a_client_does_not_keep_a_connection_with_a_revoked_token_open(
+    hook: Any, far: Any, tokens: TokenFile
+) -> None:
+    stolen, own = [tokens.add("ana", None)[1] for _ in range(2)]
+    known = Authentication(parse_config({"token_file": str(tokens.path)}), None)
+    server = Server(far, "127.0.0.1", 0, known.authenticate, heartbeat=0.05, is_valid=known.is_valid)
+    server.start()
+    name = WebsocketClientWorker(hook, "127.0.0.1", server.port, token=own)._name  # A search returns it, for instance.
+    headers = {CLIENT: name, SESSION: "0" * 32, "Authorization": f"Bearer {stolen}"}
+
+    with (
+        pytest.raises(InvalidStatus, match="HTTP 400"),
+        connect(f"ws://127.0.0.1:{server.port}", additional_headers=headers, subprotocols=[PROTOCOL]),
+    ):
+        pass
+
+    hook.local_worker.get_worker("far").close()
+    server.stop()
+
+
+def test_a_client_continues_its_session_with_another_token(hook: Any, far: Any, tokens: TokenFile) -> None:
+    first, second = [tokens.add("ana", None)[1] for _ in range(2)]
+    known = Authentication(parse_config({"token_file": str(tokens.path)}), None)
+    server = Server(far, "127.0.0.1", 0, known.authenticate, heartbeat=0.05, is_valid=known.is_valid)
+    server.start()
+    location = WebsocketClientWorker(hook, "127.0.0.1", server.port, token=first)
+    x = torch.ones(1).send(location)
+    location.flush()
+
+    location.close()
+    location._authorization = f"Bearer {second}"
+    location.connect()
+
+    assert x.get().tolist() == [1.0]
     location.close()
     server.stop()
 

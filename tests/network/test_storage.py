@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import resource
 import signal
@@ -282,6 +283,17 @@ def test_with_a_full_disk_the_publisher_learns_it_and_the_worker_goes_on(party: 
 
     assert party.files() == 1
     assert party.restart().search("#kept")[0].get().tolist() == [2.0, 2.0]
+
+
+def test_the_store_leaves_room_on_the_disk_for_the_ledger(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = os.statvfs(party.folder)
+    monkeypatch.setattr("syft_core.network.storage.RESERVE", free.f_bavail * free.f_frsize)
+
+    with pytest.raises(StorageError, match="it cannot be written to disk .No space left on device."):
+        ones(party.hook).tag("#last").send(party.worker)
+
+    assert party.files() == 0
+    monkeypatch.undo()
 
 
 def test_only_the_owner_can_read_the_files(party: Any) -> None:

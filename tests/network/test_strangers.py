@@ -16,6 +16,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect as connect_by_library
 
+import syft_core as sy
 from syft_core.exceptions import AuthenticationError
 from syft_core.messages import COMMANDS, Batch, Fetch, Forward, GetTicket, Reply, Search, Store, Tag
 from syft_core.network.connection import Kind
@@ -383,6 +384,45 @@ def test_idle_sessions_of_a_user_keep_no_more_replies_than_objects(server: Any, 
                 time.sleep(0.01)
 
     assert sum(client.bytes_held for client in server.sessions) <= 20_000_000 + MESSAGE_OVERHEAD + 17_000_000
+
+
+def test_replies_that_wait_for_a_user_without_quota_are_bounded(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syft_core.network.server.MAX_HELD", 20_000_000)
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(by_library(server, **{CLIENT: name, SESSION: name * 32})) for name in "abcdef"]
+        clients[0].send(pack(1, *frames(Batch(1, (Store(7, torch.ones(1_000_000)), Tag(7, ("#large",))), True))))
+        clients[0].recv(60)
+        for client in clients:  # Each keeps less than the limit, but together they would keep more.
+            client.protocol.max_message_size = None
+            with contextlib.suppress(ConnectionClosed):
+                for number in range(2 if client is clients[0] else 1, 5):
+                    client.send(pack(number, *frames(Batch(number, (Fetch(7, None, True),), True))))
+                    client.recv(60)
+
+        assert sum(client.bytes_held for client in server.sessions) <= 20_000_000 + len(clients) * 5_000_000
+
+
+def test_a_client_that_gets_ahead_of_its_replies_receives_all_of_them(
+    connect: Any, far: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("syft_core.network.server.MAX_HELD", 10_000_000)
+    location = connect(timeout=10)
+    pointers = [torch.full((1_000_000,), float(value)).send(location) for value in range(12)]
+
+    fetched = sy.get_all(*pointers)
+
+    assert [value[-1].item() for value in fetched] == list(range(12))
+    assert len(far.ledger) == 12
+
+
+def test_a_client_cannot_take_the_id_of_the_worker(hook: Any) -> None:
+    worker = VirtualWorker(hook, id="phone@eve", auto_add=False)  # A client has the id NAME@USER.
+    server = Server(worker, "127.0.0.1", 0, authenticate)
+    server.start()
+
+    with pytest.raises(InvalidStatus, match="HTTP 400"), by_library(server, **{CLIENT: "phone"}):
+        pass
+    server.stop()
 
 
 @pytest.mark.usefixtures("others")

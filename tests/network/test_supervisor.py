@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from websockets.sync.client import connect
 
 from syft_core.cli import main
 from syft_core.exceptions import AuthenticationError, ConnectionLostError, OperationNotAllowedError
 from syft_core.messages import Run
 from syft_core.network.client import WebsocketClientWorker
+from syft_core.network.session import CLIENT, PROTOCOL, SESSION
 from syft_core.network.tokens import TokenFile
 from syft_core.pointers.object_pointer import new_id
 from syft_core.workers.virtual import VirtualWorker
 
-from .supervised import SupervisedWorker, supervise
+from .supervised import ROOT, SupervisedWorker, supervise
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("resource")
@@ -149,6 +154,26 @@ def test_an_operation_reaches_no_files_programs_machines_or_processes(served: Se
         served.run(f"test.{name}")
 
 
+def test_without_landlock_a_process_signals_only_its_own_threads() -> None:
+    program = (
+        "import ctypes, os, platform, signal, sys, threading\n"
+        "from syft_core.network import isolation\n"
+        "needs = isolation.Isolation(1 << 30, 10)\n"
+        "if not (isolation._forbid_privileges(needs) and isolation._restrict_calls(needs)): sys.exit(77)\n"
+        "call = ctypes.CDLL(None, use_errno=True).syscall\n"
+        "number = isolation._TGKILL[list(isolation._ARCHITECTURES).index(platform.machine())]\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: print('arrived'))\n"
+        "signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)\n"
+        "print(call(number, os.getppid(), os.getppid(), 0), ctypes.get_errno())\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    if done.returncode == 77:
+        pytest.skip("the kernel has no seccomp")
+
+    assert done.stdout.split() == ["arrived", "-1", str(errno.EPERM)], done.stderr
+
+
 def test_a_worker_that_is_killed_comes_back_and_nobody_is_blamed(served: Served) -> None:
     served.ages()
     ready = [event for event in served.worker.events if event["event"] == "worker is ready"]
@@ -158,7 +183,7 @@ def test_a_worker_that_is_killed_comes_back_and_nobody_is_blamed(served: Served)
     with pytest.raises(ConnectionLostError, match="the worker's process ended"):
         served.ages()
     assert served.ages() == [30.0, 40.0, 50.0]
-    assert served.worker.wait_for("and no operation")["process"] == ready[-1]["process"]
+    assert served.worker.wait_for("ended while no operation was running")["process"] == ready[-1]["process"]
 
 
 def test_refusals_outlive_the_supervisor_and_end_with_the_users_crashes(numpy_hook: Any, tmp_path: Path) -> None:
@@ -178,6 +203,21 @@ def test_refusals_outlive_the_supervisor_and_end_with_the_users_crashes(numpy_ho
             served.run("test.crash", np.ones((2, 2)))
         far.close()
         assert worker.stop() == 0
+
+
+def test_an_incident_that_cannot_be_written_does_not_end_the_supervisor(numpy_hook: Any, tmp_path: Path) -> None:
+    tokens = add_tokens(tmp_path, "ana")
+    with supervise(*options(tmp_path), "--id", "valley") as worker:
+        served = Served(worker, worker.connect(numpy_hook, tokens["ana"]), numpy_hook, tmp_path / "store", tokens)
+        (tmp_path / "store" / "incidents.json").mkdir()
+
+        with pytest.raises(ConnectionLostError, match=r"the operation test.crash.* in batch"):
+            served.run("test.crash")
+
+        assert "Is a directory" in worker.wait_for("cannot write .*incidents.json")["event"]
+        with pytest.raises(OperationNotAllowedError, match="before; use another operation"):
+            served.run("test.crash")
+        served.far.close()
 
 
 def test_a_worker_that_cannot_start_gives_up_and_says_so() -> None:
@@ -242,13 +282,26 @@ def test_an_object_moves_between_workers_that_know_each_other(numpy_hook: Any, t
 
 
 def test_connections_without_memory_are_refused_and_the_others_go_on(numpy_hook: Any) -> None:
-    with supervise("--framework", "numpy", "--id", "small", "--limits", "memory=300MB") as worker:
-        far = worker.connect(numpy_hook, worker.read_token())
-        strangers = [socket.create_connection(("127.0.0.1", worker.port)) for _ in range(60)]
+    with supervise("--framework", "numpy", "--id", "small", "--limits", "memory=300MB") as worker, ExitStack() as stack:
+        token = worker.read_token()
+        far = worker.connect(numpy_hook, token)
+        for number in range(60):
+            headers = {CLIENT: f"c{number}", SESSION: "0" * 32, "Authorization": f"Bearer {token}"}
+            address = f"ws://127.0.0.1:{worker.port}"
+            stack.enter_context(connect(address, additional_headers=headers, subprotocols=[PROTOCOL]))
 
         worker.wait_for("refused a connection from 127.0.0.1: there is no memory for it")
 
         assert far.remote.numpy.zeros(2).get().tolist() == [0, 0]
-        for stranger in strangers:
-            stranger.close()
+        far.close()
+
+
+def test_strangers_do_not_take_the_memory_of_users(numpy_hook: Any) -> None:
+    with supervise("--framework", "numpy", "--id", "shore", "--limits", "memory=400MB") as worker, ExitStack() as stack:
+        far = worker.connect(numpy_hook, worker.read_token())
+        for _ in range(100):
+            stack.enter_context(socket.create_connection(("127.0.0.1", worker.port)))
+
+        assert far.remote.numpy.zeros(10_000_000).sum().get() == 0
+        assert not [event for event in worker.events if "no memory" in event["event"]]
         far.close()
