@@ -163,10 +163,15 @@ def main() -> None:
 
     hook = TorchHook(torch)
     hook.attributes.warm_up()
-    bob, alice = (VirtualWorker(hook, id=name, serialize=False) for name in ("bob", "alice"))
-    by_wire = [VirtualWorker(hook, id=f"{name} by wire", serialize=True) for name in ("bob", "alice")]
-    planned = {"planned epoch": PlannedEpoch(bob, alice), "planned epoch by wire": PlannedEpoch(*by_wire)}
-    serve({}, {**clocks(bob, alice), **planned})
+
+    def create(purpose: str, serialize: bool = False) -> list[Any]:  # Each with the objects of one measurement only.
+        return [VirtualWorker(hook, id=f"{name} {purpose}", serialize=serialize) for name in ("bob", "alice")]
+
+    planned = {
+        "planned epoch": PlannedEpoch(*create("planned")),
+        "planned epoch by wire": PlannedEpoch(*create("by wire", serialize=True)),
+    }
+    serve({}, {**clocks(*create("")), **planned})
 
 
 if __name__ == "__main__":

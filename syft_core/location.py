@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
 from syft_core.exceptions import WorkerNotPicklableError
+from syft_core.messages import Message, Store
 from syft_core.peer import Id, Peer
 from syft_core.values import Outcome, Tensor
 
 if TYPE_CHECKING:
     from syft_core.hook.attributes import FrameworkAttributes
     from syft_core.hook.forms import Form
-    from syft_core.messages import Message
 
 
 WorkerLike: TypeAlias = "Id | Party | Location"
@@ -109,6 +109,19 @@ class Location(ABC):
     @abstractmethod
     def tell(self, message: Message) -> None:
         """Send a message without waiting for an answer."""
+
+    def give(self, ids: Sequence[Id], objects: list[Tensor]) -> None:
+        """Send objects and give up ownership of them, so that a worker in this process need not copy them.
+
+        Remove each from ``objects`` when it is sent: if this fails, those that are left were not sent.
+        """
+        while objects:
+            message = Store(ids[-len(objects)], objects.pop(0), given=True)
+            try:
+                self.tell(message)
+            except BaseException:
+                objects.insert(0, message.value)
+                raise
 
     def push(self) -> None:  # noqa: B027  # most need none
         """Send told commands that are still buffered."""

@@ -8,6 +8,7 @@ Note [Helpers on a remote module]
 A remote module would create local tensors in two ways: its forward calls ``torch.zeros`` or ``torch.arange``, and
 ``load_state_dict`` copies local values. So each layer of a remote module has a helper that puts these tensors on the
 worker. It is removed when the module is fetched, so that a local module is exactly as it was and can be saved.
+Torch's own layers that create no tensors, and sequences of them, run without the mode, because it costs time.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from syft_core.location import Location
 from syft_core.messages import AskRelease
 from syft_core.pointers.fetches import Steps, complete
 from syft_core.tensors.identity import require_text
-from syft_core.values import Function, Nested
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch.parameter import (
     exchange_all,
     fetch,
@@ -45,7 +46,7 @@ from syft_torch.parameter import (
 )
 from syft_torch.placing import Placing
 from syft_torch.versions import UNCHECKABLE
-from syft_torch.wrapper import Wrapper
+from syft_torch.wrapper import Wrapper, call
 
 _count_modes = torch._C._len_torch_function_stack
 _get_mode = torch._C._get_function_stack_at
@@ -149,6 +150,9 @@ def create_grad_objects(module: nn.Module) -> None:
             parameter.grad = torch.zeros_like(parameter)
 
 
+_HIDDEN_FROM = nn.Module.__module__
+
+
 class AddedName:
     """A name added to ``nn.Module`` that a user's own submodule, parameter or buffer of that name overrides.
 
@@ -167,11 +171,12 @@ class AddedName:
     def __get__(self, module: nn.Module, _owner: type | None = None) -> Any:
         if module is None:
             return self.function
-        for own in ("_modules", "_parameters", "_buffers"):
-            if self.name in module.__dict__.get(own, ()):
-                return module.__dict__[own][self.name]
-        if sys._getframe(1).f_globals.get("__name__") == nn.Module.__module__:
-            raise AttributeError(self.name)
+        name, held = self.name, module.__dict__
+        for own in (held.get("_modules"), held.get("_parameters"), held.get("_buffers")):
+            if own and name in own:
+                return own[name]
+        if sys._getframe(1).f_globals.get("__name__") == _HIDDEN_FROM:
+            raise AttributeError(name)
         return self.function(module) if self.is_attribute else self.function.__get__(module)
 
 
@@ -206,20 +211,25 @@ def find_parts(module: nn.Module) -> tuple[list[nn.Module], list[torch.Tensor]]:
     waiting = [module]
     while waiting:
         layer = waiting.pop()
-        if isinstance(layer, torch.jit.ScriptModule):
+        if _SCRIPT in type(layer).__mro__:  # faster than ``isinstance``
             raise WorkerError(
                 f"cannot send a {_name(module)}: it is, or contains, TorchScript, whose tensors cannot be replaced; "
                 f"send the module that it was made from"
             )
         for held in (layer._parameters, layer._buffers):
-            for tensor in held.values():
-                tensors[id(tensor)] = tensor
-        for part in reversed(layer._modules.values()) if layer._modules else ():
-            if id(part) not in layers and part is not None:
-                layers[id(part)] = part
-                waiting.append(part)
+            if held:
+                for tensor in held.values():
+                    tensors[id(tensor)] = tensor
+        if parts := layer._modules:
+            for part in reversed(parts.values()):
+                if id(part) not in layers and part is not None:
+                    layers[id(part)] = part
+                    waiting.append(part)
     tensors.pop(id(None), None)
     return list(layers.values()), list(tensors.values())
+
+
+_SCRIPT = torch.jit.ScriptModule
 
 
 def _refuse_weight_norm(layers: list[nn.Module]) -> None:
@@ -277,7 +287,6 @@ class _Helper:
     def __init__(self, layer: nn.Module, placing: Placing, compiled: Function | None = None) -> None:
         self.layer = weakref.ref(layer)
         self.placing = placing
-        self.has_fast_path = isinstance(layer, _WITH_FAST_PATH)
         self.compiled = compiled
         """The compiled function that it replaces, if the layer was compiled."""
         layer.__dict__["_compiled_call_impl"] = self.run
@@ -285,10 +294,14 @@ class _Helper:
     def run(self, *args: object, **kwargs: object) -> Nested:
         """Call the layer, and create new tensors where its parameters are."""
         layer: Any = self.layer()
-        call = partial(_call_on_fast_path, layer) if self.has_fast_path else layer._call_impl
         count = _count_modes()
         mode = _get_mode(count - 1) if count else None
-        if type(mode) is Placing and mode.location is self.placing.location:
+        is_placed = type(mode) is Placing and mode.location is self.placing.location
+        forwards: list[Function] = []
+        if not self.placing.location.records and _find_forwards(layer, forwards) and forwards:
+            return _call_without_mode(forwards, args, kwargs) if is_placed else _call_all(forwards, args, kwargs)
+        call = partial(_call_on_fast_path, layer) if isinstance(layer, _WITH_FAST_PATH) else layer._call_impl
+        if is_placed:
             return call(*args, **kwargs)
         _push_mode(self.placing)  # This is what ``with self.placing:`` does.
         try:
@@ -333,6 +346,82 @@ def set_helpers(layers: list[nn.Module], place: Location | None) -> None:
             layer._load_state_dict_pre_hooks[_HELPER] = helper
             if layer is layers[0]:
                 layer.__dict__["extra_repr"] = helper.describe
+
+
+_FORWARDS: dict[type, Function] = {
+    cls: cls.forward
+    for cls in (
+        *(nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Embedding, nn.LayerNorm, nn.Flatten, nn.Dropout),
+        *(nn.MaxPool2d, nn.AvgPool2d, nn.ReLU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh),
+        *(nn.Softmax, nn.LogSoftmax),
+    )
+}
+"""Torch's layers that create no tensors except results, with their code; they need no mode."""
+_SEQUENCE = nn.Sequential.forward
+_hooks = nn.modules.module
+
+
+def _find_forwards(layer: nn.Module, found: list[Function]) -> bool:
+    """Append the functions that a call of a layer runs one after the other; return False if it may do more than that.
+
+    They are torch's own and create no tensors except results. Hooks, and layers of users, may do anything.
+    """
+    cls = type(layer)
+    if (
+        "forward" in layer.__dict__
+        or (layer._forward_pre_hooks or layer._forward_hooks or layer._backward_pre_hooks or layer._backward_hooks)
+        or (_hooks._global_forward_pre_hooks or _hooks._global_forward_hooks)
+        or (_hooks._global_backward_pre_hooks or _hooks._global_backward_hooks)
+    ):
+        return False
+    if _FORWARDS.get(cls) is cls.forward:
+        faster = _FASTER.get(cls)
+        found.append(layer.forward if faster is None else partial(faster, layer))
+        return True
+    if cls is not nn.Sequential or cls.forward is not _SEQUENCE:
+        return False
+    for part in layer._modules.values():  # noqa: SIM110  # faster than a generator
+        if not _find_forwards(part, found):
+            return False
+    return True
+
+
+def _run_relu(layer: nn.ReLU, given: Tensor) -> Nested:
+    """Do what ``nn.ReLU`` does; if the tensor is remote, without torch's search for a type that handles the call."""
+    if type(given) is Wrapper and not layer.inplace and not _count_modes():
+        return call(nn.functional.relu, (given,), {})
+    return layer.forward(given)
+
+
+def _run_linear(layer: nn.Linear, given: Tensor) -> Nested:
+    """Do the same for ``nn.Linear``."""
+    own = layer._parameters
+    weight, bias = own.get("weight"), own.get("bias")
+    if type(given) is type(weight) is type(bias) is Wrapper and not _count_modes():
+        return call(nn.functional.linear, (given, weight, bias), {})
+    return layer.forward(given)
+
+
+_FASTER: dict[type, Function] = {nn.Linear: _run_linear, nn.ReLU: _run_relu}
+"""Faster functions for the most common layers."""
+
+
+def _call_all(forwards: list[Function], args: Args, kwargs: Kwargs) -> Nested:
+    """Call functions one after the other, each with the result of the one before."""
+    first, *others = forwards
+    value = first(*args, **kwargs)
+    for forward in others:
+        value = forward(value)
+    return value
+
+
+def _call_without_mode(forwards: list[Function], args: Args, kwargs: Kwargs) -> Nested:
+    """Do the same without the innermost mode."""
+    mode = _pop_mode()
+    try:
+        return _call_all(forwards, args, kwargs)
+    finally:
+        _push_mode(mode)
 
 
 _WITH_FAST_PATH = () if UNCHECKABLE else (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)

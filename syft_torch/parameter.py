@@ -16,7 +16,7 @@ from torch.utils import swap_tensors
 
 from syft_core.exceptions import WorkerError
 from syft_core.location import Location
-from syft_core.messages import FetchAll, Forward, Store
+from syft_core.messages import FetchAll, Forward
 from syft_core.pointers.fetches import Steps, complete
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
@@ -87,18 +87,16 @@ def _give_away(tensors: Sequence[torch.Tensor], location: Location, sent: list[t
         pointers.append(pointer)
         contents.append(Wrapper(pointer))
     exchange_all(tensors, contents)
-    contents.reverse()
-    for tensor, pointer in zip(tensors, pointers, strict=True):
-        message = Store(pointer._id_at_location, contents.pop(), given=True)
-        try:
-            location.tell(message)
-        except BaseException:
-            left = [message.value, *reversed(contents)]
-            for missing in pointers[-len(left) :]:
-                missing.gone = "it could not be sent"
-            exchange_all(tensors[-len(left) :], left)
-            raise
-        sent.append(tensor)
+    try:
+        location.give([pointer._id_at_location for pointer in pointers], contents)
+    except BaseException:
+        first = len(tensors) - len(contents)
+        sent += tensors[:first]
+        for missing in pointers[first:]:
+            missing.gone = "it could not be sent"
+        exchange_all(tensors[first:], contents)
+        raise
+    sent += tensors
 
 
 def fetch(tensors: Sequence[torch.Tensor], user: str | None, reason: str) -> Steps:
@@ -156,18 +154,18 @@ def require_all_movable(tensors: Sequence[torch.Tensor]) -> None:
     Refuse, before anything is changed, what torch would refuse in the middle of a module.
     """
     with torch._C.DisableTorchFunctionSubclass():
+        if not _NEVER_LAZY.issuperset(map(type, tensors)) and any(map(is_lazy, tensors)):
+            raise WorkerError(
+                "cannot move a parameter that has no shape yet: its lazy module has not been run; run it first"
+            )
+        if any(map(weakref.getweakrefcount, tensors)):
+            raise WorkerError(
+                "cannot move a tensor in place: there are weak references to it, for instance from torch.compile "
+                "or a cache; send a copy of the module instead, e.g. `model.copy().send(bob)`"
+            )
         for tensor in tensors:
-            if type(tensor) not in _NEVER_LAZY and is_lazy(tensor):
-                raise WorkerError(
-                    "cannot move a parameter that has no shape yet: its lazy module has not been run; run it first"
-                )
-            if weakref.getweakrefcount(tensor):
-                raise WorkerError(
-                    "cannot move a tensor in place: there are weak references to it, for instance from torch.compile "
-                    "or a cache; send a copy of the module instead, e.g. `model.copy().send(bob)`"
-                )
             # The node that accumulates its gradient may also refer to it.
-            if tensor._use_count() > 1 + tensor.requires_grad:
+            if (users := tensor._use_count()) > 1 and users > 1 + tensor.requires_grad:
                 raise WorkerError(
                     "cannot move a tensor in place: an autograd graph needs it for a backward pass; run that pass or "
                     "delete the results first, or send a copy of the module, e.g. `model.copy().send(bob)`"
@@ -185,12 +183,16 @@ def exchange_all(tensors: Sequence[torch.Tensor], contents: Sequence[torch.Tenso
     # swap_tensors must check the wrapper itself, not its chain.
     with torch._C.DisableTorchFunctionSubclass():
         for tensor, content in zip(tensors, contents, strict=True):
-            attributes, others = dict(tensor.__dict__), content.__dict__
-            for name in CONTENT_ATTRIBUTES:
-                attributes.pop(name, None)
-                if name in others:
+            own, others, attributes = tensor.__dict__, content.__dict__, {}
+            for name in own:
+                if name not in CONTENT_ATTRIBUTES:
+                    attributes[name] = own[name]
+            for name in others:
+                if name in CONTENT_ATTRIBUTES:
                     attributes[name] = others[name]
-            if not issubclass(type(content), torch.nn.Parameter) and isinstance(tensor, torch.nn.Parameter):
+            if not issubclass(type(content), torch.nn.Parameter) and (
+                type(tensor) is torch.nn.Parameter or isinstance(tensor, torch.nn.Parameter)
+            ):
                 attributes["_is_param"] = True
             if tensor._use_count() > 1 or content._use_count() > 1 or weakref.getweakrefcount(tensor):
                 swap_tensors(tensor, content)

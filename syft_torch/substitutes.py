@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,14 @@ from syft_core.hook.rules import leaves
 from syft_core.location import Location
 from syft_core.plans.recording import Number, Recorder
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.values import Function, Nested, Tensor
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+from syft_core.workers.shortcut import UNANSWERED, compute
 from syft_core.workers.worker import Worker
 from syft_torch import versions
 from syft_torch.links import make_apply, make_checkpoint
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, location_of
-from syft_torch.wrapper import Wrapper, clear_gradient, forget_gradient
+from syft_torch.wrapper import Wrapper, call, clear_gradient, forget_gradient
 
 _GROUP = "_group_tensors_by_device_and_dtype"
 _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rmsprop", "rprop")
@@ -34,6 +36,7 @@ _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rms
 _STEPS_WITH_NUMBERS = ("adam", "adamw", "adagrad", "adamax", "asgd", "nadam", "radam")
 """Optimizers that compute with the number of the step in Python."""
 _GRADIENT = "grad"
+_NUMBERS = frozenset({bool, int, float, type(None)})
 _EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})
 """The dtypes for which it does; half precision is rounded differently, and complex numbers are split."""
 
@@ -59,12 +62,15 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
         module = import_module(path)
         if hasattr(module, name):
             yield module, name, _refuse_chains(getattr(module, name))
+    for module in (torch.functional, torch.nn.functional, torch._tensor):
+        yield module, "handle_torch_function", _call_wrappers(module.handle_torch_function)
     yield torch._VF, "lstm", _avoid_fused_lstm(torch._VF.lstm)
     aligned = "_nested_tensor_from_mask_left_aligned"
     yield torch, aligned, _skip_remote_masks(getattr(torch, aligned))
     optimizer = torch.optim.Optimizer
     yield optimizer, _GROUP, staticmethod(_group_by_worker(getattr(optimizer, _GROUP)))
     yield optimizer, "zero_grad", _batch_zero_grad(optimizer.zero_grad)
+    yield torch.optim.SGD, "_init_group", _read_gradients_once(torch.optim.SGD._init_group)
     for path, name, substitute in (
         ("torch.nn.utils.clip_grad", _GROUP, _group_by_worker),
         ("torch.optim.swa_utils", _GROUP, _group_by_worker),
@@ -89,6 +95,24 @@ def _refuse_chains(transform: Function) -> Function:
                 "use torch.autograd.grad or a batched operation, or fetch it: `p = p.get()`",
             )
         return transform(tensor, *args, **kwargs)
+
+    return substitute
+
+
+_count_modes = torch._C._len_torch_function_stack
+
+
+def _call_wrappers(handle: Function) -> Function:
+    """Pass a call whose tensors are all wrappers to them, without the search of torch for other types and modes."""
+
+    @functools.wraps(handle)
+    def substitute(function: Function, tensors: Sequence[object], /, *args: object, **kwargs: object) -> Nested:
+        for tensor in tensors:
+            if type(tensor) is not Wrapper and tensor is not None:
+                return handle(function, tensors, *args, **kwargs)
+        if _count_modes():
+            return handle(function, tensors, *args, **kwargs)
+        return call(function, args, kwargs)
 
     return substitute
 
@@ -256,6 +280,29 @@ def _clear_remote_gradients(optimizer: torch.optim.Optimizer) -> bool:
     return True
 
 
+def _read_gradients_once(collect: Function) -> Function:
+    """Collect remote parameters and their gradients without reading each gradient three times."""
+
+    @functools.wraps(collect)
+    def substitute(
+        optimizer: torch.optim.SGD,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        buffers: list[Tensor],
+    ) -> bool:
+        if group.get("fused") or Wrapper not in map(type, group["params"]):
+            return bool(collect(optimizer, group, params, grads, buffers))
+        found = [(parameter, gradient) for parameter in group["params"] if (gradient := parameter.grad) is not None]
+        params += [parameter for parameter, _ in found]
+        grads += [gradient for _, gradient in found]
+        if group["momentum"] != 0:
+            buffers += [optimizer.state[parameter].get("momentum_buffer") for parameter, _ in found]
+        return any(gradient.is_sparse for _, gradient in found)
+
+    return substitute
+
+
 def _make_sparse_remotely(make: Function) -> Function:
     """Create a sparse tensor like ``grad`` on the worker; ``torch.sparse_coo_tensor`` ignores the protocol."""
 
@@ -269,15 +316,30 @@ def _make_sparse_remotely(make: Function) -> Function:
 
 
 def _prefer_foreach(step: Function) -> Function:
-    """Use the list form of a step for remote parameters, with one command for all, unless the user chose a form."""
+    """Use one command for all remote parameters, unless the user chose a form of the step.
+
+    It is the list form of the step or, for a worker in this process, the step itself.
+    """
 
     @functools.wraps(step)
     def substitute(params: list[torch.Tensor], grads: list[torch.Tensor], *args: object, **options: object) -> Nested:
-        if _may_use_lists(options) and params and all(map(_is_exact_in_lists, (*params, *grads))):
-            options["foreach"] = True
+        if params and _may_use_lists(options):
+            if not any(args):  # It has no state, and changes nothing but the parameters, as this operation does.
+                op = Wrapper.ops.by_func[torch._foreach_add_]
+                if compute(Wrapper, op, (params, grads), {}, partial(_run_step, step, args, options)) is not UNANSWERED:
+                    return None
+            if all(map(_is_exact_in_lists, (*params, *grads))):
+                options["foreach"] = True
         return step(params, grads, *args, **options)
 
     return substitute
+
+
+def _run_step(
+    step: Function, args: Args, options: Kwargs, params: list[torch.Tensor], grads: list[torch.Tensor]
+) -> None:
+    """Run a step on plain tensors; on a CPU, torch would choose the single form too, after checking all of them."""
+    step(params, grads, *args, **{**options, "foreach": False if params[0].is_cpu else None})
 
 
 def _trace_number(get_value: Function) -> Function:
@@ -309,9 +371,8 @@ def _may_use_lists(options: dict[str, object]) -> bool:
     # Only a differentiable step runs with gradients enabled; SGD does not pass the option on.
     if torch.is_grad_enabled() or options.get("capturable"):
         return False
-    for option in options.values():
-        if isinstance(option, torch.Tensor):
-            return False
+    if not _NUMBERS.issuperset(map(type, options.values())) and any(map(torch.is_tensor, options.values())):
+        return False
     # With nesterov the list form changes the gradients in place, unless another option has copied them.
     return bool(not options.get("nesterov") or options["weight_decay"] or options["maximize"])
 

@@ -16,13 +16,14 @@ from syft_core.hook.plans import NO_PLAN
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.forwarding import OPERATOR_NAMES
 from syft_core.tensors.identity import format_chain, format_wrapper
-from syft_core.values import Args, Function, Nested, Tensor
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_core.workers.shortcut import UNANSWERED, compute
 from syft_torch import links
 from syft_torch.isolation import make_tracing_error
 from syft_torch.native import TorchTensor
 
 _is_tracing = torch._C._is_tracing
+_count_modes = torch._C._len_torch_function_stack
 _make = torch.Tensor._make_wrapper_subclass
 _remake = torch.Tensor._make_subclass
 _META = torch.device("meta")
@@ -61,7 +62,11 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
         The form behind a pointer is not used, because asking for it would cost a message.
         """
         if type(child) is PointerTensor or not isinstance(end := end_of(child), torch.Tensor):
-            wrapper: Wrapper = _remake(cls, _NO_DATA)
+            try:
+                wrapper: Wrapper = _blanks.pop() if cls is Wrapper else _remake(cls, _NO_DATA)
+            except IndexError:
+                _blanks.extend([_remake(Wrapper, _NO_DATA) for _ in range(_MANY)])
+                wrapper = _remake(Wrapper, _NO_DATA)
         else:
             wrapper = _make(cls, end.shape, dtype=end.dtype, device=_META)
         wrapper.child = child
@@ -75,7 +80,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
             return dispatch(self.framework.methods["grad"], (self,), {})
         location = pointer._location
         looks = pointer.gone is None and not location.predicts
-        if not (location.has_gradient(pointer._id_at_location, "grad") if looks else pointer.has_gradient()):
+        if not ((looks and location.peek(pointer._id_at_location, "grad") is not None) or pointer.has_gradient()):
             return None
         known = self.__dict__.get("_syft_grad")
         if known is None or known.child.whole is not pointer:
@@ -110,12 +115,30 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
     def is_sparse(self) -> bool:
         """Whether the data is sparse, from the known form if possible: optimizers ask it of every gradient."""
         pointer = self.child
-        seen = pointer.look() if type(pointer) is PointerTensor else None
-        if isinstance(seen, torch.Tensor):
-            return bool(seen.is_sparse)
-        if seen is not None and seen.strides is not None:
+        if type(pointer) is PointerTensor and pointer.gone is None and not pointer._location.predicts:
+            plain = pointer._location.peek(pointer._id_at_location, pointer.point_to_attr)
+            if plain is not None:
+                return bool(plain.is_sparse)
+        form = pointer.look() if type(pointer) is PointerTensor else None
+        if form is not None and form.strides is not None:
             return False
         return bool(dispatch(self.framework.methods["is_sparse"], (self,), {}))
+
+    def backward(
+        self,
+        gradient: Tensor = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Nested = None,
+    ) -> None:
+        """Run a backward pass on the worker; without options, skip torch's search for a type that handles the call."""
+        is_plain = gradient is inputs is retain_graph is None and not create_graph
+        if is_plain and not (_count_modes() or _is_tracing() or links.live):
+            pointer, op = self.child, self.framework.methods["backward"]
+            is_here = type(pointer) is PointerTensor and not pointer._location.predicts
+            if is_here and compute(Wrapper, op, (self,), {}) is not UNANSWERED:
+                return
+        super().backward(gradient, retain_graph, create_graph, inputs)
 
     def new(self, *args: object, **kwargs: object) -> Nested:
         """Create a sparse tensor on the worker, for torch's sparse optimizers, or one of a size; other uses are off."""
@@ -130,16 +153,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
         cls, func: Function, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
     ) -> Nested:
         """Dispatch a call to the chain."""
-        if _is_tracing():  # The trace would record the worker's tensors as constants, and print them.
-            raise make_tracing_error()
-        op = cls.ops.by_func.get(func)
-        if op is None:
-            op = cls.ops.of(func)
-        named = dict(kwargs) if kwargs else {}
-        if links.live:
-            return links.dispatch_linked(op, args, named)
-        result = compute(cls, op, args, named)
-        return dispatch(op, args, named) if result is UNANSWERED else result
+        return call(func, args, dict(kwargs) if kwargs else {})
 
     @classmethod
     def __torch_dispatch__(
@@ -184,6 +198,23 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
         if self.location is not None:
             raise WrapperLeakError.saving(self.location.id)
         raise WrapperLeakError.at("pickle", "save the tensor under its layers instead, e.g. `x.child.child`")
+
+
+_blanks: list[Wrapper] = []
+"""Wrappers for pointers, still without a child: creating several at once takes less time, because torch's code is then
+in the caches of the processor."""
+_MANY = 32
+
+
+def call(func: Function, args: Args, kwargs: Kwargs) -> Nested:
+    """Call a function of torch on wrappers."""
+    if _is_tracing():  # The trace would record the worker's tensors as constants, and print them.
+        raise make_tracing_error()
+    op = Wrapper.ops.by_func.get(func) or Wrapper.ops.of(func)
+    if links.live:
+        return links.dispatch_linked(op, args, kwargs)
+    result = compute(Wrapper, op, args, kwargs)
+    return dispatch(op, args, kwargs) if result is UNANSWERED else result
 
 
 def forget_gradient(tensor: Wrapper) -> None:

@@ -37,7 +37,10 @@ class Option:
         value = kwargs.get(self.name, self.default)
         if self.position is not None and self.position < len(args):
             value = args[self.position]
-        return id(value) not in map(id, self.off)
+        for off in self.off:  # noqa: SIM110  # much faster than a generator
+            if value is off:
+                return False
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +96,8 @@ class Facts:
 
     def targets(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Any]:
         """Return the argument objects that a call may change, as a flat list."""
+        if self._options and self._is_off(args, kwargs):
+            return []
         unnamed = not kwargs or ("out" not in kwargs and self.writes.isdisjoint(kwargs))
         if self.writes is WRITES_FIRST and args and unnamed and not self.writes_if:
             return [args[0]] if is_flat(type(args[0])) else _tensors(args[0])
@@ -101,14 +106,26 @@ class Facts:
         out = kwargs.get("out") if kwargs else None
         written = [] if out is None else [out]
         on = [option for option in self._options if option.is_on(args, kwargs)]
-        if not on and out is None and self.writes <= self.writes_if.keys():
-            return []
         if places := [place for place in self.writes if self.writes_if.get(place) in (None, *on)]:
             named = [value for name, value in kwargs.items() if name in places]
             placed = [args[place] for place in places if type(place) is int and place < len(args)]
             # Only unknown keywords: assume that any of them may be changed.
             written += named + placed if named or args else kwargs.values()
         return _tensors(written) if written else []
+
+    @cached_property
+    def _writes_only_if(self) -> bool:
+        """Whether all of ``writes`` depend on options."""
+        return self.writes <= self.writes_if.keys()
+
+    def _is_off(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
+        """Return whether a call writes nothing, because no option is on."""
+        if not self._writes_only_if or kwargs.get("out") is not None:
+            return False
+        for option in self._options:  # noqa: SIM110  # much faster than a generator
+            if option.is_on(args, kwargs):
+                return False
+        return True
 
     def indexes(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Any]:
         """Return the argument objects of a call that are indices, as a flat list."""

@@ -173,6 +173,7 @@ class FrameworkHook(ABC):
         with _pause_collector():
             self._patch_framework(patches)
         self._attached[self.name] = _Attachment(self, patches)
+        self.attributes.is_attached = True
         self._update_worker_hook()
         forget_answers()
         for listener in _listeners:
@@ -213,6 +214,7 @@ class FrameworkHook(ABC):
         if attachment.count == 0:
             attachment.patches.undo()
             del self._attached[self.name]
+            self.attributes.is_attached = False
             self._update_worker_hook()
             forget_answers()
 

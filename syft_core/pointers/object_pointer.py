@@ -86,9 +86,10 @@ class ObjectPointer(Identified):
         return self._id_at_location
 
     def __del__(self) -> None:
-        location = self._location
-        if location is not None and self.garbage_collect_data and self.point_to_attr is None and self.gone is None:
-            location.drop(self._id_at_location, self.lender)
+        if self.gone is None and self.garbage_collect_data and self.point_to_attr is None:
+            location = self._location
+            if location is not None:
+                location.drop(self._id_at_location, self.lender)
 
     def require_alive(self) -> None:
         """Raise if the object was fetched or moved through this pointer."""

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from syft_core.exceptions import ObjectNotFoundError, OperationNotAllowedError, ValueRefusedError
+from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, OperationNotAllowedError, ValueRefusedError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.chain import plain_below
@@ -53,6 +53,8 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     """The pointers to tensors that share memory with the object, and itself; all of them have the same list. A change
     of the autograd state of one may affect the others."""
     whole: PointerTensor | None = None
+    _moving: tuple[Id, int] | None = None
+    """Where a move that was interrupted would store the object, and under which id: it may have been executed."""
     _sent_with: Sequence[weakref.ref[PointerTensor]] = ()
     """Pointers to the tensors of the same module, which were sent together."""
 
@@ -181,7 +183,9 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     def _forward(self, destination: Location, keep: bool, requires_grad: bool = False) -> PointerTensor:
         self.require_alive()
-        id = new_id()
+        place, id = self._moving or (None, 0)
+        is_retry = place == destination.id and not (keep or requires_grad)
+        id = id if is_retry else new_id()
         message = Forward(self._id_at_location, self.point_to_attr, destination.id, id, keep, requires_grad)
         if destination is not self._location:
             self._location.introduce(destination, (id,))
@@ -189,7 +193,14 @@ class PointerTensor(ObjectPointer, AbstractTensor):
                 destination.introduce(self._location, (self._id_at_location,))
         # The next command may go to the other worker, and only waiting guarantees the order.
         send = self._location.tell if destination is self._location else self._location.ask
-        send(message)
+        try:
+            send(message)
+        except (ObjectNotFoundError, IdNotUniqueError):  # It was moved before, by the call that was interrupted.
+            if not is_retry:
+                raise
+        except (ConnectionError, KeyboardInterrupt):
+            self._moving = None if keep or requires_grad else (destination.id, id)
+            raise
         tags = None if keep else self._syft_tags
         new = type(self)(destination, id, framework=self.framework, owner=self._syft_owner, tags=tags)
         if requires_grad and self._location.predicts:
@@ -510,6 +521,7 @@ def pointer_at(location: Location, id: Id, framework: FrameworkAttributes, owner
     new._id_at_location = id
     new.framework = framework
     new._syft_owner = owner
+    new.gone = new.whole = None  # Every command reads these, and attributes of an instance are found faster.
     return new
 
 

@@ -99,11 +99,10 @@ class Travelling:
         self, user: str | None = None, reason: str = "", deregister_ptr: bool = True, sum_results: bool = False
     ) -> Tensor:
         """Fetch the object that the chain points to; it leaves its worker if the policy permits it."""
-        options: Kwargs = {"user": user, "reason": reason}
         pointer = _require_pointer(self, "get")
         if isinstance(pointer, MultiPointerTensor):
-            return pointer.get(sum_results=sum_results, **options)
-        return replace_end(self, pointer, pointer.get(deregister_ptr=deregister_ptr, **options))
+            return pointer.get(sum_results=sum_results, user=user, reason=reason)
+        return replace_end(self, pointer, pointer.get(user=user, reason=reason, deregister_ptr=deregister_ptr))
 
     def request(self, reason: str) -> int | dict[Id, int]:
         """Ask the worker's owner to release the object; after approval, ``get`` works.
@@ -376,6 +375,9 @@ def _copy_metadata(wrapper: Tensor, pointer: Tensor) -> None:
 
 
 def _require_pointer(chain: Tensor, verb: str) -> Tensor:
+    end = getattr(chain, "child", None)
+    if type(end) is PointerTensor:
+        return end
     end = end_of(chain)
     if not isinstance(end, ObjectPointer | MultiPointerTensor) and not hasattr(end, "locations"):
         raise TypeError(f"cannot {verb} a tensor: it is not a pointer, its data is in this process; use it as it is")

@@ -69,8 +69,7 @@ def change(worker: Worker, target: Stored, lineage: Lineage) -> None:
     access, sources = lineage
     before, target.access, target.sources = target.access, access, sources
     target.touched = True
-    if (listener := worker.object_store.listener) is not None:
-        listener(target, True)
+    worker.object_store.note(target, written=True)
     if access != before or worker.custom_policy is not None:
         _propagate(worker, target)
 

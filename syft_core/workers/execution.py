@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -89,11 +89,10 @@ def restore_if_failed(targets: list[Tensor]) -> AbstractContextManager[Any]:
     """Return a context for an operation that may fail after it has resized a target: it gets its former size."""
     if not targets:
         return nullcontext()
-    stack = ExitStack()
-    for target in targets:
-        if (end := plain_end(target)) is not None:
-            stack.enter_context(framework_of(end).restore_form(end))
-    return stack
+    ends = [target for target in targets if framework_types.get(type(target))]
+    if len(ends) < len(targets):
+        ends = [end for target in targets if (end := plain_end(target)) is not None]
+    return framework_of(ends[0]).restore_forms(ends) if ends else nullcontext()
 
 
 def snapshot_forms(targets: list[Tensor]) -> list[Any]:

@@ -20,8 +20,8 @@ from syft_core.workers.ledger import Departure, record_all, record_request
 from syft_core.workers.permissions import Verb, refusal, require_identity, require_right_to_lease
 from syft_core.workers.release import MAX_OPEN, Requested
 from syft_core.workers.requests import Elsewhere, Process
-from syft_core.workers.running import attribute
-from syft_core.workers.store import Failure, Stored, is_leaf
+from syft_core.workers.running import attribute, set_owner
+from syft_core.workers.store import NOTHING, Failure, Sources, Stored, is_leaf
 from syft_core.workers.transfer import copy_of, ends_elsewhere, give_away, hand_over, is_tensor, rebuild
 from syft_core.workers.worker import Worker
 
@@ -75,17 +75,46 @@ def take_plain(worker: BaseWorker, message: Message, sender: Peer, receiver: Par
         worker.stats.messages += 1
         record_all(worker, [(entry, None, None) for entry in entries], sender, str(sender.id), message.reason)
         values = [framework_of(entry.value).detach(entry.value) for entry in entries]
-        copy = None if type(message) is FetchAll else hand_over(values[0], receiver)
+        is_copied = type(message) is Fetch and not _is_lone_number(values[0], entries[0])
+        copy = hand_over(values[0], receiver) if is_copied else None
         why = f"it was fetched by {str(sender)!r}"
         for entry in entries:
             worker.object_store.remove(entry.id, why)
         del entries, entry  # Unshared objects need not be copied.
-        return give_away(values, receiver) if copy is None else copy
+        if copy is not None:
+            return copy
+        taken = give_away(values, receiver)
+        return taken if type(message) is FetchAll else taken[0]
+
+
+def _is_lone_number(value: Tensor, entry: Stored) -> bool:
+    """Return whether a tensor was detached from its graph, like a loss, and is a single number with its own memory."""
+    return value is not entry.value and not value.ndim and not framework_of(value).is_partial_view(value)
+
+
+def store_given(worker: Worker, ids: Sequence[Id], objects: list[Tensor], sender: Peer) -> None:
+    """Store plain objects that a sender in this process gives up; empty ``objects``, unless it fails.
+
+    It replaces a ``Store`` message for each of them.
+    """
+    store = worker.object_store
+    with worker.lock:
+        if worker.dropped:  # A dropped graph may still refer to an object.
+            store.release(worker.dropped)
+        store.require_free(ids)
+        kept = give_away(objects, worker)
+        worker.stats.messages += len(ids)
+        for id, value in zip(ids, kept, strict=True):
+            entry = Stored(value, sender.id)
+            entry.giver = sender
+            store.put(id, entry)
+            set_owner(worker, value, id)
 
 
 def _find_plain(worker: Worker, ids: Sequence[Id], sender: Peer) -> list[Stored] | None:
     """Return plain objects that only the sender uses, or None if one of them is not."""
     entries: list[Stored] = []
+    checked: Sources = NOTHING
     for id in ids:
         entry = worker.object_store.get(id)
         if (
@@ -95,10 +124,11 @@ def _find_plain(worker: Worker, ids: Sequence[Id], sender: Peer) -> list[Stored]
             or entry.published
             or entry.others
             or not entry.is_plain
-            or Failure in map(type, entry.sources)
+            or (entry.sources is not checked and Failure in map(type, entry.sources))
             or entry in entries
         ):
             return None
+        checked = entry.sources  # The tensors of a trained model have the same.
         entries.append(entry)
     return entries
 
@@ -145,12 +175,18 @@ def leave_graph(value: object) -> Tensor:
 
 
 def freeze(worker: Worker, value: Tensor) -> Tensor:
-    """Return a value that leaves, as a copy if private values could be written into it before it is encoded.
+    """Return a copy of a value that leaves: private values could be written into it before it is encoded.
 
-    The lock of the worker is not held then, and another connection of the same client may change the object.
+    The lock of the worker is not held then. Another connection of the same client may change the object, and others may
+    store the first private object of the worker.
     """
-    has_secrets = worker.object_store.has_private or worker.custom_policy is not None
-    return hand_over(value, worker) if has_secrets and is_tensor(value) and not ends_elsewhere(value) else value
+    return hand_over(value, worker) if is_frozen(value) else value
+
+
+def is_frozen(value: Tensor) -> bool:
+    """Return whether ``freeze`` copies a value, or all values of a list; it copies tensors, but not pointers."""
+    values = value if type(value) is list else [value]
+    return all(is_tensor(part) and not ends_elsewhere(part) for part in values)
 
 
 def _detach(worker: Worker, leaving: Departure) -> Tensor:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Collection, Iterable
 
 from syft_core.exceptions import WriteNotPermittedError
 from syft_core.hook.chain import plain_end
@@ -30,10 +29,11 @@ class _GradCandidate:
     def __init__(self, entry: Stored, end: Tensor, may_change: bool) -> None:
         self.entry, self.end, self.version, self.may_change = entry, end, change_count(end), may_change
         self.keeps_gradient = keeps_gradient(end)
-        self.grad = grad = end.grad if self.keeps_gradient else None
-        self.grad_version = None if grad is None else change_count(grad)
-        needed = grad is not None and (entry.origin is not None or not may_change)
-        self.copy = framework_of(end).copy(grad) if needed else None
+        self.grad = self.grad_version = self.copy = None
+        if self.keeps_gradient and (grad := end.grad) is not None:
+            self.grad, self.grad_version = grad, change_count(grad)
+            if entry.origin is not None or not may_change:
+                self.copy = framework_of(end).copy(grad)
 
     def restore(self) -> None:
         """Restore the gradient from before the pass."""
@@ -59,13 +59,8 @@ def run_backward(execution: Execution, compute: Compute) -> Nested:
 
 def accumulate(worker: Worker, peer: Peer, parents: list[Stored], compute: Compute) -> Nested:
     """Run a backward pass from ``parents``, and track which gradients it changes."""
-    lent = parents[0].lent if parents else ()
-    initiators = _find_initiators(peer, lent) if lent else [peer]
-    before: list[_GradCandidate] = []
-    for entry in worker.object_store.may_receive_grad():
-        end = entry.value if entry.is_plain else plain_end(entry.value)
-        if end is not None:
-            before.append(_GradCandidate(entry, end, any(map(partial(may_change, worker, entry), initiators))))
+    before = _find_candidates(worker, peer, parents[0].lent if parents else ())
+    access, sources = lineage_of(parents)
     copies: list[_GradCandidate] = []
     refused: list[_GradCandidate] = []
     try:
@@ -82,11 +77,25 @@ def accumulate(worker: Worker, peer: Peer, parents: list[Stored], compute: Compu
                     copies.append(old)
             elif change_count(old.end) == old.version:  # Nor is it itself the gradient of a dropped tensor.
                 continue
-            change(worker, old.entry, lineage_of([old.entry, *parents]))
+            entry = old.entry
+            is_known = entry.access is access and entry.sources <= sources
+            change(worker, entry, (access, sources) if is_known else lineage_of([entry, *parents]))
     if refused:
         why = "a backward pass would change its gradient, and it is published or belongs to someone else"
         raise WriteNotPermittedError.to(str(peer), refused[0].entry.id, str(worker.id), why)
     return result if not copies else _give_back(worker, peer, copies, result)
+
+
+def _find_candidates(worker: Worker, peer: Peer, lent: Collection[tuple[Id, Peer]]) -> list[_GradCandidate]:
+    """Return the objects whose gradients a pass may change; ``lent`` is that of the object from which it starts."""
+    initiators = _find_initiators(peer, lent) if lent else [peer]
+    found: list[_GradCandidate] = []
+    for entry in worker.object_store.may_receive_grad():
+        end = entry.value if entry.is_plain else plain_end(entry.value)
+        if end is not None:
+            permitted = may_change(worker, entry, initiators[0])
+            found.append(_GradCandidate(entry, end, permitted or any(may_change(worker, entry, p) for p in initiators)))
+    return found
 
 
 def _find_initiators(peer: Peer, lent: Iterable[tuple[Id, Peer]]) -> list[Peer]:

@@ -12,7 +12,7 @@ from syft_core.location import Location, Party
 from syft_core.messages import Describe, Message
 from syft_core.peer import Id, Peer, acting_for, behalf
 from syft_core.values import Outcome, Tensor
-from syft_core.workers.fetching import take_plain
+from syft_core.workers.fetching import store_given, take_plain
 from syft_core.workers.requests import drive
 from syft_core.workers.trace import record, traces
 from syft_core.workers.transfer import give_away, hand_over
@@ -52,6 +52,13 @@ class LocalLocation(Location):
 
     def flush(self) -> None:
         """Do nothing: every message was executed immediately."""
+
+    def give(self, ids: Sequence[Id], objects: list[Tensor]) -> None:
+        """Store objects at once if nothing observes messages; otherwise send a message for each."""
+        if traces or behalf.get() or self.worker.is_attended:
+            super().give(ids, objects)
+        else:
+            store_given(self.worker, ids, objects, self.client.peer)
 
     def drop(self, id: Id, lender: Id | None = None) -> None:
         """Queue the lease of a dropped pointer for release."""
@@ -132,7 +139,11 @@ def _receive(message: Message, worker: BaseWorker) -> None:
                 worker.collect_garbage()
         values = [getattr(message, name)]
         setattr(message, name, None)
-        (kept,) = give_away(values, worker)
+        try:
+            (kept,) = give_away(values, worker)
+        except BaseException:
+            setattr(message, name, values[0])
+            raise
     else:
         kept = hand_over(getattr(message, name), worker)
     setattr(message, name, kept)

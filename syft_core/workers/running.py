@@ -370,7 +370,8 @@ def keep(worker: Worker, value: object, id: int, holder: Peer, lineage: Lineage)
 def set_owner(worker: Worker, value: Any, id: Id) -> None:
     """Set the id and the owner of a value, if its type has them."""
     if hasattr(type(value), "_syft_id"):
-        value._syft_id, value._syft_owner = id, worker.id if is_framework_tensor(type(value)) else worker
+        is_plain = framework_types.get(type(value)) or is_framework_tensor(type(value))
+        value._syft_id, value._syft_owner = id, worker.id if is_plain else worker
 
 
 def form_of(value: object) -> Form | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,12 @@ from syft_core.hook.rules import map_leaves
 from syft_core.peer import behalf
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at, pointer_for
-from syft_core.values import Args, Kwargs, LayerType, Nested, Tensor
+from syft_core.values import Args, Function, Kwargs, LayerType, Nested, Tensor
 from syft_core.workers.gradients import accumulate
 from syft_core.workers.local import LocalLocation
 from syft_core.workers.requests import drive
 from syft_core.workers.running import NUMBERS, keep_results
-from syft_core.workers.store import Lineage, Stored, lineage_of
+from syft_core.workers.store import Sources, Stored, join_sources
 from syft_core.workers.trace import traces
 
 if TYPE_CHECKING:
@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 UNANSWERED = object()
 
 
-def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
+def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs, run: Function | None = None) -> Nested:
     """Run an operation on pointers, or return ``UNANSWERED`` if that takes more than a shortcut.
 
     It replaces ``dispatch``, ``PointerTensor.respond`` and the handler of ``Run`` where these would only look up the
     operands, run the operation and store the result: each condition excludes something else that they do.
+
+    If ``run`` is given, it is called instead of the operation. It must read and write the same operands, and keep none.
     """
     first: Any = args[0] if args else None
     if type(first) is list and first:
@@ -44,29 +46,28 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs) -> Nested:
     worker = location.worker
     if not _is_simple(op, pointer.framework, worker, args, kwargs):
         return UNANSWERED
-    parents: list[Stored] = []
-    found: list[Tensor] = []
+    parents: dict[int, Stored] = {}
     with worker.lock:
         if worker.dropped:
             worker.object_store.release(worker.dropped)
-        operands = _look_up(args, wrapper, pointer.framework, location, parents, found)
+        operands = _look_up(args, wrapper, pointer.framework, location, parents, run is None)
         if operands is None:
             return UNANSWERED
         if not op.is_plain:
-            result = _change_gradients(op, operands, kwargs, parents, location)
+            result = _change_gradients(op, operands, kwargs, list(parents.values()), location)
         else:
-            targets = _find_targets(op, operands, kwargs) if op.writes else []
+            targets = _find_targets(op, operands, kwargs) if op.writes else ()
             if targets and (not op.inplace or worker.sessions or worker.object_store.listener is not None):
                 return UNANSWERED
             worker.stats.messages += 1
             worker.stats.operations += 1
-            lineage = lineage_of(parents)
+            sources = join_sources(parents.values())
             try:
-                result = op.run(*operands, **kwargs)
+                result = (run or op.run)(*operands, **kwargs)
             finally:  # A failing operation may have changed something first.
                 if targets:
-                    _note_written(set(map(id, targets)), parents, found, lineage)
-            return args[0] if op.inplace else _keep(wrapper, op, pointer, location, result, lineage)
+                    _note_written(map(parents.get, map(id, targets)), sources)
+            return args[0] if op.inplace else _keep(wrapper, op, pointer, location, result, sources)
     return drive(worker.step(result, location.client.peer)) if type(result) is GeneratorType else result
 
 
@@ -76,7 +77,7 @@ def _is_simple(op: Op, framework: FrameworkAttributes, worker: BaseWorker, args:
         (op.is_plain or op.accumulates or op.clears_gradient(args))
         and not (worker.is_attended or traces or behalf.get())
         and not (kwargs and not NUMBERS.issuperset(map(type, kwargs.values())))
-        and worker.attributes_of(framework.ALIAS) is framework
+        and framework.is_attached
         and framework.ops.by_name.get(op.name) is op
         and op.attr not in framework.facts_of_form
         and framework.isolate() is None
@@ -90,11 +91,11 @@ def _find_targets(op: Op, operands: list[Tensor], kwargs: Kwargs) -> list[Tensor
     return op.targets(operands, kwargs)
 
 
-def _note_written(written: set[int], parents: list[Stored], found: list[Tensor], lineage: Lineage) -> None:
+def _note_written(entries: Iterable[Stored | None], sources: Sources) -> None:
     """Set the lineage of the objects that were written to."""
-    for entry, operand in zip(parents, found, strict=True):
-        if id(operand) in written:
-            entry.sources, entry.touched = lineage[1], True
+    for entry in entries:
+        if entry is not None:
+            entry.sources, entry.touched = sources, True
 
 
 def _change_gradients(
@@ -115,17 +116,17 @@ def _change_gradients(
 
 
 def _keep(
-    wrapper: LayerType, op: Op, pointer: PointerTensor, location: LocalLocation, result: object, lineage: Lineage
+    wrapper: LayerType, op: Op, pointer: PointerTensor, location: LocalLocation, result: object, sources: Sources
 ) -> Nested:
     """Store the tensors of a result, and return it with wrapped pointers to them."""
-    first, peer = new_id(), location.client.peer
-    if frameworks_of_types.get(type(result)) is not pointer.framework:
-        reply = keep_results(location.worker, op.name, result, first, peer, lineage)
+    first, client, framework = new_id(), location.client, pointer.framework
+    if frameworks_of_types.get(type(result)) is not framework:
+        reply = keep_results(location.worker, op.name, result, first, client.peer, (None, sources))
         return wrap_response(op.name, map_leaves(lambda leaf: pointer_for(leaf, pointer), reply), wrapper, {})
-    entry = Stored(result, peer.id)
-    entry.sources = lineage[1]
+    entry = Stored(result, client.id)
+    entry.sources = sources
     location.worker.object_store.put(first, entry)
-    return wrapper(pointer_at(location, first, pointer.framework, pointer._syft_owner))
+    return wrapper(pointer_at(location, first, framework, pointer._syft_owner))
 
 
 def _look_up(
@@ -133,12 +134,13 @@ def _look_up(
     wrapper: LayerType,
     framework: FrameworkAttributes,
     location: LocalLocation,
-    parents: list[Stored],
-    found: list[Tensor],
+    parents: dict[int, Stored],
+    may_keep: bool,
 ) -> list[Tensor] | None:
     """Return the operands, or None if one is not a number or a plain object of the sender, at ``location``.
 
-    Append the objects to ``parents``, and those of their values that are operands to ``found``.
+    Add the objects to ``parents``, by the Python ids of the operands. If the operation ``may_keep`` operands, as its
+    result or in a graph, gradients are replaced by aliases: the object to which a gradient belongs must not share it.
     """
     operands: list[Tensor] = []
     get, holder = location.worker.object_store.get, location.client.id
@@ -164,14 +166,14 @@ def _look_up(
                 value = value.grad if is_gradient else None
                 if value is None:
                     return None
-                value = framework.alias(value)
-            parents.append(entry)
-            found.append(value)
+                value = framework.alias(value) if may_keep else value
+            if parents.setdefault(id(value), entry) is not entry:  # It is stored under several ids.
+                return None
             operands.append(value)
         elif cls in NUMBERS:
             operands.append(arg)
         else:
-            inner = _look_up(arg, wrapper, framework, location, parents, found) if cls is list else None
+            inner = _look_up(arg, wrapper, framework, location, parents, may_keep) if cls is list else None
             if inner is None:
                 return None
             operands.append(inner)

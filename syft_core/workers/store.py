@@ -109,6 +109,11 @@ class Stored:
         self.value = value
         self.holder = holder
         """The id of the worker for which it was stored or computed; None for an argument of a command."""
+        # Every command reads these, and attributes of an instance are found faster than those of its class.
+        self.leases = 1
+        self.others = self.access = self.guard = None
+        self.published = False
+        self.sources = self.tags = NOTHING
 
     def hold(self, value: Any) -> None:
         """Replace the value."""
@@ -196,7 +201,7 @@ class ObjectStore:
         self._ended: deque[tuple[Id, str, float]] = deque(maxlen=MAX_REMEMBERED)
         self._released: deque[tuple[Id, str, float]] = deque(maxlen=MAX_REMEMBERED)
         self.has_private = False
-        """Whether a private object was ever stored."""
+        """Whether there was ever a private object."""
         self._orphans: list[Stored] = []
         """Removed objects whose gradients share memory with stored objects, which a backward pass may change."""
         self.listener: Callable[[Stored, bool], None] | None = None
@@ -214,16 +219,16 @@ class ObjectStore:
         if not entry.is_plain and (users := get_allowed_users(value)) is not None:
             entry.access = users if entry.access is None else entry.access & users
         self._entries[id] = entry
-        self.has_private = self.has_private or entry.access is not None
         if entry.tags:
             self._index(id, entry.tags)
-        if self.listener is not None:
-            self.listener(entry, False)
+        if entry.access is not None or self.listener is not None:
+            self.note(entry)
 
-    def note(self, entry: Stored) -> None:
-        """Tell the listener, if there is one, that an object has changed."""
+    def note(self, entry: Stored, written: bool = False) -> None:
+        """Note that an object was added or has changed, and whether its memory was written to."""
+        self.has_private = self.has_private or entry.access is not None
         if self.listener is not None:
-            self.listener(entry, False)
+            self.listener(entry, written)
 
     def require_free(self, ids: Iterable[Id]) -> None:
         """Raise if one of ``ids`` is in use."""
@@ -368,18 +373,26 @@ Lineage = tuple["frozenset[str] | None", Sources]
 
 def lineage_of(parents: Sequence[Stored]) -> Lineage:
     """Return the lineage of everything computed from ``parents``."""
-    if not parents:
-        return None, NOTHING
-    first = parents[0]
-    access, sources = first.access, first.sources
+    if len(parents) == 1:
+        return parents[0].access, parents[0].sources
+    access: frozenset[str] | None = None
     for parent in parents:
         if parent.access is not access and parent.access is not None:
             access = parent.access if access is None else access & parent.access
-        if parent.sources is not sources:
-            # Keep the larger set itself: the next comparison is then one of identity.
-            joined = parent.sources if sources <= parent.sources else sources | parent.sources
-            sources = joined if len(joined) <= MAX_SOURCES else _limit_sources(joined, sources & parent.sources)
-    return access, sources
+    return access, join_sources(parents)
+
+
+def join_sources(parents: Iterable[Stored]) -> Sources:
+    """Return the sources of everything computed from ``parents``."""
+    sources = NOTHING
+    for parent in parents:
+        others = parent.sources
+        if others is sources or sources <= others:
+            sources = others  # The larger set itself: the next comparison is then one of identity.
+        else:
+            joined = sources | others
+            sources = joined if len(joined) <= MAX_SOURCES else _limit_sources(joined, sources & others)
+    return sources
 
 
 def derive(results: Iterable[Stored], parents: Sequence[Stored]) -> None:

@@ -44,7 +44,10 @@ def hand_over(value: object, receiver: Party) -> Tensor:
 
 
 def give_away(values: list[Tensor], receiver: Party) -> list[Any]:
-    """Empty ``values`` and return them for ``receiver``; copy only those that are referenced elsewhere too."""
+    """Empty ``values`` and return them for ``receiver``; copy only those that are referenced elsewhere too.
+
+    If one cannot be copied, ``values`` still has all of them.
+    """
     values.reverse()
     given = []
     while values:
@@ -54,7 +57,11 @@ def give_away(values: list[Tensor], receiver: Party) -> list[Any]:
         if framework is None and is_framework_tensor(type(value)):
             framework = framework_of(value)
         mine = None if framework is None else framework.transfer_ownership(value, others)
-        given.append(hand_over(value, receiver) if mine is None else mine)
+        try:
+            given.append(hand_over(value, receiver) if mine is None else mine)
+        except BaseException:
+            values[:] = [*given, value, *reversed(values)]
+            raise
     return given
 
 

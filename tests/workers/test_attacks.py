@@ -427,6 +427,32 @@ def test_what_is_written_into_an_object_while_it_leaves_stays(bob: Any, message:
     assert value.tolist() == [0.0] * 3
 
 
+@pytest.mark.parametrize("message", [Fetch(1), Fetch(1, None, True), FetchAll((1,))], ids=["fetch", "keep", "all"])
+def test_the_first_private_object_of_a_worker_stays_if_it_is_written_into_an_object_that_leaves(
+    hook: Any, message: Any
+) -> None:
+    bob = VirtualWorker(hook, id="bob")
+    ask(bob, Store(1, torch.zeros(3)))
+
+    left = bob.handle(message, MALLORY)  # The reply is encoded later, while other commands are executed.
+    ask(bob, Store(2, torch.tensor(SECRET).private_tensor(["ann"])), sender=ANN)
+    ask(bob, run("Tensor.copy_", at(bob, 1), at(bob, 2)))
+
+    (value,) = left if type(left) is list else [left]
+    assert value.tolist() == [0.0] * 3
+
+
+def test_a_private_argument_that_becomes_part_of_an_object_keeps_unreviewed_operations_away(hook: Any) -> None:
+    bob = VirtualWorker(hook, id="bob")
+    ask(bob, Store(1, torch.zeros(3)), sender=ANN)
+    ask(bob, Store(2, torch.zeros(3)), run("Tensor.new_empty_strided", at(bob, 2), (3,), (1,)))
+
+    ask(bob, run("Tensor.copy_", at(bob, 1), torch.tensor(SECRET).private_tensor(["ann"])), sender=ANN)
+
+    with pytest.raises(ValueRefusedError, match="not been reviewed for use on a worker with private"):
+        ask(bob, run("Tensor.new_empty_strided", at(bob, 2), (3,), (1,), result=901))
+
+
 @pytest.mark.parametrize("message", [Forward(1, None, "alice", 2), SendOn(1, "alice", 2)], ids=["move", "send on"])
 def test_what_is_written_into_an_object_while_it_moves_stays(hook: Any, bob: Any, message: Any) -> None:
     alice = VirtualWorker(hook, id="alice")

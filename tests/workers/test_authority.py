@@ -514,7 +514,7 @@ def test_ids_of_different_types_are_different(bob: Any) -> None:
 def test_a_reply_that_cannot_be_encoded_loses_nothing(bob: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(bob, Store(1, torch.ones(2)), Store(2, torch.ones(2)))
     encode = bob._encode
-    monkeypatch.setattr(bob, "_encode", lambda reply: encode(reply) if reply.value is None else 1 / 0)
+    monkeypatch.setattr(bob, "_encode", lambda reply, *_: encode(reply) if reply.value is None else 1 / 0)
 
     for message in (Fetch(1), FetchAll((1, 2))):
         with pytest.raises(ZeroDivisionError):

@@ -543,3 +543,104 @@ def flat(results: Any) -> list[Any]:
     if isinstance(results, tuple):
         return [leaf for result in results for leaf in flat(result)]
     return [results]
+
+
+class AddsOnes(nn.Module):
+    """A layer that creates a tensor."""
+
+    def forward(self, x: Any) -> Any:
+        return x + torch.ones(2)
+
+
+class TestLayersWithoutAMode:
+    """Torch's own layers run without the mode that creates tensors on the worker; code of users needs it."""
+
+    def test_a_sequence_of_layers_computes_the_same_bits(self, bob: Any) -> None:
+        def make() -> nn.Module:
+            inner = nn.Sequential(nn.Linear(4, 4, bias=False), nn.ReLU(inplace=True), nn.LayerNorm(4))
+            return nn.Sequential(nn.Linear(3, 4), inner, nn.Dropout(0.0), nn.Softmax(dim=1))
+
+        model, expected = twins(make)
+        x = torch.rand(2, 3)
+        assert torch.equal(model.send(bob)(x.send(bob)).get(), expected(x))
+
+    def test_a_hook_that_is_added_to_a_remote_layer_creates_tensors_on_the_worker(self, bob: Any) -> None:
+        model, expected = twins(lambda: nn.Sequential(nn.Linear(3, 2), nn.ReLU()))
+        model.send(bob)
+        x = torch.rand(2, 3)
+        for layer in (model[0], expected[0]):
+            layer.register_forward_hook(lambda _layer, _args, result: result + torch.ones(2))
+        assert torch.equal(model(x.send(bob)).get(), expected(x))
+        assert torch.equal(model[0](x.send(bob)).get(), expected[0](x))
+
+    def test_a_global_hook_creates_tensors_on_the_worker(self, bob: Any) -> None:
+        model, expected = twins(linear)
+        model.send(bob)
+        x = torch.rand(2, 3)
+        add_ones = lambda _layer, _args, result: result + torch.ones(2)  # noqa: E731  # shorter than a def
+        with nn.modules.module.register_module_forward_hook(add_ones):
+            assert torch.equal(model(x.send(bob)).get(), expected(x))
+
+    def test_a_forward_that_replaces_that_of_a_layer_creates_tensors_on_the_worker(
+        self, bob: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model, expected = twins(lambda: nn.Sequential(nn.Linear(3, 2), nn.Sigmoid()))
+        model.send(bob)
+        x = torch.rand(2, 3)
+        for each in (model, expected):
+            each[0].forward = lambda given, layer=each[0]: nn.Linear.forward(layer, given) + torch.ones(2)
+        assert torch.equal(model(x.send(bob)).get(), expected(x))
+        for each in (model, expected):
+            del each[0].forward
+        monkeypatch.setattr(nn.Sigmoid, "forward", lambda _layer, given: given + torch.ones(2))
+        assert torch.equal(model(x.send(bob)).get(), expected(x))
+
+    def test_a_layer_that_is_added_to_a_remote_sequence_creates_tensors_on_the_worker(self, bob: Any) -> None:
+        model, expected = twins(lambda: nn.Sequential(nn.Linear(3, 2)))
+        model.send(bob)
+        x = torch.rand(2, 3)
+        for each in (model, expected):
+            each.append(AddsOnes())
+        assert torch.equal(model(x.send(bob)).get(), expected(x))
+
+    def test_a_sequence_inside_of_a_layer_of_a_user_leaves_its_mode_as_it_was(self, bob: Any) -> None:
+        class Around(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.inner = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+
+            def forward(self, x: Any) -> Any:
+                return self.inner(x) + torch.ones(2)
+
+        model, expected = twins(Around)
+        x = torch.rand(2, 3)
+        assert torch.equal(model.send(bob)(x.send(bob)).get(), expected(x))
+        with pytest.raises((RuntimeError, WorkerError)):
+            model(torch.rand(2, 5).send(bob)).get()
+        assert torch._C._len_torch_function_stack() == 0
+
+    def test_a_weight_that_is_not_a_parameter_is_used(self, bob: Any) -> None:
+        model, expected = twins(lambda: nn.Sequential(nn.Linear(3, 2)))
+        model.send(bob)
+        x, weight = torch.rand(2, 3), torch.rand(2, 3)
+        for each in (model, expected):
+            del each[0].weight
+        model[0].weight, expected[0].weight = weight.send(bob), weight
+        assert torch.equal(model(x.send(bob)).get(), expected(x))
+
+    def test_a_mode_of_the_user_sees_the_functions_of_layers_and_the_backward_pass(self, hook: Any) -> None:
+        class Names(torch.overrides.TorchFunctionMode):
+            def __init__(self) -> None:
+                super().__init__()
+                self.names: list[str] = []
+
+            def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                self.names.append(getattr(func, "__name__", ""))
+                return func(*args, **(kwargs or {}))
+
+        carol = VirtualWorker(hook, id="carol", serialize=False)
+        model = nn.Sequential(nn.Linear(3, 2), nn.ReLU()).send(carol)
+        x = torch.rand(2, 3).send(carol)
+        with Names() as seen:
+            model(x).sum().backward()
+        assert [name for name in seen.names if name in ("linear", "relu", "backward")] == ["linear", "relu", "backward"]
