@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +13,6 @@ from syft_core.crypto.kernels import (
     BLOCK,
     DIGIT_BITS,
     LONG,
-    MAX_TERMS,
     Array,
     Kernels,
     NumpyLikeKernels,
@@ -31,7 +29,7 @@ class TorchKernels(Kernels):
 
     def __init__(self) -> None:
         super().__init__(torch)
-        self._arrays = ArrayKernels(self)
+        self._arrays = ArrayKernels()
 
     @property
     def arrays(self) -> Kernels:
@@ -102,21 +100,18 @@ class TorchKernels(Kernels):
         return x.sum(axis, dtype=x.dtype)
 
     def matmul(self, x: Array, y: Array) -> Array:
-        """Multiply matrices, in the way that is fastest for their size on this machine."""
-        if x.is_meta or x.ndim != 2 or y.ndim != 2:
-            return x @ y if x.is_meta or x.numel() < SMALL else self.multiply_digits(x, y, torch.matmul, x.shape[-1])
-        (rows, terms), columns = x.shape, y.shape[1]
-        products, speed = rows * terms * columns, _measure()
-        digits = 6 * speed.real * products + speed.split * (x.numel() + y.numel()) + speed.start
-        direct = speed.integer * products
-        if products <= LARGE and speed.sum * products < min(direct, digits):
-            return (x.unsqueeze(-1) * y).sum(1, dtype=x.dtype)
-        if direct < digits:
-            return x @ y
-        if x.dtype is not torch.int64 or not x.is_cpu:
-            return self.multiply_digits(x, y, torch.matmul, terms)
-        parts = [_multiply(x[:, start : start + TERMS], y[start : start + TERMS]) for start in range(0, terms, TERMS)]
-        return functools.reduce(torch.Tensor.add_, parts)
+        """Multiply matrices."""
+        if x.is_cpu:
+            return self._compute(self._arrays.matmul, x, y)
+        return x @ y if x.is_meta else super().matmul(x, y)
+
+    def multiply_matrices(self, x: Array, y: Array) -> Array:
+        """Multiply matrices with torch's function."""
+        return x @ y
+
+    def _compute(self, function: Callable[..., Array], x: Array, y: Array, *options: Any) -> Array:
+        """Compute a function of arrays in the memory of tensors."""
+        return self.from_array(function(x.numpy(), y.numpy(), *options))
 
     def to_floats(self, x: Array) -> Array:
         """Convert integers to floats with 53 bits."""
@@ -132,20 +127,13 @@ class TorchKernels(Kernels):
         groups: int = 1,
     ) -> Array:
         """Convolve integers."""
+        if x.is_cpu:
+            return self._compute(self._arrays.conv2d, x, weight, stride, padding, dilation, groups)
 
         def convolve(images: Array, filters: Array) -> Array:
             return torch.conv2d(images, filters, None, tuple(stride), tuple(padding), tuple(dilation), groups)
 
-        if x.is_meta:
-            return convolve(x, weight)
-        terms, speed = weight[0].numel(), _measure()
-        products = x.numel() * weight.numel() / (weight.shape[1] * stride[0] * stride[1])
-        digits = 6 * CONVOLVED * speed.real * products + speed.split * (x.numel() + weight.numel()) + speed.start
-        return (
-            convolve(x, weight)
-            if speed.integer * products < digits
-            else self.multiply_digits(x, weight, convolve, terms)
-        )
+        return convolve(x, weight) if x.is_meta else self.multiply_digits(x, weight, convolve, weight[0].numel())
 
     def saturate(self, x: Array, limit: float) -> Array:
         """Limit real numbers to a range, and set NaN to 0; also those of pointers."""
@@ -170,7 +158,7 @@ def _multiply(x: Array, y: Array) -> Array:
     Next to each other, digits 0 and 2 of both factors are multiplied and added at once: x0·y2 + x2·y0.
     """
     terms = x.shape[1]
-    first, second = _stack_digits(x.numpy(), (0, 2, 1), 1), _stack_digits(y.numpy(), (1, 2, 0), 0)
+    first, second = _stack_digits(x, (0, 2, 1), 1), _stack_digits(y, (1, 2, 0), 0)
     wide, high = first.view(-1, 3 * terms), second.view(3 * terms, -1)
     low = wide[:, :terms] @ high[terms : 2 * terms]
     inner = wide[:, 2 * terms :] @ high[2 * terms :]
@@ -182,7 +170,7 @@ def _multiply(x: Array, y: Array) -> Array:
     for part in (mixed, low):
         result <<= DIGIT_BITS
         result += part.long()
-    return result
+    return result.numpy()
 
 
 def _stack_digits(x: Array, places: Sequence[int], axis: int) -> torch.Tensor:
@@ -204,19 +192,19 @@ def _stack_digits(x: Array, places: Sequence[int], axis: int) -> torch.Tensor:
 
 
 class ArrayKernels(NumpyLikeKernels):
-    """Numpy's functions, but torch's for products of matrices and for convolutions."""
+    """Numpy's functions, but torch's for products of large matrices."""
 
-    def __init__(self, tensors: TorchKernels) -> None:
+    def __init__(self) -> None:
         super().__init__(np)
-        self._tensors = tensors
 
-    def matmul(self, x: Array, y: Array) -> Array:
-        """Multiply matrices."""
-        return self._tensors.matmul(torch.from_numpy(x), torch.from_numpy(y)).numpy()
+    def multiply_matrices(self, x: Array, y: Array) -> Array:
+        """Multiply matrices with torch's function."""
+        return torch.matmul(torch.from_numpy(x), torch.from_numpy(y)).numpy()
 
-    def conv2d(self, x: Array, weight: Array, *args: Any, **options: Any) -> Array:
-        """Convolve images with filters."""
-        return self._tensors.conv2d(torch.from_numpy(x), torch.from_numpy(weight), *args, **options).numpy()
+    def multiply_part(self, x: Array, y: Array) -> Array:
+        """Multiply matrices by their digits, with up to ``TERMS`` products in a sum."""
+        is_simple = x.ndim == y.ndim == 2 and x.dtype == np.int64
+        return _multiply(x, y) if is_simple else super().multiply_part(x, y)
 
     def erf(self, x: Array) -> Array:
         """Compute the error function of real numbers."""
@@ -231,47 +219,3 @@ def _index(places: tuple[int, ...], device: torch.device) -> torch.Tensor:
 @functools.lru_cache(maxsize=256)
 def _column(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     return torch.tensor(numbers, dtype=dtype, device=device)
-
-
-SMALL = 1 << 12
-"""The size of a batch of matrices below which integers are multiplied directly."""
-TERMS = MAX_TERMS // 4
-"""How many products of two sums of digits can be added exactly."""
-LARGE = 1 << 20
-"""The number of products above which they do not fit into the processor's cache."""
-CONVOLVED = 2.3
-"""How much longer a product takes in a convolution of floats than in a product of matrices."""
-
-
-class Speed(NamedTuple):
-    """The seconds that one product takes in each way of multiplying integer matrices, and what else the last costs."""
-
-    integer: float
-    sum: float
-    real: float
-    split: float
-    start: float = 1e-4
-
-
-@functools.cache
-def _measure() -> Speed:
-    """Measure once, for a few milliseconds, how fast this machine multiplies matrices of integers and of floats."""
-    size = 64
-    x = torch.arange(size * size).view(size, size)
-    y = x.double()
-    return Speed(
-        _time(lambda: x @ x) / size**3,
-        _time(lambda: (x.unsqueeze(-1) * x).sum(1)) / size**3,
-        _time(lambda: y @ y) / size**3,
-        _time(lambda: TorchKernels().split_digits(x)) / size**2,
-    )
-
-
-def _time(function: Callable[[], object]) -> float:
-    """Return the shortest of a few runs."""
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)

@@ -7,7 +7,8 @@ import secrets
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import iadd
 from typing import Any, ClassVar, TypeAlias
 
 from syft_core.crypto.prg import Stream
@@ -17,6 +18,11 @@ Array: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]
 DIGIT_BITS, MAX_TERMS = 22, 1 << 11
 """See Note [Digits]."""
+TERMS = MAX_TERMS // 4
+"""How many products of two sums of digits can be added exactly."""
+LARGE, SPLIT = 1 << 23, 32
+"""From how many products of elements on a matrix product is faster by digits, and from how many for each element that
+is split into digits."""
 RINGS = ("int64", "int32")
 """The dtypes of shares."""
 ITEM_BYTES = {"int64": 8, "int32": 4, "int16": 2, "uint8": 1}
@@ -105,7 +111,11 @@ class Kernels:
 
     def matmul(self, x: Array, y: Array) -> Array:
         """Multiply matrices modulo a power of two."""
-        return self.multiply_digits(x, y, self.xp.matmul, x.shape[-1])
+        return self.multiply_digits(x, y, self.multiply_matrices, x.shape[-1])
+
+    def multiply_matrices(self, x: Array, y: Array) -> Array:
+        """Multiply matrices with the framework's own function."""
+        return self.xp.matmul(x, y)
 
     def multiply_digits(self, x: Array, y: Array, multiply: Callable[[Array, Array], Array], terms: int) -> Array:
         """Compute a bilinear operation on integers with floating-point numbers, exactly; see Note [Digits].
@@ -235,16 +245,28 @@ class Kernels:
         groups: int = 1,
     ) -> Array:
         """Convolve images (batch, channels, height, width) with filters, modulo a power of two."""
-        views = self.windows(self.pad(x, padding), weight.shape[-2:], stride, dilation)
+        patches, places = self._columns(x, weight.shape[-2:], stride, padding, dilation, groups)
+        products = self._multiply_groups(self.reshape(weight, (groups, weight.shape[0] // groups, -1)), patches)
+        return self.permute(self.reshape(products, (weight.shape[0], *places)), (1, 0, 2, 3))
+
+    def _columns(
+        self,
+        x: Array,
+        size: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        groups: int,
+    ) -> tuple[Array, Shape]:
+        """Return the windows of images as columns (group, element of a window, place), and the shape of the places."""
+        views = self.windows(self.pad(x, padding), size, stride, dilation)
         batch, channels, rows, columns, high, wide = views.shape
-        per_group, filters = channels // groups, weight.shape[0] // groups
-        parts = []
-        for group in range(groups):
-            inputs = views[:, group * per_group : (group + 1) * per_group, ...]
-            patches = self.reshape(inputs, (batch, per_group * rows * columns, high * wide))
-            kernel = self.reshape(weight[group * filters : (group + 1) * filters, ...], (filters, -1))
-            parts.append(self.reshape(self.matmul(kernel, patches), (batch, filters, high, wide)))
-        return parts[0] if groups == 1 else self.concat(parts, 1)
+        shape = (groups, channels // groups * rows * columns, batch * high * wide)
+        return self.reshape(self.permute(views, (1, 2, 3, 0, 4, 5)), shape), (batch, high, wide)
+
+    def _multiply_groups(self, x: Array, y: Array) -> Array:
+        """Multiply two matrices for each group of channels."""
+        return self.matmul(x[0, ...], y[0, ...]) if x.shape[0] == 1 else self.matmul(x, y)
 
     def fold(self, views: Array, shape: Shape, stride: Sequence[int], dilation: Sequence[int] = (1, 1)) -> Array:
         """Add windows (..., i, j, row, column) to images of a shape, at the places that ``windows`` took them from."""
@@ -273,18 +295,13 @@ class Kernels:
         groups: int,
     ) -> Array:
         """Compute the gradient of a convolution with respect to its input of this shape."""
-        batch, _, high, wide = gradient.shape
-        rows, columns = weight.shape[-2:]
-        filters, per_group = weight.shape[0] // groups, weight.shape[1]
-        parts = []
-        for group in range(groups):
-            part = self.reshape(
-                gradient[:, group * filters : (group + 1) * filters, ...], (batch, filters, high * wide)
-            )
-            kernel = self.reshape(weight[group * filters : (group + 1) * filters, ...], (filters, -1))
-            columns_of = self.matmul(self.permute(kernel, (1, 0)), part)
-            parts.append(self.reshape(columns_of, (batch, per_group, rows, columns, high, wide)))
-        views = parts[0] if groups == 1 else self.concat(parts, 1)
+        (batch, _, high, wide), (_, per_group, rows, columns) = gradient.shape, weight.shape
+        filters = weight.shape[0] // groups
+        part = self.reshape(self.permute(gradient, (1, 0, 2, 3)), (groups, filters, batch * high * wide))
+        kernel = self.reshape(weight, (groups, filters, per_group * rows * columns))
+        products = self._multiply_groups(self.permute(kernel, (0, 2, 1)), part)
+        views = self.reshape(products, (groups * per_group, rows, columns, batch, high, wide))
+        views = self.permute(views, (3, 0, 1, 2, 4, 5))
         padded = (*shape[:2], shape[2] + 2 * padding[0], shape[3] + 2 * padding[1])
         images = self.fold(views, padded, stride, dilation)
         return images[..., padding[0] : padding[0] + shape[2], padding[1] : padding[1] + shape[3]]
@@ -301,21 +318,10 @@ class Kernels:
         groups: int,
     ) -> Array:
         """Compute the gradient of a convolution with respect to its filters of this shape."""
-        views = self.windows(self.pad(x, padding), shape[-2:], stride, dilation)
-        batch, channels, rows, columns, _, _ = views.shape
-        high, wide = gradient.shape[-2:]
-        views = views[..., :high, :wide]
-        per_group, filters = channels // groups, shape[0] // groups
-        parts = []
-        for group in range(groups):
-            inputs = views[:, group * per_group : (group + 1) * per_group, ...]
-            patches = self.reshape(inputs, (batch, per_group * rows * columns, high * wide))
-            part = self.reshape(
-                gradient[:, group * filters : (group + 1) * filters, ...], (batch, filters, high * wide)
-            )
-            products = self.matmul(part, self.permute(patches, (0, 2, 1)))
-            parts.append(self.reshape(self.sum(products, 0), (filters, per_group, rows, columns)))
-        return parts[0] if groups == 1 else self.concat(parts)
+        (batch, _, high, wide), filters = gradient.shape, shape[0] // groups
+        patches, _ = self._columns(x, shape[-2:], stride, padding, dilation, groups)
+        part = self.reshape(self.permute(gradient, (1, 0, 2, 3)), (groups, filters, batch * high * wide))
+        return self.reshape(self._multiply_groups(part, self.permute(patches, (0, 2, 1))), shape)
 
     # --- fixed precision
 
@@ -418,6 +424,32 @@ class NumpyLikeKernels(Kernels):
             target, *parts = [array[start : start + BLOCK] for array in flat]
             target[...] = function(*parts)
         return result
+
+    def matmul(self, x: Array, y: Array) -> Array:
+        """Multiply matrices, in the way that is fastest for their size."""
+        if x.ndim < 2 or y.ndim < 2:
+            rows, columns = "i" * (x.ndim - 1), "j" * (y.ndim - 1)
+            return self.xp.einsum(f"...{rows[:1]}k,...k{columns[:1]}->...{rows[:1]}{columns[:1]}", x, y)
+        products = max(x.size * y.shape[-1], y.size * x.shape[-2])
+        if products < LARGE or products < SPLIT * (x.size + y.size):
+            return self.xp.einsum("...ik,...kj->...ij", x, y)
+        parts = [
+            self.multiply_part(x[..., start : start + TERMS], y[..., start : start + TERMS, :])
+            for start in range(0, x.shape[-1], TERMS)
+        ]
+        return reduce(iadd, parts)
+
+    def multiply_part(self, x: Array, y: Array) -> Array:
+        """Multiply matrices by their digits, with up to ``TERMS`` products in a sum."""
+        return self.multiply_digits(x, y, self.multiply_matrices, x.shape[-1])
+
+    def windows(self, x: Array, size: Sequence[int], stride: Sequence[int], dilation: Sequence[int] = (1, 1)) -> Array:
+        """Return the windows over the last two axes, as a view that cannot be written to."""
+        spans = [(length - 1) * step + 1 for length, step in zip(size, dilation, strict=True)]
+        views = self.xp.lib.stride_tricks.sliding_window_view(x, spans, (-2, -1))
+        views = views[..., :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
+        axes = range(views.ndim)
+        return views.transpose((*axes[:-4], *axes[-2:], *axes[-4:-2]))
 
     def to_floats(self, x: Array) -> Array:
         """Convert integers to floats with 53 bits."""
