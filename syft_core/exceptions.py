@@ -520,11 +520,10 @@ class ProtocolError(WorkerError):
         "cannot keep a mask of {size:,} bytes: masks of the client take {kept:,} bytes here already, and the limit is "
         "{limit:,}; use fewer or smaller weights at once"
     )
-    unknown_mask = Text(
-        "cannot multiply by a kept value: its mask {number!r} is unknown here, or was kept for another value; "
-        "repeat the operation"
+    unknown_mask = Text("cannot multiply by a kept value: its mask {number!r} is unknown here; repeat the operation")
+    changed_operand = Text(
+        "cannot multiply by a kept value: another value was masked, or it has changed since; repeat the operation"
     )
-    changed_operand = Text("cannot multiply by a kept value: it has changed since it was masked; repeat the operation")
     channel_failed = Text(
         "cannot start run {number}: an earlier run failed, and the parties may have used different random numbers; "
         "open a new channel, which the next operation does"

@@ -266,8 +266,7 @@ class AdditiveSharingTensor(NumericTensor):
         masked = other.find_mask() if op != ELEMENTS else None
         scaled = {**options, **({"op": op} if op != ELEMENTS else {})}
         if masked is not None:
-            opened = AdditiveSharingTensor(masked.opened, self.group, self.protocol)
-            product: AdditiveSharingTensor = self.run(spdz_mul_masked, other, opened, mask=masked.number, **scaled)
+            product: AdditiveSharingTensor = self.run(spdz_mul_masked, other, mask=masked.number, **scaled)
             return product
         product = self.run(spdz_mul, other, **scaled)
         call = last_call()
@@ -398,8 +397,7 @@ def _mask_call(
     masked = None if other is None or other.memory.owner() is None else other.find_mask()
     if other is None or masked is None:
         return None
-    x, y = call.forms
-    return Call(call.group, spdz_mul_masked.__name__, (x, y, y), {**call.options, MASK: masked.number})
+    return Call(call.group, spdz_mul_masked.__name__, call.forms, {**call.options, MASK: masked.number})
 
 
 def generate_shares(secret: Tensor, n_workers: int, kernels: Any) -> list[Tensor]:

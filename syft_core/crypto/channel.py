@@ -85,10 +85,12 @@ class _Mask(NamedTuple):
     """A mask that a party has kept."""
 
     share: Array
-    opened: weakref.ref[Array]
+    opened: Array
     """What was opened under the mask."""
     operand: Array
     """A copy of the share that was opened."""
+    handle: weakref.ref[Array]
+    """What the worker has stored for the client."""
 
 
 class Channel:
@@ -136,7 +138,7 @@ class Channel:
         self._masks: dict[int, _Mask] = {}
         """The masks that this party has kept, by the number of the run that opened a value under each."""
         self._forgotten: deque[tuple[int, int]] = deque()
-        """The numbers and sizes of masks that are gone, because what was opened under them is."""
+        """The numbers and sizes of masks that are gone, because their handles are."""
         self._labels: dict[int, set[bytes]] = {}
         """The forms of correlations that depend on each mask."""
         self._forms: dict[int, Spec] = {}
@@ -339,7 +341,7 @@ class Channel:
     # --- kept masks
 
     def keep_mask(self, number: int, request: Keep) -> None:
-        """Keep the share of a mask as long as what was opened under it is stored."""
+        """Keep the share of a mask as long as its handle is stored."""
         size = measure_mask(Spec(tuple(request.mask.shape), dtype_name(request.mask)))
 
         def forget(_reference: object) -> None:  # Called by any thread, which may hold the lock.
@@ -347,18 +349,26 @@ class Channel:
                 self._forgotten.append((number, size))
 
         with self._lock:
-            self._masks[number] = _Mask(request.mask, weakref.ref(request.opened, forget), request.operand * 1)
+            reference = weakref.ref(request.handle, forget)
+            self._masks[number] = _Mask(request.mask, request.opened, request.operand * 1, reference)
             self.kept += size
 
-    def recall_mask(self, request: Recall) -> Array:
-        """Return the share of a mask; raise if it was kept for another value, or if its operand has changed."""
-        found = self._masks.get(request.number)
-        opened = None if found is None else found.opened()
-        if found is None or opened is None or not self.arrays.equal(opened, request.opened):
-            raise ProtocolError.unknown_mask(request.number)
-        if not self.arrays.equal(found.operand, request.operand):
+    def recall_mask(self, request: Recall) -> tuple[Array, Array]:
+        """Return the share of a mask, and what was opened under it; raise if its operand has changed."""
+        found = self._find_kept(request.number, request.operand)
+        return found.share, found.opened
+
+    def recall_operand(self, number: int, operand: Tensor) -> Tensor:
+        """Return the copy of an operand that was kept with its mask; raise if the operand has changed."""
+        return self.kernels.from_array(self._find_kept(number, self.kernels.to_array(operand)).operand)
+
+    def _find_kept(self, number: int, operand: Array) -> _Mask:
+        found = self._masks.get(number)
+        if found is None:
+            raise ProtocolError.unknown_mask(number)
+        if not self.arrays.equal(found.operand, operand):
             raise ProtocolError.changed_operand()
-        return found.share
+        return found
 
     def _forget_mask(self, number: int) -> None:
         """Forget a mask. It cannot be used again, so neither can random numbers of correlations that depend on it."""
@@ -567,8 +577,8 @@ counting: ContextVar[Counted | None] = ContextVar("counting", default=None)
 
 
 def measure_mask(spec: Spec) -> int:
-    """Return how many bytes a kept mask takes, with a copy of the share that was opened under it."""
-    return 2 * size_of(*spec)
+    """Return how many bytes a kept mask takes, with what was opened under it, and a copy of the share."""
+    return 3 * size_of(*spec)
 
 
 def start_protocol(

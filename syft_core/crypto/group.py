@@ -41,7 +41,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 class Masked:
     """A shared value that was opened under a mask, which the parties have kept for products with it."""
 
-    opened: Shares
+    handle: Shares
     channel: Id
     number: int
     """The number of the run, under which the mask is known."""
@@ -185,9 +185,9 @@ class Group:
         size = size_of(*_spec_of(next(iter(shares.values()))))
         if size + sum([masked.size for masked in list(self._masked)]) > MAX_MASKED:
             return None
-        (opened,), channel, number = self._run(None, spdz_mask, (shares,), {})
+        (handle,), channel, number = self._run(None, spdz_mask, (shares,), {})
         self._masks += 1
-        masked = Masked(opened, channel, number, self._masks, size)
+        masked = Masked(handle, channel, number, self._masks, size)
         self._masked.add(masked)
         return masked
 

@@ -363,7 +363,9 @@ class NumpyLikeKernels(Kernels):
 
     def equal(self, x: Array, y: Array) -> bool:
         """Return whether two arrays have the same shape and equal elements."""
-        return bool(x.shape == y.shape and (x == y).all())
+        one, other = x.__array_interface__, y.__array_interface__
+        is_same = one["data"] == other["data"] and one["strides"] == other["strides"] and x.dtype == y.dtype
+        return bool(x.shape == y.shape and (is_same or (x == y).all()))
 
     def wrapping_around(self) -> AbstractContextManager[object]:
         """Return a context without warnings about single integers that overflow."""

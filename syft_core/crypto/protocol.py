@@ -134,7 +134,7 @@ class Rest:
 
 @dataclass(slots=True, eq=False)
 class Keep:
-    """Keep this party's share of a mask under the number of the run, as long as ``opened`` is stored.
+    """Keep this party's share of a mask under the number of the run, as long as ``handle`` is stored.
 
     ``operand`` is the share that was opened under the mask as ``opened``.
     """
@@ -142,17 +142,17 @@ class Keep:
     mask: Array
     opened: Array
     operand: Array
+    handle: Array
 
 
 @dataclass(slots=True, eq=False)
 class Recall:
-    """Ask for the share of a mask that was kept under a number, for these ``opened`` and ``operand``.
+    """Ask for the share of a mask that was kept under a number, and for what was opened under it.
 
-    The run ends with an error if another value was opened under the mask, or if the operand has changed since.
+    The run ends with an error if that was another value, or if the operand has changed since.
     """
 
     number: int
-    opened: Array
     operand: Array
 
 
@@ -366,7 +366,7 @@ def _rehearse(
             elif isinstance(request, Rest):
                 answer = [kernels.blank(*spec) for spec in request.draw.correlation.forms[1]]
             elif isinstance(request, Recall):
-                answer = kernels.blank(tuple(request.operand.shape), dtype_name(request.operand))
+                answer = [kernels.blank(tuple(request.operand.shape), dtype_name(request.operand))] * 2
             elif isinstance(request, Common | Zeros | Receive):
                 answer = [kernels.blank(*spec) for spec in request.specs]
     except StopIteration as end:

@@ -200,7 +200,7 @@ class ProtocolRun:
     def _keep(self, request: Keep) -> None:
         self._channel.keep_mask(self._number, request)
 
-    def _recall(self, request: Recall) -> Array:
+    def _recall(self, request: Recall) -> tuple[Array, Array]:
         return self._channel.recall_mask(request)
 
     def _check(self, senders: Sequence[int], expected: list[Spec] | None, received: Sequence[Payload]) -> None:

@@ -151,7 +151,7 @@ def _sends_product(x: Spec, y: Spec, **options: Any) -> int:
     return bytes_each * (prod(x.shape) + prod(y.shape) + (z if options.get("divisor", 1) != 1 else 0))
 
 
-def _sends_masked(x: Spec, y: Spec, _opened: Spec, **options: Any) -> int:
+def _sends_masked(x: Spec, y: Spec, **options: Any) -> int:
     return _sends_product(x, y, **options) - ITEM_BYTES[y.dtype] * prod(y.shape)
 
 
@@ -212,10 +212,10 @@ def _add(kernels: Kernels, op: str, total: Array, x: Array, y: Array, options: d
     keeps_mask=True,
 )
 def spdz_mask(party: Party, y: Array) -> Steps:
-    """Open a value under a mask, for products with it: the parties keep their shares of the mask.
+    """Open a value under a mask, for products with it: the parties keep their shares of the mask, and what they opened.
 
     1. [b] is random: each party has its share in common with the provider.
-    2. Open  e = y - b,  which is the result. The mask is used for no other opening, and forgotten with e.
+    2. Open  e = y - b.  The mask is used for no other opening. The result is a handle: b and e are forgotten with it.
 
     Rounds: 1. Bytes: those of y.
     """
@@ -223,8 +223,9 @@ def spdz_mask(party: Party, y: Array) -> Steps:
     (e,) = yield Open(y - b)
     if party.leads:
         b += e
-    yield Keep(b, e, y)
-    return e
+    handle = party.kernels.zeros((1,), dtype_name(y))
+    yield Keep(b, e, y, handle)
+    return handle
 
 
 @protocol(
@@ -234,7 +235,7 @@ def spdz_mask(party: Party, y: Array) -> Steps:
     uses="one triple with a kept mask; with a divisor, one truncation mask",
 )
 def spdz_mul_masked(
-    party: Party, x: Array, y: Array, e: Array, *, mask: int = 0, op: str = ELEMENTS, divisor: int = 1, **options: Any
+    party: Party, x: Array, y: Array, *, mask: int = 0, op: str = ELEMENTS, divisor: int = 1, **options: Any
 ) -> Steps:
     """Multiply by a value y that was opened as e in the run of a number, by ``spdz_mask``.
 
@@ -243,7 +244,7 @@ def spdz_mul_masked(
     Rounds: 1, and 1 to truncate. Bytes: those of x, and of the product to truncate.
     """
     run, kernels = BILINEAR[op], party.kernels
-    b = yield Recall(mask, e, y)  # The first party has added e.
+    b, e = yield Recall(mask, y)  # The first party has added e to b.
     settings = tuple(sorted(options.items()))
     draw = Draw(_plan_masked(op, tuple(x.shape), tuple(y.shape), dtype_name(x), settings, divisor, mask))
     a, *masks = yield draw

@@ -16,7 +16,7 @@ from syft_core.crypto import truncation as _truncation  # noqa: F401  # register
 from syft_core.crypto.channel import SETUP, Channel, measure_mask, start_protocol
 from syft_core.crypto.kernels import RINGS, Kernels, dtype_name, size_of
 from syft_core.crypto.payloads import Payload, is_failure, pack, split, unpack
-from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
+from syft_core.crypto.protocol import MASK, PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
 from syft_core.crypto.run import Finish, ProtocolRun
 from syft_core.exceptions import (
     OperationNotAllowedError,
@@ -316,8 +316,14 @@ def _find_shares(
         for entry in parents:
             record(worker, entry, sender, to, "opened at all parties", entry.value)
     # Copies: the lock is not held during the run, and private values may be written into the objects then.
-    copies = {id(operand): framework_of(operand).copy(operand) for operand in operands}
-    return [copies[id(operand)] for operand in operands]
+    kept = message.options.get(MASK)
+    copies: dict[int, Tensor] = {}
+    for place, operand in enumerate(operands):
+        if kept is not None and place == 1:
+            operands[1] = channel.recall_operand(kept, operand)
+        elif id(operand) not in copies:
+            copies[id(operand)] = framework_of(operand).copy(operand)
+    return [copies.get(id(operand), operand) for operand in operands]
 
 
 def _require_trust(worker: Worker, channel: Channel, parents: list[Stored], sender: Peer) -> None:

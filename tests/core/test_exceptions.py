@@ -524,12 +524,11 @@ TEXTS = {
     ),
     ("ProtocolError", "unknown_mask"): (
         (7,),
-        "cannot multiply by a kept value: its mask 7 is unknown here, or was kept for another value; repeat the "
-        "operation",
+        "cannot multiply by a kept value: its mask 7 is unknown here; repeat the operation",
     ),
     ("ProtocolError", "changed_operand"): (
         (),
-        "cannot multiply by a kept value: it has changed since it was masked; repeat the operation",
+        "cannot multiply by a kept value: another value was masked, or it has changed since; repeat the operation",
     ),
     ("ProtocolError", "channel_failed"): (
         (7,),

@@ -44,7 +44,7 @@ OPTIONS = {
     "root": {"function": "sqrt", "scale": 1 << 16},
     "logarithm": {"scale": 1 << 16},
 }
-OPERANDS = {"snn_select_share": 3, "maximum": 2, "spdz_mul_masked": 3}
+OPERANDS = {"snn_select_share": 3, "maximum": 2, "spdz_mul_masked": 2}
 """How many operands a protocol has, if not one."""
 
 

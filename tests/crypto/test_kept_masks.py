@@ -131,7 +131,7 @@ def test_masks_take_no_more_memory_than_a_client_may_use(
     linear(x, other)
     monkeypatch.setattr(protocols, "MAX_HELD", 5000)
 
-    with pytest.raises(ProtocolError, match="a mask of 2,560 bytes: masks of the client take 2,560 bytes here already"):
+    with pytest.raises(ProtocolError, match="a mask of 3,840 bytes: masks of the client take 3,840 bytes here already"):
         linear(x, other)
 
 
@@ -165,7 +165,7 @@ def test_a_weight_that_somebody_else_has_changed_is_not_used_as_it_was(workers: 
     entry = workers["bob"].object_store.entry(w.child.child.child["bob"].id_at_location)
     entry.value.add_(1 << 16)
 
-    with pytest.raises(ProtocolError, match="it has changed since it was masked; repeat the operation"):
+    with pytest.raises(ProtocolError, match="or it has changed since; repeat the operation"):
         linear(x, w)
     for _ in range(3):
         require_equal(linear(x, w)[0], X @ (W + 1).t())
@@ -179,19 +179,35 @@ def test_a_client_cannot_use_a_mask_for_another_value(hook: Any, workers: Any, s
     x, y, z = (share(torch.arange(3.0) + k).child.child.child for k in range(3))
     kept, other = group.mask(y), group.mask(z)
 
-    for opened, operand, number in ((other.opened, z, kept.number), (kept.opened, y, other.number)):
+    for operand, is_first in ((z, True), (y, False)):
         group.renew()
-        with count() as counted, pytest.raises(ProtocolError, match="is unknown here"):
-            group.run(spdz_mul_masked, x, operand, opened, mask=number)
+        with count() as counted, pytest.raises(ProtocolError, match="another value was masked"):
+            group.run(spdz_mul_masked, x, operand, mask=(kept if is_first else other).number)
         assert counted.bytes == 0
         kept, other = group.mask(y), group.mask(z)
+
+
+def test_a_client_cannot_read_or_change_what_was_opened(hook: Any, workers: Any, share: Any) -> None:
+    group = find_group(hook.local_worker, [workers["bob"], workers["alice"]], workers["carol"], hook.attributes)
+    x, y = (share(torch.arange(3.0) + k).child.child.child for k in (1, 2))
+    kept = group.mask(y)
+    assert kept.handle["bob"].shape == (1,)
+    for pointer in kept.handle.values():
+        pointer.add_(1)
+
+    (product,) = group.run(spdz_mul_masked, x, y, mask=kept.number)
+
+    found = product["bob"].get() + product["alice"].get()
+    assert found.tolist() == [2 << 32, 6 << 32, 12 << 32]
 
 
 def test_the_same_value_is_opened_under_a_new_mask_each_time(hook: Any, workers: Any, share: Any) -> None:
     group = find_group(hook.local_worker, [workers["bob"], workers["alice"]], workers["carol"], hook.attributes)
     y = share(torch.arange(50.0)).child.child.child
-    opened = [group.mask(y).opened["bob"].get() for _ in range(3)]
+    kept = [group.mask(y) for _ in range(3)]
 
+    (channel,) = next(iter(workers["bob"].channels._channels.values())).values()
+    opened = [channel._masks[masked.number].opened for masked in kept]
     assert not (opened[0] == opened[1]).any()
     assert not (opened[1] == opened[2]).any()
 
@@ -210,9 +226,9 @@ def test_neither_what_was_opened_nor_a_product_is_less_private_than_the_weight(h
     y = {"bob": secret.child, "alice": torch.zeros(3).long().send(alice).child}
     x = {"bob": torch.ones(3).long().send(bob).child, "alice": torch.zeros(3).long().send(alice).child}
     kept = group.mask(y)
-    (product,) = group.run(spdz_mul_masked, x, y, kept.opened, mask=kept.number)
+    (product,) = group.run(spdz_mul_masked, x, y, mask=kept.number)
 
-    for shares in (kept.opened, product):
+    for shares in (kept.handle, product):
         with pytest.raises(GetNotPermittedError, match="it is private"):
             shares["bob"].get()
     hook.local_worker.user = "the board"

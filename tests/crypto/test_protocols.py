@@ -63,15 +63,15 @@ def test_matrix_products_and_convolutions_are_exact(group: Group) -> None:
 def test_a_value_that_was_masked_once_serves_many_products(group: Group) -> None:
     random = np.random.default_rng(7)
     y, filters = random.integers(-99, 99, (4, 5)), random.integers(-99, 99, (6, 2, 3, 3))
-    opened = [(values, group.run("spdz_mask", values), group.number) for values in map(group.share, (y, filters))]
+    kept = [(values, group.run("spdz_mask", values), group.number) for values in map(group.share, (y, filters))]
 
     for _ in range(3):
         x, image = random.integers(-99, 99, (2, 3, 4)), random.integers(-99, 99, (2, 2, 7, 7))
-        for one, options, expected, (other, e, mask) in (
-            (x, {"op": "matrices"}, x @ y, opened[0]),
-            (image, {"op": "images", "stride": (2, 2)}, NumpyKernels().conv2d(image, filters, (2, 2)), opened[1]),
+        for one, options, expected, (other, _, mask) in (
+            (x, {"op": "matrices"}, x @ y, kept[0]),
+            (image, {"op": "images", "stride": (2, 2)}, NumpyKernels().conv2d(image, filters, (2, 2)), kept[1]),
         ):
-            found = group.run("spdz_mul_masked", group.share(one), other, e, mask=mask, **options)
+            found = group.run("spdz_mul_masked", group.share(one), other, mask=mask, **options)
             assert (group.open(found) == expected).all()
 
 
@@ -79,35 +79,31 @@ def test_a_mask_is_used_for_one_opening_and_one_value() -> None:
     sent: list[Any] = []
     group = Group(2, NumpyKernels(), watch=lambda *message: sent.append(message))
     x, y, z = (group.share(np.arange(6) * k) for k in (1, 2, 3))
-    first, mask = group.run("spdz_mask", y), group.number
-    second, other = group.run("spdz_mask", y), group.number
-    assert not (first[0] == second[0]).any()
+    handles = [(group.run("spdz_mask", y), group.number) for _ in range(2)]
+    ((_, (one,)), _, (_, (other,)), _) = [(sender, arrays) for sender, _, arrays in sent if type(arrays) is tuple]
+    assert not (one == other).any()
+    mask = handles[0][1]
 
-    with pytest.raises(ProtocolError, match="its mask 99 is unknown here, or was kept for another value"):
-        group.attempt("spdz_mul_masked", x, y, first, mask=99)
-    for opened, operand, number, message in (
-        (second, y, mask, f"its mask {mask} is unknown here, or was kept for another value"),
-        (first, y, other, f"its mask {other} is unknown here, or was kept for another value"),
-        ([e + 1 for e in first], y, mask, f"its mask {mask} is unknown here, or was kept for another value"),
-        (first, z, mask, "it has changed since it was masked"),
-    ):
+    with pytest.raises(ProtocolError, match="its mask 99 is unknown here"):
+        group.attempt("spdz_mul_masked", x, y, mask=99)
+    for operand in (z, [share + 1 for share in y]):
         for channel in group.channels.values():
             channel._failure = None
         sent.clear()
-        _, errors = group.attempt("spdz_mul_masked", x, operand, opened, mask=number)
+        _, errors = group.attempt("spdz_mul_masked", x, operand, mask=mask)
         assert errors.keys() == {0, 1}
-        assert message in str(errors[0])
+        assert "another value was masked, or it has changed since" in str(errors[0])
         assert not [arrays for sender, _, arrays in sent if sender != -1 and type(arrays) is tuple]
 
 
 def test_a_mask_is_forgotten_with_what_was_opened_under_it() -> None:
     group = Group(2, NumpyKernels())
     x, y = group.share(np.arange(6)), group.share(np.arange(6))
-    opened, mask = group.run("spdz_mask", y), group.number
-    group.run("spdz_mul_masked", x, y, opened, mask=mask)
-    assert all(group.channels[rank].kept == 2 * 8 * 6 for rank in (0, 1))
+    handle, mask = group.run("spdz_mask", y), group.number
+    group.run("spdz_mul_masked", x, y, mask=mask)
+    assert all(group.channels[rank].kept == 3 * 8 * 6 for rank in (0, 1))
 
-    del opened
+    del handle
     group.run("square", x)
 
     for rank in (0, 1):
@@ -183,10 +179,11 @@ def test_a_product_with_a_kept_mask_costs_what_its_declaration_says() -> None:
     group, entry = Group(2, NumpyKernels()), PROTOCOLS["spdz_mul_masked"]
     x, y = group.share(np.zeros((4, 3), "int64")), group.share(np.zeros((3, 2), "int64"))
     options = {"op": "matrices", "divisor": 1000}
-    opened, mask = group.run("spdz_mask", y), group.number
-    specs = (Spec((4, 3)), Spec((3, 2)), Spec((3, 2)))
+    handle, mask = group.run("spdz_mask", y), group.number
+    specs = (Spec((4, 3)), Spec((3, 2)))
 
-    rounds, sent = group.measure("spdz_mul_masked", x, y, opened, mask=mask, **options)
+    rounds, sent = group.measure("spdz_mul_masked", x, y, mask=mask, **options)
+    del handle
 
     declared = [cost(*specs, mask=mask, **options) for cost in (entry.rounds, entry.sends) if not isinstance(cost, int)]
     assert [rounds, sent] == [declared[0], 2 * declared[1]] == [2, 2 * 8 * (12 + 8)]

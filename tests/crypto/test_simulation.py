@@ -55,7 +55,8 @@ def masked(value: int, shape: tuple[int, ...]) -> Make:
 
     def make(group: Group, secret: int) -> list[Shares]:
         x, y = fixed(value, shape=shape)(group, secret)
-        return [x, y, group.run("spdz_mask", y)]
+        group.handle = group.run("spdz_mask", y)
+        return [x, y]
 
     return make
 
