@@ -244,9 +244,10 @@ class AdditiveSharingTensor(NumericTensor):
         """Run a protocol; return its result, or a tuple of results."""
         for other in others:
             _require_same_group(self, other)
-        axis, cuts = self.group.cut(protocol, self.child, options)
+        axis, cuts = self.group.cut(protocol, self.child, 1 + len(others), options)
         if cuts:
-            return self._join([self._cut(place).run(protocol, **options) for place in cuts], axis)
+            parts = [[value._cut(place) for value in (self, *others)] for place in cuts]
+            return self._join([first.run(protocol, *rest, **options) for first, *rest in parts], axis)
         results = self.group.run(protocol, self.child, *[other.child for other in others], **options)
         values = tuple([AdditiveSharingTensor(shares, self.group, self.protocol) for shares in results])
         return values[0] if len(values) == 1 else values
@@ -261,14 +262,19 @@ class AdditiveSharingTensor(NumericTensor):
         first, *others = results
         return first.on_each(lambda *parts: self.framework.join(parts, axis), *others)
 
-    def multiply(self, other: AdditiveSharingTensor, op: str, **options: Any) -> AdditiveSharingTensor:
-        """Multiply by another value with a bilinear operation; open that one only once if it is used again."""
+    def multiply(
+        self, other: AdditiveSharingTensor, op: str, *plus: AdditiveSharingTensor, **options: Any
+    ) -> AdditiveSharingTensor:
+        """Multiply by another value with a bilinear operation, and add a third one if there is one.
+
+        The other one is opened only once if it is used again.
+        """
         masked = other.find_mask() if op != ELEMENTS else None
         scaled = {**options, **({"op": op} if op != ELEMENTS else {})}
         if masked is not None:
-            product: AdditiveSharingTensor = self.run(spdz_mul_masked, other, mask=masked.number, **scaled)
+            product: AdditiveSharingTensor = self.run(spdz_mul_masked, other, *plus, mask=masked.number, **scaled)
             return product
-        product = self.run(spdz_mul, other, **scaled)
+        product = self.run(spdz_mul, other, *plus, **scaled)
         call = last_call()
         if call is not None and op != ELEMENTS:
             view = other if other.path else None

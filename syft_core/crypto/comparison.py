@@ -161,13 +161,13 @@ class ZeroMask(Correlation):
 
 @protocol(
     rounds=4,
-    sends=lambda x, **_options: sends_comparison(prod(x.shape), x.dtype),
+    sends=lambda x, *_minus, **_options: sends_comparison(prod(x.shape), x.dtype),
     opens="x plus a uniform mask, and 35 bits under uniform masks",
     uses="one sign mask",
     by_line=True,
 )
-def is_negative(party: Party, x: Array) -> Steps:
-    """Compute 1 where x < 0, and 0 elsewhere.
+def is_negative(party: Party, x: Array, *minus: Array) -> Steps:
+    """Compute 1 where x < 0, and 0 elsewhere. With a second value of the same shape, subtract it from x first.
 
     1. Open  c = x + r.
     2. Join the bits of c and r, four at a time: the borrow of c - r, as an XOR share.
@@ -175,6 +175,8 @@ def is_negative(party: Party, x: Array) -> Steps:
 
     Rounds: 4. Bytes: 12 3/8 for each element of 64 bits; the bits of eight elements are sent together.
     """
+    for y in minus:
+        x = x - y
     bit, _c, opened, _product = yield from _open_sign(party, x, has_product=False)
     return _flip(party, bit, opened)
 

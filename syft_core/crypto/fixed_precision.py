@@ -244,10 +244,11 @@ class FixedPrecisionTensor(NeuralNumbers):
     @overloaded.method
     def addmm(self, _self: Integers, one: Integers, other: Integers, *, beta: float = 1, alpha: float = 1) -> Integers:
         """Add a matrix product."""
+        added = self.numbers.times(_self, beta) if beta != 1 else _self
+        if alpha == 1:
+            return integers.multiply_and_add(one, other, added, self.scale)
         product = integers.multiply(one, other, self.scale, MATRICES)
-        if alpha != 1:
-            product = self.numbers.times(product, alpha)
-        return integers.add(self.numbers.times(_self, beta) if beta != 1 else _self, product)
+        return integers.add(added, self.numbers.times(product, alpha))
 
     @overloaded.method
     def sum(

@@ -158,8 +158,10 @@ class Group:
         """Run a protocol on shares with tags; raise if the group has other keys since they were created."""
         return self._run(keys, protocol, operands, options)[0]
 
-    def cut(self, protocol: Function, shares: Shares, options: Kwargs) -> tuple[int, list[tuple[slice, ...]]]:
-        """Return an axis of a large operand, and the parts along it for which a protocol runs one after another.
+    def cut(
+        self, protocol: Function, shares: Shares, count: int, options: Kwargs
+    ) -> tuple[int, list[tuple[slice, ...]]]:
+        """Return an axis of large operands, and the parts along it for which a protocol runs one after another.
 
         There are none if it is not large enough, or if the protocol needs all of it at once.
         """
@@ -174,7 +176,7 @@ class Group:
         length = spec.shape[axis]
         few = min(length, 8)  # Comparisons pack the bits of eight elements.
         lines = Spec((*spec.shape[:axis], few, *spec.shape[axis + 1 :]), spec.dtype)
-        found = rehearse(self.kernels, name, (lines,), tuple(sorted(options.items())), len(self.parties))
+        found = rehearse(self.kernels, name, (lines,) * count, tuple(sorted(options.items())), len(self.parties))
         dealt = sum(size_of(*part) for demand in found.demands for parts in demand.forms for part in parts)
         step = max(1, few * MAX_DEALT // max(dealt, 1))
         starts = range(0, length, step) if step < length else ()

@@ -160,6 +160,17 @@ def total(x: Integers, axes: Any = None, keepdims: bool = False) -> Integers:
 # --- products
 
 
+def multiply_and_add(
+    x: Integers, y: Integers, plus: Integers, divisor: int, op: str = MATRICES, **options: Any
+) -> Integers:
+    """Multiply as ``multiply`` does, and add ``plus``; to images, it adds one number for each filter."""
+    if all(map(is_shared, (x, y, plus))):
+        shared: AdditiveSharingTensor = x
+        return shared.multiply(y, op, plus, **({"divisor": divisor} if divisor != 1 else {}), **options)
+    added = reshape(plus, (-1, 1, 1)) if op == IMAGES else plus
+    return add(multiply(x, y, divisor, op, **options), added)
+
+
 def multiply(x: Integers, y: Integers, divisor: int = 1, op: str = ELEMENTS, **options: Any) -> Integers:
     """Multiply with a bilinear operation of ``spdz.BILINEAR``, and divide by ``divisor``."""
     if is_authenticated(x) or is_authenticated(y):
@@ -246,6 +257,8 @@ def complement(bit: Integers) -> Integers:
 
 def less(x: Integers, y: Integers) -> Integers:
     """Return 1 where x < y, and 0 elsewhere."""
+    if is_shared(x) and is_shared(y) and x.protocol == FAST and shape_of(x) == shape_of(y):
+        return x.run(comparison.is_negative, y)
     return is_negative(sub(x, y))
 
 

@@ -42,10 +42,9 @@ class NeuralNumbers(RealFunctions):
             self._refuse("transposed or three-dimensional convolution")
         options = _geometry(lengths, stride, padding, dilation, groups)
         x, filters = (_widen(value, lengths) for value in (_self, weight))
-        result = _narrow(integers.multiply(x, filters, self.scale, spdz.IMAGES, **options), lengths)
         if bias is None:
-            return result
-        return integers.add(result, integers.reshape(bias, (-1, *(1,) * lengths)))
+            return _narrow(integers.multiply(x, filters, self.scale, spdz.IMAGES, **options), lengths)
+        return _narrow(integers.multiply_and_add(x, filters, bias, self.scale, spdz.IMAGES, **options), lengths)
 
     @overloaded.method
     def convolution_backward(

@@ -145,13 +145,13 @@ class DividedProduct(Correlation):
         return replace(self, product=self.product.bind(mask))
 
 
-def _sends_product(x: Spec, y: Spec, **options: Any) -> int:
+def _sends_product(x: Spec, y: Spec, *_plus: Spec, **options: Any) -> int:
     bytes_each = 8 if x.dtype == "int64" else 4
     z = prod(bilinear_shape(options.get("op", ELEMENTS), x.shape, y.shape, _bilinear_options(options)))
     return bytes_each * (prod(x.shape) + prod(y.shape) + (z if options.get("divisor", 1) != 1 else 0))
 
 
-def _sends_masked(x: Spec, y: Spec, **options: Any) -> int:
+def _sends_masked(x: Spec, y: Spec, *_plus: Spec, **options: Any) -> int:
     return _sends_product(x, y, **options) - ITEM_BYTES[y.dtype] * prod(y.shape)
 
 
@@ -165,12 +165,15 @@ def _bilinear_options(options: dict[str, Any]) -> dict[str, Any]:
     opens="x - a and y - b, both uniform because a and b are; with a divisor, also the product plus a uniform mask",
     uses="one triple; with a divisor, one truncation mask",
 )
-def spdz_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int = 1, **options: Any) -> Steps:
-    """Multiply two shared values, elementwise or with another bilinear operation.
+def spdz_mul(
+    party: Party, x: Array, y: Array, *plus: Array, op: str = ELEMENTS, divisor: int = 1, **options: Any
+) -> Steps:
+    """Multiply two shared values, elementwise or with another bilinear operation, and add a third one if there is one.
 
     1. Open  d = x - a  and  e = y - b.
     2. [xy] = [c] + d[b] + [a]e + de,  the last term at the first party only: two products for each party.
     3. With a divisor, truncate the product; then the parties have [c + r] instead of [c].
+    4. Add the third value. To images it adds one number for each filter.
 
     Rounds: 1, and 1 to truncate. Bytes: those of x and y, and of the product to truncate.
     """
@@ -183,17 +186,25 @@ def spdz_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: i
     if party.leads:
         b += e
     z = _add(kernels, op, run(kernels, d, b, **options), a, e, options)
-    return (yield from _finish(party, z, divisor, mask, draw))
+    return (yield from _finish(party, z, divisor, mask, draw, *[_shape_addend(kernels, op, part) for part in plus]))
 
 
-def _finish(party: Party, z: Array, divisor: int, mask: Sequence[Array], draw: Draw) -> Steps:
-    """Add the product of the masks to a product of shares, in place; with a divisor, divide it."""
+def _finish(party: Party, z: Array, divisor: int, mask: Sequence[Array], draw: Draw, *plus: Array) -> Steps:
+    """Add the product of the masks to a product of shares, in place; with a divisor, divide it. Then add ``plus``."""
     if divisor == 1:
         (c,) = yield Rest(draw)
         z += c
-        return z
-    z += mask[0]
-    return (yield from divide_masked(party, z, divisor, draw))
+    else:
+        z += mask[0]
+        z = yield from divide_masked(party, z, divisor, draw)
+    for addend in plus:
+        z += addend
+    return z
+
+
+def _shape_addend(kernels: Kernels, op: str, x: Array) -> Array:
+    """Return what is added to a product in a shape that fits: a bias has one number for each filter."""
+    return kernels.reshape(x, (-1, 1, 1)) if op == IMAGES else x
 
 
 def _add(kernels: Kernels, op: str, total: Array, x: Array, y: Array, options: dict[str, Any]) -> Array:
@@ -235,7 +246,7 @@ def spdz_mask(party: Party, y: Array) -> Steps:
     uses="one triple with a kept mask; with a divisor, one truncation mask",
 )
 def spdz_mul_masked(
-    party: Party, x: Array, y: Array, *, mask: int = 0, op: str = ELEMENTS, divisor: int = 1, **options: Any
+    party: Party, x: Array, y: Array, *plus: Array, mask: int = 0, op: str = ELEMENTS, divisor: int = 1, **options: Any
 ) -> Steps:
     """Multiply by a value y that was opened as e in the run of a number, by ``spdz_mask``.
 
@@ -250,7 +261,7 @@ def spdz_mul_masked(
     a, *masks = yield draw
     (d,) = yield Open(x - a)
     z = _add(kernels, op, run(kernels, d, b, **options), a, e, options)
-    return (yield from _finish(party, z, divisor, masks, draw))
+    return (yield from _finish(party, z, divisor, masks, draw, *[_shape_addend(kernels, op, part) for part in plus]))
 
 
 @lru_cache(maxsize=4096)
