@@ -95,6 +95,8 @@ class AdditiveSharingTensor(NumericTensor):
         self.memory = Memory(self)
         self.path: Path | None = ()
         """The operations that computed it from the owner of its memory; None if it does not follow from that alone."""
+        self.transposed: dict[Path, AdditiveSharingTensor] = {}
+        """Views with other orders of axes. A model asks for those of its weights in every call."""
 
     def get_class_attributes(self) -> Kwargs:
         """Return the group and the protocol of comparisons."""
@@ -349,6 +351,7 @@ class AdditiveSharingTensor(NumericTensor):
 
 MAX_VIEWS = 64
 """How many views of a value are remembered as factors."""
+TRANSPOSING = words("t transpose permute")
 FIELDS = {"int64": "long", "int32": "int"}
 """The rings, with the ancestor's names."""
 EXACT = words("""
@@ -370,13 +373,19 @@ def restructure(framework: FrameworkAttributes, op: Op, args: Args, kwargs: Kwar
     first = shared[0]
     for other in shared[1:]:
         _require_same_group(first, other)
+    path = _extend(first.path, op, args, kwargs)
+    known = None if path is None else first.transposed.get(path)
+    if known is not None and known.pointer.gone is None:  # It was not fetched.
+        return known
     parts = []
     for id in first.child:
         own_args, own_kwargs = map_leaves(partial(_select, id), (args, kwargs))
         parts.append(function(*own_args, **own_kwargs) if function else dispatch(op, own_args, own_kwargs))
     result = _combine(parts, first)
     if type(result) is AdditiveSharingTensor:
-        result.path = _extend(first.path, op, args, kwargs)
+        result.path = path
+        if path is not None and op.operation in TRANSPOSING:
+            first.transposed[path] = result
     return result
 
 

@@ -242,3 +242,20 @@ def test_masking_needs_the_trust_of_the_owner(hook: Any, workers: Any) -> None:
 
     with pytest.raises(ProtocolError, match="its owner does not trust them"):
         group.run(spdz_mask, {"bob": secret.child, "alice": torch.zeros(3).long().send(alice).child})
+
+
+def test_transposed_weights_are_views_that_are_created_once(share: Any) -> None:
+    w, x = share(W), share(X)
+    with torch.no_grad():
+        one, other = w.t(), w.t()
+        assert [p.id_at_location for p in one.child.child.child.values()] == [
+            p.id_at_location for p in other.child.child.child.values()
+        ]
+        require_equal(linear(x, w)[0], X @ W.t())
+        w.mul_(2)
+        require_equal(x.matmul(other).get().float_precision(), 2 * X @ W.t())
+        one.add_(1)
+        require_equal(linear(x, w)[0], X @ (2 * W + 1).t())
+        require_equal(one.get().float_precision(), (2 * W + 1).t())
+        require_equal(w.t().get().float_precision(), (2 * W + 1).t())
+        require_equal(w.get().float_precision(), 2 * W + 1)
