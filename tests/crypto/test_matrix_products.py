@@ -75,3 +75,22 @@ def test_matrix_products_of_integers_are_exact(any_hook: Any, shapes: Any, proto
 
     for one, other in ((share(x), share(y)), (share(x), setting.plain(y)), (setting.plain(x), share(y))):
         assert (np.asarray((one @ other).get()) == x @ y).all()
+
+
+@pytest.mark.parametrize("kinds", [kinds for kinds in OPERANDS if "shared" in kinds], ids=str)
+@pytest.mark.parametrize("bias_kind", ["shared", "plain", "encoded"])
+def test_a_bias_is_added_to_matrix_products_and_convolutions(torch_hook: Any, kinds: Any, bias_kind: str) -> None:
+    torch, setting = torch_hook.torch, Setting(torch_hook)
+    functional = torch.nn.functional
+    for function, shapes in (
+        (functional.linear, ((2, 3), (4, 3), (4,))),
+        (functional.conv1d, ((2, 3, 7), (4, 3, 2), (4,))),
+        (functional.conv2d, ((2, 3, 5, 6), (4, 3, 2, 2), (4,))),
+        (lambda x, y, bias: torch.addmm(bias, x, y, beta=0.5, alpha=2), ((2, 3), (3, 4), (2, 1))),
+    ):
+        values = draw(shapes)
+        operands = [make(setting, value, kind) for value, kind in zip(values, (*kinds, bias_kind), strict=True)]
+        expected = function(*map(torch.tensor, values))
+
+        for _ in range(3):  # The third time, the second operand is under a kept mask.
+            assert_close(setting.read(function(*operands)), expected)
