@@ -257,9 +257,15 @@ class Kernels:
         padding: Sequence[int],
         dilation: Sequence[int],
         groups: int,
+        places: Sequence[int] = (),
     ) -> tuple[Array, Shape]:
-        """Return the windows of images as columns (group, element of a window, place), and the shape of the places."""
+        """Return the windows of images as columns (group, element of a window, place), and the shape of the places.
+
+        Only the first rows and columns of windows are used if their numbers are given as ``places``.
+        """
         views = self.windows(self.pad(x, padding), size, stride, dilation)
+        if places:
+            views = views[..., : places[0], : places[1]]
         batch, channels, rows, columns, high, wide = views.shape
         shape = (groups, channels // groups * rows * columns, batch * high * wide)
         return self.reshape(self.permute(views, (1, 2, 3, 0, 4, 5)), shape), (batch, high, wide)
@@ -319,7 +325,7 @@ class Kernels:
     ) -> Array:
         """Compute the gradient of a convolution with respect to its filters of this shape."""
         (batch, _, high, wide), filters = gradient.shape, shape[0] // groups
-        patches, _ = self._columns(x, shape[-2:], stride, padding, dilation, groups)
+        patches, _ = self._columns(x, shape[-2:], stride, padding, dilation, groups, (high, wide))
         part = self.reshape(self.permute(gradient, (1, 0, 2, 3)), (groups, filters, batch * high * wide))
         return self.reshape(self._multiply_groups(part, self.permute(patches, (0, 2, 1))), shape)
 
