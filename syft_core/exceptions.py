@@ -507,6 +507,7 @@ class ProtocolError(WorkerError):
         "cannot continue the protocol: party {party!r} sent arrays of another form (malformed message); "
         "use the same release of syft-core at all workers"
     )
+    unusable = Text("cannot finish the protocol: what party {party!r} sent was refused ({error}); share again")
     unreachable = Text(
         "cannot finish the protocol: party {party!r} cannot be reached ({error}); "
         "share the values again when it is back",
@@ -523,6 +524,10 @@ class ProtocolError(WorkerError):
     unknown_mask = Text(
         "cannot multiply by a kept value: its mask {number!r} is unknown here, or was kept for another value; "
         "repeat the operation"
+    )
+    checks_private = Text(
+        "cannot run {name!r} on private values: whether their tags are right would reveal something about them; ask "
+        "their owner to allow you to read them, or share them without protocol='authenticated'"
     )
     changed_operand = Text("cannot multiply by a kept value: it has changed since it was masked; repeat the operation")
     channel_failed = Text(

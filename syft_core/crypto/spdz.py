@@ -223,7 +223,7 @@ def spdz_mask(party: Party, y: Array) -> Steps:
     (e,) = yield Open(y - b)
     if party.leads:
         b += e
-    yield Keep(b, e, y)
+    yield Keep(b, e)
     return e
 
 
@@ -243,10 +243,10 @@ def spdz_mul_masked(
     Rounds: 1, and 1 to truncate. Bytes: those of x, and of the product to truncate.
     """
     run, kernels = BILINEAR[op], party.kernels
-    b = yield Recall(mask, e, y)  # The first party has added e.
     settings = tuple(sorted(options.items()))
     draw = Draw(_plan_masked(op, tuple(x.shape), tuple(y.shape), dtype_name(x), settings, divisor, mask))
     a, *masks = yield draw
+    b = yield Recall(mask, e)  # The first party has added e. Not before the draw: see ``Channel._forget_mask``.
     (d,) = yield Open(x - a)
     z = _add(kernels, op, run(kernels, d, b, **options), a, e, options)
     return (yield from _finish(party, z, divisor, masks, draw))

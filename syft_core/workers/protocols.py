@@ -16,7 +16,7 @@ from syft_core.crypto import truncation as _truncation  # noqa: F401  # register
 from syft_core.crypto.channel import SETUP, Channel, measure_mask, start_protocol
 from syft_core.crypto.kernels import RINGS, Kernels, dtype_name, size_of
 from syft_core.crypto.payloads import Payload, is_failure, pack, split, unpack
-from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
+from syft_core.crypto.protocol import MASK, PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
 from syft_core.crypto.run import Finish, ProtocolRun
 from syft_core.exceptions import (
     OperationNotAllowedError,
@@ -145,6 +145,8 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
     ended: list[tuple[Nested, Exception | None]] = []
 
     def finish(result: Nested, error: Exception | None) -> None:
+        if error is None and PROTOCOLS[message.name].keeps_mask and channel.rank != PROVIDER:
+            channel.masked[message.number] = _note_masked(operands[0], parents[0].id, lineage, sender)
         if error is None and not message.waits:
             result = _keep(worker, message, channel, parents, lineage, sender, result)
         ended.append((result, error))
@@ -188,21 +190,35 @@ def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | 
     if rank is None or rank == channel.rank or not sender.behalf:
         raise ProtocolError(f"cannot accept a deposit from {sender.id!r}: it is not a party of channel {message.id!r}")
     payload = message.payload
-    if isinstance(payload, bytearray):
-        size, held = len(payload) + max(message.left, 0), worker.channels.count_bytes(sender.original)
-        limit = _limit_bytes(worker, sender.original)
-        if held + size > limit:
-            raise ProtocolError.too_many_bytes(size, held, limit)
-        whole = channel.join(rank, message.number, payload, message.left)
-        if whole is None:
-            return None
-        payload = unpack(channel.arrays, whole)
-    elif not (payload is None or (isinstance(payload, bytes) and message.number == SETUP)):
-        raise ProtocolError("cannot accept a deposit: its payload has a wrong type (malformed message)")
+    try:
+        if isinstance(payload, bytearray):
+            _require_room_for_deposit(worker, message, sender.original)
+            whole = channel.join(rank, message.number, payload, message.left)
+            if whole is None:
+                return None
+            payload = unpack(channel.arrays, whole)
+        elif not (payload is None or (isinstance(payload, bytes) and message.number == SETUP)):
+            raise ProtocolError("cannot accept a deposit: its payload has a wrong type (malformed message)")
+    except ProtocolError as error:
+        return _refuse_deposit(channel, rank, message.number, error)
     if message.number == SETUP:  # The answer to a seed is sent while the lock is not held.
         return _receive(channel, rank, message.number, payload)
     runs = channel.receive(rank, message.number, payload)
     return _continue(runs) if runs else None
+
+
+def _require_room_for_deposit(worker: Worker, message: Deposit, client: Peer) -> None:
+    size, held = len(message.payload) + max(message.left, 0), worker.channels.count_bytes(client)
+    limit = _limit_bytes(worker, client)
+    if held + size > limit:
+        raise ProtocolError.too_many_bytes(size, held, limit)
+
+
+def _refuse_deposit(channel: Channel, rank: int, number: int, error: ProtocolError) -> Process:
+    """End the run for which a party sent what cannot be used, because it would wait for it; answer with the error."""
+    if number != SETUP:
+        yield from _receive(channel, rank, number, ProtocolError.unusable(channel.name_of(rank), str(error)))
+    raise error
 
 
 def _limit_bytes(worker: Worker, client: Peer) -> int:
@@ -283,10 +299,15 @@ def _require_room(worker: Worker, name: str, objects: int, size: int, sender: Pe
 
 
 def _require_options(message: RunProtocol | Prepare) -> None:
-    """Raise unless all options are numbers, texts, or short tuples of them."""
+    """Raise unless all options are numbers, texts, or short tuples of them.
+
+    True equals 1, but must not take its place: parties that remember different ones would use other random numbers.
+    """
+    flags = PROTOCOLS[message.name].flags
     for name, value in message.options.items():
         parts = value if type(value) is tuple else (value,)
-        if len(parts) > _MAX_OPTION or not all(type(part) in _OPTIONS for part in parts):
+        fits = all(type(part) in _OPTIONS for part in parts) or (type(value) is bool and name in flags)
+        if len(parts) > _MAX_OPTION or not fits:
             raise ProtocolError(
                 f"cannot run {message.name!r}: its option {name!r} has a wrong type (malformed message)"
             )
@@ -294,7 +315,7 @@ def _require_options(message: RunProtocol | Prepare) -> None:
             raise ProtocolError(f"cannot run {message.name!r}: its option {name!r} is too large (malformed message)")
 
 
-_OPTIONS = frozenset({int, bool, str, type(None)})
+_OPTIONS = frozenset({int, str, type(None)})
 
 
 def _find_shares(
@@ -302,12 +323,18 @@ def _find_shares(
 ) -> list[Tensor]:
     """Return the shares on which a protocol runs; raise unless the sender may use them for it."""
     operands = list(resolve(worker, message.args, parents, []))
+    masked = _find_masked(message, channel)
+    parents.extend(masked)
     for operand in operands:
         fits = is_framework_tensor(type(operand)) and dtype_name(operand) in RINGS
         if not fits or framework_of(operand).kernels is not channel.kernels:
             raise ProtocolError.not_a_share(message.name, type(operand).__name__)
     require_right_to_use(worker, parents, sender)
     _require_trust(worker, channel, parents, sender)
+    if PROTOCOLS[message.name].checks_operands and not may_leave(worker, parents, sender):
+        raise ProtocolError.checks_private(message.name)
+    if masked and may_leave(worker, parents, sender):  # Otherwise, whether it is equal would reveal something.
+        _require_unchanged(channel, masked[0].value, operands)
     if PROTOCOLS[message.name].reveals:
         to = ", ".join(map(str, channel.parties))
         for entry in parents:
@@ -318,6 +345,31 @@ def _find_shares(
     # Copies: the lock is not held during the run, and private values may be written into the objects then.
     copies = {id(operand): framework_of(operand).copy(operand) for operand in operands}
     return [copies[id(operand)] for operand in operands]
+
+
+def _note_masked(value: Tensor, id: Id, lineage: Lineage, sender: Peer) -> Stored:
+    """Return an entry, which is not stored, for what was opened under a mask: products with it are restricted too."""
+    entry = Stored(value, sender.id)
+    entry.id = id
+    entry.access, entry.sources = lineage
+    return entry
+
+
+def _find_masked(message: RunProtocol, channel: Channel) -> list[Stored]:
+    """Return what was opened under the kept mask that a protocol uses; its operands may be unrestricted copies."""
+    if MASK not in message.options:
+        return []
+    number = message.options[MASK]
+    if number not in channel.masked:
+        raise ProtocolError.unknown_mask(number)
+    return [channel.masked[number]]
+
+
+def _require_unchanged(channel: Channel, masked: Tensor, operands: Sequence[Tensor]) -> None:
+    """Raise if the second operand, a share, has changed since it was opened under a mask."""
+    for operand in operands[1:2]:
+        if not channel.arrays.equal(*map(channel.kernels.to_array, (masked, operand))):
+            raise ProtocolError.changed_operand()
 
 
 def _require_trust(worker: Worker, channel: Channel, parents: list[Stored], sender: Peer) -> None:

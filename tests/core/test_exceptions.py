@@ -527,6 +527,15 @@ TEXTS = {
         "cannot multiply by a kept value: its mask 7 is unknown here, or was kept for another value; repeat the "
         "operation",
     ),
+    ("ProtocolError", "unusable"): (
+        ("bob", "it is too large"),
+        "cannot finish the protocol: what party 'bob' sent was refused (it is too large); share again",
+    ),
+    ("ProtocolError", "checks_private"): (
+        ("auth_mul",),
+        "cannot run 'auth_mul' on private values: whether their tags are right would reveal something about them; ask "
+        "their owner to allow you to read them, or share them without protocol='authenticated'",
+    ),
     ("ProtocolError", "changed_operand"): (
         (),
         "cannot multiply by a kept value: it has changed since it was masked; repeat the operation",
