@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
@@ -82,7 +82,7 @@ class TagKeys:
 
     group: tuple[tuple[Id, ...], Id | None, int]
     """The parties, the provider, and the rank of the worker."""
-    seeds: dict[int, bytes]
+    seeds: dict[int, bytes] = field(repr=False)
     """Those of the group's first channel, by rank; a key comes from the seed of its party and the provider."""
     cheating: CheatingError | None = None
 

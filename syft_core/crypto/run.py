@@ -92,10 +92,10 @@ class ProtocolRun:
         return True
 
     def cancel(self, error: Exception) -> None:
-        """End the run with an error, in its own thread if it has one."""
+        """End the run with an error: in its own thread if it has one, or in the one that is advancing it."""
         self.cancelled = error
         if self._signals is None:
-            self.fail(error)
+            self.advance()
         else:
             self._signals.put(None)
 
@@ -124,10 +124,8 @@ class ProtocolRun:
         if not is_owner and (self.has_ended or self._unsent is not None):
             self._signals.put(None)  # type: ignore[union-attr]  # only runs with a thread have an owner
 
-    def fail(self, error: Exception) -> None:
+    def _fail(self, error: Exception) -> None:
         """End the run with an error, and tell the others."""
-        if self.has_ended:
-            return
         self.has_ended = True
         self._channel.end(self._number, error)
         self._steps.close()
@@ -170,7 +168,7 @@ class ProtocolRun:
             self._channel.end(self._number)
             self._finish(end.value, None)
         except Exception as error:  # noqa: BLE001  # reported to the client
-            self.fail(error)
+            self._fail(error)
 
     def _send_shares(self, shares: Sequence[Array]) -> None:
         self._unsent = None

@@ -177,7 +177,8 @@ def prepare(worker: Worker, message: Prepare, sender: Peer) -> Process:
     if not 0 < message.times <= MAX_TIMES:
         raise ProtocolError(f"cannot prepare {message.name!r} {message.times} times: the limit is {MAX_TIMES}")
     specs = tuple(map(_spec, message.args))
-    demands = _rehearse(channel, message, specs).demands
+    _require_room(worker, message.name, 0, _bytes_of(specs), sender)  # Before it is rehearsed.
+    demands = (yield Elsewhere(partial(_rehearse, channel, message, specs))).demands
     _require_room(worker, message.name, 0, message.times * _bytes_of(_dealt(demands)), sender)
     for demand in demands:
         yield Elsewhere(partial(channel.prepare, demand, message.times))
@@ -414,13 +415,13 @@ def _run(channel: Channel, message: RunProtocol, operands: Sequence[Tensor], fin
 
 def _check_parties(channel: Channel, run: ProtocolRun, waited: float) -> None:
     """End a run with an error that names the party if one of those that it waits for is gone."""
-    for rank in run.waits_for:
-        try:
+    try:
+        for rank in run.waits_for:
             channel.ping(rank)
-        except SyftError as error:
-            run.fail(error)
-        if waited >= LIMIT:
-            run.fail(ProtocolError.silent(channel.name_of(rank), waited))
+            if waited >= LIMIT:
+                raise ProtocolError.silent(channel.name_of(rank), waited)
+    except SyftError as error:
+        run.cancel(error)
 
 
 def _keep(

@@ -14,15 +14,17 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from syft_core.crypto import channel as channel_module  # noqa: E402
+from syft_core.crypto import protocol  # noqa: E402
 from syft_core.crypto.channel import SETUP, Channel  # noqa: E402
 from syft_core.crypto.group import Group, find_group  # noqa: E402
 from syft_core.crypto.payloads import pack, split, unpack  # noqa: E402
-from syft_core.crypto.protocol import PROVIDER, Draw, Recall  # noqa: E402
+from syft_core.crypto.protocol import PROVIDER, Draw, Open, Recall, Spec  # noqa: E402
 from syft_core.crypto.spdz import Square, reconstruct, spdz_mul, spdz_mul_masked, zero  # noqa: E402
 from syft_core.exceptions import (  # noqa: E402
     CheatingError,
     GetNotPermittedError,
     IdNotUniqueError,
+    ObjectNotFoundError,
     ProtocolError,
     QuotaExceededError,
     TicketError,
@@ -545,6 +547,18 @@ def test_a_single_share_of_a_private_value_is_not_fetched(workers: Any, group: G
     value.child.child["alice"].get()  # A random number.
 
 
+def test_a_party_does_not_know_the_ids_of_the_shares_of_others(workers: Any, group: Group) -> None:
+    """The owner of bob, who is a user of alice too, looks there under the ids of all objects at bob."""
+    x = torch.arange(3).share(workers["bob"], workers["alice"], crypto_provider=workers["carol"])
+    results = [x * x, torch.relu(x), x.refresh(), x + x]
+    ids = list(workers["bob"].object_store)
+
+    assert len(ids) > len(results)
+    for id in ids:
+        with pytest.raises(ObjectNotFoundError):
+            deliver(workers["alice"], Fetch(id), EVE)
+
+
 # --- what may be computed
 
 
@@ -601,6 +615,19 @@ def test_threads_of_one_channel_draw_different_random_numbers() -> None:
     assert sorted(drawn) == [0, 1]
 
 
+def test_a_channel_that_is_closed_while_it_advances_a_run_ends_the_run() -> None:
+    channel = groups.Group(2, KERNELS).channels[0]
+    ended: list[Any] = []
+
+    def steps() -> Any:
+        channel.close(ProtocolError("closed"))  # As another thread may do at this moment.
+        yield Open(KERNELS.arrays.zeros((3,), "int64"))
+
+    channel.start(1, steps(), lambda _result, error: ended.append(str(error)))
+
+    assert ended == ["closed"]
+
+
 def test_a_run_asks_for_a_kept_mask_after_it_has_drawn_random_numbers() -> None:
     """When a mask is forgotten, so is how many of its random numbers were used: a run must not draw them any more."""
     group = groups.Group(2, KERNELS)
@@ -641,6 +668,16 @@ def test_a_result_that_exceeds_the_quota_is_refused_before_it_is_computed(worker
             deliver(worker, call, Peer("me"))
     with pytest.raises(QuotaExceededError):
         deliver(carol, Prepare(group._channel, spdz_mul.__name__, forms, {}, 1), Peer("me"))
+
+
+def test_forms_that_exceed_the_quota_are_refused_before_a_protocol_is_rehearsed(workers: Any, group: Group) -> None:
+    carol, shape = workers["carol"], (20_001,)
+    carol.guard = QuotaGuard(carol, {"default": Allowance(bytes=100_000)})
+
+    with pytest.raises(QuotaExceededError):
+        deliver(carol, Prepare(group._channel, "largest", ((shape, "int64"),), {}, 1), Peer("me"))
+
+    assert not [key for key in protocol._rehearsals if Spec(shape) in key[2]]
 
 
 # --- private data
