@@ -215,6 +215,10 @@ class MixedLayersError(HookError, TypeError):
         "cannot compute on values shared among {one} and among {other}: the parties, their order or the "
         "crypto_provider differ; share both among the same workers"
     )
+    rings = Text(
+        "cannot compute on shared {one} and {other} numbers: a mask of one ring does not hide a number of the other; "
+        "share both with the same dtype, or encode both with the same `field`"
+    )
     plain = Text(
         "cannot mix a {layer} with a plain tensor: {layer} does not encode operands by itself; put the plain tensor "
         "under the same layers first"
@@ -554,6 +558,10 @@ class ProtocolError(WorkerError):
         "cannot compute on private shares of worker {worker!r} together with {others}: its owner does not trust them; "
         "ask the owner to call `{worker}.trust({others})`",
         order="worker others",
+    )
+    mixed_rings = Text(
+        "cannot run {name!r} on shares of different dtypes: a mask of one ring does not hide a number of the other; "
+        "share all values with the same dtype"
     )
     not_a_share = Text(
         "cannot run {name!r} on a {kind}: expected a share, an integer tensor; share the value first: "

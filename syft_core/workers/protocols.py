@@ -330,6 +330,8 @@ def _find_shares(
         fits = is_framework_tensor(type(operand)) and dtype_name(operand) in RINGS
         if not fits or framework_of(operand).kernels is not channel.kernels:
             raise ProtocolError.not_a_share(message.name, type(operand).__name__)
+    if len({dtype_name(operand) for operand in operands}) > 1:
+        raise ProtocolError.mixed_rings(message.name)
     require_right_to_use(worker, parents, sender)
     _require_trust(worker, channel, parents, sender)
     if PROTOCOLS[message.name].checks_operands and not may_leave(worker, parents, sender):

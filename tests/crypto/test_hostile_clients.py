@@ -12,16 +12,19 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch, np = pytest.importorskip("torch"), pytest.importorskip("numpy")
 
 from syft_core.crypto.authenticated import auth_mul, auth_truncate  # noqa: E402
 from syft_core.crypto.group import Group, find_group  # noqa: E402
 from syft_core.crypto.payloads import pack  # noqa: E402
+from syft_core.crypto.protocol import Party  # noqa: E402
+from syft_core.crypto.securenn import private_compare  # noqa: E402
 from syft_core.crypto.spdz import spdz_mul_masked  # noqa: E402
-from syft_core.exceptions import GetNotPermittedError, ProtocolError  # noqa: E402
+from syft_core.exceptions import GetNotPermittedError, MixedLayersError, ProtocolError  # noqa: E402
 from syft_core.messages import Deposit, Fetch, RunProtocol  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_numpy.kernels import NumpyKernels  # noqa: E402
 from syft_torch.kernels import TorchKernels  # noqa: E402
 
 from .test_attacks import deliver  # noqa: E402
@@ -99,6 +102,37 @@ def test_a_party_does_not_use_a_mask_that_it_received(client: Client, secret: An
     client.start("alice", "reconstruct", (client.send("alice", torch.zeros(3).long()),), 502)
 
     assert client.fetch("alice", 502).tolist() != SECRET
+
+
+@pytest.mark.parametrize("small", [0, 1], ids=["x", "y"])
+@pytest.mark.parametrize("name", ["spdz_mul", "snn_select_share"])
+def test_a_number_is_not_sent_under_a_mask_of_a_smaller_ring(
+    client: Client, secret: Any, name: str, small: int
+) -> None:
+    public = client.send("bob", torch.ones(3, dtype=torch.int32))
+    operands = (public, secret) if small == 0 else (secret, public)
+
+    with pytest.raises(ProtocolError, match="on shares of different dtypes"):
+        client.start("bob", name, operands if name == "spdz_mul" else (*operands, operands[1]), 501)
+
+
+def test_shared_values_of_different_rings_are_not_combined(workers: Any) -> None:
+    parties = {"crypto_provider": workers["carol"]}
+    x = torch.arange(3, dtype=torch.int32).share(workers["bob"], workers["alice"], **parties)
+    y = torch.arange(3).share(workers["bob"], workers["alice"], **parties)
+
+    for combine in (torch.mul, torch.add, torch.sub, torch.maximum, torch.lt):
+        for one, other in ((x, y), (y, x)):
+            with pytest.raises(MixedLayersError, match="cannot compute on shared int(32|64) and int(32|64) numbers"):
+                combine(one, other)
+
+
+def test_every_element_is_compared_under_masks_of_its_own() -> None:
+    bits, numbers = np.zeros((2, 64), "uint8"), np.zeros(2, "int64")
+    for x, r, beta in ((bits[0], numbers, numbers), (bits, numbers[:1], numbers), (bits, numbers, numbers[0])):
+        steps = private_compare(Party(0, 2, NumpyKernels()), x, r, beta)
+        with pytest.raises(ValueError, match="expected one number and one random bit for each"):
+            next(steps)
 
 
 def test_whether_a_value_equals_that_of_a_kept_mask_is_not_revealed(client: Client, group: Group, secret: Any) -> None:
