@@ -23,7 +23,7 @@ from math import prod
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
 from syft_core.crypto.prg import SEED_BYTES, Stream, new_seed
 from syft_core.crypto.protocol import PROVIDER, Common, Party, Receive, Send, Spec, Steps, Verify, protocol
-from syft_core.crypto.spdz import BILINEAR, ELEMENTS, bilinear_shape
+from syft_core.crypto.spdz import BILINEAR, ELEMENTS, bilinear_shape, require_shape
 
 BITS = 32
 """The bits of a value. The other bits of a word are for security."""
@@ -295,7 +295,9 @@ def auth_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: i
         return Spec((x.shape[0], *shape))
     a, b, c = dealt
     d, e = yield from _open(party, x - a, y - b)
-    z = c + _apply(kernels, lambda row: run(kernels, d, row, **options), b)
+    z = _apply(kernels, lambda row: run(kernels, d, row, **options), b)
+    require_shape(z, c)
+    z = z + c
     z = z + _apply(kernels, lambda row: run(kernels, row, e, **options), a)
     z = yield from _add(party, z, run(kernels, d, e, **options))
     return (yield from _truncate(party, z, divisor)) if divisor != 1 else z

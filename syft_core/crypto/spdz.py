@@ -190,10 +190,19 @@ def _finish(party: Party, z: Array, divisor: int, mask: Sequence[Array], draw: D
     """Add the product of the masks to a product of shares, in place; with a divisor, divide it."""
     if divisor == 1:
         (c,) = yield Rest(draw)
+        require_shape(z, c)
         z += c
         return z
+    require_shape(z, mask[0])
     z += mask[0]
     return (yield from divide_masked(party, z, divisor, draw))
+
+
+def require_shape(z: Array, mask: Array) -> None:
+    """Raise unless a product has the shape that its options announced: no mask serves several elements."""
+    if tuple(z.shape) != tuple(mask.shape):
+        shapes = f"the result has the shape {tuple(z.shape)}, and the options announce {tuple(mask.shape)}"
+        raise ValueError(f"cannot multiply: {shapes}; check them")
 
 
 def _add(kernels: Kernels, op: str, total: Array, x: Array, y: Array, options: dict[str, Any]) -> Array:

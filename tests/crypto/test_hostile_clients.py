@@ -17,9 +17,9 @@ torch, np = pytest.importorskip("torch"), pytest.importorskip("numpy")
 from syft_core.crypto.authenticated import auth_mul, auth_truncate  # noqa: E402
 from syft_core.crypto.group import Group, find_group  # noqa: E402
 from syft_core.crypto.payloads import pack  # noqa: E402
-from syft_core.crypto.protocol import Party  # noqa: E402
+from syft_core.crypto.protocol import Open, Party, Rest  # noqa: E402
 from syft_core.crypto.securenn import private_compare  # noqa: E402
-from syft_core.crypto.spdz import spdz_mul_masked  # noqa: E402
+from syft_core.crypto.spdz import spdz_mul, spdz_mul_masked  # noqa: E402
 from syft_core.exceptions import GetNotPermittedError, MixedLayersError, ProtocolError  # noqa: E402
 from syft_core.messages import Deposit, Fetch, RunProtocol  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
@@ -125,6 +125,24 @@ def test_shared_values_of_different_rings_are_not_combined(workers: Any) -> None
         for one, other in ((x, y), (y, x)):
             with pytest.raises(MixedLayersError, match="cannot compute on shared int(32|64) and int(32|64) numbers"):
                 combine(one, other)
+
+
+@pytest.mark.parametrize("divisor", [1, 2])
+def test_every_element_of_a_product_has_a_mask_of_its_own(divisor: int) -> None:
+    """The client claims that the gradient of four filters has one element."""
+    images, gradients = np.ones((1, 4, 1, 1), "int64"), np.ones((1, 1, 1, 1), "int64")
+    options = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "shape": (1, 1, 1, 1)}
+    steps = spdz_mul(Party(1, 2, NumpyKernels()), images, gradients, op="filters", divisor=divisor, **options)
+    draw = next(steps)
+    opening = steps.send([np.ones(*spec) for spec in draw.correlation.forms[0]])
+    assert isinstance(opening, Open)
+
+    def finish() -> None:
+        if isinstance(steps.send(list(opening.shares)), Rest):
+            steps.send([np.ones((1, 1, 1, 1), "int64")])
+
+    with pytest.raises(ValueError, match="cannot multiply: the result has the shape"):
+        finish()
 
 
 def test_every_element_is_compared_under_masks_of_its_own() -> None:
