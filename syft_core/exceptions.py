@@ -215,6 +215,10 @@ class MixedLayersError(HookError, TypeError):
         "cannot compute on values shared among {one} and among {other}: the parties, their order or the "
         "crypto_provider differ; share both among the same workers"
     )
+    rings = Text(
+        "cannot compute on shared {one} and {other} numbers: a mask of one ring does not hide a number of the other; "
+        "share both with the same dtype, or encode both with the same `field`"
+    )
     plain = Text(
         "cannot mix a {layer} with a plain tensor: {layer} does not encode operands by itself; put the plain tensor "
         "under the same layers first"
@@ -507,6 +511,7 @@ class ProtocolError(WorkerError):
         "cannot continue the protocol: party {party!r} sent arrays of another form (malformed message); "
         "use the same release of syft-core at all workers"
     )
+    unusable = Text("cannot finish the protocol: what party {party!r} sent was refused ({error}); share again")
     unreachable = Text(
         "cannot finish the protocol: party {party!r} cannot be reached ({error}); "
         "share the values again when it is back",
@@ -523,6 +528,10 @@ class ProtocolError(WorkerError):
     unknown_mask = Text("cannot multiply by a kept value: its mask {number!r} is unknown here; repeat the operation")
     changed_operand = Text(
         "cannot multiply by a kept value: another value was masked, or it has changed since; repeat the operation"
+    )
+    checks_private = Text(
+        "cannot run {name!r} on private values: whether their tags are right would reveal something about them; ask "
+        "their owner to allow you to read them, or share them without protocol='authenticated'"
     )
     channel_failed = Text(
         "cannot start run {number}: an earlier run failed, and the parties may have used different random numbers; "
@@ -548,6 +557,10 @@ class ProtocolError(WorkerError):
         "cannot compute on private shares of worker {worker!r} together with {others}: its owner does not trust them; "
         "ask the owner to call `{worker}.trust({others})`",
         order="worker others",
+    )
+    mixed_rings = Text(
+        "cannot run {name!r} on shares of different dtypes: a mask of one ring does not hide a number of the other; "
+        "share all values with the same dtype"
     )
     not_a_share = Text(
         "cannot run {name!r} on a {kind}: expected a share, an integer tensor; share the value first: "

@@ -434,6 +434,8 @@ def generate_shares(secret: Tensor, n_workers: int, kernels: Any) -> list[Tensor
 def _require_same_group(one: AdditiveSharingTensor, other: AdditiveSharingTensor) -> None:
     if one.group is not other.group or one.protocol != other.protocol:
         raise MixedLayersError.parties(", ".join(map(str, one.group.ids)), ", ".join(map(str, other.group.ids)))
+    if one.dtype != other.dtype:
+        raise MixedLayersError.rings(dtype_name(one), dtype_name(other))
 
 
 def _select(id: Any, leaf: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from math import prod
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
 from syft_core.crypto.prg import SEED_BYTES, Stream, new_seed
 from syft_core.crypto.protocol import PROVIDER, Common, Party, Receive, Send, Spec, Steps, Verify, protocol
-from syft_core.crypto.spdz import BILINEAR, ELEMENTS, bilinear_shape
+from syft_core.crypto.spdz import BILINEAR, ELEMENTS, bilinear_shape, require_shape
 
 BITS = 32
 """The bits of a value. The other bits of a word are for security."""
@@ -215,7 +215,8 @@ def auth_add_public(party: Party, x: Array, y: Array) -> Steps:
 def auth_input(party: Party, x: Array, *, owner: int) -> Steps:
     """Share a value that the party of rank ``owner`` holds; the arrays of the others give the shape only.
 
-    1. The provider deals an authenticated uniform r, and sends r to the owner.
+    1. The provider deals an authenticated uniform r, and sends r + s to the owner, for an s that both have in common:
+       so the owner can be sure that nobody else knows r, whoever sent it.
     2. The owner sends  e = x - r  and a nonce to all parties, and a digest of both to the provider.
     3. The provider sends the digest to the parties, which compare: so all have the same e. Two parties need no digest.
     4. [x] = [r] + e.
@@ -229,15 +230,17 @@ def auth_input(party: Party, x: Array, *, owner: int) -> Steps:
     kernels, shape, echo = party.kernels, tuple(x.shape), party.count > 2
     (r,) = yield from _deal(party, [shape], [], _nothing)
     if party.helps:
-        yield Send(owner, (r,))
+        (s,) = yield Common((Spec(shape),), (owner, PROVIDER))
+        yield Send(owner, (r + s,))
         if echo:
             digest = yield Receive(owner, (DIGEST,))
             for other in _others(owner, party.count):
                 yield Send(other, tuple(digest))
         return x
     if party.rank == owner:
-        (mask,) = yield Receive(PROVIDER, (Spec(shape),))
-        e, nonce = x - mask, new_seed()
+        (s,) = yield Common((Spec(shape),), (owner, PROVIDER))
+        (masked,) = yield Receive(PROVIDER, (Spec(shape),))
+        e, nonce = x - (masked - s), new_seed()
         sent = (e, _to_array(kernels, nonce)) if echo else (e,)
         for other in _others(owner, party.count):
             yield Send(other, sent)
@@ -267,6 +270,7 @@ def _sends_product(x: Spec, y: Spec, *, op: str = ELEMENTS, divisor: int = 1, **
     opens="x - a and y - b, uniform; with a divisor, also the product plus a uniform mask",
     uses="nothing",
     has_helper=True,
+    checks_operands=True,
 )
 def auth_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int = 1, **options: object) -> Steps:
     """Multiply two authenticated values, elementwise or with another bilinear operation.
@@ -291,7 +295,9 @@ def auth_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: i
         return Spec((x.shape[0], *shape))
     a, b, c = dealt
     d, e = yield from _open(party, x - a, y - b)
-    z = c + _apply(kernels, lambda row: run(kernels, d, row, **options), b)
+    z = _apply(kernels, lambda row: run(kernels, d, row, **options), b)
+    require_shape(z, c)
+    z = z + c
     z = z + _apply(kernels, lambda row: run(kernels, row, e, **options), a)
     z = yield from _add(party, z, run(kernels, d, e, **options))
     return (yield from _truncate(party, z, divisor)) if divisor != 1 else z
@@ -333,6 +339,7 @@ def _sends_quotient(x: Spec, *, divisor: int) -> int:  # by contract
     opens="x plus a uniform mask",
     uses="nothing",
     has_helper=True,
+    checks_operands=True,
 )
 def auth_truncate(party: Party, x: Array, *, divisor: int) -> Steps:
     """Divide by a public number, as ``truncate`` does, for |x| < 2^30.

@@ -13,13 +13,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
 from syft_core.crypto.payloads import Payload, Pieces, bytes_in, is_failure, weigh
 from syft_core.crypto.prg import SEED_BYTES, Stream, join_seeds, new_seed
 from syft_core.crypto.protocol import (
+    MASKING,
     PROTOCOLS,
     PROVIDER,
     Correlation,
@@ -29,10 +30,11 @@ from syft_core.crypto.protocol import (
     Spec,
     Steps,
     Verify,
+    describe_call,
     expand,
     rehearse,
 )
-from syft_core.crypto.run import Finish, ProtocolRun, is_additive, join_shares
+from syft_core.crypto.run import Call, Finish, ProtocolRun, forms_of, is_additive, join_shares
 from syft_core.exceptions import CheatingError, PartyFailedError, ProtocolError, SyftError
 from syft_core.hook.rules import map_leaves
 from syft_core.peer import Id, Peer
@@ -63,7 +65,11 @@ SETUP = 0
 # The client gives every party tickets for the others, so it could use them itself and pose as one party towards
 # another. If that party accepted a seed chosen by the sender, the client would know the masks of its shares. So each of
 # two parties chooses one half, and sends it to the address of the other that its owner configured. Whoever poses as a
-# party receives nothing, does not know the seed, and sees only values under masks that it cannot remove.
+# party receives nothing, does not know the seed, and sees only values under masks that it cannot remove. So a protocol
+# masks what it sends with numbers from seeds, never with numbers that it has received.
+#
+# The client may also describe the group differently to each worker. The seed depends on the description, so workers to
+# which it is not the same have no random numbers in common, and none of them uses a mask that another one reveals.
 
 
 @dataclass
@@ -76,7 +82,7 @@ class TagKeys:
 
     group: tuple[tuple[Id, ...], Id | None, int]
     """The parties, the provider, and the rank of the worker."""
-    seeds: dict[int, bytes]
+    seeds: dict[int, bytes] = field(repr=False)
     """Those of the group's first channel, by rank; a key comes from the seed of its party and the provider."""
     cheating: CheatingError | None = None
 
@@ -87,8 +93,6 @@ class _Mask(NamedTuple):
     share: Array
     opened: Array
     """What was opened under the mask."""
-    operand: Array
-    """A copy of the share that was opened."""
     handle: weakref.ref[Array]
     """What the worker has stored for the client."""
 
@@ -137,6 +141,8 @@ class Channel:
         self._pieces = Pieces()
         self._masks: dict[int, _Mask] = {}
         """The masks that this party has kept, by the number of the run that opened a value under each."""
+        self.masked: dict[int, Any] = {}
+        """For the worker: what was opened under each of them, with its restrictions."""
         self._forgotten: deque[tuple[int, int]] = deque()
         """The numbers and sizes of masks that are gone, because their handles are."""
         self._labels: dict[int, set[bytes]] = {}
@@ -187,7 +193,9 @@ class Channel:
             if mine is None or rank in self._seeds or len(half) != SEED_BYTES:
                 raise ProtocolError("cannot accept a seed: it was not asked for, or sent before (malformed message)")
             self._halves.pop(rank, None)
-            self._seeds[rank] = join_seeds(mine, half) if rank > self.rank else join_seeds(half, mine)
+            first, second = (mine, half) if rank > self.rank else (half, mine)
+            group = (self.parties, self.provider, *sorted((rank, self.rank)))
+            self._seeds[rank] = join_seeds(first, second, repr(group).encode())
         if rank < self.rank:
             self._post(rank, SETUP, mine)
         elif not self._halves:
@@ -195,13 +203,13 @@ class Channel:
 
     # --- runs
 
-    def start(self, number: int, steps: Steps, finish: Finish, waits: bool = False) -> ProtocolRun:
+    def start(self, number: int, steps: Steps, finish: Finish, waits: bool = False, call: Call = bytes) -> ProtocolRun:
         """Run a protocol under a number, which must be larger than all before: randomness is never used twice."""
         with self._lock:
             if len(self._runs) >= MAX_RUNS:
                 raise ProtocolError.too_many_runs(len(self._runs))
             self._claim(number)
-            run = self._runs[number] = ProtocolRun(self, number, steps, finish, waits)
+            run = self._runs[number] = ProtocolRun(self, number, steps, finish, waits, call)
             run.cancelled = self._errors.pop(number, None)
             if self.keys.cheating is not None:
                 run.cancelled = CheatingError(*self.keys.cheating.args)
@@ -323,7 +331,7 @@ class Channel:
             if index < self._corrected.get(label, 0) or (label, index) in self._stock:
                 raise ProtocolError("cannot accept a correction: it was sent before (malformed message)")
             self._stock[label, index] = correction
-            self.held += weigh(correction)
+            self.held += weigh((label, correction))
 
     def end(self, number: int, error: Exception | None = None) -> None:
         """Forget a run that has ended, and start no more if it failed."""
@@ -349,37 +357,30 @@ class Channel:
                 self._forgotten.append((number, size))
 
         with self._lock:
-            reference = weakref.ref(request.handle, forget)
-            self._masks[number] = _Mask(request.mask, request.opened, request.operand * 1, reference)
+            self._masks[number] = _Mask(request.mask, request.opened, weakref.ref(request.handle, forget))
             self.kept += size
 
     def recall_mask(self, request: Recall) -> tuple[Array, Array]:
-        """Return the share of a mask, and what was opened under it; raise if its operand has changed."""
-        found = self._find_kept(request.number, request.operand)
+        """Return the share of a mask, and what was opened under it; raise if it is a mask of another form."""
+        found = self._masks.get(request.number)
+        if found is None or forms_of((found.share,)) != forms_of((request.operand,)):
+            raise ProtocolError.unknown_mask(request.number)
         return found.share, found.opened
 
-    def recall_operand(self, number: int, operand: Tensor) -> Tensor:
-        """Return the copy of an operand that was kept with its mask; raise if the operand has changed."""
-        return self.kernels.from_array(self._find_kept(number, self.kernels.to_array(operand)).operand)
-
-    def _find_kept(self, number: int, operand: Array) -> _Mask:
-        found = self._masks.get(number)
-        if found is None:
-            raise ProtocolError.unknown_mask(number)
-        if not self.arrays.equal(found.operand, operand):
-            raise ProtocolError.changed_operand()
-        return found
-
     def _forget_mask(self, number: int) -> None:
-        """Forget a mask. It cannot be used again, so neither can random numbers of correlations that depend on it."""
+        """Forget a mask. It cannot be used again, so neither can random numbers of correlations that depend on it.
+
+        A run that draws them at this moment asks for the mask next, gets none, and sends nothing.
+        """
         self._forms.pop(number, None)
         self._values.pop(number, None)
+        self.masked.pop(number, None)
         for label in self._labels.pop(number, ()):
             self._used.pop(label, None)
             self._corrected.pop(label, None)
             for key in [key for key in self._stock if key[0] == label]:
                 found = self._stock.pop(key)
-                self.held -= weigh(found) if self.rank == 0 else 0
+                self.held -= weigh((label, found)) if self.rank == 0 else 0
 
     def _find_mask(self, number: int, spec: Spec) -> Array:
         """Return the value of a mask, which the provider can compute again."""
@@ -387,7 +388,8 @@ class Channel:
             raise ProtocolError.unknown_mask(number)
         value = self._values.pop(number, None)
         if value is None:
-            shares = [self.common(rank, b"", number << 32 | 1, [spec])[0] for rank in range(len(self.parties))]
+            call = describe_call(MASKING, [spec], {})
+            shares = [self.common(rank, call, number << 32 | 1, [spec])[0] for rank in range(len(self.parties))]
             value = join_shares(shares)
         self._values[number] = value  # The last one is the one that was used last.
         while len(self._values) > 1 and sum(map(bytes_in, self._values.values())) > MAX_VALUES:
@@ -419,8 +421,9 @@ class Channel:
         return Stream(self._seeds[PROVIDER], demand.label, index), index
 
     def _count(self, demand: Correlation) -> int:
-        index = self._used.get(demand.label, 0)
-        self._used[demand.label] = index + 1
+        with self._lock:  # Threads of different runs draw at the same time.
+            index = self._used.get(demand.label, 0)
+            self._used[demand.label] = index + 1
         for number, _ in demand.kept() if index == 0 else ():
             self._labels.setdefault(number, set()).add(demand.label)
         return index
@@ -435,7 +438,7 @@ class Channel:
             self._corrected[label] = index + 1
             found = self._stock.pop((label, index), None)
             if found is not None:
-                self.held -= weigh(found)
+                self.held -= weigh((label, found))
         return found
 
     def take(self, number: int, rank: int) -> Payload:
@@ -460,18 +463,20 @@ class Channel:
                 values = [_subtract_in_place(value, share) for value, share in zip(values, shares, strict=True)]
             return tuple(values)
 
-    def common(self, other: int, label: bytes, number: int, specs: Sequence[Spec]) -> list[Array]:
-        """Return random arrays that this party and another one know; with a label, they outlast the channel."""
-        seeds = self.keys.seeds if label else self._seeds
+    def common(
+        self, other: int, label: bytes, number: int, specs: Sequence[Spec], lasting: bool = False
+    ) -> list[Array]:
+        """Return random arrays that this party and another one know, and that may outlast the channel."""
+        seeds = self.keys.seeds if lasting else self._seeds
         return expand(self.arrays, Stream(seeds[other], b"common" + label, number), specs)
 
-    def zeros(self, number: int, step: int, specs: Sequence[Spec]) -> list[Array]:
+    def zeros(self, call: bytes, number: int, step: int, specs: Sequence[Spec]) -> list[Array]:
         """Return shares of zeros: each pair of parties adds and subtracts the same random numbers."""
         totals: list[Array] | None = None
         for other in range(len(self.parties)):
             if other == self.rank:
                 continue
-            stream = Stream(self._seeds[other], b"zeros", number << 16 | step)
+            stream = Stream(self._seeds[other], b"zeros" + call, number << 16 | step)
             arrays = expand(self.arrays, stream, specs)
             if other < self.rank:
                 arrays = [-x if spec.is_additive else x for spec, x in zip(specs, arrays, strict=True)]
@@ -608,7 +613,10 @@ def start_protocol(
     kernels = channel.kernels
     arrays = operands if channel.rank == PROVIDER else [kernels.to_array(operand) for operand in operands]
 
+    def call() -> bytes:
+        return describe_call(name, [Spec(tuple(part.shape), dtype_name(part)) for part in operands], options)
+
     def convert(result: Nested, error: Exception | None) -> None:
         finish(map_leaves(lambda part: kernels.from_array(part) if hasattr(part, "dtype") else part, result), error)
 
-    return channel.start(number, entry.function(channel.party, *arrays, **options), convert, waits)
+    return channel.start(number, entry.function(channel.party, *arrays, **options), convert, waits, call)

@@ -205,9 +205,9 @@ class Group:
         specs = tuple([_spec_of(next(iter(shares.values()))) for shares in operands])
         name, settings = protocol.__name__, tuple(sorted(options.items()))
         results = self._rehearse(name, specs, settings)
-        first, count = new_id(), len(results)
+        # No worker must know where the others store results: by default, users may fetch whatever they can name.
+        firsts, count, dealt = [new_id() for _ in self.parties], len(results), new_id()
         informs = PROTOCOLS[name].informs_client
-        dealt = new_id()  # The parties must not know where the provider's result is.
         forms = tuple([(spec.shape, spec.dtype) for spec in specs])
         with self._lock:
             self._renew()
@@ -217,7 +217,7 @@ class Group:
             call, state = (self._channel, self._number, name), self._state
             self._state = None  # Unless all workers accept the run, they need a new channel.
             messages: list[tuple[Location, RunProtocol]] = []
-            for location in self.parties:
+            for location, first in zip(self.parties, firsts, strict=True):
                 own = tuple([shares[location.id] for shares in operands])
                 messages.append((location, RunProtocol(*call, own, options, first, count, self._waits)))
             if self.provider is not None:
@@ -234,7 +234,7 @@ class Group:
         recorded = _recording.get()
         if recorded is not None:
             recorded.append(Call(self, name, forms, options))
-        pointers = tuple([self._point(first + place, spec) for place, spec in enumerate(results)])
+        pointers = tuple([self._point(firsts, place, spec) for place, spec in enumerate(results)])
         for place, shares in enumerate(pointers if informs else ()):
             helper = self._require_provider()
             shares[helper.id] = pointer_at(helper, dealt + place, self.framework, self.client)
@@ -279,11 +279,11 @@ class Group:
             raise ProtocolError.no_provider()
         return self.provider
 
-    def _point(self, id: int, spec: Spec) -> Shares:
+    def _point(self, firsts: Sequence[int], place: int, spec: Spec) -> Shares:
         known = _form_of(self.framework, spec)
         pointers = {}
-        for location in self.parties:
-            pointer = pointer_at(location, id, self.framework, self.client)
+        for location, first in zip(self.parties, firsts, strict=True):
+            pointer = pointer_at(location, first + place, self.framework, self.client)
             if location.predicts:
                 pointer.remember_form(known)
             pointers[location.id] = pointer

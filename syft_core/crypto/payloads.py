@@ -32,7 +32,7 @@ def weigh(payload: Payload) -> int:
     """Return how much memory a payload takes while it waits; an empty array and an empty tuple count too."""
     if type(payload) is tuple:
         return 256 + sum(map(weigh, payload))
-    return 256 + bytes_in(payload)
+    return 256 + (len(payload) if isinstance(payload, bytes) else bytes_in(payload))
 
 
 def bytes_in(payload: Payload) -> int:

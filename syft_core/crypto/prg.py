@@ -17,9 +17,9 @@ def new_seed() -> bytes:
     return secrets.token_bytes(SEED_BYTES)
 
 
-def join_seeds(first: bytes, second: bytes) -> bytes:
-    """Return a seed that is unpredictable for everybody who lacks one of two halves."""
-    return hashlib.blake2b(first + second, digest_size=SEED_BYTES).digest()
+def join_seeds(first: bytes, second: bytes, purpose: bytes = b"") -> bytes:
+    """Return a seed that is unpredictable for everybody who lacks one of two halves, and another for each purpose."""
+    return hashlib.blake2b(first + second + purpose, digest_size=SEED_BYTES).digest()
 
 
 class Stream:

@@ -6,9 +6,10 @@ answer, so it does not depend on how the parties communicate. ``run.py`` drives 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from inspect import signature
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -134,14 +135,13 @@ class Rest:
 
 @dataclass(slots=True, eq=False)
 class Keep:
-    """Keep this party's share of a mask under the number of the run, as long as ``handle`` is stored.
+    """Keep this party's share of a mask, and what was opened under it, as long as ``handle`` is stored.
 
-    ``operand`` is the share that was opened under the mask as ``opened``.
+    Both are known under the number of the run.
     """
 
     mask: Array
     opened: Array
-    operand: Array
     handle: Array
 
 
@@ -149,7 +149,7 @@ class Keep:
 class Recall:
     """Ask for the share of a mask that was kept under a number, and for what was opened under it.
 
-    The run ends with an error if that was another value, or if the operand has changed since.
+    The run ends with an error unless they have the form of ``operand``.
     """
 
     number: int
@@ -176,7 +176,7 @@ class Receive:
 class Common:
     """Random arrays that two ranks know, and nobody else: by default, two parties. The provider may be one of them.
 
-    They are fresh, unless there is a ``label``: then they are the same in every run of the group.
+    They are fresh, unless there is a ``label``: then they are the same in every run of the group. See Note [Calls].
     """
 
     specs: tuple[Spec, ...]
@@ -204,6 +204,8 @@ Steps: TypeAlias = Generator[Request, Any, Any]
 """A running protocol: it yields requests and returns one share, or a tuple of shares."""
 PROVIDER = -1
 """The rank of the provider."""
+MASKING = "spdz_mask"
+"""The protocol in which the parties keep a mask."""
 MASK = "mask"
 """The option of protocols that use a kept mask: the number of the run that kept it."""
 
@@ -259,6 +261,14 @@ class Protocol:
     by_line: bool = False
     """Whether it computes each line of its operand independently: each element, or each line along the option
     ``axis``."""
+    checks_operands: bool = False
+    """Whether it fails if the operands do not fit together: so whether it succeeds reveals something about them."""
+
+    @cached_property
+    def flags(self) -> frozenset[str]:
+        """The names of the options that are True or False."""
+        found = signature(self.function).parameters.values()
+        return frozenset([parameter.name for parameter in found if parameter.annotation in (bool, "bool")])
 
 
 PROTOCOLS: Registry[str, Protocol] = Registry("protocols", advice="register it with `@protocol` in syft_core/crypto")
@@ -276,17 +286,30 @@ def protocol(
     informs_client: bool = False,
     keeps_mask: bool = False,
     by_line: bool = False,
+    checks_operands: bool = False,
     name: str = "",
 ) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:
     """Register a generator function as a protocol, with its costs; a test compares them with what a run counts."""
 
     def register(function: Callable[..., Steps]) -> Callable[..., Steps]:
         key = function.__name__ = name or function.__name__  # The name under which a client runs it.
-        facts = parties, has_helper, reveals, informs_client, keeps_mask, by_line
+        facts = parties, has_helper, reveals, informs_client, keeps_mask, by_line, checks_operands
         PROTOCOLS.register(key, Protocol(key, function, rounds, sends, opens, uses, *facts))
         return function
 
     return register
+
+
+# Note [Calls]
+# ~~~~~~~~~~~~
+# A client may start different protocols at different workers under the number of one run. Two that have random numbers
+# in common must not use the same ones in different ways: one may reveal what is a mask at the other. So these numbers
+# depend on the call: the protocol, the forms of its operands, and its options.
+
+
+def describe_call(name: str, specs: Sequence[Spec], options: Mapping[str, Any]) -> bytes:
+    """Return what identifies a call; see Note [Calls]."""
+    return repr((name, *specs, *sorted(options.items()))).encode()
 
 
 # --- composition

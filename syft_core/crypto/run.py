@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 Finish: TypeAlias = Callable[[Nested, Exception | None], None]
 """Takes the result of a run, or its error."""
+Call: TypeAlias = Callable[[], bytes]
+"""Returns what identifies a call; see Note [Calls] in protocol.py."""
 MAX_SMALL = 1 << 14
 """How many bytes fit into the buffers of a connection, so that sending them does not wait for the receiver."""
 
@@ -48,8 +51,11 @@ class ProtocolRun:
     that two parties cannot wait for each other to read.
     """
 
-    def __init__(self, channel: Channel, number: int, steps: Steps, finish: Finish, waits: bool = False) -> None:
+    def __init__(
+        self, channel: Channel, number: int, steps: Steps, finish: Finish, waits: bool = False, call: Call = bytes
+    ) -> None:
         self._channel, self._number, self._steps, self._finish = channel, number, steps, finish
+        self._describe_call = call
         self._lock = threading.Lock()
         self._signals: SimpleQueue[None] | None = SimpleQueue() if waits else None
         self._request: Request | None = None
@@ -67,6 +73,11 @@ class ProtocolRun:
         """Why the run cannot continue; it ends at the next advance."""
         self.has_ended = False
 
+    @cached_property
+    def _call(self) -> bytes:
+        """What identifies the call; most protocols do not need it."""
+        return self._describe_call()
+
     @property
     def progress(self) -> int:
         """A number that changes when the run goes on."""
@@ -81,10 +92,10 @@ class ProtocolRun:
         return True
 
     def cancel(self, error: Exception) -> None:
-        """End the run with an error, in its own thread if it has one."""
+        """End the run with an error: in its own thread if it has one, or in the one that is advancing it."""
         self.cancelled = error
         if self._signals is None:
-            self.fail(error)
+            self.advance()
         else:
             self._signals.put(None)
 
@@ -113,10 +124,8 @@ class ProtocolRun:
         if not is_owner and (self.has_ended or self._unsent is not None):
             self._signals.put(None)  # type: ignore[union-attr]  # only runs with a thread have an owner
 
-    def fail(self, error: Exception) -> None:
+    def _fail(self, error: Exception) -> None:
         """End the run with an error, and tell the others."""
-        if self.has_ended:
-            return
         self.has_ended = True
         self._channel.end(self._number, error)
         self._steps.close()
@@ -159,7 +168,7 @@ class ProtocolRun:
             self._channel.end(self._number)
             self._finish(end.value, None)
         except Exception as error:  # noqa: BLE001  # reported to the client
-            self.fail(error)
+            self._fail(error)
 
     def _send_shares(self, shares: Sequence[Array]) -> None:
         self._unsent = None
@@ -187,12 +196,12 @@ class ProtocolRun:
     def _find_common(self, request: Common) -> list[Array]:
         other = sum(request.ranks) - self._channel.rank
         if request.label:
-            return self._channel.common(other, request.label, 0, request.specs)
+            return self._channel.common(other, request.label, 0, request.specs, lasting=True)
         index = self._commons[other] = self._commons.get(other, 0) + 1
-        return self._channel.common(other, b"", self._number << 32 | index, request.specs)
+        return self._channel.common(other, self._call, self._number << 32 | index, request.specs)
 
     def _find_zeros(self, request: Zeros) -> list[Array]:
-        return self._channel.zeros(self._number, self._step, request.specs)
+        return self._channel.zeros(self._call, self._number, self._step, request.specs)
 
     def _verify(self, request: Verify) -> None:
         self._channel.verify(request)

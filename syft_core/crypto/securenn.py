@@ -260,6 +260,8 @@ def private_compare(party: Party, x: Form, r: Form, beta: Form) -> Steps:
     a random position if beta' is 1.
     """
     shape, length = tuple(x.shape)[:-1], x.shape[-1]
+    if not tuple(r.shape) == tuple(beta.shape) == shape:
+        raise ValueError("cannot compare: expected one number and one random bit for each list of bits; expand them")
     dtype = "int64" if length == BITS["int64"] else "int32"
     found = None
     if party.helps:

@@ -193,8 +193,10 @@ def _finish(party: Party, z: Array, divisor: int, mask: Sequence[Array], draw: D
     """Add the product of the masks to a product of shares, in place; with a divisor, divide it. Then add ``plus``."""
     if divisor == 1:
         (c,) = yield Rest(draw)
+        require_shape(z, c)
         z += c
     else:
+        require_shape(z, mask[0])
         z += mask[0]
         z = yield from divide_masked(party, z, divisor, draw)
     for addend in plus:
@@ -205,6 +207,13 @@ def _finish(party: Party, z: Array, divisor: int, mask: Sequence[Array], draw: D
 def _shape_addend(kernels: Kernels, op: str, x: Array) -> Array:
     """Return what is added to a product in a shape that fits: a bias has one number for each filter."""
     return kernels.reshape(x, (-1, 1, 1)) if op == IMAGES else x
+
+
+def require_shape(z: Array, mask: Array) -> None:
+    """Raise unless a product has the shape that its options announced: no mask serves several elements."""
+    if tuple(z.shape) != tuple(mask.shape):
+        shapes = f"the result has the shape {tuple(z.shape)}, and the options announce {tuple(mask.shape)}"
+        raise ValueError(f"cannot multiply: {shapes}; check them")
 
 
 def _add(kernels: Kernels, op: str, total: Array, x: Array, y: Array, options: dict[str, Any]) -> Array:
@@ -235,7 +244,7 @@ def spdz_mask(party: Party, y: Array) -> Steps:
     if party.leads:
         b += e
     handle = party.kernels.zeros((1,), dtype_name(y))
-    yield Keep(b, e, y, handle)
+    yield Keep(b, e, handle)
     return handle
 
 
@@ -255,10 +264,10 @@ def spdz_mul_masked(
     Rounds: 1, and 1 to truncate. Bytes: those of x, and of the product to truncate.
     """
     run, kernels = BILINEAR[op], party.kernels
-    b, e = yield Recall(mask, y)  # The first party has added e to b.
     settings = tuple(sorted(options.items()))
     draw = Draw(_plan_masked(op, tuple(x.shape), tuple(y.shape), dtype_name(x), settings, divisor, mask))
     a, *masks = yield draw
+    b, e = yield Recall(mask, y)  # The first party has added e to b. After the draw: see ``Channel._forget_mask``.
     (d,) = yield Open(x - a)
     z = _add(kernels, op, run(kernels, d, b, **options), a, e, options)
     return (yield from _finish(party, z, divisor, masks, draw, *[_shape_addend(kernels, op, part) for part in plus]))

@@ -145,6 +145,8 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
     ended: list[tuple[Nested, Exception | None]] = []
 
     def finish(result: Nested, error: Exception | None) -> None:
+        if error is None and PROTOCOLS[message.name].keeps_mask and channel.rank != PROVIDER:
+            channel.masked[message.number] = _note_masked(operands[0], parents[0].id, lineage, sender)
         if error is None and not message.waits:
             result = _keep(worker, message, channel, parents, lineage, sender, result)
         ended.append((result, error))
@@ -175,7 +177,8 @@ def prepare(worker: Worker, message: Prepare, sender: Peer) -> Process:
     if not 0 < message.times <= MAX_TIMES:
         raise ProtocolError(f"cannot prepare {message.name!r} {message.times} times: the limit is {MAX_TIMES}")
     specs = tuple(map(_spec, message.args))
-    demands = _rehearse(channel, message, specs).demands
+    _require_room(worker, message.name, 0, _bytes_of(specs), sender)  # Before it is rehearsed.
+    demands = (yield Elsewhere(partial(_rehearse, channel, message, specs))).demands
     _require_room(worker, message.name, 0, message.times * _bytes_of(_dealt(demands)), sender)
     for demand in demands:
         yield Elsewhere(partial(channel.prepare, demand, message.times))
@@ -188,21 +191,35 @@ def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | 
     if rank is None or rank == channel.rank or not sender.behalf:
         raise ProtocolError(f"cannot accept a deposit from {sender.id!r}: it is not a party of channel {message.id!r}")
     payload = message.payload
-    if isinstance(payload, bytearray):
-        size, held = len(payload) + max(message.left, 0), worker.channels.count_bytes(sender.original)
-        limit = _limit_bytes(worker, sender.original)
-        if held + size > limit:
-            raise ProtocolError.too_many_bytes(size, held, limit)
-        whole = channel.join(rank, message.number, payload, message.left)
-        if whole is None:
-            return None
-        payload = unpack(channel.arrays, whole)
-    elif not (payload is None or (isinstance(payload, bytes) and message.number == SETUP)):
-        raise ProtocolError("cannot accept a deposit: its payload has a wrong type (malformed message)")
+    try:
+        if isinstance(payload, bytearray):
+            _require_room_for_deposit(worker, message, sender.original)
+            whole = channel.join(rank, message.number, payload, message.left)
+            if whole is None:
+                return None
+            payload = unpack(channel.arrays, whole)
+        elif not (payload is None or (isinstance(payload, bytes) and message.number == SETUP)):
+            raise ProtocolError("cannot accept a deposit: its payload has a wrong type (malformed message)")
+    except ProtocolError as error:
+        return _refuse_deposit(channel, rank, message.number, error)
     if message.number == SETUP:  # The answer to a seed is sent while the lock is not held.
         return _receive(channel, rank, message.number, payload)
     runs = channel.receive(rank, message.number, payload)
     return _continue(runs) if runs else None
+
+
+def _require_room_for_deposit(worker: Worker, message: Deposit, client: Peer) -> None:
+    size, held = len(message.payload) + max(message.left, 0), worker.channels.count_bytes(client)
+    limit = _limit_bytes(worker, client)
+    if held + size > limit:
+        raise ProtocolError.too_many_bytes(size, held, limit)
+
+
+def _refuse_deposit(channel: Channel, rank: int, number: int, error: ProtocolError) -> Process:
+    """End the run for which a party sent what cannot be used, because it would wait for it; answer with the error."""
+    if number != SETUP:
+        yield from _receive(channel, rank, number, ProtocolError.unusable(channel.name_of(rank), str(error)))
+    raise error
 
 
 def _limit_bytes(worker: Worker, client: Peer) -> int:
@@ -283,10 +300,15 @@ def _require_room(worker: Worker, name: str, objects: int, size: int, sender: Pe
 
 
 def _require_options(message: RunProtocol | Prepare) -> None:
-    """Raise unless all options are numbers, texts, or short tuples of them."""
+    """Raise unless all options are numbers, texts, or short tuples of them.
+
+    True equals 1, but must not take its place: parties that remember different ones would use other random numbers.
+    """
+    flags = PROTOCOLS[message.name].flags
     for name, value in message.options.items():
         parts = value if type(value) is tuple else (value,)
-        if len(parts) > _MAX_OPTION or not all(type(part) in _OPTIONS for part in parts):
+        fits = all(type(part) in _OPTIONS for part in parts) or (type(value) is bool and name in flags)
+        if len(parts) > _MAX_OPTION or not fits:
             raise ProtocolError(
                 f"cannot run {message.name!r}: its option {name!r} has a wrong type (malformed message)"
             )
@@ -294,7 +316,7 @@ def _require_options(message: RunProtocol | Prepare) -> None:
             raise ProtocolError(f"cannot run {message.name!r}: its option {name!r} is too large (malformed message)")
 
 
-_OPTIONS = frozenset({int, bool, str, type(None)})
+_OPTIONS = frozenset({int, str, type(None)})
 
 
 def _find_shares(
@@ -302,12 +324,20 @@ def _find_shares(
 ) -> list[Tensor]:
     """Return the shares on which a protocol runs; raise unless the sender may use them for it."""
     operands = list(resolve(worker, message.args, parents, []))
+    masked = _find_masked(message, channel)
+    parents.extend(masked)
     for operand in operands:
         fits = is_framework_tensor(type(operand)) and dtype_name(operand) in RINGS
         if not fits or framework_of(operand).kernels is not channel.kernels:
             raise ProtocolError.not_a_share(message.name, type(operand).__name__)
+    if len({dtype_name(operand) for operand in operands}) > 1:
+        raise ProtocolError.mixed_rings(message.name)
     require_right_to_use(worker, parents, sender)
     _require_trust(worker, channel, parents, sender)
+    if PROTOCOLS[message.name].checks_operands and not may_leave(worker, parents, sender):
+        raise ProtocolError.checks_private(message.name)
+    if masked and may_leave(worker, parents, sender):  # Otherwise, whether it is equal would reveal something.
+        _require_unchanged(channel, masked[0].value, operands)
     if PROTOCOLS[message.name].reveals:
         to = ", ".join(map(str, channel.parties))
         for entry in parents:
@@ -315,15 +345,49 @@ def _find_shares(
             require_success(entry, entry.id, worker)
         for entry in parents:
             record(worker, entry, sender, to, "opened at all parties", entry.value)
-    # Copies: the lock is not held during the run, and private values may be written into the objects then.
-    kept = message.options.get(MASK)
+    return _copy_operands(operands, masked)
+
+
+def _copy_operands(operands: Sequence[Tensor], masked: Sequence[Stored]) -> list[Tensor]:
+    """Return copies: the lock is not held during the run, and private values may be written into the objects then.
+
+    Of a value that was opened under a mask, return the copy that was kept.
+    """
     copies: dict[int, Tensor] = {}
+    found: list[Tensor] = []
     for place, operand in enumerate(operands):
-        if kept is not None and place == 1:
-            operands[1] = channel.recall_operand(kept, operand)
-        elif id(operand) not in copies:
+        if place == 1 and masked:
+            found.append(masked[0].value)
+            continue
+        if id(operand) not in copies:
             copies[id(operand)] = framework_of(operand).copy(operand)
-    return [copies.get(id(operand), operand) for operand in operands]
+        found.append(copies[id(operand)])
+    return found
+
+
+def _note_masked(value: Tensor, id: Id, lineage: Lineage, sender: Peer) -> Stored:
+    """Return an entry, which is not stored, for what was opened under a mask: products with it are restricted too."""
+    entry = Stored(value, sender.id)
+    entry.id = id
+    entry.access, entry.sources = lineage
+    return entry
+
+
+def _find_masked(message: RunProtocol, channel: Channel) -> list[Stored]:
+    """Return what was opened under the kept mask that a protocol uses; its operands may be unrestricted copies."""
+    if MASK not in message.options:
+        return []
+    number = message.options[MASK]
+    if number not in channel.masked:
+        raise ProtocolError.unknown_mask(number)
+    return [channel.masked[number]]
+
+
+def _require_unchanged(channel: Channel, masked: Tensor, operands: Sequence[Tensor]) -> None:
+    """Raise if the second operand, a share, has changed since it was opened under a mask."""
+    for operand in operands[1:2]:
+        if not channel.arrays.equal(*map(channel.kernels.to_array, (masked, operand))):
+            raise ProtocolError.changed_operand()
 
 
 def _require_trust(worker: Worker, channel: Channel, parents: list[Stored], sender: Peer) -> None:
@@ -368,13 +432,13 @@ def _run(channel: Channel, message: RunProtocol, operands: Sequence[Tensor], fin
 
 def _check_parties(channel: Channel, run: ProtocolRun, waited: float) -> None:
     """End a run with an error that names the party if one of those that it waits for is gone."""
-    for rank in run.waits_for:
-        try:
+    try:
+        for rank in run.waits_for:
             channel.ping(rank)
-        except SyftError as error:
-            run.fail(error)
-        if waited >= LIMIT:
-            run.fail(ProtocolError.silent(channel.name_of(rank), waited))
+            if waited >= LIMIT:
+                raise ProtocolError.silent(channel.name_of(rank), waited)
+    except SyftError as error:
+        run.cancel(error)
 
 
 def _keep(

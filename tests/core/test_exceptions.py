@@ -449,6 +449,16 @@ TEXTS = {
         "cannot compute on values shared among bob, alice and among bob, dave: the parties, their order or the "
         "crypto_provider differ; share both among the same workers",
     ),
+    ("MixedLayersError", "rings"): (
+        ("int32", "int64"),
+        "cannot compute on shared int32 and int64 numbers: a mask of one ring does not hide a number of the other; "
+        "share both with the same dtype, or encode both with the same `field`",
+    ),
+    ("ProtocolError", "mixed_rings"): (
+        ("spdz_mul",),
+        "cannot run 'spdz_mul' on shares of different dtypes: a mask of one ring does not hide a number of the other; "
+        "share all values with the same dtype",
+    ),
     ("OperationNotAllowedError", "no_kernels"): (
         ("toy",),
         "cannot compute on shares with toy: its backend has no integer kernels; set `kernels` of its "
@@ -525,6 +535,15 @@ TEXTS = {
     ("ProtocolError", "unknown_mask"): (
         (7,),
         "cannot multiply by a kept value: its mask 7 is unknown here; repeat the operation",
+    ),
+    ("ProtocolError", "unusable"): (
+        ("bob", "it is too large"),
+        "cannot finish the protocol: what party 'bob' sent was refused (it is too large); share again",
+    ),
+    ("ProtocolError", "checks_private"): (
+        ("auth_mul",),
+        "cannot run 'auth_mul' on private values: whether their tags are right would reveal something about them; ask "
+        "their owner to allow you to read them, or share them without protocol='authenticated'",
     ),
     ("ProtocolError", "changed_operand"): (
         (),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -12,16 +14,17 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from syft_core.crypto import channel as channel_module  # noqa: E402
+from syft_core.crypto import protocol  # noqa: E402
 from syft_core.crypto.channel import SETUP, Channel  # noqa: E402
 from syft_core.crypto.group import Group, find_group  # noqa: E402
 from syft_core.crypto.payloads import pack, split, unpack  # noqa: E402
-from syft_core.crypto.prg import join_seeds  # noqa: E402
-from syft_core.crypto.protocol import PROVIDER  # noqa: E402
-from syft_core.crypto.spdz import reconstruct, spdz_mul, zero  # noqa: E402
+from syft_core.crypto.protocol import PROVIDER, Draw, Open, Recall, Spec  # noqa: E402
+from syft_core.crypto.spdz import Square, reconstruct, spdz_mul, spdz_mul_masked, zero  # noqa: E402
 from syft_core.exceptions import (  # noqa: E402
     CheatingError,
     GetNotPermittedError,
     IdNotUniqueError,
+    ObjectNotFoundError,
     ProtocolError,
     QuotaExceededError,
     TicketError,
@@ -163,34 +166,49 @@ def test_only_a_worker_of_the_group_joins_it(workers: Any) -> None:
 # --- what may be deposited
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
-        5,
-        "text",
-        [1],
-        b"sixteen bytes !!",
-        ValueError("no"),
-        torch.zeros(3),
-        (torch.zeros(3),),
-        bytearray(b""),
-        bytearray(b"\xff\xff\xff\xff"),
-        bytearray(b"\x01\0\0\0\xc1"),
-        bytearray(random.Random(0).randbytes(100)),
-        bytearray(b"\x05\0\0\0\xdd\xff\xff\xff\xff" + bytes(7)),
-        PAYLOAD[:-1],
-        PAYLOAD + b"x",
-    ],
-    ids=lambda payload: repr(payload)[:20],
-)
-def test_a_malformed_deposit_is_refused_and_changes_nothing(
-    hook: Any, workers: Any, group: Group, payload: Any
+MALFORMED = [
+    5,
+    "text",
+    [1],
+    b"sixteen bytes !!",
+    torch.zeros(3),
+    (torch.zeros(3),),
+    bytearray(b""),
+    bytearray(b"\xff\xff\xff\xff"),
+    bytearray(b"\x01\0\0\0\xc1"),
+    bytearray(random.Random(0).randbytes(100)),
+    bytearray(b"\x05\0\0\0\xdd\xff\xff\xff\xff" + bytes(7)),
+    PAYLOAD[:-1],
+    PAYLOAD + b"x",
+]
+
+
+@pytest.mark.parametrize("number", [SETUP, 4000], ids=["seed", "later run"])
+@pytest.mark.parametrize("payload", [*MALFORMED, ValueError("no")], ids=lambda payload: repr(payload)[:20])
+def test_a_malformed_deposit_is_refused_and_changes_nothing_else(
+    hook: Any, workers: Any, group: Group, payload: Any, number: int
 ) -> None:
-    for number in (group._number + 1, SETUP):
-        with pytest.raises(Exception, match="cannot (read|accept|execute)"):
-            deliver(workers["alice"], Deposit(group._channel, number, payload), Peer("bob"), (Peer("me"),))
+    with pytest.raises(Exception, match="cannot (read|accept|execute)"):
+        deliver(workers["alice"], Deposit(group._channel, number, payload), Peer("bob"), (Peer("me"),))
 
     require_intact(hook, workers, group)
+
+
+@pytest.mark.parametrize("payload", MALFORMED, ids=lambda payload: repr(payload)[:20])
+def test_a_malformed_deposit_ends_the_run_that_waits_for_it_with_the_name_of_the_sender(
+    hook: Any, workers: Any, group: Group, payload: Any
+) -> None:
+    alice, x = workers["alice"], torch.arange(3).send(workers["alice"])
+    ended: list[Any] = []
+    channel_of(alice, group).start(
+        group._number + 1, reconstruct(channel_of(alice, group).party, x.get().numpy()), lambda *end: ended.append(end)
+    )
+
+    with pytest.raises(ProtocolError, match="cannot (read|accept)"):
+        deliver(alice, Deposit(group._channel, group._number + 1, payload), Peer("bob"), (Peer("me"),))
+
+    ((_, error),) = ended
+    assert "what party 'bob' sent was refused" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -243,16 +261,44 @@ def test_a_seed_is_accepted_once_and_only_if_it_has_the_right_length(hook: Any, 
 
 def test_nobody_chooses_a_seed_alone() -> None:
     sent: list[tuple[int, bytes]] = []
-    alice = Channel(["bob", "alice"], "carol", 1, KERNELS, lambda rank, _number, half: sent.append((rank, half)))
+    alice = join_group(["bob", "alice"], "carol", 1, sent)
 
     alice.receive(PROVIDER, SETUP, b"chosen by a liar")
 
     # The other half goes to the address of the provider, not to whoever sent the first.
     ((rank, half),) = sent
     assert rank == PROVIDER
-    assert alice._seeds[PROVIDER] == join_seeds(b"chosen by a liar", half)
+    assert half not in (b"chosen by a liar", alice._seeds[PROVIDER])
     with pytest.raises(ProtocolError, match="cannot accept a seed"):
         alice.receive(PROVIDER, SETUP, b"chosen by a liar")
+
+
+def join_group(parties: list[str], provider: str, rank: int, sent: list[tuple[int, bytes]]) -> Channel:
+    return Channel(parties, provider, rank, KERNELS, lambda to, _number, half: sent.append((to, half)))
+
+
+@pytest.mark.parametrize(
+    ("parties", "provider", "rank", "agree"),
+    [
+        (["bob", "alice"], "carol", 1, True),
+        (["bob", "alice"], "dora", 1, False),
+        (["dora", "alice"], "carol", 1, False),
+        (["alice", "bob"], "carol", 0, False),
+        (["bob", "alice", "dora"], "carol", 1, False),
+    ],
+    ids=str,
+)
+def test_workers_to_which_a_client_describes_another_group_have_no_seed_in_common(
+    parties: list[str], provider: str, rank: int, agree: bool
+) -> None:
+    sent: list[tuple[int, bytes]] = []
+    carol, alice = join_group(["bob", "alice"], "carol", PROVIDER, sent), join_group(parties, provider, rank, sent)
+    with pytest.raises(ProtocolError, match="has sent nothing"):  # Bob does not exist.
+        carol.share_seeds()
+    alice.receive(PROVIDER, SETUP, dict(sent)[1])
+    carol.receive(1, SETUP, dict(sent)[PROVIDER])
+
+    assert (alice._seeds[PROVIDER] == carol._seeds[1]) == agree
 
 
 def test_what_waits_for_runs_is_bounded(hook: Any, workers: Any, group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,7 +348,7 @@ def test_a_deposit_may_arrive_in_pieces(hook: Any, workers: Any, group: Group) -
 def test_pieces_that_do_not_fit_together_are_refused(
     hook: Any, workers: Any, group: Group, deposits: list[tuple[bytes, int]]
 ) -> None:
-    *first, last = [Deposit(group._channel, group._number + 1, bytearray(piece), left) for piece, left in deposits]
+    *first, last = [Deposit(group._channel, group._number + 20, bytearray(piece), left) for piece, left in deposits]
     for deposit in first:
         deliver(workers["alice"], deposit, Peer("bob"), (Peer("me"),))
 
@@ -322,11 +368,11 @@ def test_pieces_that_wait_for_the_rest_are_bounded_and_forgotten(
         deliver(alice, Deposit(group._channel, number, piece, left), Peer("bob"), (Peer("me"),))
 
     with pytest.raises(ProtocolError, match="cannot accept a deposit of 1,000,001,000 bytes"):
-        send(group._number + 1, 10**9)
+        send(group._number + 20, 10**9)
     for place in range(8):
         send(group._number + 1 + place, 1000)
     with pytest.raises(ProtocolError, match="the limit is 10,000"):
-        send(group._number + 9, 1001)
+        send(group._number + 20, 1001)
     with pytest.raises(ProtocolError, match="it is too far ahead"):
         send(10**9, 1)
     assert channel_of(alice, group).joining == 8000
@@ -450,10 +496,25 @@ def test_what_is_prepared_is_bounded(hook: Any, workers: Any, group: Group, monk
     assert torch.equal((y * y).get(), torch.arange(3) ** 2)
 
 
-def test_empty_arrays_weigh_something_while_they_wait() -> None:
+def test_empty_arrays_and_bytes_weigh_something_while_they_wait() -> None:
     empty = torch.zeros(0, dtype=torch.int64)
 
     assert channel_module.weigh((empty,) * 100) > 100 * channel_module.weigh(())
+    assert channel_module.weigh((bytes(5000),)) > 5000
+
+
+def test_what_the_provider_sends_in_advance_is_bounded_with_its_labels(
+    workers: Any, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocols, "MAX_HELD", 100_000)
+
+    def send(place: int) -> None:
+        payload = pack(KERNELS, (bytes([place]) * 50_000, 0, ()))
+        deliver(workers["bob"], Deposit(group._channel, SETUP, payload), Peer("carol"), (Peer("me"),))
+
+    send(0)
+    with pytest.raises(ProtocolError, match="the limit is 100,000"):
+        send(1)
 
 
 @pytest.mark.parametrize("count", [0, -1, 5, 1 << 40])
@@ -486,12 +547,32 @@ def test_a_single_share_of_a_private_value_is_not_fetched(workers: Any, group: G
     value.child.child["alice"].get()  # A random number.
 
 
+def test_a_party_does_not_know_the_ids_of_the_shares_of_others(workers: Any, group: Group) -> None:
+    """The owner of bob, who is a user of alice too, looks there under the ids of all objects at bob."""
+    x = torch.arange(3).share(workers["bob"], workers["alice"], crypto_provider=workers["carol"])
+    results = [x * x, torch.relu(x), x.refresh(), x + x]
+    ids = list(workers["bob"].object_store)
+
+    assert len(ids) > len(results)
+    for id in ids:
+        with pytest.raises(ObjectNotFoundError):
+            deliver(workers["alice"], Fetch(id), EVE)
+
+
 # --- what may be computed
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"divisor": 1.5}, {"divisor": 1 << 70}, {"divisor": [1]}, {"op": (("a",),)}, {"stride": (1,) * 100}],
+    [
+        {"divisor": 1.5},
+        {"divisor": 1 << 70},
+        {"divisor": [1]},
+        {"op": (("a",),)},
+        {"stride": (1,) * 100},
+        {"stride": (True, True)},
+        {"groups": True},
+    ],
     ids=str,
 )
 def test_options_of_a_wrong_type_are_refused(hook: Any, workers: Any, group: Group, options: Any) -> None:
@@ -502,11 +583,60 @@ def test_options_of_a_wrong_type_are_refused(hook: Any, workers: Any, group: Gro
             deliver(worker, call, Peer("me"))
 
 
-def test_options_of_a_wrong_type_are_refused_in_advance_too(workers: Any, group: Group) -> None:
-    call = Prepare(group._channel, spdz_mul.__name__, (((3,), "int64"),) * 2, {"divisor": 1.5}, 1)
+@pytest.mark.parametrize("options", [{"divisor": 1.5}, {"groups": True}], ids=str)
+def test_options_of_a_wrong_type_are_refused_in_advance_too(workers: Any, group: Group, options: Any) -> None:
+    call = Prepare(group._channel, spdz_mul.__name__, (((3,), "int64"),) * 2, options, 1)
 
-    with pytest.raises(ProtocolError, match="cannot run 'spdz_mul': its option 'divisor' has a wrong type"):
+    with pytest.raises(ProtocolError, match="cannot run 'spdz_mul': its option '(divisor|groups)' has a wrong type"):
         deliver(workers["carol"], call, Peer("me"))
+
+
+def test_threads_of_one_channel_draw_different_random_numbers() -> None:
+    channel = groups.Group(2, KERNELS).channels[1]
+    both = threading.Barrier(2)
+
+    class Slow(dict[bytes, int]):
+        """Lets another thread read a counter before this one has increased it."""
+
+        def get(self, *args: Any) -> Any:
+            found = super().get(*args)
+            with suppress(threading.BrokenBarrierError):
+                both.wait(0.2)
+            return found
+
+    channel._used = Slow()
+    drawn: list[int] = []
+    threads = [threading.Thread(target=lambda: drawn.append(channel.draw(Square((3,), "int64"))[1])) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(drawn) == [0, 1]
+
+
+def test_a_channel_that_is_closed_while_it_advances_a_run_ends_the_run() -> None:
+    channel = groups.Group(2, KERNELS).channels[0]
+    ended: list[Any] = []
+
+    def steps() -> Any:
+        channel.close(ProtocolError("closed"))  # As another thread may do at this moment.
+        yield Open(KERNELS.arrays.zeros((3,), "int64"))
+
+    channel.start(1, steps(), lambda _result, error: ended.append(str(error)))
+
+    assert ended == ["closed"]
+
+
+def test_a_run_asks_for_a_kept_mask_after_it_has_drawn_random_numbers() -> None:
+    """When a mask is forgotten, so is how many of its random numbers were used: a run must not draw them any more."""
+    group = groups.Group(2, KERNELS)
+    x = KERNELS.arrays.zeros((3,), "int64")
+    steps = spdz_mul_masked(group.channels[1].party, x, x, x, mask=1)
+
+    draw = next(steps)
+    assert isinstance(draw, Draw)
+    assert isinstance(steps.send([x]), Recall)
 
 
 def test_an_unknown_protocol_or_operand_is_refused(workers: Any, group: Group) -> None:
@@ -538,6 +668,16 @@ def test_a_result_that_exceeds_the_quota_is_refused_before_it_is_computed(worker
             deliver(worker, call, Peer("me"))
     with pytest.raises(QuotaExceededError):
         deliver(carol, Prepare(group._channel, spdz_mul.__name__, forms, {}, 1), Peer("me"))
+
+
+def test_forms_that_exceed_the_quota_are_refused_before_a_protocol_is_rehearsed(workers: Any, group: Group) -> None:
+    carol, shape = workers["carol"], (20_001,)
+    carol.guard = QuotaGuard(carol, {"default": Allowance(bytes=100_000)})
+
+    with pytest.raises(QuotaExceededError):
+        deliver(carol, Prepare(group._channel, "largest", ((shape, "int64"),), {}, 1), Peer("me"))
+
+    assert not [key for key in protocol._rehearsals if Spec(shape) in key[2]]
 
 
 # --- private data
