@@ -24,9 +24,10 @@ from syft_core.network.quotas import Allowance, QuotaGuard
 from syft_core.network.server import MAX_WAITING, MESSAGE_OVERHEAD, Server
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
 from syft_core.peer import Peer
-from syft_core.serde import frames, from_frames
+from syft_core.serde import frames
 from syft_core.workers.virtual import VirtualWorker
 
+from .envelopes import pack, unpack
 from .processes import authenticate
 
 torch = pytest.importorskip("torch")
@@ -40,22 +41,6 @@ def by_library(server: Server, token: str | None = "secret of eve", **headers: s
     address = f"ws://127.0.0.1:{server.port}"
     with connect_by_library(address, additional_headers=sent, subprotocols=[PROTOCOL], compression=None) as connection:
         yield connection
-
-
-def pack(number: int, *buffers: Any) -> bytes:
-    lengths = [len(buffer) for buffer in buffers]
-    head = struct.pack("<BxxxIQQ", 0, len(buffers), number, 0) + struct.pack(f"<{len(lengths)}Q", *lengths)
-    return head + b"".join(map(bytes, buffers))
-
-
-def unpack(message: bytes) -> Any:
-    _, count, _, _ = struct.unpack_from("<BxxxIQQ", message)
-    lengths = struct.unpack_from(f"<{count}Q", message, 24)
-    start, parts = 24 + 8 * count, []
-    for length in lengths:
-        parts.append(message[start : start + length])
-        start += length
-    return from_frames(parts)
 
 
 @pytest.fixture
