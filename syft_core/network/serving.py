@@ -29,7 +29,7 @@ from syft_core.network.isolation import Isolation, isolate, machine_memory
 from syft_core.network.links import PeerLocation
 from syft_core.network.logs import configure_logs, log_event
 from syft_core.network.page import Page
-from syft_core.network.quotas import QuotaGuard, make_policy
+from syft_core.network.quotas import QuotaGuard, limit_bytes, make_policy
 from syft_core.network.server import Credentials, Server, make_server_context
 from syft_core.network.storage import Storage
 from syft_core.network.tokens import Identity, TokenFile
@@ -62,6 +62,8 @@ def main() -> int:
     except SyftError as error:
         log_event(_log, logging.ERROR, str(error))
         return MISCONFIGURED
+    if config.ledger is None:
+        log_event(_log, logging.WARNING, "what leaves is recorded in memory only, until the worker ends; give `ledger`")
     threading.Thread(target=_wait_for_supervisor, args=(stopping,), daemon=True).start()
     server.start()
     page = _start_page(server, given)
@@ -102,7 +104,8 @@ def build_worker(config: WorkerConfig, given: dict[str, Any]) -> tuple[BaseWorke
         worker.add_worker(PeerLocation(worker, name, Address.parse(peer.url, ca=peer.ca)))
     worker.trust(*config.trusted)
     activity = Activity(given["activity"])
-    worker.guard = QuotaGuard(worker, config.users, given["refused"], given["crashes"], activity)
+    users = limit_bytes(config.users, _find_memory(config) // 2)
+    worker.guard = QuotaGuard(worker, users, given["refused"], given["crashes"], activity)
     return worker, files.close
 
 
@@ -156,11 +159,16 @@ def _start_page(server: Server, given: dict[str, Any]) -> Page | None:
     return page
 
 
+def _find_memory(config: WorkerConfig) -> int:
+    """Return how many bytes of memory the process may have."""
+    return config.limits.memory or machine_memory() * 3 // 4
+
+
 def _list_needs(config: WorkerConfig) -> Isolation:
     files = (config.token_file, *(peer.ca for peer in config.peers.values()))
     folders = (config.store, None if config.ledger is None else config.ledger.parent)
     return Isolation(
-        memory=config.limits.memory or machine_memory() * 3 // 4,
+        memory=_find_memory(config),
         files=config.limits.connections,
         reads=[file.parent for file in files if file is not None],  # A file that is replaced is another one.
         writes=[Path(folder) for folder in folders if folder is not None],

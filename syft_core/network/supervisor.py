@@ -245,9 +245,8 @@ class Supervisor:
             batch=executing.batch,
             operation=executing.operation,
         )
-        self._ended[executing.peer] = (
-            f"the operation {executing.operation} {what} in batch {executing.batch}, and is refused from now on"
-        )
+        is_refused = ", and is refused from now on" if _OPERATION in executing.operation else ""
+        self._ended[executing.peer] = f"{_name(executing.operation)} {what} in batch {executing.batch}{is_refused}"
         self._incidents.add(executing, f"it {what} before")
 
 
@@ -259,6 +258,13 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise ConfigurationError(f"cannot listen on {host}:{port}: {why}; choose another port or address") from None
+
+
+def _name(operation: str) -> str:
+    """Return the operation, the command, or what was done with a message, as the subject of a sentence."""
+    if _OPERATION in operation:
+        return f"the operation {operation}"
+    return operation if " " in operation else f"the command {operation}"
 
 
 def _describe_end(code: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from syft_core.hook.hook import attached_hooks
+from syft_core.serde import Context, register_codec
 
 
 def crash(x: Any) -> Any:
@@ -49,8 +50,24 @@ def signal_supervisor(x: Any) -> Any:
     return x
 
 
+class Bomb:
+    """An object that a worker cannot read."""
+
+
+def explode(_payload: Any, _context: Context) -> Bomb:
+    if IS_WORKER:
+        ctypes.string_at(0)
+    return Bomb()
+
+
+IS_WORKER = False
+register_codec(Bomb, code=1_234_567, simplify=lambda _bomb, _context: (), detail=explode)
+
+
 def load() -> dict[str, Any]:
     """Return the data of a worker."""
+    global IS_WORKER  # noqa: PLW0603  # the process of the tests imports this module too
+    IS_WORKER = True
     (hook,) = attached_hooks()
     for function in (crash, hang, hog, read_passwords, start_program, open_socket, signal_supervisor):
         hook.attributes.allow(function, f"test.{function.__name__}", writes=frozenset(), reads_beyond=False)

@@ -38,7 +38,7 @@ def test_the_example_is_printed_and_can_be_read(capsys: pytest.CaptureFixture[st
     config = read(tmp_path, capsys.readouterr().out).require_valid()
 
     assert (config.id, config.limits.message_bytes) == ("north", 64 * 2**20)
-    assert config.users["default"].bytes == 2 * 10**9
+    assert config.users == {"default": Allowance()}
 
 
 def test_the_example_has_every_key_and_all_its_comments_can_be_used(tmp_path: Path) -> None:
