@@ -763,16 +763,37 @@ def make_server_context(
     cert: str | Path, key: str | Path | None, client_ca: str | Path | None = None
 ) -> ssl.SSLContext:
     """Return the TLS context of a server; with ``client_ca``, clients may present certificates signed by it."""
+    for file in (cert, key, client_ca):
+        if file is not None:
+            _require_readable(file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    used = f"the certificate {cert} with the key {key or cert}"
     try:
-        context.load_cert_chain(str(cert), None if key is None else str(key))
+        context.load_cert_chain(
+            str(cert), None if key is None else str(key), lambda: " "
+        )  # Without one, OpenSSL asks for it.
+        used = f"the certificates of clients' authorities in {client_ca}"
         if client_ca is not None:
             context.load_verify_locations(str(client_ca))
             context.verify_mode = ssl.CERT_OPTIONAL
-    except OSError as error:
-        raise WorkerError(f"cannot read a certificate: {error}; `syft-core certs` makes certificates") from None
+    except ssl.SSLError as error:
+        why = _CERTIFICATE_ERRORS.get(error.reason or "", "they are not in PEM format, or the key is encrypted")
+        raise WorkerError(f"cannot use {used}: {why}; `syft-core certs` makes certificates") from None
     return context
+
+
+_CERTIFICATE_ERRORS = {
+    "KEY_VALUES_MISMATCH": "the key belongs to another certificate",
+    "NO_CERTIFICATE_OR_CRL_FOUND": "there are none in the file",
+}
+
+
+def _require_readable(file: str | Path) -> None:
+    try:
+        Path(file).read_bytes()
+    except OSError as error:
+        raise WorkerError(f"cannot read {file}: {error.strerror}; `syft-core certs` makes certificates") from None
 
 
 def read_authorization(headers: Mapping[str, str]) -> tuple[str, str]:

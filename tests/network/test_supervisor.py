@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -255,6 +256,23 @@ def test_an_incident_that_cannot_be_written_does_not_end_the_supervisor(numpy_ho
         with pytest.raises(OperationNotAllowedError, match="before; use another operation"):
             served.run("test.crash")
         served.far.close()
+
+
+def test_a_process_that_executes_does_not_outlive_its_supervisor(numpy_hook: Any, tmp_path: Path) -> None:
+    tokens = add_tokens(tmp_path, "ana")
+    with supervise(*options(tmp_path), "--id", "islet", "--limits", "operation_seconds=600") as worker:
+        far = worker.connect(numpy_hook, tokens["ana"])
+        pointer = numpy_hook.make_taggable(np.ones(3)).send(far)
+        far.submit(Run("numpy", "test.hang", (pointer.child,), None, new_id()))
+        serving = os.pidfd_open(worker.wait_for("worker is ready")["process"])
+
+        worker.process.kill()
+
+        assert select.select([serving], [], [], 60)[0]
+        os.close(serving)
+    with supervise(*options(tmp_path), "--id", "islet") as worker:  # It uses the same store.
+        worker.wait_for("worker is ready")
+    far.disconnect()
 
 
 def test_a_worker_that_cannot_start_gives_up_and_says_so() -> None:
