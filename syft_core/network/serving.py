@@ -73,7 +73,11 @@ def main() -> int:
     if page is not None:
         page.stop()
     server.stop()
-    close()
+    try:
+        close()
+    except SyftError as error:  # The disk is full, for instance.
+        log_event(_log, logging.ERROR, str(error))
+        return 1
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import socket
 import time
 from typing import Any
@@ -45,6 +46,11 @@ def open_socket(x: Any) -> Any:
     return x
 
 
+def fill_disk(x: Any) -> Any:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    return x
+
+
 def signal_supervisor(x: Any) -> Any:
     os.kill(os.getppid(), 0)
     return x
@@ -69,7 +75,7 @@ def load() -> dict[str, Any]:
     global IS_WORKER  # noqa: PLW0603  # the process of the tests imports this module too
     IS_WORKER = True
     (hook,) = attached_hooks()
-    for function in (crash, hang, hog, read_passwords, start_program, open_socket, signal_supervisor):
+    for function in (crash, hang, hog, read_passwords, start_program, open_socket, signal_supervisor, fill_disk):
         hook.attributes.allow(function, f"test.{function.__name__}", writes=frozenset(), reads_beyond=False)
     return {"ages": hook.create_tensor([30.0, 40.0, 50.0])}
 

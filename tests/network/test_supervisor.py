@@ -24,6 +24,7 @@ from syft_core.exceptions import (
     ConnectionLostError,
     OperationNotAllowedError,
     QuotaExceededError,
+    StorageError,
 )
 from syft_core.messages import Run, Store
 from syft_core.network.client import WebsocketClientWorker
@@ -256,6 +257,26 @@ def test_an_incident_that_cannot_be_written_does_not_end_the_supervisor(numpy_ho
         with pytest.raises(OperationNotAllowedError, match="before; use another operation"):
             served.run("test.crash")
         served.far.close()
+
+
+def test_a_full_disk_is_reported_to_clients_and_when_the_worker_stops(numpy_hook: Any, tmp_path: Path) -> None:
+    tokens = add_tokens(tmp_path, "ana")
+    with supervise(*options(tmp_path), "--id", "lagoon") as worker:
+        far = worker.connect(numpy_hook, tokens["ana"])
+        pointer = numpy_hook.make_taggable(np.ones(3)).tag("#first").send(far)
+        Served(worker, far, numpy_hook, tmp_path / "store", tokens).run("test.fill_disk")
+        pointer.tag("#second")
+        with pytest.raises(StorageError, match="it cannot be written to disk"):
+            far.flush()
+        far.close()
+        worker.stop()
+
+        assert "it cannot be written to disk" in worker.wait_for("cannot store object")["event"]
+        assert "Traceback" not in "".join(worker.lines)
+    with supervise(*options(tmp_path), "--id", "lagoon") as worker:
+        far = worker.connect(numpy_hook, tokens["ana"], client=VirtualWorker(numpy_hook, id="later", auto_add=False))
+        assert [len(far.search(tag)) for tag in ("#first", "#second")] == [1, 0]
+        far.close()
 
 
 def test_a_process_that_executes_does_not_outlive_its_supervisor(numpy_hook: Any, tmp_path: Path) -> None:
