@@ -141,9 +141,10 @@ class ClientSession:
 
     @property
     def bytes_held(self) -> int:
-        """The number of bytes in replies that the client has not acknowledged, and in messages that wait."""
-        waiting = list(self.waiting) if self.waiting else []
-        return self.session.unacknowledged_bytes + sum([len(part) for _, parts in waiting for part in parts])
+        """The number of bytes in replies that the client has not acknowledged, and in messages that wait or arrive."""
+        waiting, connection = list(self.waiting) if self.waiting else [], self.connection
+        arriving = 0 if connection is None else connection.arriving
+        return self.session.unacknowledged_bytes + arriving + sum([len(part) for _, parts in waiting for part in parts])
 
     @contextlib.contextmanager
     def take_over(self, sock: socket.socket) -> Iterator[None]:
@@ -456,7 +457,9 @@ class Server:
     def _serve_connection(self, sock: socket.socket, host: str, client: ClientSession, unread: bytes) -> None:
         with self._report_end(host):
             limit = self._limit_bytes(client)
-            self._serve_client(client, sock, Connection(sock, is_client=False, max_bytes=limit, unread=unread))
+            room = partial(self._require_bytes, client)
+            connection = Connection(sock, is_client=False, max_bytes=limit, unread=unread, require_room=room)
+            self._serve_client(client, sock, connection)
         self._end_connection(sock)
 
     @contextlib.contextmanager
@@ -489,6 +492,10 @@ class Server:
         count = max(client.session.unacknowledged, len(client.waiting))
         if count > MAX_WAITING:
             raise ConnectionLostError.malformed(f"more than {MAX_WAITING} others wait for the client")
+        self._require_bytes(client)
+
+    def _require_bytes(self, client: ClientSession) -> None:
+        """Raise if the worker keeps too many bytes of messages for the user of a client."""
         held, limit = client.bytes_held, self._limit_held(client)
         if held > MAX_UNCOUNTED:
             held = sum([other.bytes_held for other in self.sessions if other.payer == client.payer])

@@ -355,6 +355,23 @@ def test_messages_that_wait_for_the_client_take_no_more_memory_than_objects(serv
             connection.recv(60)
 
 
+def test_messages_that_never_arrive_take_no_more_memory_than_objects(server: Any, far: Any) -> None:
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=20_000_000)})
+    length = 15_000_000
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(by_library(server, **{CLIENT: name})) for name in "abcd"]
+        head = struct.pack("<BxxxIQQ", 0, 1, 1, 0) + struct.pack("<Q", length)
+        for number, client in enumerate(clients):
+            client.socket.sendall(struct.pack(">BBQ", 0x82, 0xFF, len(head) + length) + bytes(4) + head)
+            while sum(client.bytes_held for client in server.sessions) < length * min(number + 1, 2):
+                time.sleep(0.01)
+
+        for refused in clients[2:]:
+            with pytest.raises(ConnectionClosed):
+                refused.recv(60)
+        assert sum(client.bytes_held for client in server.sessions) <= 20_000_000 + MESSAGE_OVERHEAD
+
+
 def test_idle_sessions_of_a_user_keep_no_more_replies_than_objects(server: Any, far: Any) -> None:
     far.guard = QuotaGuard(far, {"eve": Allowance(bytes=20_000_000)})
     with by_library(server) as connection:
