@@ -12,6 +12,8 @@ from syft_core.exceptions import ConfigurationError
 
 TEMPORARY = ".new"
 """The suffix of a file that is being written; a crash may leave one."""
+RESERVE = 64 * 2**20
+"""How many bytes of a disk are left free, except for what must be recorded: users must not be able to fill it."""
 
 
 def write_file(path: Path, *parts: bytes | memoryview, mode: int = 0o600, replace: bool = True) -> None:
@@ -35,6 +37,12 @@ def write_file(path: Path, *parts: bytes | memoryview, mode: int = 0o600, replac
         written.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def has_room(path: Path, size: int = 0) -> bool:
+    """Return whether the disk of a file or folder has room for so many bytes besides the reserve."""
+    disk = os.statvfs(path)
+    return disk.f_bavail * disk.f_frsize >= size + RESERVE
 
 
 def remove_file(path: Path) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 SIZE = 4096
 MISCONFIGURED = 2
 """The exit code of a process that cannot start because of its configuration."""
+STOP_SECONDS = 15
+"""How long a process that stops may take to finish what it is executing."""
 _HEAD = struct.Struct("<QQHH")
 _IDLE = bytes(8)
 _MAX_NAME, _MAX_OPERATION = 512, 2048

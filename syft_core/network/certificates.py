@@ -6,6 +6,7 @@ import argparse
 import ipaddress
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,24 @@ def user_in(certificate: Mapping[str, Any] | None) -> str | None:
     """Return the user in a verified client certificate, as ``ssl.SSLSocket.getpeercert()`` returns it, or None."""
     names = [value for rdn in (certificate or {}).get("subject", ()) for name, value in rdn if name == "commonName"]
     return names[0] if len(names) == 1 and names[0] else None
+
+
+def check_validity(file: Path, days: int = 14) -> str | None:
+    """Return why clients do not accept a certificate, or will not in some days; None if they will."""
+    from cryptography import x509  # noqa: PLC0415  # loads a large library
+
+    try:
+        certificate = x509.load_pem_x509_certificate(file.read_bytes())
+    except ValueError:  # It has a form that only OpenSSL reads.
+        return None
+    now, begin, end = datetime.now(timezone.utc), certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if now < begin:
+        return f"the certificate {file} is not valid before {begin:%Y-%m-%d %H:%M} UTC, so clients refuse it"
+    if now > end:
+        return f"the certificate {file} expired at {end:%Y-%m-%d %H:%M} UTC, so clients refuse it; make a new one"
+    if end - now < timedelta(days=days):
+        return f"the certificate {file} expires at {end:%Y-%m-%d %H:%M} UTC; make a new one"
+    return None
 
 
 def _require_host(host: str) -> None:

@@ -105,6 +105,15 @@ class WorkerConfig:
             raise ConfigurationError(f"cannot use the policy {self.policy!r}: {_choose(self.policy, POLICIES)}")
         for id in (self.id, *self.peers):
             _require_id(id)
+        for name in ("memory", "operation_seconds", "message_bytes", "connections"):
+            if getattr(self.limits, name) == 0:
+                raise ConfigurationError(f"cannot use limits.{name} = 0: nobody could use the worker; choose more")
+        for user, allowance in self.users.items():
+            if 0 in (allowance.cpu_seconds, allowance.messages):
+                raise ConfigurationError(
+                    f"cannot limit users.{user} to 0 CPU seconds or messages: every command would wait forever; "
+                    f"write connections = 0 to keep a user out"
+                )
         return self
 
     def to_table(self) -> dict[str, Any]:

@@ -83,8 +83,12 @@ class Connection:
         is_client: bool,
         max_bytes: int,
         unread: bytes = b"",
+        require_room: Callable[[], None] = lambda: None,
     ) -> None:
         self._socket = sock
+        self._require_room = require_room
+        self.arriving = 0
+        """How many bytes the message has that is being received; ``require_room`` raises if they are too many."""
         self._timeout = sock.gettimeout()
         """How many seconds to wait for the rest of a message; None to wait forever."""
         sock.setblocking(False)
@@ -121,8 +125,15 @@ class Connection:
     def receive(self, seconds: float | None = None) -> tuple[Envelope, list[bytearray]] | None:
         """Return the next message, in memory of its own; raise if the other end is silent for ``seconds``.
 
-        With 0 seconds, return None if no message has arrived.
+        With 0 seconds, return None if no message has arrived. After an error, the connection cannot be used.
         """
+        try:
+            return self._receive_message(seconds)
+        except ConnectionLostError:
+            self.interrupt()
+            raise
+
+    def _receive_message(self, seconds: float | None) -> tuple[Envelope, list[bytearray]] | None:
         if not self._start_message(seconds):
             return None
         kind, count, number, received = _ENVELOPE.unpack(self._take(_ENVELOPE.size))
@@ -131,7 +142,12 @@ class Connection:
         lengths = struct.unpack(f"<{count}Q", self._take(8 * count))
         if sum(lengths) > self._max_bytes:
             raise ConnectionLostError.malformed(f"it has {sum(lengths)} bytes, and the limit is {self._max_bytes}")
-        buffers = [self._take(length) for length in lengths]
+        self.arriving = sum(lengths)
+        try:
+            self._require_room()
+            buffers = [self._take(length) for length in lengths]
+        finally:
+            self.arriving = 0
         while not self._left and not self._final:  # The last frame may be empty.
             self._continue_message()
         if self._left:

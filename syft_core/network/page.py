@@ -29,7 +29,7 @@ from syft_core.network.address import is_loopback
 from syft_core.network.connection import interrupt
 from syft_core.network.logs import log_event
 from syft_core.network.metrics import CONTENT_TYPE, render_metrics
-from syft_core.network.server import Credentials, Server, read_authorization, read_certificate, starting
+from syft_core.network.server import Credentials, Server, read_authorization, read_certificate, start_thread
 from syft_core.network.throttle import Throttle
 from syft_core.network.tokens import Identity
 from syft_core.pictures import one_line
@@ -356,7 +356,6 @@ def _redirect(path: str, headers: Mapping[str, str] | None = None) -> Response:
 
 
 class _HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    daemon_threads = True
     block_on_close = False
 
     def __init__(self, page: Page, listener: socket.socket) -> None:
@@ -378,8 +377,13 @@ class _HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
             interrupt(slowest)
         self._open[request] = time.monotonic() + REQUEST_SECONDS
         self._unread[request] = None
-        with starting:
-            super().process_request(request, client_address)
+        thread = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
+        try:
+            start_thread(thread, self.page.server.handshake_stack)
+        except (RuntimeError, MemoryError):
+            _log.error("refused a request from %s: there is no memory for it", client_address[0])
+            self._forget(request)
+            self.shutdown_request(request)
 
     def note_arrival(self, request: socket.socket) -> None:
         """Note that a request has arrived as a whole."""
@@ -421,6 +425,10 @@ class _HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
                 interrupt(sock)
 
 
+_SINGLE = ("Authorization", "Content-Length")
+"""The headers that matter here: whoever reads the first of two, and whoever reads the last, would disagree."""
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: _HttpServer
     protocol_version = "HTTP/1.0"
@@ -437,6 +445,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _answer(self, body: bytes) -> None:
         self.server.note_arrival(self.connection)
+        if any(len(self.headers.get_all(name, ())) > 1 for name in _SINGLE):
+            self.send_error(400)
+            return
         certificate = read_certificate(self.connection)
         headers = {name.title(): value for name, value in self.headers.items()}
         request = Request(str(self.command), self.path, headers, self.client_address[0], body, certificate)

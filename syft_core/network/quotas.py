@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import prod
 from time import monotonic, thread_time
@@ -55,28 +56,33 @@ PATIENCE = 10.0
 DEFAULT = "default"
 """The name of the entry for users who have none of their own."""
 MAX_COPIES = 1 << 30
-"""How many bytes may leave with one message, without a quota, if the objects do not take that much memory anyway."""
+"""How many bytes may leave with one message at most, if the objects do not take that much memory anyway."""
 _MAX_SIGNATURE = 1024
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """What one user may do; None means no limit."""
+    """What one user may do; None means no limit.
+
+    The defaults are far above what a program needs. There is none for the rates: a user who is alone may use all of the
+    processor, and the others take turns with whoever computes.
+    """
 
     policy: Literal["unless_private", "only_published", "nothing"] | None = None
     """The policy for this user, instead of that of the worker."""
     tier: Literal["public", "reviewed"] = "public"
     """Which operations the user may run: all, or only those that were reviewed for private data."""
-    objects: int | None = None
+    objects: int | None = 100_000
     bytes: int | None = None
-    """The memory of the user's objects, including that of a result before it is computed."""
-    leases: int | None = None
+    """The memory of the user's objects, including that of a result before it is computed; ``syft-core worker`` limits
+    it to half of the process's memory."""
+    leases: int | None = 1_000_000
     """How many pointers the user may have."""
     cpu_seconds: float | None = None
     """Per minute; threads that the framework starts for one operation count once."""
     messages: float | None = None
     """Per second."""
-    connections: int | None = None
+    connections: int | None = 100
     crashes: int | None = 5
     """How often operations of the user may end the worker's process, until it accepts no more of them."""
 
@@ -149,7 +155,6 @@ class QuotaGuard:
         self._holders: dict[Id, tuple[Account, bytes]] = {}
         """The account of each client, and its id and user for the record."""
         self._known: dict[object, _Known] = {}
-        self._infers = any(user.bytes is not None or user.objects is not None for user in users.values())
         self._inferred = False
         """Whether the size of the result of the operation that was checked last could be inferred."""
         self._depth = 0
@@ -211,6 +216,28 @@ class QuotaGuard:
         self._charge(account, message, answer)
         return answer
 
+    @contextmanager
+    def watch(self, doing: bytes, sender: Peer) -> Iterator[None]:
+        """Record what is done with a message, and charge its user for the time."""
+        account, _ = self._find(sender)
+        with self._measure_time(account):
+            self._record(sender, doing)
+            yield
+
+    @contextmanager
+    def _measure_time(self, account: Account) -> Iterator[None]:
+        """Charge a user for the time of a block, and record that nothing is being executed after the outermost one."""
+        self._depth += 1
+        before = thread_time() if account.has_rates else 0.0
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if account.has_rates:
+                account.cpu.use(thread_time() - before)
+            if self._activity is not None and not self._depth:
+                self._activity.end()
+
     def _require_amounts(self, account: Account, message: Message) -> None:
         doing = f"store object {message.id!r}" if type(message) is Store else _name(message)
         if type(message) is Store:
@@ -231,7 +258,7 @@ class QuotaGuard:
     def _require_departure(self, account: Account, message: Message, doing: str) -> None:
         """Raise if a message makes more of objects than they are: a view may repeat elements, a message its objects."""
         size, limit = self._measure(message), account.allowance.bytes
-        limit = MAX_COPIES if limit is None else limit
+        limit = MAX_COPIES if limit is None else min(limit, MAX_COPIES)
         if size > limit:
             seen: set[tuple[str, object]] = set()
             kept = sum([_bytes_of(entry.value, account.user, seen) for entry in set(self._find_objects(message))])
@@ -240,18 +267,10 @@ class QuotaGuard:
 
     def _execute(self, function: Callable[[], Any], account: Account, message: Message, sender: Peer) -> Outcome:
         """Run a part of the execution of a message, under the lock of the worker."""
-        self._depth += 1
-        before = thread_time() if account.has_rates else 0.0
-        try:
+        with self._measure_time(account):
             if type(message) is not Run:  # ``check`` records an operation, when its operands are known.
                 self._record(sender, self._name(message))
             return function()
-        finally:
-            self._depth -= 1
-            if account.has_rates:
-                account.cpu.use(thread_time() - before)
-            if self._activity is not None and not self._depth:
-                self._activity.end()
 
     def _follow(self, process: Process, account: Account, message: Message, sender: Peer) -> Process:
         """Run a process that needs other parties; what it does counts, the waiting does not."""
@@ -330,7 +349,7 @@ class QuotaGuard:
         encoded = signature.encode(errors="replace")
         self._record(sender, encoded)
         size = None
-        if self._infers and signature not in self._refused:
+        if signature not in self._refused:
             size = framework.infer_size(op, *map_leaves(_to_form, (args, kwargs)))
         return remember(self._known, key, _Known(signature, encoded, size))
 
@@ -446,6 +465,12 @@ def user_of(peer: Peer) -> str:
 def find_allowance(users: Mapping[str, Allowance], user: str) -> Allowance:
     """Return what a user may do: the entry of the user, or the default one."""
     return users.get(user) or users.get(DEFAULT) or Allowance()
+
+
+def limit_bytes(users: Mapping[str, Allowance], limit: int) -> dict[str, Allowance]:
+    """Return what users may do, with a limit for the memory of all who have none of their own."""
+    known = {DEFAULT: Allowance(), **users}
+    return {name: replace(user, bytes=limit) if user.bytes is None else user for name, user in known.items()}
 
 
 def make_policy(users: Mapping[str, Allowance], otherwise: Policy) -> Policy:

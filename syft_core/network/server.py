@@ -57,6 +57,7 @@ from syft_core.pictures import one_line
 from syft_core.serde.layout import Frame
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.tickets import Mandate
+from syft_core.workers.turns import FairLock
 from syft_core.workers.wire import WINDOW, WireLocation
 
 _log = logging.getLogger(__name__)
@@ -67,8 +68,8 @@ HANDSHAKE_SECONDS = 10
 MESSAGE_OVERHEAD = 1 << 24
 """How many bytes a message may have besides the objects in it."""
 MAX_HELD = 1 << 30
-"""How many bytes of messages the worker keeps for a user without a quota: replies that were not acknowledged, and
-messages that wait."""
+"""How many bytes of messages the worker keeps for a user at most: replies that were not acknowledged, and messages that
+wait."""
 MAX_UNCOUNTED = 1 << 20
 """How many bytes of one session are not compared with what the worker keeps for the user's other sessions."""
 MAX_IDLE_SESSIONS = 64
@@ -99,7 +100,7 @@ class Credentials:
     """The verified certificate of the client, as ``ssl`` returns it, or None."""
 
 
-starting = threading.Lock()
+_starting = threading.Lock()
 """Held while a thread is started: the size of its stack is a setting of the process."""
 Authenticate = Callable[[Credentials], Identity | None]
 """Returns who presents the credentials, or None if they are not valid."""
@@ -140,9 +141,10 @@ class ClientSession:
 
     @property
     def bytes_held(self) -> int:
-        """The number of bytes in replies that the client has not acknowledged, and in messages that wait."""
-        waiting = list(self.waiting) if self.waiting else []
-        return self.session.unacknowledged_bytes + sum([len(part) for _, parts in waiting for part in parts])
+        """The number of bytes in replies that the client has not acknowledged, and in messages that wait or arrive."""
+        waiting, connection = list(self.waiting) if self.waiting else [], self.connection
+        arriving = 0 if connection is None else connection.arriving
+        return self.session.unacknowledged_bytes + arriving + sum([len(part) for _, parts in waiting for part in parts])
 
     @contextlib.contextmanager
     def take_over(self, sock: socket.socket) -> Iterator[None]:
@@ -263,11 +265,13 @@ class Server:
                 "give a certificate and its key (`syft-core certs` makes them), or listen on 127.0.0.1",
             )
         self.worker, self.host, self.port = worker, host, port
+        if not isinstance(worker.lock, FairLock):
+            worker.lock = FairLock()
         self.authenticate, self.tls = authenticate, tls
         self.sessions_opened = self.connections_refused = 0
         self._max_connections, self._session_timeout = max_connections, session_timeout
         self._heartbeat, self._io_timeout = heartbeat, io_timeout
-        self._handshake_stack = handshake_stack
+        self.handshake_stack = handshake_stack
         self._sessions: dict[str, ClientSession] = {}
         self._ended, self._is_valid = ended or {}, is_valid
         self._identities: dict[Id, Identity] = {}
@@ -336,16 +340,11 @@ class Server:
 
         thread = threading.Thread(target=run, name=f"{self.worker.id}: {target.__name__.strip('_')}", daemon=True)
         self._threads.add(thread)
-        with starting:
-            before = threading.stack_size(stack) if stack else None
-            try:
-                thread.start()
-            except BaseException:
-                self._threads.discard(thread)
-                raise
-            finally:
-                if before is not None:
-                    threading.stack_size(before)
+        try:
+            start_thread(thread, stack)
+        except BaseException:
+            self._threads.discard(thread)
+            raise
 
     def _try_to_start(
         self, target: Callable[..., None], sock: socket.socket, host: str, *args: object, stack: int = 0
@@ -373,7 +372,7 @@ class Server:
                 _log.warning("refused a connection from %s: there are %d", address[0], len(self._threads))
                 sock.close()
                 continue
-            if not self._try_to_start(self._open_connection, sock, address[0], stack=self._handshake_stack):
+            if not self._try_to_start(self._open_connection, sock, address[0], stack=self.handshake_stack):
                 sock.close()
 
     def _make_room(self) -> bool:
@@ -458,7 +457,9 @@ class Server:
     def _serve_connection(self, sock: socket.socket, host: str, client: ClientSession, unread: bytes) -> None:
         with self._report_end(host):
             limit = self._limit_bytes(client)
-            self._serve_client(client, sock, Connection(sock, is_client=False, max_bytes=limit, unread=unread))
+            room = partial(self._require_bytes, client)
+            connection = Connection(sock, is_client=False, max_bytes=limit, unread=unread, require_room=room)
+            self._serve_client(client, sock, connection)
         self._end_connection(sock)
 
     @contextlib.contextmanager
@@ -484,13 +485,17 @@ class Server:
         """Return how many bytes of messages the worker keeps for the user of a client."""
         guard, user = self.worker.guard, client.payer
         quota = None if guard is None or user is None else guard.limit_message(user)
-        return MAX_HELD if quota is None else quota + MESSAGE_OVERHEAD
+        return MAX_HELD if quota is None else min(quota + MESSAGE_OVERHEAD, MAX_HELD)
 
     def require_room(self, client: ClientSession) -> None:
         """Raise if a client sends on although it does not read the worker's replies, or does not answer the worker."""
         count = max(client.session.unacknowledged, len(client.waiting))
         if count > MAX_WAITING:
             raise ConnectionLostError.malformed(f"more than {MAX_WAITING} others wait for the client")
+        self._require_bytes(client)
+
+    def _require_bytes(self, client: ClientSession) -> None:
+        """Raise if the worker keeps too many bytes of messages for the user of a client."""
         held, limit = client.bytes_held, self._limit_held(client)
         if held > MAX_UNCOUNTED:
             held = sum([other.bytes_held for other in self.sessions if other.payer == client.payer])
@@ -663,7 +668,9 @@ class Server:
             return
         client.busy_since = time.monotonic()
         try:
-            if self.worker.guard is not None and (pause := self.worker.guard.admit(client.peer, envelope.number)):
+            if self.worker.guard is not None and (
+                pause := self.worker.guard.admit((client.mandate or client).peer, envelope.number)
+            ):
                 self._stopping.wait(pause)
             deliver = self.worker.deliver if envelope.kind is Kind.BATCH else self.worker.deliver_deposit
             reply = deliver(frames, client.peer, client.mandate)
@@ -763,16 +770,37 @@ def make_server_context(
     cert: str | Path, key: str | Path | None, client_ca: str | Path | None = None
 ) -> ssl.SSLContext:
     """Return the TLS context of a server; with ``client_ca``, clients may present certificates signed by it."""
+    for file in (cert, key, client_ca):
+        if file is not None:
+            _require_readable(file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    used = f"the certificate {cert} with the key {key or cert}"
     try:
-        context.load_cert_chain(str(cert), None if key is None else str(key))
+        context.load_cert_chain(
+            str(cert), None if key is None else str(key), lambda: " "
+        )  # Without one, OpenSSL asks for it.
+        used = f"the certificates of clients' authorities in {client_ca}"
         if client_ca is not None:
             context.load_verify_locations(str(client_ca))
             context.verify_mode = ssl.CERT_OPTIONAL
-    except OSError as error:
-        raise WorkerError(f"cannot read a certificate: {error}; `syft-core certs` makes certificates") from None
+    except ssl.SSLError as error:
+        why = _CERTIFICATE_ERRORS.get(error.reason or "", "they are not in PEM format, or the key is encrypted")
+        raise WorkerError(f"cannot use {used}: {why}; `syft-core certs` makes certificates") from None
     return context
+
+
+_CERTIFICATE_ERRORS = {
+    "KEY_VALUES_MISMATCH": "the key belongs to another certificate",
+    "NO_CERTIFICATE_OR_CRL_FOUND": "there are none in the file",
+}
+
+
+def _require_readable(file: str | Path) -> None:
+    try:
+        Path(file).read_bytes()
+    except OSError as error:
+        raise WorkerError(f"cannot read {file}: {error.strerror}; `syft-core certs` makes certificates") from None
 
 
 def read_authorization(headers: Mapping[str, str]) -> tuple[str, str]:
@@ -784,6 +812,17 @@ def read_authorization(headers: Mapping[str, str]) -> tuple[str, str]:
 def read_certificate(sock: socket.socket) -> Any:
     """Return the verified certificate of the other end, or None."""
     return sock.getpeercert() if isinstance(sock, ssl.SSLSocket) else None
+
+
+def start_thread(thread: threading.Thread, stack: int) -> None:
+    """Start a thread with a stack of this size; 0 stands for the default."""
+    with _starting:
+        before = threading.stack_size(stack) if stack else None
+        try:
+            thread.start()
+        finally:
+            if before is not None:
+                threading.stack_size(before)
 
 
 def _encrypt(sock: ssl.SSLSocket) -> None:

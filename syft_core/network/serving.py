@@ -1,7 +1,7 @@
 """The serving process: loads a worker as its configuration says, gives up rights, and serves clients.
 
 ``Supervisor`` starts it, and again if it dies. It reads its configuration as one line of JSON from standard input, and
-ends when that is closed: it never outlives its supervisor.
+ends when that is closed: it never outlives its supervisor, whatever it is executing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -20,16 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from syft_core.exceptions import SyftError
-from syft_core.network.activity import MISCONFIGURED, Activity
+from syft_core.network.activity import MISCONFIGURED, STOP_SECONDS, Activity
 from syft_core.network.address import Address
-from syft_core.network.certificates import user_in
+from syft_core.network.certificates import check_validity, user_in
 from syft_core.network.config import WorkerConfig, parse_config
 from syft_core.network.data import choose_backend, load
-from syft_core.network.isolation import Isolation, isolate, machine_memory
+from syft_core.network.isolation import Isolation, end_with_parent, isolate, machine_memory
 from syft_core.network.links import PeerLocation
 from syft_core.network.logs import configure_logs, log_event
 from syft_core.network.page import Page
-from syft_core.network.quotas import QuotaGuard, make_policy
+from syft_core.network.quotas import QuotaGuard, limit_bytes, make_policy
 from syft_core.network.server import Credentials, Server, make_server_context
 from syft_core.network.storage import Storage
 from syft_core.network.tokens import Identity, TokenFile
@@ -48,6 +49,7 @@ _log = logging.getLogger(__name__)
 
 def main() -> int:
     """Serve until the supervisor asks to stop, or is gone; return the exit code."""
+    end_with_parent()
     with open(0, "rb", buffering=0, closefd=False) as stdin:
         given = json.loads(stdin.readline())
     config = parse_config(given["config"])
@@ -58,6 +60,7 @@ def main() -> int:
     try:
         worker, close = build_worker(config, given)
         server = _make_server(worker, config, given)
+        _warn(config)
         applied = isolate(_list_needs(config))
     except SyftError as error:
         log_event(_log, logging.ERROR, str(error))
@@ -70,7 +73,11 @@ def main() -> int:
     if page is not None:
         page.stop()
     server.stop()
-    close()
+    try:
+        close()
+    except SyftError as error:  # The disk is full, for instance.
+        log_event(_log, logging.ERROR, str(error))
+        return 1
     return 0
 
 
@@ -102,8 +109,17 @@ def build_worker(config: WorkerConfig, given: dict[str, Any]) -> tuple[BaseWorke
         worker.add_worker(PeerLocation(worker, name, Address.parse(peer.url, ca=peer.ca)))
     worker.trust(*config.trusted)
     activity = Activity(given["activity"])
-    worker.guard = QuotaGuard(worker, config.users, given["refused"], given["crashes"], activity)
+    users = limit_bytes(config.users, _find_memory(config) // 2)
+    worker.guard = QuotaGuard(worker, users, given["refused"], given["crashes"], activity)
     return worker, files.close
+
+
+def _warn(config: WorkerConfig) -> None:
+    """Log what an owner should change."""
+    if config.cert is not None and (problem := check_validity(config.cert)) is not None:
+        log_event(_log, logging.WARNING, problem)
+    if config.ledger is None:
+        log_event(_log, logging.WARNING, "what leaves is recorded in memory only, until the worker ends; give `ledger`")
 
 
 class Authentication:
@@ -156,11 +172,16 @@ def _start_page(server: Server, given: dict[str, Any]) -> Page | None:
     return page
 
 
+def _find_memory(config: WorkerConfig) -> int:
+    """Return how many bytes of memory the process may have."""
+    return config.limits.memory or machine_memory() * 3 // 4
+
+
 def _list_needs(config: WorkerConfig) -> Isolation:
     files = (config.token_file, *(peer.ca for peer in config.peers.values()))
     folders = (config.store, None if config.ledger is None else config.ledger.parent)
     return Isolation(
-        memory=config.limits.memory or machine_memory() * 3 // 4,
+        memory=_find_memory(config),
         files=config.limits.connections,
         reads=[file.parent for file in files if file is not None],  # A file that is replaced is another one.
         writes=[Path(folder) for folder in folders if folder is not None],
@@ -172,3 +193,5 @@ def _wait_for_supervisor(stopping: threading.Event) -> None:
     while os.read(0, 1):
         pass
     stopping.set()
+    time.sleep(STOP_SECONDS)
+    os._exit(1)  # An operation does not end, and nobody else limits its time.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from syft_core.exceptions import ConfigurationError, SerdeError, StorageError
-from syft_core.files import TEMPORARY, lock_folder, remove_file, write_file
+from syft_core.files import TEMPORARY, has_room, lock_folder, remove_file, write_file
 from syft_core.peer import Id, Peer
 from syft_core.plans.program import Program
 from syft_core.serde import deserialize, serialize
@@ -35,8 +35,6 @@ LASTING = 1 << 30
 
 How many pointers its holder had is not known then.
 """
-RESERVE = 64 * 2**20
-"""How many bytes of the disk the store leaves free: users must not be able to stop the ledger, or other programs."""
 _DIGEST = hashlib.sha256().digest_size
 _log = logging.getLogger(__name__)
 
@@ -129,8 +127,7 @@ class Storage:
                 _log.error("cannot remove object %r from the store %s: %s", id, self.folder, error.strerror)
 
     def _require_room(self, size: int) -> None:
-        disk = os.statvfs(self.folder)
-        if disk.f_bavail * disk.f_frsize < size + RESERVE:
+        if not has_room(self.folder, size):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _index(self, id: Id, memory: frozenset[Any]) -> None:

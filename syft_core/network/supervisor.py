@@ -24,14 +24,13 @@ from typing import IO, Any
 
 from syft_core.exceptions import ConfigurationError
 from syft_core.files import write_file
-from syft_core.network.activity import MISCONFIGURED, SIZE, Activity, Executing
+from syft_core.network.activity import MISCONFIGURED, SIZE, STOP_SECONDS, Activity, Executing
 from syft_core.network.config import WorkerConfig
 from syft_core.network.logs import log_event
 
 MAX_START_FAILURES = 3
 """How often in a row the process may end before it is ready."""
 MAX_REFUSED = 10_000
-STOP_SECONDS = 15
 _POLL_SECONDS = 0.1
 _STABLE_SECONDS = 60
 """After this time, a crash counts as the first one."""
@@ -222,7 +221,8 @@ class Supervisor:
                     code = process.kill()
                     self._note_end(process, code, f"ran longer than {self.config.limits.operation_seconds:g} seconds")
                     return code, now - process.started, True
-            self._note_end(process, code, f"ended the process ({_describe_end(code)})")
+            if code != MISCONFIGURED or process.is_ready:  # Otherwise the process has logged why.
+                self._note_end(process, code, f"ended the process ({_describe_end(code)})")
             return code, time.monotonic() - process.started, process.is_ready
         finally:
             process.close()
@@ -245,9 +245,8 @@ class Supervisor:
             batch=executing.batch,
             operation=executing.operation,
         )
-        self._ended[executing.peer] = (
-            f"the operation {executing.operation} {what} in batch {executing.batch}, and is refused from now on"
-        )
+        is_refused = ", and is refused from now on" if _OPERATION in executing.operation else ""
+        self._ended[executing.peer] = f"{_name(executing.operation)} {what} in batch {executing.batch}{is_refused}"
         self._incidents.add(executing, f"it {what} before")
 
 
@@ -259,6 +258,13 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise ConfigurationError(f"cannot listen on {host}:{port}: {why}; choose another port or address") from None
+
+
+def _name(operation: str) -> str:
+    """Return the operation, the command, or what was done with a message, as the subject of a sentence."""
+    if _OPERATION in operation:
+        return f"the operation {operation}"
+    return operation if " " in operation else f"the command {operation}"
 
 
 def _describe_end(code: int) -> str:

@@ -281,7 +281,7 @@ def _ledger(ledger: Any) -> Html:
     lines = list(ledger)
     cells = [line.cells() for line in reversed(lines[-MAX_ROWS:])]
     rows = [(when, who, _shorten(id), *rest) for when, who, id, *rest in cells]
-    return table(ledger.HEADER, rows, "nothing has left", len(lines) - MAX_ROWS)
+    return table(ledger.HEADER, rows, "nothing has left", ledger.departures - MAX_ROWS)
 
 
 # --- parts

@@ -57,6 +57,8 @@ from syft_core.workers.worker import Session, Worker
 _log = logging.getLogger(__name__)
 _ATTENDANTS = frozenset({"guard", "custom_policy", "save", "ledger", "log_msgs", "verbose", "message_pending_time"})
 """The attributes of a worker that determine ``is_attended``."""
+READING, WRITING = b"reading a message", b"writing a reply"
+"""What a guard records besides commands."""
 MAX_LINES = 20
 """How many lines of a traceback a failure includes; the innermost are kept."""
 
@@ -221,7 +223,8 @@ class BaseWorker(Place, Worker):
         """Take a deposit of a worker with a mandate; return a reply only if it is refused."""
         try:
             self.stats.bytes_in += sum(map(len, received))
-            deposit = Deposit.from_frames(received)
+            with self._watch_over(READING, sender, mandate):
+                deposit = Deposit.from_frames(received)
             if mandate is None or not mandate.covers(deposit.id):
                 raise TicketError.beyond(sender.id, Deposit.__name__)
             sender = sender._replace(behalf=(mandate.peer,))
@@ -239,12 +242,14 @@ class BaseWorker(Place, Worker):
         """Do what ``deliver`` does without blocking: yield the requests to other parties."""
         session = self.session_of(sender.id if mandate is None else mandate)
         number, asks, value, failure = -1, True, None, session.failed
+        commands: tuple[Message, ...] = ()
         try:
             self.stats.bytes_in += sum(map(len, received))
-            batch = from_frames(received, self._reading)
+            with self._watch_over(READING, sender, mandate):
+                batch = from_frames(received, self._reading)
             if type(batch) is not Batch:
                 raise SerdeError(f"cannot execute a {type(batch).__name__}: expected a Batch (malformed message)")
-            number, asks = batch.number, batch.asks
+            number, asks, commands = batch.number, batch.asks, batch.commands
             if mandate is not None:
                 batch = mandate.admit(batch, self.tickets)
             if batch.behalf:
@@ -255,9 +260,12 @@ class BaseWorker(Place, Worker):
             failure = failure or _failure(error, number, 0)
         reported, session.failed = session.failed, None if asks else failure
         to_report = failure if asks or failure is not reported else None
-        answered = batch.commands[-1] if value is not None else None
+        answered = commands[-1] if value is not None else None
         reply = Reply(number, value, to_report, session.form_epoch, session.gradient_epoch)
-        return self._reply(reply, answered, sender)
+        try:
+            return self._reply(reply, answered, sender)
+        finally:
+            self.requests.give_back(commands)
 
     def _execute(self, batch: Batch, sender: Peer, session: Session, mandate: Mandate | None) -> Process:
         """Execute commands in order. After a failure, execute none until the sender has received it."""
@@ -314,7 +322,8 @@ class BaseWorker(Place, Worker):
         """
         is_copy = type(command) in (Fetch, FetchAll) and is_frozen(reply.value)
         try:
-            encoded = self._encode(reply, is_copy)
+            with self._watch_over(WRITING, sender):
+                encoded = self._encode(reply, is_copy)
         except Exception as error:  # noqa: BLE001  # an encoding error is a failure too
             failed = _failure(error, reply.number, 0)
             encoded = self._encode(Reply(reply.number, None, failed, reply.form_epoch, reply.gradient_epoch))
@@ -327,6 +336,18 @@ class BaseWorker(Place, Worker):
     def _encode(self, reply: Reply, is_copy: bool = False) -> list[Frame]:
         encoded = frames(reply, self._context)
         return encoded if is_copy else list(map(bytes, encoded))
+
+    @contextmanager
+    def _watch_over(self, doing: bytes, sender: Peer, mandate: Mandate | None = None) -> Iterator[None]:
+        """Let the guard know whose message a block reads or writes, in native code that may crash.
+
+        The lock is held, so that nothing else can be the cause.
+        """
+        if self.guard is None:
+            yield
+            return
+        with self.lock, self.guard.watch(doing, sender if mandate is None else mandate.peer):
+            yield
 
     def finish_fetch(self, message: Message, sender: Peer) -> None:
         """Drop the objects that a message fetched, once they have been handed over."""

@@ -36,7 +36,7 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Outcome:
     Published objects, objects that others hold pointers to, and attributes leave as copies.
     """
     require_identity(message.user, sender, message.id, str(worker.id))
-    leaving = _read(worker, message.id, message.attr, sender)
+    leaving = _read(worker, message, message.id, message.attr, sender)
     record_all(worker, [leaving], sender, str(sender.id), message.reason)
     if message.attr is None and not message.keep:
         return _take(worker, leaving, sender)
@@ -46,7 +46,7 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Outcome:
 def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Outcome:
     """Return several objects if the policy lets all of them leave."""
     require_identity(message.user, sender, message.ids, str(worker.id))
-    leaving = [_read(worker, id, None, sender) for id in message.ids]
+    leaving = [_read(worker, message, id, None, sender) for id in message.ids]
     record_all(worker, leaving, sender, str(sender.id), message.reason)
     taken = [_take(worker, departure, sender) for departure in leaving]
     return _collect(taken) if GeneratorType in map(type, taken) else taken
@@ -211,16 +211,13 @@ def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
     Also use up the approvals of approved objects.
     """
     store = worker.object_store
+    worker.requests.use_up(message)
     ids: Iterable[Id] = message.ids if isinstance(message, FetchAll) else ()
-    attr, takes_away = None, True
-    if isinstance(message, Fetch):
-        ids, attr, takes_away = (message.id,), message.attr, message.attr is None and not message.keep
-    was_requested = len(worker.requests) > 0
+    if isinstance(message, Fetch) and message.attr is None and not message.keep:
+        ids = (message.id,)
     for id in ids:
         entry = store.get(id)
-        if entry is not None and was_requested:
-            _note_release(worker, entry, attr, sender)
-        if entry is None or entry.fetched_by != sender or not takes_away:
+        if entry is None or entry.fetched_by != sender:
             continue
         entry.fetched_by = None
         if entry.is_needed_by_others(sender.id):
@@ -270,7 +267,7 @@ def _is_user_of(peer: Peer, sender: Peer) -> bool:
     return peer == sender if sender.user is None else peer.user == sender.user
 
 
-def _read(worker: Worker, id: Id, attr: str | None, sender: Peer) -> Departure:
+def _read(worker: Worker, message: Message, id: Id, attr: str | None, sender: Peer) -> Departure:
     """Return an object, the value that a peer may read, and the request by which it may; raise if it may not read it.
 
     Also raise if an operation failed while computing the object.
@@ -285,21 +282,13 @@ def _read(worker: Worker, id: Id, attr: str | None, sender: Peer) -> Departure:
         require_success(entry, id, worker)
         return entry, drop_refused_gradient(worker, "read", entry, sender, value), None
     request = worker.requests.of(entry, attr, sender)
-    if request is None:
+    requested = None if request is None else next(r for r in request.objects if r.is_for(entry, attr))
+    if request is None or requested is None or not requested.is_free_for(message):
         raise GetNotPermittedError.to(str(sender), entry.id, str(worker.id), why)
     if request.state != "approved":
         raise GetNotPermittedError.by_request(
             str(sender), entry.id, str(worker.id), request.number, request.state, request.answer
         )
-    requested = next(r for r in request.objects if r.is_for(entry, attr))
     require_success(requested.copy, id, worker)  # Not of the object itself: that would disclose what failed since.
+    requested.taken_by = message
     return entry, requested.value, request
-
-
-def _note_release(worker: Worker, entry: Stored, attr: str | None, sender: Peer) -> None:
-    """Mark an approved object as released: an approval is valid for one departure."""
-    request = worker.requests.of(entry, attr, sender)
-    if request is not None and request.state == "approved":
-        request.objects = [r for r in request.objects if not r.is_for(entry, attr)]
-        if not request.objects:
-            request.state = "released"

@@ -70,25 +70,28 @@ class Journal:
             self.append({"time": _now(), "event": "opened", "to": self._owner, "format": 1}, sync=True)
             sync_folder(self.path.parent)
 
-    def append(self, entry: dict[str, Any], sync: bool) -> None:
-        """Write a line, and wait until it is on disk if ``sync``; if that fails, raise and leave no part of it."""
-        content = json.dumps(_shorten(entry), separators=(",", ":")).encode("ascii")
+    def append(self, *entries: dict[str, Any], sync: bool) -> None:
+        """Write lines, and wait until they are on disk if ``sync``; if that fails, raise and leave no part of them."""
+        contents = [json.dumps(_shorten(entry), separators=(",", ":")).encode("ascii") for entry in entries]
         with self._lock:
-            hash = _hash(self._hash, content)
-            line = content[:-1] + b',"hash":"' + hash.encode("ascii") + b'"}\n'
+            hash, lines = self._hash, []
+            for content in contents:
+                hash = _hash(hash, content)
+                lines.append(content[:-1] + b',"hash":"' + hash.encode("ascii") + b'"}\n')
+            written = b"".join(lines)
             try:
                 if os.fstat(self._file).st_size != self._size:  # An earlier attempt could not be undone.
                     os.ftruncate(self._file, self._size)
-                self._write(line)
+                self._write(written)
                 if sync:
                     os.fsync(self._file)
             except OSError as error:
                 _log.error("worker %r cannot write to its ledger %s: %s", self._owner, self.path, error)
                 raise LedgerError.unwritable(self._owner, error.strerror or type(error).__name__) from None
-            self._hash, self._size = hash, self._size + len(line)
+            self._hash, self._size = hash, self._size + len(written)
 
-    def _write(self, line: bytes) -> None:
-        rest = memoryview(line)
+    def _write(self, lines: bytes) -> None:
+        rest = memoryview(lines)
         try:
             while rest:
                 rest = rest[os.write(self._file, rest) :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import Counter, deque
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from syft_core.exceptions import LedgerError
+from syft_core.files import has_room
 from syft_core.hook.ranks import framework_types
 from syft_core.peer import Id, Peer
 from syft_core.pictures import describe_form, form_of, html_table, one_line, text_table
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 Event: TypeAlias = Literal["departed", "released", "refused", "requested", "approved", "denied", "opened", "recovered"]
 """What an entry records. An object that was "released" departed with the approval of the owner."""
+_log = logging.getLogger(__name__)
 DEPARTURES = frozenset({"departed", "released"})
 Departure: TypeAlias = "tuple[Stored, Any, ReleaseRequest | None]"
 """An object, its value or the attribute that leaves, and the request that permits it."""
@@ -36,7 +39,7 @@ Sync: TypeAlias = Literal["departures", "always", "never"]
 MAX_NAME = 256
 """How many characters of the tags of a source an entry contains: peers choose them."""
 MAX_REMEMBERED = 10_000
-"""How many departures are in memory, if all are in a file."""
+"""How many departures are in memory: peers cause them."""
 
 
 class Entry(NamedTuple):
@@ -132,7 +135,7 @@ def record_all(worker: Worker, leaving: Sequence[Departure], peer: Peer, to: str
     if outlines is not None:
         worker.ledger.note(Outlined(time.time(), peer, to, reason, outlines))
         return
-    now, who = time.time(), str(peer)
+    now, who, entries = time.time(), str(peer), []
     lineages: dict[Sources, tuple[tuple[Any, ...], str, str, tuple[str, ...]]] = {}
     for found, value, request in leaving:
         entry = found if request is None else next(r.copy for r in request.objects if r.value is value)
@@ -144,11 +147,18 @@ def record_all(worker: Worker, leaving: Sequence[Departure], peer: Peer, to: str
         if request is not None:
             why = ", ".join(filter(None, (reason, f"request {request.number}, approved by {request.decided_by}")))
             left = left._replace(reason=why, event="released", request=request.number, approver=request.decided_by)
-        worker.ledger.record(left)
+        entries.append(left)
+    worker.ledger.record(*entries)
 
 
 def record_refusal(worker: Worker, ids: Iterable[Id], peer: Peer, reason: str) -> None:
-    """Record that a peer was refused something; if that fails, the peer is refused all the same."""
+    """Record that a peer was refused something; if that fails, the peer is refused all the same.
+
+    Refusals do not use the last part of the disk: departures need it, and a peer can cause any number of refusals.
+    """
+    if worker.ledger.file is not None and not has_room(worker.ledger.file.path):
+        _log.error("worker %r does not record a refusal of %s: the disk is almost full", worker.id, one_line(str(peer)))
+        return
     known = [entry for id in ids if (entry := worker.object_store.get(id)) is not None]
     names, forms = ", ".join([str(id) for id in ids]), ", ".join([form_of(entry.value) for entry in known])
     lineage = _lineage(_join_sources(known), "", reason)
@@ -230,8 +240,8 @@ class Ledger:
     """The departures of one worker, oldest first. It prints as a table and renders in a notebook.
 
     With a path, every entry is also appended to that file, before the object leaves; refusals and release requests are
-    only there. What cannot be written does not leave. The entries of earlier runs are in the file too:
-    ``read_ledger(path)``. In memory are then the last departures only.
+    only there. What cannot be written does not leave. All entries, also of earlier runs, are in the file:
+    ``read_ledger(path)``. In memory are the last departures only.
     """
 
     HEADER = ("when", "who", "object", "form", "computed from", "to", "reason")
@@ -240,41 +250,63 @@ class Ledger:
     def __init__(self, owner: str, path: str | Path | None = None, sync: Sync = "departures") -> None:
         self.owner = owner
         self._sync = sync
-        self._described: deque[Entry] = deque(maxlen=None if path is None else MAX_REMEMBERED)
-        self._forgotten = 0
-        """How many departures are in the file only."""
+        self._described: deque[Entry] = deque()
         self._outlined: deque[Outlined] = deque()
         """Later departures, which become entries when the ledger is read."""
+        self._outlined_objects = 0
+        self._forgotten = 0
+        """How many departures are not in memory any more."""
         self._lock = threading.Lock()
         self.file = None if path is None else Journal(path, owner)
 
-    def record(self, entry: Entry) -> None:
-        """Add an entry; raise ``LedgerError`` if the file cannot be written."""
-        departs = entry.event in DEPARTURES
+    def record(self, *entries: Entry) -> None:
+        """Add the entries of one message; raise ``LedgerError`` if the file cannot be written."""
+        departed = [entry for entry in entries if entry.event in DEPARTURES]
         if self.file is not None:
-            self.file.append(entry.to_line(), sync=self._sync == "always" or (departs and self._sync == "departures"))
-        if departs:
-            self._forgotten += len(self._lines) == self._described.maxlen
-            self._described.append(entry)
+            is_synced = self._sync == "always" or (bool(departed) and self._sync == "departures")
+            self.file.append(*[entry.to_line() for entry in entries], sync=is_synced)
+        if departed:
+            with self._lock:
+                self._describe()
+                self._described.extend(departed)
+                self._forget()
 
     def note(self, departed: Outlined) -> None:
         """Add the entries of plain objects, which are made when the ledger is read; only without a file."""
-        self._outlined.append(departed)
+        with self._lock:
+            self._outlined.append(departed)
+            self._outlined_objects += len(departed.objects)
+            self._forget()
+
+    def _describe(self) -> None:
+        """Make the entries of outlined departures."""
+        while self._outlined:
+            self._described.extend(self._outlined.popleft().describe())
+        self._outlined_objects = 0
+
+    def _forget(self) -> None:
+        """Forget the oldest departures if there are too many."""
+        while len(self._described) + self._outlined_objects > MAX_REMEMBERED:
+            if self._described:
+                self._described.popleft()
+                self._forgotten += 1
+            else:
+                count = len(self._outlined.popleft().objects)
+                self._outlined_objects -= count
+                self._forgotten += count
 
     @property
     def _lines(self) -> deque[Entry]:
         """All entries in memory."""
         if self._outlined:
             with self._lock:
-                while self._outlined:
-                    self._described.extend(self._outlined[0].describe())
-                    self._outlined.popleft()
+                self._describe()
         return self._described
 
     @property
     def departures(self) -> int:
         """How many objects have left since the start."""
-        return self._forgotten + len(self._lines)
+        return self._forgotten + len(self._described) + self._outlined_objects
 
     def close(self) -> None:
         """Close the file: nothing can leave after that."""
@@ -297,10 +329,10 @@ class Ledger:
 
     def summary(self) -> str:
         """Return a table with one row per kind of departure, which stays short for long trainings."""
-        return text_table(self.SUMMARY, self.kinds()) if self._lines else self._nothing()
+        return text_table(self.SUMMARY, self.kinds()) + self._earlier() if self._lines else self._nothing()
 
     def __str__(self) -> str:
-        return text_table(self.HEADER, self._cells()) if self._lines else self._nothing()
+        return text_table(self.HEADER, self._cells()) + self._earlier() if self._lines else self._nothing()
 
     __repr__ = __str__
 
@@ -309,11 +341,15 @@ class Ledger:
         if not kinds:
             return f"<div>{escape(self._nothing())}</div>"
         page = html_table(f"what left {self.owner}", self.SUMMARY, kinds)
+        page += f"<p>{escape(self._earlier().strip())}</p>" if self._forgotten else ""
         lines = html_table("", self.HEADER, self._cells())
         return f"<div>{page}<details><summary>every departure</summary>{lines}</details></div>"
 
     def _cells(self) -> list[tuple[str, ...]]:
         return [line.cells() for line in self._lines]
+
+    def _earlier(self) -> str:
+        return f"\nand {self._forgotten:,} earlier departures, which are not in memory" if self._forgotten else ""
 
     def _nothing(self) -> str:
         return f"nothing has left {self.owner!r}"

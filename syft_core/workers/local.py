@@ -107,18 +107,21 @@ class LocalLocation(Location):
         peer = self._peer() if behalf.get() else client.peer
         if message.returns_objects and (taken := take_plain(worker, message, peer, client)) is not None:
             return taken
-        with worker.lock:
-            reply = worker.handle(message, peer)
-        if type(reply) is GeneratorType:
-            reply = drive(worker.step(reply, peer))
-        if not message.returns_objects:
-            return reply
-        if type(reply) is not list:
-            taken = _hand_over_for(peer, hand_over, reply, client)
-            worker.finish_fetch(message, peer)
-            return taken
-        worker.finish_fetch(message, peer)  # First, so that unshared objects need not be copied.
-        return _hand_over_for(peer, give_away, reply, client)
+        try:
+            with worker.lock:
+                reply = worker.handle(message, peer)
+            if type(reply) is GeneratorType:
+                reply = drive(worker.step(reply, peer))
+            if not message.returns_objects:
+                return reply
+            if type(reply) is not list:
+                taken = _hand_over_for(peer, hand_over, reply, client)
+                worker.finish_fetch(message, peer)
+                return taken
+            worker.finish_fetch(message, peer)  # First, so that unshared objects need not be copied.
+            return _hand_over_for(peer, give_away, reply, client)
+        finally:
+            worker.requests.give_back((message,))
 
 
 def _hand_over_for(peer: Peer, transfer: Callable[[Any, Party], Any], reply: object, client: Party) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from time import monotonic
 from types import GeneratorType
 from typing import Any
 from weakref import ReferenceType, ref
@@ -45,7 +46,7 @@ from syft_core.workers.permissions import (
     require_right_to_change,
     require_right_to_use,
 )
-from syft_core.workers.requests import Process
+from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.running import (
     form_of,
     keep,
@@ -55,6 +56,7 @@ from syft_core.workers.running import (
     run_tracked,
 )
 from syft_core.workers.store import NOTHING, Lineage, Stored, is_leaf, keeps_gradient, lineage_of
+from syft_core.workers.turns import TURN_SECONDS
 from syft_core.workers.worker import Worker
 
 
@@ -261,13 +263,20 @@ class _Call:
     # --- step by step
 
     def run_each(self) -> Process:
-        """Run every step as a command; its results are stored until the call ends."""
+        """Run every step as a command; its results are stored until the call ends.
+
+        Commands of others may be executed in between, as with single operations.
+        """
         slots: list[Any] = [_point_to(entry.id) if isinstance(entry, Stored) else entry for entry in self.stored]
         slots += [None] * sum(step.count for step in self.routine.steps)
         self._note_own(self.entries)
+        turn = monotonic() + TURN_SECONDS
         try:
             for segment in self.program.prepared[id(self.routine)]:
                 for operation in segment.operations:
+                    if monotonic() > turn:
+                        yield Elsewhere(_let_others_go_first)
+                        turn = monotonic() + TURN_SECONDS
                     with explaining(self.program, self.routine, operation.place):
                         made = yield from self._run(operation, segment.modes, slots)
                     slots[operation.first : operation.first + len(made)] = made
@@ -367,6 +376,10 @@ class _Call:
         entry.guard = guarded
         if self.foreign:
             guard(entry, self.foreign)
+
+
+def _let_others_go_first() -> None:
+    """Do nothing: the lock of the worker is not held meanwhile."""
 
 
 _UNPREDICTED = Run("", "", (), None, 0)

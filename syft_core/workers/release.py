@@ -6,7 +6,7 @@ released, whatever the peer does with the object in the meantime.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +18,7 @@ from syft_core.pictures import form_of, html_table, one_line, text_table
 from syft_core.workers.ledger import name_sources, record_request
 
 if TYPE_CHECKING:
+    from syft_core.messages import Message
     from syft_core.workers.store import Stored
     from syft_core.workers.worker import Worker
 
@@ -26,7 +27,7 @@ MAX_OPEN = 64
 State = Literal["open", "approved", "denied", "released"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Requested:
     """One object of a request, and the copy to release."""
 
@@ -35,6 +36,8 @@ class Requested:
     attr: str | None
     copy: Stored
     """The copy, with the lineage of the object when it was made: the peer may write into the object later."""
+    taken_by: Message | None = None
+    """The message with whose answer the copy leaves, until it has left: no other message gets it meanwhile."""
 
     @property
     def value(self) -> Any:
@@ -44,6 +47,10 @@ class Requested:
     def is_for(self, entry: Stored, attr: str | None) -> bool:
         """Return whether this is a request for an object, or for an attribute of one."""
         return self.entry() is entry and self.attr == attr
+
+    def is_free_for(self, message: Message) -> bool:
+        """Return whether no other message takes the copy."""
+        return self.taken_by is None or self.taken_by is message
 
 
 @dataclass(eq=False)
@@ -132,6 +139,21 @@ class ReleaseRequests:
             if request.peer == peer and any(r.is_for(entry, attr) for r in request.objects):
                 return request
         return None
+
+    def use_up(self, message: Message) -> None:
+        """Use up the approvals with which objects have left: each is valid for one departure."""
+        for request in self._requests:
+            left = [requested for requested in request.objects if requested.taken_by is not message]
+            if len(left) < len(request.objects):
+                request.objects = left
+                request.state = request.state if left else "released"
+
+    def give_back(self, messages: Iterable[Message]) -> None:
+        """Let approvals be used again if nothing has left with the answers to these messages."""
+        taking = set(map(id, messages)) if self._requests else set()
+        for requested in [requested for request in self._requests for requested in request.objects]:
+            if id(requested.taken_by) in taking:
+                requested.taken_by = None
 
 
 def decide(

@@ -8,6 +8,7 @@ import threading
 from abc import abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn, Protocol, TypeAlias
@@ -31,6 +32,7 @@ from syft_core.workers.permissions import Policy, find_policy, unless_private
 from syft_core.workers.release import ReleaseRequests
 from syft_core.workers.store import Holder, ObjectStore
 from syft_core.workers.tickets import Mandate, Tickets
+from syft_core.workers.turns import FairLock
 
 MAX_SESSIONS = 4096
 """How many clients a worker remembers; the oldest is forgotten first."""
@@ -86,6 +88,9 @@ class Guard(Protocol):
     def handle(self, handler: Function, worker: Worker, message: Message, sender: Peer) -> Outcome:
         """Call the handler of a message, or raise if the sender has used up a quota."""
 
+    def watch(self, doing: bytes, sender: Peer) -> AbstractContextManager[None]:
+        """Return a context for work on a message besides handling it; called under the lock of the worker."""
+
     def check(self, message: Run, op: Op, args: Args, kwargs: Kwargs, sender: Peer) -> None:
         """Raise unless an operation may run; called before it runs, with its operands."""
 
@@ -119,7 +124,7 @@ class Worker:
         self.is_client_worker = is_client_worker
         self.policy = policy
         self.peer = Peer(id)
-        self.lock = threading.RLock()
+        self.lock: threading.RLock | FairLock = threading.RLock()
         self.object_store = ObjectStore(id)
         self.ledger = Ledger(str(id)) if ledger is None else ledger
         self.requests = ReleaseRequests(str(id))

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from syft_core import cli
-from syft_core.exceptions import AuthenticationError, ConnectionLostError
-from syft_core.network.certificates import user_in
+from syft_core.exceptions import AuthenticationError, ConnectionLostError, WorkerError
+from syft_core.network.authority import Authority
+from syft_core.network.certificates import check_validity, user_in
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import make_server_context
 
@@ -157,3 +159,41 @@ def test_a_client_with_the_owners_authority_uses_tls_on_the_same_machine_too(tor
             served.connect("other", ca=tmp_path / "other" / "ca.pem")
         with pytest.raises(ConnectionLostError, match=r"cannot reach the worker at ws://.*, and whether it uses TLS"):
             WebsocketClientWorker(torch_hook, "127.0.0.1", served.server.port, token="other", timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "ca", "why"),
+    [
+        ("none.pem", "server.key", None, "cannot read .*none.pem: No such file or directory; `syft-core certs`"),
+        ("server.pem", "none.key", None, "cannot read .*none.key: No such file"),
+        ("server.pem", "server.key", "none.pem", "cannot read .*none.pem: No such file"),
+        ("server.pem", "client-ana.key", None, "cannot use the certificate .*server.pem with the key .*client-ana.key: "
+         "the key belongs to another certificate"),
+        ("server.key", "server.key", None, "server.key: they are not in PEM format"),
+        ("server.pem", None, None, "with the key .*server.pem: they are not in PEM format"),
+        ("server.pem", "encrypted.key", None, "or the key is encrypted"),
+        ("server.pem", "server.key", "ca.key", "cannot use .* authorities in .*ca.key: there are none in the file"),
+    ],
+)  # fmt: skip
+def test_certificates_that_cannot_be_used_are_named(
+    tmp_path: Path, cert: str, key: str | None, ca: str | None, why: str
+) -> None:
+    assert make(tmp_path, "--host", "localhost", "--client", "ana") == 0
+    plain = serialization.load_pem_private_key((tmp_path / "server.key").read_bytes(), None)
+    encrypted = plain.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"x")
+    )
+    (tmp_path / "encrypted.key").write_bytes(encrypted)
+
+    with pytest.raises(WorkerError, match=why):
+        make_server_context(tmp_path / cert, key and tmp_path / key, ca and tmp_path / ca)
+
+
+def test_the_owner_is_warned_of_a_certificate_that_clients_refuse_now_or_soon(tmp_path: Path) -> None:
+    assert make(tmp_path, "--host", "localhost", "--days", "10") == 0
+    Authority(tmp_path).issue("old", "localhost", ["localhost"], -1 / (24 * 60))  # type: ignore[arg-type]  # for a test
+
+    assert "expires at" in (check_validity(tmp_path / "server.pem") or "")
+    assert check_validity(tmp_path / "server.pem", days=9) is None
+    assert check_validity(tmp_path / "ca.pem") is None
+    assert "UTC, so clients refuse it" in (check_validity(tmp_path / "old.pem") or "")

@@ -38,7 +38,7 @@ def test_the_example_is_printed_and_can_be_read(capsys: pytest.CaptureFixture[st
     config = read(tmp_path, capsys.readouterr().out).require_valid()
 
     assert (config.id, config.limits.message_bytes) == ("north", 64 * 2**20)
-    assert config.users["default"].bytes == 2 * 10**9
+    assert config.users == {"default": Allowance()}
 
 
 def test_the_example_has_every_key_and_all_its_comments_can_be_used(tmp_path: Path) -> None:
@@ -135,6 +135,11 @@ def test_a_mistake_is_named_with_the_nearest_key(table: dict[str, Any], message:
         ({"id": "a\nb"}, "as the id of a worker: .* line breaks"),
         ({"id": ""}, "cannot use '' as the id of a worker"),
         ({"id": "clínica"}, "as the id of a worker: an id is 1 to 64 ASCII characters"),
+        ({"limits": {"connections": 0}}, "cannot use limits.connections = 0: nobody could use the worker; choose more"),
+        ({"limits": {"operation_seconds": 0}}, "cannot use limits.operation_seconds = 0"),
+        ({"limits": {"memory": "0GB"}}, "cannot use limits.memory = 0"),
+        ({"users": {"ana": {"messages": 0}}}, "cannot limit users.ana to 0 .*write connections = 0 to keep a user out"),
+        ({"users": {"default": {"cpu_seconds": 0}}}, "cannot limit users.default to 0 CPU seconds"),
         ({"peers": {"phone@ana": {"url": "ws://127.0.0.1:1"}}}, "cannot use 'phone@ana' as the id of a worker"),
     ],
 )

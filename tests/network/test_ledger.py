@@ -18,6 +18,7 @@ import torch
 
 from syft_core import cli
 from syft_core.exceptions import GetNotPermittedError, LedgerError, WriteNotPermittedError
+from syft_core.messages import FetchAll
 from syft_core.workers.journal import MAX_TEXT, Journal
 from syft_core.workers.ledger import Entry, Ledger, read_ledger
 from syft_core.workers.virtual import VirtualWorker
@@ -105,6 +106,31 @@ def test_with_a_full_disk_nothing_leaves_and_the_chain_stays_intact(bob: Any, pa
     assert len(bob.ledger) == 0
     assert pointer.get().tolist() == [1.0, 1.0]
     assert events(path) == ["opened", "departed"]
+
+
+def test_refusals_leave_room_on_the_disk_for_departures(
+    bob: Any, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("syft_core.files.RESERVE", 1 << 60)  # The disk is almost full.
+
+    with pytest.raises(GetNotPermittedError):
+        bob.search("#ages")[0].get()
+    torch.ones(2).send(bob).get()
+
+    assert events(path) == ["opened", "departed"]
+    assert "does not record a refusal" in caplog.text
+
+
+def test_what_leaves_with_one_message_is_written_at_once(bob: Any, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("os.fsync", synced.append)
+    pointers = [torch.ones(2).send(bob) for _ in range(100)]
+    location = pointers[0].location
+
+    location.ask(FetchAll(tuple([pointer.child.id_at_location for pointer in pointers])))
+
+    assert len(synced) == 1
+    assert events(path) == ["opened", *["departed"] * 100]
 
 
 def test_with_a_closed_ledger_nothing_leaves(bob: Any, path: Path) -> None:
@@ -239,7 +265,7 @@ def test_a_long_text_of_a_peer_takes_little_room(path: Path) -> None:
     assert list(read_ledger(path))[-1].reason.endswith("… (995904 more characters)")
 
 
-def test_memory_has_only_the_last_departures_if_all_are_in_a_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_has_only_the_last_departures_and_a_file_has_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syft_core.workers.ledger.MAX_REMEMBERED", 3)
     ledger = Ledger("bob", path)
 
@@ -249,6 +275,34 @@ def test_memory_has_only_the_last_departures_if_all_are_in_a_file(path: Path, mo
 
     assert ([entry.id for entry in ledger], ledger.departures) == ([2, 3, 4], 5)
     assert [entry.id for entry in read_ledger(path)][1:] == [0, 1, 2, 3, 4]
+
+
+def test_without_a_file_the_last_departures_are_in_memory_and_the_table_counts_the_others(
+    bob: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("syft_core.workers.ledger.MAX_REMEMBERED", 3)
+    bob.ledger.close()
+    bob.ledger = Ledger("bob")
+
+    for tags in ((), (), ("#tagged",), (), (), (), (), ()):  # The names of tagged sources are recorded at once.
+        torch.ones(1).tag(*tags).send(bob).get(reason=f"{len(tags)}")
+
+    assert bob.ledger.departures == 8
+    assert (len(bob.ledger), bob.ledger._outlined_objects) == (3, 0)
+    assert str(bob.ledger).endswith("\nand 5 earlier departures, which are not in memory")
+    assert "and 5 earlier departures" in bob.ledger._repr_html_()
+    assert bob.ledger.kinds()[0][0] == "3"
+
+
+def test_departures_that_nobody_reads_do_not_fill_the_memory(bob: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syft_core.workers.ledger.MAX_REMEMBERED", 3)
+    bob.ledger.close()
+    bob.ledger = Ledger("bob")
+
+    for _ in range(9):
+        torch.ones(1).send(bob).get()
+
+    assert (len(bob.ledger._outlined), bob.ledger.departures) == (3, 9)
 
 
 def test_long_tags_of_sources_do_not_take_room_with_every_departure(bob: Any, path: Path) -> None:

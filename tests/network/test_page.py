@@ -202,6 +202,33 @@ def test_the_wait_doubles_up_to_a_minute_and_is_forgotten() -> None:
     assert throttle.wait_for("a") == 0
 
 
+@pytest.mark.parametrize("name", ["Authorization: Bearer owner-secret", "Content-Length: 0"])
+def test_a_header_that_is_repeated_is_refused(served: Served, name: str) -> None:
+    method = "GET" if name.startswith("A") else "POST"
+    with socket.create_connection(("127.0.0.1", served.page.port), 60) as sock:
+        sock.sendall(f"{method} / HTTP/1.1\r\n{name}\r\n{name}\r\n\r\n".encode())
+
+        assert sock.recv(4096).startswith(b"HTTP/1.0 400 Bad Request")
+
+
+@pytest.mark.parametrize(
+    ("guesses", "waits", "free"),
+    [
+        ("2001:db8::{:x}", "2001:db8::ffff", "2001:db8:0:1::1"),
+        ("fe80::{:x}%eth0", "fe80::ffff%eth1", "fe80:0:0:1::1"),
+        ("::ffff:10.0.0.1", "10.0.0.1", "10.0.0.2"),
+    ],
+)
+def test_the_addresses_of_a_network_wait_together(guesses: str, waits: str, free: str) -> None:
+    throttle = Throttle(lambda: 0.0)
+
+    for number in range(FREE):
+        throttle.note_failure(guesses.format(number))
+
+    assert throttle.wait_for(waits) == 1
+    assert throttle.wait_for(free) == 0
+
+
 def test_without_tls_the_page_is_for_this_machine_only(hook: Any) -> None:
     server = Server(Served(hook).worker, "127.0.0.1", 0, lambda credentials: None)
 

@@ -29,7 +29,15 @@ from syft_core.messages import (
     Store,
     Tag,
 )
-from syft_core.network.quotas import PATIENCE, Allowance, Bucket, QuotaGuard, make_policy
+from syft_core.network.quotas import (
+    PATIENCE,
+    Allowance,
+    Bucket,
+    QuotaGuard,
+    find_allowance,
+    limit_bytes,
+    make_policy,
+)
 from syft_core.peer import Peer
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -427,3 +435,20 @@ def _store_view(worker: Any) -> None:
     """Store object 1, and a view of it that repeats its elements 10,000 times."""
     view = Run("torch", "torch.Tensor.expand", (_at(worker, 1), 10_000, 10), None, 2)
     ask(worker, Store(1, torch.ones(10)), view, sender=MALLORY)
+
+
+def test_a_user_whom_nobody_configured_has_limits(far: Any) -> None:
+    guard = QuotaGuard(far, {})
+    user = guard.account_of("ana").allowance
+
+    assert (user.objects, user.leases, user.connections, user.crashes) == (100_000, 1_000_000, 100, 5)
+    assert guard.refuse_connection("ana", 99) is None
+    assert guard.refuse_connection("ana", 100) == "user 'ana' has 100 connections, and the limit is 100"
+
+
+def test_the_memory_of_users_without_a_limit_of_their_own_is_limited() -> None:
+    users = limit_bytes({"ana": Allowance(bytes=5), "bo": Allowance(objects=7)}, 1000)
+
+    assert find_allowance(users, "ana").bytes == 5
+    assert find_allowance(users, "bo") == Allowance(objects=7, bytes=1000)
+    assert find_allowance(users, "eve") == Allowance(bytes=1000)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.sync.client import connect
 
 from syft_core.exceptions import GetNotPermittedError
+from syft_core.messages import Batch, Fetch
+from syft_core.network.session import CLIENT, PROTOCOL, SESSION
+from syft_core.serde import frames
 from syft_core.workers.ledger import Ledger, read_ledger
 
+from .envelopes import pack, unpack
 from .served import Served, serve
 
 torch = pytest.importorskip("torch")
@@ -81,3 +87,30 @@ def test_a_denied_model_stays_and_the_error_says_why(served: Served, model: Any)
 
     assert model.location is not None
     assert len(served.worker.ledger) == 0
+
+
+def test_two_connections_of_one_client_get_one_copy_for_one_approval(served: Served, ages: Any) -> None:
+    large, name = ages.repeat(500_000, 1), ages.location.client_id.partition("@")[0]
+    for attempt in range(20):
+        served.worker.approve(large.request("the paper"), by="Dr. Noor")
+        with ExitStack() as stack:
+            both = [stack.enter_context(_open(served, name, f"{attempt}{end}" * 16)) for end in "ab"]
+            for connection in both:
+                message = Batch(1, (Fetch(large.child.id_at_location, keep=True),), True)
+                connection.send(pack(1, *frames(message)))
+            replies = [unpack(connection.recv(60)) for connection in both]
+
+        (refused,) = [reply.failure.error for reply in replies if reply.failure is not None]
+        assert type(refused) is GetNotPermittedError
+        assert len(served.worker.ledger) == attempt + 1
+
+
+@contextmanager
+def _open(served: Served, name: str, session: str) -> Iterator[Any]:
+    """Open one more connection of a client."""
+    headers = {"Authorization": "Bearer ana-secret", CLIENT: name, SESSION: session}
+    address = f"ws://127.0.0.1:{served.server.port}"
+    with connect(
+        address, additional_headers=headers, subprotocols=[PROTOCOL], compression=None, max_size=None
+    ) as connection:
+        yield connection

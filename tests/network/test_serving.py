@@ -112,10 +112,14 @@ def test_a_client_continues_its_session_with_another_token(hook: Any, far: Any, 
     server.stop()
 
 
-def test_a_process_whose_supervisor_is_gone_ends() -> None:
+@pytest.mark.parametrize(
+    ("then", "code"), [("stopping.wait(); os._exit(3)", 3), ("threading.Event().wait()  # An operation never ends.", 1)]
+)
+def test_a_process_whose_supervisor_is_gone_ends(then: str, code: int) -> None:
     program = (
-        "import os, threading; from syft_core.network.serving import _wait_for_supervisor as wait; "
-        "stopping = threading.Event(); wait(stopping); os._exit(3 if stopping.is_set() else 4)"
+        "import os, threading; from syft_core.network import serving; serving.STOP_SECONDS = 2; "
+        "stopping = threading.Event(); "
+        f"threading.Thread(target=serving._wait_for_supervisor, args=(stopping,), daemon=True).start(); {then}"
     )
 
-    assert subprocess.run([sys.executable, "-c", program], stdin=subprocess.DEVNULL, check=False).returncode == 3
+    assert subprocess.run([sys.executable, "-c", program], stdin=subprocess.DEVNULL, check=False).returncode == code

@@ -287,7 +287,7 @@ def test_with_a_full_disk_the_publisher_learns_it_and_the_worker_goes_on(party: 
 
 def test_the_store_leaves_room_on_the_disk_for_the_ledger(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     free = os.statvfs(party.folder)
-    monkeypatch.setattr("syft_core.network.storage.RESERVE", free.f_bavail * free.f_frsize)
+    monkeypatch.setattr("syft_core.files.RESERVE", free.f_bavail * free.f_frsize)
 
     with pytest.raises(StorageError, match="it cannot be written to disk .No space left on device."):
         ones(party.hook).tag("#last").send(party.worker)

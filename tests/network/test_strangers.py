@@ -24,9 +24,10 @@ from syft_core.network.quotas import Allowance, QuotaGuard
 from syft_core.network.server import MAX_WAITING, MESSAGE_OVERHEAD, Server
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
 from syft_core.peer import Peer
-from syft_core.serde import frames, from_frames
+from syft_core.serde import frames
 from syft_core.workers.virtual import VirtualWorker
 
+from .envelopes import pack, unpack
 from .processes import authenticate
 
 torch = pytest.importorskip("torch")
@@ -40,22 +41,6 @@ def by_library(server: Server, token: str | None = "secret of eve", **headers: s
     address = f"ws://127.0.0.1:{server.port}"
     with connect_by_library(address, additional_headers=sent, subprotocols=[PROTOCOL], compression=None) as connection:
         yield connection
-
-
-def pack(number: int, *buffers: Any) -> bytes:
-    lengths = [len(buffer) for buffer in buffers]
-    head = struct.pack("<BxxxIQQ", 0, len(buffers), number, 0) + struct.pack(f"<{len(lengths)}Q", *lengths)
-    return head + b"".join(map(bytes, buffers))
-
-
-def unpack(message: bytes) -> Any:
-    _, count, _, _ = struct.unpack_from("<BxxxIQQ", message)
-    lengths = struct.unpack_from(f"<{count}Q", message, 24)
-    start, parts = 24 + 8 * count, []
-    for length in lengths:
-        parts.append(message[start : start + length])
-        start += length
-    return from_frames(parts)
 
 
 @pytest.fixture
@@ -368,6 +353,23 @@ def test_messages_that_wait_for_the_client_take_no_more_memory_than_objects(serv
                 connection.send(pack(number, *frames(Batch(number, (Store(9, torch.ones(100_000)),), True))))
         with pytest.raises(ConnectionClosed):
             connection.recv(60)
+
+
+def test_messages_that_never_arrive_take_no_more_memory_than_objects(server: Any, far: Any) -> None:
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=20_000_000)})
+    length = 15_000_000
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(by_library(server, **{CLIENT: name})) for name in "abcd"]
+        head = struct.pack("<BxxxIQQ", 0, 1, 1, 0) + struct.pack("<Q", length)
+        for number, client in enumerate(clients):
+            client.socket.sendall(struct.pack(">BBQ", 0x82, 0xFF, len(head) + length) + bytes(4) + head)
+            while sum(client.bytes_held for client in server.sessions) < length * min(number + 1, 2):
+                time.sleep(0.01)
+
+        for refused in clients[2:]:
+            with pytest.raises(ConnectionClosed):
+                refused.recv(60)
+        assert sum(client.bytes_held for client in server.sessions) <= 20_000_000 + MESSAGE_OVERHEAD
 
 
 def test_idle_sessions_of_a_user_keep_no_more_replies_than_objects(server: Any, far: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -12,19 +13,27 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 from websockets.sync.client import connect
 
 from syft_core.cli import main
-from syft_core.exceptions import AuthenticationError, ConnectionLostError, OperationNotAllowedError
-from syft_core.messages import Run
+from syft_core.exceptions import (
+    AuthenticationError,
+    ConnectionLostError,
+    OperationNotAllowedError,
+    QuotaExceededError,
+    StorageError,
+)
+from syft_core.messages import Run, Store
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
 from syft_core.network.tokens import TokenFile
 from syft_core.pointers.object_pointer import new_id
 from syft_core.workers.virtual import VirtualWorker
 
+from .dangers import Bomb
 from .supervised import ROOT, SupervisedWorker, supervise
 
 np = pytest.importorskip("numpy")
@@ -144,6 +153,19 @@ def test_an_operation_that_needs_too_much_memory_fails_and_nothing_else(served: 
     assert not [event for event in served.worker.events[before:] if "starting" in event["event"]]
 
 
+def test_a_user_without_quotas_has_at_most_half_of_the_memory(served: Served) -> None:
+    kept = [served.hook.make_taggable(np.zeros(6_000_000)).send(served.far) for _ in range(6)]
+    served.far.flush()
+    kept.append(served.hook.make_taggable(np.zeros(6_000_000)).send(served.far))
+
+    with pytest.raises(QuotaExceededError, match=r"user 'ana' would then have [\d,]+ bytes .* limit is 300,000,000"):
+        served.far.flush()
+
+    assert served.ages() == [30.0, 40.0, 50.0]
+    kept.clear()
+    served.far.flush()
+
+
 @pytest.mark.parametrize("name", ["read_passwords", "start_program", "open_socket", "signal_supervisor"])
 def test_an_operation_reaches_no_files_programs_machines_or_processes(served: Served, name: str) -> None:
     applied = served.worker.wait_for("worker is ready")["isolation"]
@@ -205,6 +227,23 @@ def test_refusals_outlive_the_supervisor_and_end_with_the_users_crashes(numpy_ho
         assert worker.stop() == 0
 
 
+def test_a_message_that_ends_the_process_counts_against_its_user(numpy_hook: Any, tmp_path: Path) -> None:
+    tokens = add_tokens(tmp_path, "ana", "bo")
+    with supervise(*options(tmp_path), "--id", "cape") as worker, ExitStack() as stack:
+        far = worker.connect(numpy_hook, tokens["ana"])
+        stack.callback(far.close)
+        for _ in range(4):
+            with pytest.raises(ConnectionLostError, match=r"reading a message ended the process \(SIGSEGV\) in batch"):
+                far.ask(Store(new_id(), Bomb()))
+        with pytest.raises(AuthenticationError, match="operations of user 'ana' ended the worker's process 5 times"):
+            far.ask(Store(new_id(), Bomb()))
+
+        other = VirtualWorker(numpy_hook, id="other at the cape", auto_add=False)
+        theirs = worker.connect(numpy_hook, tokens["bo"], client=other)
+        stack.callback(theirs.close)
+        assert len(theirs.search("#ages")) == 1
+
+
 def test_an_incident_that_cannot_be_written_does_not_end_the_supervisor(numpy_hook: Any, tmp_path: Path) -> None:
     tokens = add_tokens(tmp_path, "ana")
     with supervise(*options(tmp_path), "--id", "valley") as worker:
@@ -218,6 +257,43 @@ def test_an_incident_that_cannot_be_written_does_not_end_the_supervisor(numpy_ho
         with pytest.raises(OperationNotAllowedError, match="before; use another operation"):
             served.run("test.crash")
         served.far.close()
+
+
+def test_a_full_disk_is_reported_to_clients_and_when_the_worker_stops(numpy_hook: Any, tmp_path: Path) -> None:
+    tokens = add_tokens(tmp_path, "ana")
+    with supervise(*options(tmp_path), "--id", "lagoon") as worker:
+        far = worker.connect(numpy_hook, tokens["ana"])
+        pointer = numpy_hook.make_taggable(np.ones(3)).tag("#first").send(far)
+        Served(worker, far, numpy_hook, tmp_path / "store", tokens).run("test.fill_disk")
+        pointer.tag("#second")
+        with pytest.raises(StorageError, match="it cannot be written to disk"):
+            far.flush()
+        far.close()
+        worker.stop()
+
+        assert "it cannot be written to disk" in worker.wait_for("cannot store object")["event"]
+        assert "Traceback" not in "".join(worker.lines)
+    with supervise(*options(tmp_path), "--id", "lagoon") as worker:
+        far = worker.connect(numpy_hook, tokens["ana"], client=VirtualWorker(numpy_hook, id="later", auto_add=False))
+        assert [len(far.search(tag)) for tag in ("#first", "#second")] == [1, 0]
+        far.close()
+
+
+def test_a_process_that_executes_does_not_outlive_its_supervisor(numpy_hook: Any, tmp_path: Path) -> None:
+    tokens = add_tokens(tmp_path, "ana")
+    with supervise(*options(tmp_path), "--id", "islet", "--limits", "operation_seconds=600") as worker:
+        far = worker.connect(numpy_hook, tokens["ana"])
+        pointer = numpy_hook.make_taggable(np.ones(3)).send(far)
+        far.submit(Run("numpy", "test.hang", (pointer.child,), None, new_id()))
+        serving = os.pidfd_open(worker.wait_for("worker is ready")["process"])
+
+        worker.process.kill()
+
+        assert select.select([serving], [], [], 60)[0]
+        os.close(serving)
+    with supervise(*options(tmp_path), "--id", "islet") as worker:  # It uses the same store.
+        worker.wait_for("worker is ready")
+    far.disconnect()
 
 
 def test_a_worker_that_cannot_start_gives_up_and_says_so() -> None:
@@ -297,10 +373,13 @@ def test_connections_without_memory_are_refused_and_the_others_go_on(numpy_hook:
 
 
 def test_strangers_do_not_take_the_memory_of_users(numpy_hook: Any) -> None:
-    with supervise("--framework", "numpy", "--id", "shore", "--limits", "memory=400MB") as worker, ExitStack() as stack:
+    options = ("--framework", "numpy", "--id", "shore", "--limits", "memory=400MB", "--page-port", "0")
+    with supervise(*options) as worker, ExitStack() as stack:
         far = worker.connect(numpy_hook, worker.read_token())
-        for _ in range(100):
-            stack.enter_context(socket.create_connection(("127.0.0.1", worker.port)))
+        page = urlsplit(worker.wait_for("serving the page")["url"]).port
+        for port in (worker.port, page):
+            for _ in range(100):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port)))
 
         assert far.remote.numpy.zeros(10_000_000).sum().get() == 0
         assert not [event for event in worker.events if "no memory" in event["event"]]

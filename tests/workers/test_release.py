@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 import torch
 
 from syft_core.exceptions import GetNotPermittedError, ReleaseError
-from syft_core.messages import AskRelease
+from syft_core.messages import AskRelease, Fetch, FetchAll
 from syft_core.workers.release import MAX_OPEN
 
 
@@ -43,6 +43,33 @@ def test_an_approval_is_valid_for_one_departure(bob: Any, mean: Any) -> None:
     assert mean.get(deregister_ptr=False).item() == 15.0
     with pytest.raises(GetNotPermittedError, match="it is private"):
         mean.get()
+
+
+def test_an_approved_copy_leaves_with_one_message_even_if_others_arrive_before_it_has_left(
+    bob: Any, me: Any, mean: Any
+) -> None:
+    bob.approve(mean.request("table 1"))
+    first, second = Fetch(mean.child.id_at_location, None, True), Fetch(mean.child.id_at_location, None, True)
+    assert bob.handle(first, me.peer).item() == 15.0
+
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        bob.handle(second, me.peer)
+
+    bob.requests.give_back([second])  # It took nothing.
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        bob.handle(second, me.peer)
+    bob.requests.give_back([first])  # The answer could not be sent.
+    assert bob.handle(second, me.peer).item() == 15.0
+
+
+def test_an_approval_outlives_a_fetch_that_fails(bob: Any, mean: Any) -> None:
+    bob.approve(mean.request("table 1"))
+    other = bob.search("#ages")[0].sum()
+
+    with pytest.raises(GetNotPermittedError):
+        mean.location.ask(FetchAll((mean.child.id_at_location, other.child.id_at_location)))
+
+    assert mean.get().item() == 15.0
 
 
 def test_the_table_shows_form_sources_user_and_reason_and_no_value(bob: Any, mean: Any) -> None:
