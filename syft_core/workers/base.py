@@ -36,7 +36,7 @@ from syft_core.pictures import one_line, worker_html
 from syft_core.pointers.travel import point_to_found, send_copy
 from syft_core.serde import PEER_LIMITS, Context, Limits, frames, from_frames
 from syft_core.serde.layout import Frame
-from syft_core.values import Outcome, Tensor
+from syft_core.values import Function, Outcome, Tensor
 from syft_core.workers.fetching import drop_fetched, is_frozen
 from syft_core.workers.handlers import HANDLERS
 from syft_core.workers.ledger import Ledger, record_refusal
@@ -223,8 +223,8 @@ class BaseWorker(Place, Worker):
         """Take a deposit of a worker with a mandate; return a reply only if it is refused."""
         try:
             self.stats.bytes_in += sum(map(len, received))
-            with self._watch_over(READING, sender, mandate):
-                deposit = Deposit.from_frames(received)
+            payer = sender if mandate is None else mandate.peer
+            deposit = self._run_guarded(READING, payer, Deposit.from_frames, received)
             if mandate is None or not mandate.covers(deposit.id):
                 raise TicketError.beyond(sender.id, Deposit.__name__)
             sender = sender._replace(behalf=(mandate.peer,))
@@ -245,8 +245,8 @@ class BaseWorker(Place, Worker):
         commands: tuple[Message, ...] = ()
         try:
             self.stats.bytes_in += sum(map(len, received))
-            with self._watch_over(READING, sender, mandate):
-                batch = from_frames(received, self._reading)
+            payer = sender if mandate is None else mandate.peer
+            batch = self._run_guarded(READING, payer, from_frames, received, self._reading)
             if type(batch) is not Batch:
                 raise SerdeError(f"cannot execute a {type(batch).__name__}: expected a Batch (malformed message)")
             number, asks, commands = batch.number, batch.asks, batch.commands
@@ -322,8 +322,7 @@ class BaseWorker(Place, Worker):
         """
         is_copy = type(command) in (Fetch, FetchAll) and is_frozen(reply.value)
         try:
-            with self._watch_over(WRITING, sender):
-                encoded = self._encode(reply, is_copy)
+            encoded = self._run_guarded(WRITING, sender, self._encode, reply, is_copy)
         except Exception as error:  # noqa: BLE001  # an encoding error is a failure too
             failed = _failure(error, reply.number, 0)
             encoded = self._encode(Reply(reply.number, None, failed, reply.form_epoch, reply.gradient_epoch))
@@ -337,17 +336,15 @@ class BaseWorker(Place, Worker):
         encoded = frames(reply, self._context)
         return encoded if is_copy else list(map(bytes, encoded))
 
-    @contextmanager
-    def _watch_over(self, doing: bytes, sender: Peer, mandate: Mandate | None = None) -> Iterator[None]:
-        """Let the guard know whose message a block reads or writes, in native code that may crash.
+    def _run_guarded(self, doing: bytes, peer: Peer, function: Function, *args: object) -> Any:
+        """Let the guard know whose message is read or written, in native code that may crash.
 
         The lock is held, so that nothing else can be the cause.
         """
         if self.guard is None:
-            yield
-            return
-        with self.lock, self.guard.watch(doing, sender if mandate is None else mandate.peer):
-            yield
+            return function(*args)
+        with self.lock, self.guard.watch(doing, peer):
+            return function(*args)
 
     def finish_fetch(self, message: Message, sender: Peer) -> None:
         """Drop the objects that a message fetched, once they have been handed over."""
