@@ -28,12 +28,12 @@ class _GradCandidate:
 
     def __init__(self, entry: Stored, end: Tensor, may_change: bool) -> None:
         self.entry, self.end, self.version, self.may_change = entry, end, change_count(end), may_change
-        self.keeps_gradient = keeps_gradient(end)
-        self.grad = self.grad_version = self.copy = None
-        if self.keeps_gradient and (grad := end.grad) is not None:
-            self.grad, self.grad_version = grad, change_count(grad)
+        self.grad = end.grad if keeps_gradient(end) else None
+        self.grad_version = self.copy = None
+        if self.grad is not None:
+            self.grad_version = change_count(self.grad)
             if entry.origin is not None or not may_change:
-                self.copy = framework_of(end).copy(grad)
+                self.copy = framework_of(end).copy(self.grad)
 
     def restore(self) -> None:
         """Restore the gradient from before the pass."""
@@ -42,10 +42,8 @@ class _GradCandidate:
         self.end.grad = self.grad
 
     def has_new_gradient(self) -> bool:
-        """Return whether the gradient was replaced or changed."""
-        if not self.keeps_gradient:
-            return False
-        grad = self.end.grad
+        """Return whether the gradient was replaced or changed; a pass also gives one to each tensor in ``inputs``."""
+        grad = self.end.grad if keeps_gradient(self.end) else None
         return grad is not self.grad or (grad is not None and change_count(grad) != self.grad_version)
 
 
