@@ -474,8 +474,8 @@ class FrameworkAttributes:
         """Return a plain tensor outside of its autograd graph."""
         return tensor
 
-    def is_shared(self, tensor: Tensor) -> bool:
-        """Return whether another tensor may use the memory of a plain tensor."""
+    def is_shared(self, *tensors: Tensor) -> bool:
+        """Return whether other tensors may use the memory of one of these plain tensors."""
         return True
 
     def modes(self) -> str | None:

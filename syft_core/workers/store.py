@@ -28,6 +28,7 @@ Sources: TypeAlias = frozenset[Any]
 """What an object was computed from: other objects, failures, and sources that are not stored here."""
 NOTHING: Sources = frozenset()
 MORE = "…"
+_id = id  # Methods have parameters of that name.
 _serials = itertools.count(time.time_ns())  # Sources of objects that outlive the process keep their numbers.
 
 
@@ -104,6 +105,8 @@ class Stored:
 
     is_plain = False
     """Whether the value is a plain tensor."""
+    key = 0
+    """The Python id of the plain tensor in which the value ends."""
 
     def __init__(self, value: Any, holder: Any) -> None:
         self.value = value
@@ -114,11 +117,6 @@ class Stored:
         self.others = self.access = self.guard = None
         self.published = False
         self.sources = self.tags = NOTHING
-
-    def hold(self, value: Any) -> None:
-        """Replace the value."""
-        self.value = value
-        self.is_plain = is_framework_tensor(type(value))
 
     @property
     def pointers(self) -> int:
@@ -202,6 +200,8 @@ class ObjectStore:
         self._released: deque[tuple[Id, str, float]] = deque(maxlen=MAX_REMEMBERED)
         self.has_private = False
         """Whether there was ever a private object."""
+        self.uses: dict[int, int] = {}
+        """How many entries have the same plain tensor, by their ``key``."""
         self._orphans: list[Stored] = []
         """Removed objects whose gradients share memory with stored objects, which a backward pass may change."""
         self.listener: Callable[[Stored, bool], None] | None = None
@@ -213,6 +213,8 @@ class ObjectStore:
             raise IdNotUniqueError.of(id)
         entry.id, value = id, entry.value
         entry.is_plain = framework_types.get(type(value)) or is_framework_tensor(type(value))
+        entry.key = key = _id(value if entry.is_plain else plain_below(value))
+        self.uses[key] = self.uses.get(key, 0) + 1
         if not entry.sources:  # It was not computed from other objects.
             entry.source = Source(id)
             entry.root = entry.sources = frozenset((entry.source,))
@@ -223,6 +225,13 @@ class ObjectStore:
             self._index(id, entry.tags)
         if entry.access is not None or self.listener is not None:
             self.note(entry)
+
+    def replace(self, entry: Stored, value: Any) -> None:
+        """Replace the value of an entry."""
+        self._uncount(entry)
+        entry.value, entry.is_plain = value, is_framework_tensor(type(value))
+        entry.key = key = _id(value if entry.is_plain else plain_below(value))
+        self.uses[key] = self.uses.get(key, 0) + 1
 
     def note(self, entry: Stored, written: bool = False) -> None:
         """Note that an object was added or has changed, and whether its memory was written to."""
@@ -248,6 +257,7 @@ class ObjectStore:
         entry = self._entries.pop(id, None)
         if entry is None:
             raise self._explain_missing(id)
+        self._uncount(entry)
         if shares_gradient(entry):
             self._orphans.append(entry)
         if entry.tags:
@@ -259,7 +269,7 @@ class ObjectStore:
 
     def release(self, leases: deque[tuple[Id, Holder]]) -> None:
         """Remove one lease per pair of id and holder, emptying ``leases``; remove objects without leases."""
-        entries, now = self._entries, time.time()
+        entries, uses, now = self._entries, self.uses, time.time()
         while leases:
             id, holder = leases.popleft()
             entry = entries.get(id)
@@ -268,6 +278,10 @@ class ObjectStore:
             is_only = entry.leases == 1 and holder == entry.holder and not (entry.others or entry.published)
             if is_only or entry.release(holder):
                 del entries[id]
+                if uses[entry.key] == 1:
+                    del uses[entry.key]
+                else:
+                    uses[entry.key] -= 1
                 if shares_gradient(entry):
                     self._orphans.append(entry)
                 self._released.append((id, "its last pointer was dropped", now))
@@ -347,6 +361,11 @@ class ObjectStore:
         ends = [f"{why} at {_to_clock(moment)}" for gone, why, moment in (*self._ended, *self._released) if gone == id]
         return ObjectNotFoundError.on(id, self._owner_id, *ends[-1:])
 
+    def _uncount(self, entry: Stored) -> None:
+        self.uses[entry.key] -= 1
+        if not self.uses[entry.key]:
+            del self.uses[entry.key]
+
     def _index(self, id: Id, tags: Iterable[str]) -> None:
         for tag in tags:
             self._tagged.setdefault(tag, set()).add(id)
@@ -422,7 +441,11 @@ def shares_gradient(entry: Stored) -> bool:
         return False
     plain = entry.value if entry.is_plain else plain_below(entry.value)
     gradient = plain.grad if keeps_gradient(plain) else None
-    return gradient is not None and framework_of(plain).is_shared(gradient)
+    if gradient is None:
+        return False
+    framework = framework_of(plain)
+    # A backward pass replaces the parts of a sparse gradient, and writes to none of them.
+    return len(framework.memory_of(gradient) or (None,)) == 1 and framework.is_shared(gradient)
 
 
 def keeps_gradient(plain: Tensor) -> bool:
