@@ -35,7 +35,8 @@ def run_and_track(execution: Execution, compute: Compute) -> Nested:
             note_changes(execution, lineage)
         for parent, version in zip(parents, before, strict=not alike):
             if version is None or _version(parent.value) != version:
-                change(worker, [parent], lineage, is_seen=True)
+                end = plain_end(parent.value)
+                change(worker, [parent], lineage, end is not None and is_seen_elsewhere(worker, [parent], [end]))
 
 
 def _invalidate_graphs(execution: Execution) -> None:

@@ -74,7 +74,7 @@ def accumulate(worker: Worker, peer: Peer, parents: list[Stored], lineage: Linea
                     refused.append(old)
                 continue
             if old.has_new_gradient():
-                written.append(old.end.grad)
+                written.append(old.end if old.end.grad is None else old.end.grad)
                 if old.entry.origin is not None:
                     copies.append(old)
             elif change_count(old.end) != old.version:  # It is itself the gradient of a dropped tensor.

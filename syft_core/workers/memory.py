@@ -35,7 +35,7 @@ def is_seen_elsewhere(worker: Worker, targets: Sequence[Stored], ends: Sequence[
     """Return whether objects other than ``targets`` may share the memory of ``ends``, plain tensors of theirs."""
     uses = worker.object_store.uses
     for target in targets:
-        if uses.get(target.key, 0) > 1:  # It is stored under several ids.
+        if uses.get(target.key, 0) > (target.id != ""):  # A result of a step of a plan is not stored itself.
             return True
     return bool(ends) and framework_of(ends[0]).is_shared(*ends)
 

@@ -54,7 +54,7 @@ from syft_core.workers.running import (
     run,
     run_tracked,
 )
-from syft_core.workers.store import NOTHING, Lineage, Stored, is_leaf, keeps_gradient, lineage_of
+from syft_core.workers.store import NOTHING, Lineage, Stored, is_leaf, keeps_gradient, key_of, lineage_of
 from syft_core.workers.worker import Worker
 
 
@@ -212,10 +212,8 @@ class _Call:
             return entry if isinstance(entry, Stored) else None
         if not is_framework_tensor(type(value)):
             return None
-        for entry in self.entries:
-            if entry.value is value:
-                return entry
         entry = Stored(value, self.sender.id)
+        entry.key = key_of(value)
         entry.access, entry.sources = self.lineage
         return entry
 

@@ -11,7 +11,7 @@ from weakref import ReferenceType
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, WorkerError
 from syft_core.hook.chain import plain_below
-from syft_core.hook.dispatch import framework_of
+from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.hook.ranks import framework_types, is_framework_tensor
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import get_allowed_users
@@ -106,7 +106,7 @@ class Stored:
     is_plain = False
     """Whether the value is a plain tensor."""
     key = 0
-    """The Python id of the plain tensor in which the value ends."""
+    """See ``key_of``."""
 
     def __init__(self, value: Any, holder: Any) -> None:
         self.value = value
@@ -182,6 +182,18 @@ class Stored:
         self.source.published = True
 
 
+def key_of(value: object) -> int:
+    """Return the Python id of the owner of a tensor's memory if that is known, or of the tensor.
+
+    Objects with the same key share memory; others may share it too, see ``is_shared`` of their framework.
+    """
+    plain = plain_below(value)
+    if plain is None:
+        return id(value)
+    owner_of = framework_of(plain).owner_of
+    return id(plain if owner_of is None else owner_of(plain))
+
+
 def worker_of(holder: Holder) -> Id:
     """Return the worker that holds a lease."""
     return holder[0] if type(holder) is tuple else holder  # type: ignore[return-value]  # an id, because it is not a pair
@@ -201,7 +213,7 @@ class ObjectStore:
         self.has_private = False
         """Whether there was ever a private object."""
         self.uses: dict[int, int] = {}
-        """How many entries have the same plain tensor, by their ``key``."""
+        """How many entries have the same ``key``."""
         self._orphans: list[Stored] = []
         """Removed objects whose gradients share memory with stored objects, which a backward pass may change."""
         self.listener: Callable[[Stored, bool], None] | None = None
@@ -213,7 +225,8 @@ class ObjectStore:
             raise IdNotUniqueError.of(id)
         entry.id, value = id, entry.value
         entry.is_plain = framework_types.get(type(value)) or is_framework_tensor(type(value))
-        entry.key = key = _id(value if entry.is_plain else plain_below(value))
+        framework = frameworks_of_types.get(type(value))
+        entry.key = key = key_of(value) if framework is None or framework.owner_of is not None else _id(value)
         self.uses[key] = self.uses.get(key, 0) + 1
         if not entry.sources:  # It was not computed from other objects.
             entry.source = Source(id)
@@ -230,8 +243,8 @@ class ObjectStore:
         """Replace the value of an entry."""
         self._uncount(entry)
         entry.value, entry.is_plain = value, is_framework_tensor(type(value))
-        entry.key = key = _id(value if entry.is_plain else plain_below(value))
-        self.uses[key] = self.uses.get(key, 0) + 1
+        entry.key = key_of(value)
+        self.uses[entry.key] = self.uses.get(entry.key, 0) + 1
 
     def note(self, entry: Stored, written: bool = False) -> None:
         """Note that an object was added or has changed, and whether its memory was written to."""

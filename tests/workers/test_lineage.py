@@ -169,3 +169,25 @@ def test_the_ledger_names_what_was_written_through_shared_memory_of_arrays(bob: 
         x, d = (hook.array(np.arange(3.0)).tag(tag).send(bob) for tag in ("#x", "#d"))
         NUMPY_WRITES[write](np, x, d)
         assert left(bob, x) == {"#x", "#d"}
+
+
+def test_a_gradient_that_was_set_names_what_was_written_to_it_later(bob: Any) -> None:
+    w, d, e = send(bob, "#w", requires_grad=True), send(bob, "#d"), send(bob, "#e")
+    w.grad = d
+    d.add_(e)
+    assert left(bob, w.grad) == {"#w", "#d", "#e"}
+
+
+def test_an_object_that_became_a_gradient_names_what_a_backward_pass_added(bob: Any) -> None:
+    w, d, e = send(bob, "#w", requires_grad=True), send(bob, "#d"), send(bob, "#e")
+    w.grad = d
+    (w * e).sum().backward()
+    assert left(bob, d) == {"#w", "#d", "#e"}
+
+
+def test_an_object_names_what_was_written_before_a_failure(bob: Any) -> None:
+    x, d = send(bob, "#x"), send(bob, "#d")
+    views, others = [x[:2], x[2:]], [d[:2], d[:2].view(2, 1)]
+    with pytest.raises(RuntimeError):
+        torch._foreach_add_(views, others)
+    assert left(bob, x) == {"#x", "#d"}
