@@ -11,8 +11,9 @@ from weakref import ReferenceType
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, WorkerError
 from syft_core.hook.chain import plain_below
-from syft_core.hook.dispatch import framework_of, frameworks_of_types
+from syft_core.hook.dispatch import framework_of, frameworks, frameworks_of_types
 from syft_core.hook.ranks import framework_types, is_framework_tensor
+from syft_core.hook.rules import resolve
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import get_allowed_users
 from syft_core.values import Tensor
@@ -190,8 +191,8 @@ def key_of(value: object) -> int:
     plain = plain_below(value)
     if plain is None:
         return id(value)
-    owner_of = framework_of(plain).owner_of
-    return id(plain if owner_of is None else owner_of(plain))
+    framework = frameworks_of_types.get(type(plain)) or resolve(frameworks, type(plain))
+    return id(plain if framework is None or framework.owner_of is None else framework.owner_of(plain))
 
 
 def worker_of(holder: Holder) -> Id:
