@@ -148,11 +148,19 @@ class NumpyAttributes(FrameworkAttributes):
         return np.array(tensor)
 
     def memory_of(self, tensor: Tensor) -> frozenset[int] | None:
-        """Return the id of the object that owns the memory; views of one array have the same owner."""
+        """Return the id of the object that owns the memory."""
+        return frozenset((id(self.owner_of(tensor)),))
+
+    def owner_of(self, tensor: Tensor) -> object:
+        """Return the array or buffer that owns the memory; views of one array have the same owner."""
         owner: Any = tensor
         while (base := getattr(owner, "base", getattr(owner, "obj", None))) is not None:
             owner = base
-        return frozenset((id(owner),))
+        return owner
+
+    def is_shared(self, *_tensors: Tensor) -> bool:
+        """Return False: arrays that share memory have the same owner."""
+        return False
 
     def bytes_of(self, tensor: Tensor) -> int:
         """Return the size of the array that owns the memory."""

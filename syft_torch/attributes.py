@@ -280,12 +280,15 @@ class TorchAttributes(FrameworkAttributes):
         tensor.grad = None
         return _leaf(tensor, tensor if type(tensor) is torch.nn.Parameter else tensor.data, gradient)
 
-    def is_shared(self, tensor: Tensor) -> bool:
-        """Return whether another tensor uses the storage of this one."""
-        if tensor.layout is not torch.strided:
-            return False
-        storage = tensor.untyped_storage()
-        return _count_users(storage._cdata) > _ONE_USER
+    def is_shared(self, *tensors: Tensor) -> bool:
+        """Return whether other tensors use the storage of one of these; aliases of a sparse tensor are not counted."""
+        for tensor in tensors:
+            if tensor.layout is not torch.strided:
+                return True
+            storage = tensor.untyped_storage()
+            if _count_users(storage._cdata) > _ONE_USER:
+                return True
+        return False
 
     def modes(self) -> str:
         """Return grad mode, inference mode, default dtype, and the autocast dtype for CPUs if autocast is on."""

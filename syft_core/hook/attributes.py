@@ -474,9 +474,12 @@ class FrameworkAttributes:
         """Return a plain tensor outside of its autograd graph."""
         return tensor
 
-    def is_shared(self, tensor: Tensor) -> bool:
-        """Return whether another tensor may use the memory of a plain tensor."""
+    def is_shared(self, *tensors: Tensor) -> bool:
+        """Return whether tensors with another owner (``owner_of``) may use the memory of one of these plain tensors."""
         return True
+
+    owner_of: Callable[[Tensor], object] | None = None
+    """Return the object that owns the memory of a plain tensor; None if tensors that share memory do not know it."""
 
     def modes(self) -> str | None:
         """Return the caller's settings that affect the result of an operation; they are sent with it."""

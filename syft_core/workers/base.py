@@ -223,8 +223,11 @@ class BaseWorker(Place, Worker):
         """Take a deposit of a worker with a mandate; return a reply only if it is refused."""
         try:
             self.stats.bytes_in += sum(map(len, received))
-            payer = sender if mandate is None else mandate.peer
-            deposit = self._run_guarded(READING, payer, Deposit.from_frames, received)
+            if self.guard is None:
+                deposit = Deposit.from_frames(received)
+            else:
+                payer = sender if mandate is None else mandate.peer
+                deposit = self._run_guarded(READING, payer, Deposit.from_frames, received)
             if mandate is None or not mandate.covers(deposit.id):
                 raise TicketError.beyond(sender.id, Deposit.__name__)
             sender = sender._replace(behalf=(mandate.peer,))
@@ -245,8 +248,11 @@ class BaseWorker(Place, Worker):
         commands: tuple[Message, ...] = ()
         try:
             self.stats.bytes_in += sum(map(len, received))
-            payer = sender if mandate is None else mandate.peer
-            batch = self._run_guarded(READING, payer, from_frames, received, self._reading)
+            if self.guard is None:
+                batch = from_frames(received, self._reading)
+            else:
+                payer = sender if mandate is None else mandate.peer
+                batch = self._run_guarded(READING, payer, from_frames, received, self._reading)
             if type(batch) is not Batch:
                 raise SerdeError(f"cannot execute a {type(batch).__name__}: expected a Batch (malformed message)")
             number, asks, commands = batch.number, batch.asks, batch.commands
@@ -322,7 +328,10 @@ class BaseWorker(Place, Worker):
         """
         is_copy = type(command) in (Fetch, FetchAll) and is_frozen(reply.value)
         try:
-            encoded = self._run_guarded(WRITING, sender, self._encode, reply, is_copy)
+            if self.guard is None:
+                encoded = self._encode(reply, is_copy)
+            else:
+                encoded = self._run_guarded(WRITING, sender, self._encode, reply, is_copy)
         except Exception as error:  # noqa: BLE001  # an encoding error is a failure too
             failed = _failure(error, reply.number, 0)
             encoded = self._encode(Reply(reply.number, None, failed, reply.form_epoch, reply.gradient_epoch))
@@ -341,9 +350,7 @@ class BaseWorker(Place, Worker):
 
         The lock is held, so that nothing else can be the cause.
         """
-        if self.guard is None:
-            return function(*args)
-        with self.lock, self.guard.watch(doing, peer):
+        with self.lock, self.guard.watch(doing, peer):  # type: ignore[union-attr]  # callers check it: most have none
             return function(*args)
 
     def finish_fetch(self, message: Message, sender: Peer) -> None:

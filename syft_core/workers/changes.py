@@ -5,12 +5,14 @@ Changed objects inherit the restrictions and the lineage of the operands.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from syft_core.exceptions import SyftError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.values import Nested, Tensor
 from syft_core.workers.execution import Execution
-from syft_core.workers.memory import Compute, find_sharing, memory_of
+from syft_core.workers.memory import Compute, find_sharing, is_seen_elsewhere, memory_of
 from syft_core.workers.store import Lineage, Stored, lineage_of
 from syft_core.workers.worker import Worker
 
@@ -33,7 +35,8 @@ def run_and_track(execution: Execution, compute: Compute) -> Nested:
             note_changes(execution, lineage)
         for parent, version in zip(parents, before, strict=not alike):
             if version is None or _version(parent.value) != version:
-                change(worker, parent, lineage)
+                end = plain_end(parent.value)
+                change(worker, [parent], lineage, end is not None and is_seen_elsewhere(worker, [parent], [end]))
 
 
 def _invalidate_graphs(execution: Execution) -> None:
@@ -48,8 +51,10 @@ def _invalidate_graphs(execution: Execution) -> None:
 
 def note_changes(execution: Execution, lineage: Lineage) -> None:
     """Set the lineage of the operation's targets."""
-    for target in execution.targets():
-        change(execution.worker, target, lineage)
+    worker, targets = execution.worker, execution.targets()
+    # If the only operand is the target, what shares its memory already has its lineage.
+    writes = len(execution.parents) > 1 and not execution.op.alters_autograd
+    change(worker, targets, lineage, writes and is_seen_elsewhere(worker, targets, execution.ends))
 
 
 def run_and_mark_failed(execution: Execution, lineage: Lineage, compute: Compute) -> Nested:
@@ -58,28 +63,36 @@ def run_and_mark_failed(execution: Execution, lineage: Lineage, compute: Compute
     before = [_version(parent.value) for parent in parents]
     result = compute()
     changed = [parent for parent, old in zip(parents, before, strict=True) if _version(parent.value) != old]
-    for entry in [*changed, *execution.targets()]:
-        change(worker, entry, lineage)
-        _propagate(worker, entry)
+    failed = [*changed, *execution.targets()]
+    change(worker, failed, lineage)
+    propagate(worker, failed)
     return result
 
 
-def change(worker: Worker, target: Stored, lineage: Lineage) -> None:
-    """Set the lineage of an object, and of everything that shares its memory, after a write."""
+def change(worker: Worker, targets: Sequence[Stored], lineage: Lineage, is_seen: bool = False) -> None:
+    """Set the lineage of objects after a write.
+
+    If other objects may see the write (``is_seen``), or the objects become private, also set the lineage of everything
+    that shares memory with them.
+    """
     access, sources = lineage
-    before, target.access, target.sources = target.access, access, sources
-    target.touched = True
-    worker.object_store.note(target, written=True)
-    if access != before or worker.custom_policy is not None:
-        _propagate(worker, target)
+    store = worker.object_store
+    is_seen = is_seen or worker.custom_policy is not None
+    for target in targets:
+        is_seen = is_seen or target.access != access
+        target.access, target.sources, target.touched = access, sources, True
+        if access is not None or store.listener is not None:
+            store.note(target, written=True)
+    if is_seen:
+        propagate(worker, targets)
 
 
-def _propagate(worker: Worker, changed: Stored) -> None:
-    """Make everything that shares memory with a changed object as private."""
-    memory = set(memory_of(changed.value))
-    for entry in worker.object_store.entries():
-        if entry is not changed and not memory.isdisjoint(memory_of(entry.value)):
-            entry.access, entry.sources = lineage_of([entry, changed])
+def propagate(worker: Worker, changed: Sequence[Stored]) -> None:
+    """Pass the lineage of changed objects, which is the same for all, on to everything that shares their memory."""
+    memory = {key for entry in changed for key in memory_of(entry.value)}
+    for entry in worker.object_store.entries() if memory else ():
+        if not memory.isdisjoint(memory_of(entry.value)) and entry not in changed:
+            entry.access, entry.sources = lineage_of([entry, changed[0]])
             entry.touched = True
             worker.object_store.note(entry)
 

@@ -59,6 +59,14 @@ class Execution:
         """The arguments that the operation may change."""
         return self.op.targets(self.args, self.kwargs)
 
+    @cached_property
+    def ends(self) -> list[Tensor]:
+        """The plain tensors in which these arguments end, without those that end at another worker."""
+        ends = [target for target in self.written if framework_types.get(type(target))]
+        if len(ends) < len(self.written):
+            ends = [end for target in self.written if (end := plain_end(target)) is not None]
+        return ends
+
     def targets(self) -> list[Stored]:
         """Return the stored objects that the operation may change."""
         targets = set(map(id, self.written))
@@ -75,7 +83,7 @@ class Execution:
         targets = self.written if self.worker.sessions else []  # Only clients in other processes remember forms.
         forms = snapshot_forms(targets) if targets else None
         try:
-            with restore_if_failed(self.written):
+            with restore_if_failed(self.ends) if self.written else nullcontext():
                 if message.modes is not None:
                     with self.framework.apply_modes(message.modes, self.args, kwargs):
                         return dispatch(self.op, self.args, kwargs)
@@ -85,13 +93,8 @@ class Execution:
                 self.worker.note_form_change(message, self.peer)
 
 
-def restore_if_failed(targets: list[Tensor]) -> AbstractContextManager[Any]:
-    """Return a context for an operation that may fail after it has resized a target: it gets its former size."""
-    if not targets:
-        return nullcontext()
-    ends = [target for target in targets if framework_types.get(type(target))]
-    if len(ends) < len(targets):
-        ends = [end for target in targets if (end := plain_end(target)) is not None]
+def restore_if_failed(ends: list[Tensor]) -> AbstractContextManager[Any]:
+    """Return a context for an operation that may fail after it has resized a tensor: it gets its former size."""
     return framework_of(ends[0]).restore_forms(ends) if ends else nullcontext()
 
 

@@ -18,7 +18,7 @@ from syft_core.workers.ledger import record
 from syft_core.workers.memory import Compute
 from syft_core.workers.permissions import may_change, require_permission
 from syft_core.workers.requests import Ask, Process
-from syft_core.workers.store import Stored, keeps_gradient, lineage_of
+from syft_core.workers.store import Lineage, Stored, keeps_gradient, lineage_of
 from syft_core.workers.transfer import hand_over
 from syft_core.workers.worker import Worker
 
@@ -29,11 +29,12 @@ class _GradCandidate:
     def __init__(self, entry: Stored, end: Tensor, may_change: bool) -> None:
         self.entry, self.end, self.version, self.may_change = entry, end, change_count(end), may_change
         self.keeps_gradient = keeps_gradient(end)
-        self.grad = self.grad_version = self.copy = None
-        if self.keeps_gradient and (grad := end.grad) is not None:
-            self.grad, self.grad_version = grad, change_count(grad)
+        self.grad = end.grad if self.keeps_gradient else None
+        self.grad_version = self.copy = None
+        if self.grad is not None:
+            self.grad_version = change_count(self.grad)
             if entry.origin is not None or not may_change:
-                self.copy = framework_of(end).copy(grad)
+                self.copy = framework_of(end).copy(self.grad)
 
     def restore(self) -> None:
         """Restore the gradient from before the pass."""
@@ -42,27 +43,27 @@ class _GradCandidate:
         self.end.grad = self.grad
 
     def has_new_gradient(self) -> bool:
-        """Return whether the gradient was replaced or changed."""
-        if not self.keeps_gradient:
-            return False
-        grad = self.end.grad
+        """Return whether the gradient was replaced or changed; a pass also gives one to each tensor in ``inputs``."""
+        grad = self.end.grad if self.keeps_gradient or keeps_gradient(self.end) else None
         return grad is not self.grad or (grad is not None and change_count(grad) != self.grad_version)
 
 
 def run_backward(execution: Execution, compute: Compute) -> Nested:
     """Run a backward pass; return its result, or a process that sends the gradients of copies back to their origins."""
     try:
-        return accumulate(execution.worker, execution.peer, execution.parents, compute)
+        return accumulate(execution.worker, execution.peer, execution.parents, execution.lineage, compute)
     finally:  # A failing pass may have changed some gradients first.
         execution.worker.note_gradient_change(execution.message, execution.peer)
 
 
-def accumulate(worker: Worker, peer: Peer, parents: list[Stored], compute: Compute) -> Nested:
+def accumulate(worker: Worker, peer: Peer, parents: list[Stored], lineage: Lineage, compute: Compute) -> Nested:
     """Run a backward pass from ``parents``, and track which gradients it changes."""
     before = _find_candidates(worker, peer, parents[0].lent if parents else ())
-    access, sources = lineage_of(parents)
+    access, sources = lineage
     copies: list[_GradCandidate] = []
     refused: list[_GradCandidate] = []
+    changed: list[Stored] = []
+    written: list[Tensor] = []
     try:
         result = compute()
     finally:  # A failing pass may have changed some gradients first.
@@ -73,13 +74,20 @@ def accumulate(worker: Worker, peer: Peer, parents: list[Stored], compute: Compu
                     refused.append(old)
                 continue
             if old.has_new_gradient():
+                written.append(old.end if old.end.grad is None else old.end.grad)
                 if old.entry.origin is not None:
                     copies.append(old)
-            elif change_count(old.end) == old.version:  # Nor is it itself the gradient of a dropped tensor.
+            elif change_count(old.end) != old.version:  # It is itself the gradient of a dropped tensor.
+                written.append(old.end)
+            else:
                 continue
             entry = old.entry
-            is_known = entry.access is access and entry.sources <= sources
-            change(worker, entry, (access, sources) if is_known else lineage_of([entry, *parents]))
+            if entry.access is access and entry.sources <= sources:
+                changed.append(entry)
+            else:
+                change(worker, [entry], lineage_of([entry, *parents]), framework_of(old.end).is_shared(written[-1]))
+        if changed:
+            change(worker, changed, lineage, framework_of(written[0]).is_shared(*written))
     if refused:
         why = "a backward pass would change its gradient, and it is published or belongs to someone else"
         raise WriteNotPermittedError.to(str(peer), refused[0].entry.id, str(worker.id), why)
@@ -89,12 +97,14 @@ def accumulate(worker: Worker, peer: Peer, parents: list[Stored], compute: Compu
 def _find_candidates(worker: Worker, peer: Peer, lent: Collection[tuple[Id, Peer]]) -> list[_GradCandidate]:
     """Return the objects whose gradients a pass may change; ``lent`` is that of the object from which it starts."""
     initiators = _find_initiators(peer, lent) if lent else [peer]
+    own = peer.id if initiators == [peer] and not peer.behalf else None
     found: list[_GradCandidate] = []
     for entry in worker.object_store.may_receive_grad():
         end = entry.value if entry.is_plain else plain_end(entry.value)
         if end is not None:
-            permitted = may_change(worker, entry, initiators[0])
-            found.append(_GradCandidate(entry, end, permitted or any(may_change(worker, entry, p) for p in initiators)))
+            is_own = own is not None and entry.holder == own and not entry.published and entry.guard is None
+            permitted = is_own or any(may_change(worker, entry, initiator) for initiator in initiators)
+            found.append(_GradCandidate(entry, end, permitted))
     return found
 
 

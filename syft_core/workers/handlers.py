@@ -192,7 +192,7 @@ def _send_on(worker: Worker, message: SendOn, sender: Peer, entry: Stored) -> Pr
     framework, id = framework_of(entry.value), message.new_id
     value = freeze(worker, drop_refused_gradient(worker, "move", entry, sender, entry.value))
     yield Ask(destination, Store(id, restrict(value, entry.access), **_words(entry)))
-    entry.hold(framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
+    worker.object_store.replace(entry, framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
     set_owner(worker, entry.value, message.id)
     worker.object_store.note(entry)
 
@@ -211,7 +211,7 @@ def get_back(worker: Worker, message: GetBack, sender: Peer) -> Process:
     require_right_to_change(worker, entry, sender, entry.value)
     value = yield Elsewhere(pointer.get)
     require_elsewhere(worker, value)
-    entry.hold(value)
+    worker.object_store.replace(entry, value)
     set_owner(worker, entry.value, message.id)
     fetched = Stored(entry.value, worker.id)
     fetched.access, fetched.sources = get_allowed_users(entry.value), entry.sources

@@ -31,6 +31,15 @@ def memory_of(value: object) -> Iterator[Any]:
         yield from framework.memory_of(end.grad) or ()
 
 
+def is_seen_elsewhere(worker: Worker, targets: Sequence[Stored], ends: Sequence[Tensor]) -> bool:
+    """Return whether objects other than ``targets`` may share the memory of ``ends``, plain tensors of theirs."""
+    uses = worker.object_store.uses
+    for target in targets:
+        if uses.get(target.key, 0) > (target.id != ""):  # A result of a step of a plan is not stored itself.
+            return True
+    return bool(ends) and framework_of(ends[0]).is_shared(*ends)
+
+
 def guard_results(worker: Worker, sender: Peer, parents: Sequence[Stored], result: Nested) -> None:
     """Guard the results that share memory with an object that the sender may not change."""
     protected = [parent for parent in parents if not may_change(worker, parent, sender)]

@@ -38,7 +38,7 @@ from syft_core.pointers.object_pointer import Here, id_here, new_id
 from syft_core.values import Kwargs, Nested, Tensor
 from syft_core.workers.changes import change
 from syft_core.workers.execution import Execution, restore_if_failed, snapshot_forms
-from syft_core.workers.memory import guard, memory_of
+from syft_core.workers.memory import guard, is_seen_elsewhere, memory_of
 from syft_core.workers.permissions import (
     may_change,
     may_leave,
@@ -55,7 +55,7 @@ from syft_core.workers.running import (
     run,
     run_tracked,
 )
-from syft_core.workers.store import NOTHING, Lineage, Stored, is_leaf, keeps_gradient, lineage_of
+from syft_core.workers.store import NOTHING, Lineage, Stored, is_leaf, keeps_gradient, key_of, lineage_of
 from syft_core.workers.turns import TURN_SECONDS
 from syft_core.workers.worker import Worker
 
@@ -195,8 +195,8 @@ class _Call:
             return operation.run(*args)
         parents, operands = [], []
         for leaf, value in zip(leaves((step.args, step.kwargs)), leaves((args, kwargs)), strict=True):
-            if type(leaf) is Slot and leaf.number < len(self.stored) and isinstance(self.stored[leaf.number], Stored):
-                parents.append(self.stored[leaf.number])
+            if type(leaf) is Slot and (entry := self._entry_of(leaf, value)) is not None:
+                parents.append(entry)
                 operands.append(value)
         message = Run(step.framework, step.op, tuple(map(self._to_pointer, step.args)), None, 0)
         execution = Execution(
@@ -206,6 +206,18 @@ class _Call:
             require_writable(execution)
             self._require_own_memory(execution)
         return run_tracked(execution)
+
+    def _entry_of(self, slot: Slot, value: Tensor) -> Stored | None:
+        """Return the stored object in a slot, or a new entry for a result, which may be a view of one."""
+        if slot.number < len(self.stored):
+            entry = self.stored[slot.number]
+            return entry if isinstance(entry, Stored) else None
+        if not is_framework_tensor(type(value)):
+            return None
+        entry = Stored(value, self.sender.id)
+        entry.key = key_of(value)
+        entry.access, entry.sources = self.lineage
+        return entry
 
     def _is_own(self, slot: Slot) -> bool:
         """Return whether the sender may change the object in a slot, which is stored or a new result."""
@@ -221,8 +233,7 @@ class _Call:
             with restore_if_failed(targets):
                 return operation.run(*args, **kwargs)
         finally:  # A failing operation may have changed something first.
-            for entry in entries:
-                change(self.worker, entry, self.lineage)
+            change(self.worker, entries, self.lineage, is_seen_elsewhere(self.worker, entries, targets))
             if forms != snapshot_forms(targets):
                 self.worker.note_form_change(_UNPREDICTED, self.sender)
 
@@ -237,9 +248,9 @@ class _Call:
             operation.run(*args, **kwargs)
         finally:  # A failing pass may have changed some gradients first.
             self.worker.note_gradient_change(_UNPREDICTED, self.sender)
-            for entry in self.entries:
-                if getattr(entry.value, "requires_grad", False):
-                    change(self.worker, entry, self.lineage)
+            changed = [entry for entry in self.entries if getattr(entry.value, "requires_grad", False)]
+            written = [entry.value.grad for entry in changed if entry.value.grad is not None]
+            change(self.worker, changed, self.lineage, is_seen_elsewhere(self.worker, changed, written))
 
     def _values(self) -> Iterator[Any]:
         """Yield the objects of the call, and their gradients, which may be part of other graphs."""
@@ -362,9 +373,9 @@ class _Call:
                     self.worker.object_store.entry(id).publish(plan.publisher)
                 continue
             value, lineage, guarded = made[result]
-            entry.hold(value)
+            self.worker.object_store.replace(entry, value)
             self._guard(entry, guarded)
-            change(self.worker, entry, lineage)
+            change(self.worker, [entry], lineage)
         return kept
 
     def _store(self, id: Any, value: Any, lineage: Lineage, guarded: Stored | None) -> Placed:

@@ -170,4 +170,4 @@ def decide(
     found.state, found.answer, found.decided_by = state, answer, by
     if state == "denied":
         for requested in found.objects:
-            requested.copy.hold(None)
+            requested.copy.value = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,10 @@ from syft_core.peer import behalf
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at, pointer_for
 from syft_core.values import Args, Function, Kwargs, LayerType, Nested, Tensor
+from syft_core.workers.changes import propagate
 from syft_core.workers.gradients import accumulate
 from syft_core.workers.local import LocalLocation
+from syft_core.workers.memory import is_seen_elsewhere
 from syft_core.workers.requests import drive
 from syft_core.workers.running import NUMBERS, keep_results
 from syft_core.workers.store import Sources, Stored, join_sources
@@ -66,7 +68,10 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs, run: Functio
                 result = (run or op.run)(*operands, **kwargs)
             finally:  # A failing operation may have changed something first.
                 if targets:
-                    _note_written(map(parents.get, map(id, targets)), sources)
+                    written = _note_written(targets, parents, sources)
+                    # If the only operand is the target, what shares its memory already has its lineage.
+                    if len(parents) > 1 and is_seen_elsewhere(worker, written, targets):
+                        propagate(worker, written)
             return args[0] if op.inplace else _keep(wrapper, op, pointer, location, result, sources)
     return drive(worker.step(result, location.client.peer)) if type(result) is GeneratorType else result
 
@@ -91,11 +96,14 @@ def _find_targets(op: Op, operands: list[Tensor], kwargs: Kwargs) -> list[Tensor
     return op.targets(operands, kwargs)
 
 
-def _note_written(entries: Iterable[Stored | None], sources: Sources) -> None:
-    """Set the lineage of the objects that were written to."""
-    for entry in entries:
-        if entry is not None:
+def _note_written(targets: list[Tensor], parents: dict[int, Stored], sources: Sources) -> list[Stored]:
+    """Set the lineage of the objects that were written to, and return them."""
+    written: list[Stored] = []
+    for target in targets:
+        if (entry := parents.get(id(target))) is not None:
             entry.sources, entry.touched = sources, True
+            written.append(entry)
+    return written
 
 
 def _change_gradients(
@@ -110,7 +118,8 @@ def _change_gradients(
     worker.stats.messages += 1
     worker.stats.operations += 1
     if op.accumulates:
-        return accumulate(worker, location.client.peer, parents, partial(op.run, *operands, **kwargs))
+        run = partial(op.run, *operands, **kwargs)
+        return accumulate(worker, location.client.peer, parents, (None, join_sources(parents)), run)
     op.run(*operands, **kwargs)
     return None
 

@@ -11,8 +11,9 @@ from weakref import ReferenceType
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, WorkerError
 from syft_core.hook.chain import plain_below
-from syft_core.hook.dispatch import framework_of
+from syft_core.hook.dispatch import framework_of, frameworks, frameworks_of_types
 from syft_core.hook.ranks import framework_types, is_framework_tensor
+from syft_core.hook.rules import resolve
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import get_allowed_users
 from syft_core.values import Tensor
@@ -28,6 +29,7 @@ Sources: TypeAlias = frozenset[Any]
 """What an object was computed from: other objects, failures, and sources that are not stored here."""
 NOTHING: Sources = frozenset()
 MORE = "…"
+_id = id  # Methods have parameters of that name.
 _serials = itertools.count(time.time_ns())  # Sources of objects that outlive the process keep their numbers.
 
 
@@ -104,6 +106,8 @@ class Stored:
 
     is_plain = False
     """Whether the value is a plain tensor."""
+    key = 0
+    """See ``key_of``."""
 
     def __init__(self, value: Any, holder: Any) -> None:
         self.value = value
@@ -114,11 +118,6 @@ class Stored:
         self.others = self.access = self.guard = None
         self.published = False
         self.sources = self.tags = NOTHING
-
-    def hold(self, value: Any) -> None:
-        """Replace the value."""
-        self.value = value
-        self.is_plain = is_framework_tensor(type(value))
 
     @property
     def pointers(self) -> int:
@@ -184,6 +183,18 @@ class Stored:
         self.source.published = True
 
 
+def key_of(value: object) -> int:
+    """Return the Python id of the owner of a tensor's memory if that is known, or of the tensor.
+
+    Objects with the same key share memory; others may share it too, see ``is_shared`` of their framework.
+    """
+    plain = plain_below(value)
+    if plain is None:
+        return id(value)
+    framework = frameworks_of_types.get(type(plain)) or resolve(frameworks, type(plain))
+    return id(plain if framework is None or framework.owner_of is None else framework.owner_of(plain))
+
+
 def worker_of(holder: Holder) -> Id:
     """Return the worker that holds a lease."""
     return holder[0] if type(holder) is tuple else holder  # type: ignore[return-value]  # an id, because it is not a pair
@@ -202,6 +213,8 @@ class ObjectStore:
         self._released: deque[tuple[Id, str, float]] = deque(maxlen=MAX_REMEMBERED)
         self.has_private = False
         """Whether there was ever a private object."""
+        self.uses: dict[int, int] = {}
+        """How many entries have the same ``key``."""
         self._orphans: list[Stored] = []
         """Removed objects whose gradients share memory with stored objects, which a backward pass may change."""
         self.listener: Callable[[Stored, bool], None] | None = None
@@ -213,6 +226,9 @@ class ObjectStore:
             raise IdNotUniqueError.of(id)
         entry.id, value = id, entry.value
         entry.is_plain = framework_types.get(type(value)) or is_framework_tensor(type(value))
+        framework = frameworks_of_types.get(type(value))
+        entry.key = key = key_of(value) if framework is None or framework.owner_of is not None else _id(value)
+        self.uses[key] = self.uses.get(key, 0) + 1
         if not entry.sources:  # It was not computed from other objects.
             entry.source = Source(id)
             entry.root = entry.sources = frozenset((entry.source,))
@@ -223,6 +239,13 @@ class ObjectStore:
             self._index(id, entry.tags)
         if entry.access is not None or self.listener is not None:
             self.note(entry)
+
+    def replace(self, entry: Stored, value: Any) -> None:
+        """Replace the value of an entry."""
+        self._uncount(entry)
+        entry.value, entry.is_plain = value, is_framework_tensor(type(value))
+        entry.key = key_of(value)
+        self.uses[entry.key] = self.uses.get(entry.key, 0) + 1
 
     def note(self, entry: Stored, written: bool = False) -> None:
         """Note that an object was added or has changed, and whether its memory was written to."""
@@ -248,6 +271,7 @@ class ObjectStore:
         entry = self._entries.pop(id, None)
         if entry is None:
             raise self._explain_missing(id)
+        self._uncount(entry)
         if shares_gradient(entry):
             self._orphans.append(entry)
         if entry.tags:
@@ -259,7 +283,7 @@ class ObjectStore:
 
     def release(self, leases: deque[tuple[Id, Holder]]) -> None:
         """Remove one lease per pair of id and holder, emptying ``leases``; remove objects without leases."""
-        entries, now = self._entries, time.time()
+        entries, uses, now = self._entries, self.uses, time.time()
         while leases:
             id, holder = leases.popleft()
             entry = entries.get(id)
@@ -268,6 +292,10 @@ class ObjectStore:
             is_only = entry.leases == 1 and holder == entry.holder and not (entry.others or entry.published)
             if is_only or entry.release(holder):
                 del entries[id]
+                if uses[entry.key] == 1:
+                    del uses[entry.key]
+                else:
+                    uses[entry.key] -= 1
                 if shares_gradient(entry):
                     self._orphans.append(entry)
                 self._released.append((id, "its last pointer was dropped", now))
@@ -347,6 +375,11 @@ class ObjectStore:
         ends = [f"{why} at {_to_clock(moment)}" for gone, why, moment in (*self._ended, *self._released) if gone == id]
         return ObjectNotFoundError.on(id, self._owner_id, *ends[-1:])
 
+    def _uncount(self, entry: Stored) -> None:
+        self.uses[entry.key] -= 1
+        if not self.uses[entry.key]:
+            del self.uses[entry.key]
+
     def _index(self, id: Id, tags: Iterable[str]) -> None:
         for tag in tags:
             self._tagged.setdefault(tag, set()).add(id)
@@ -422,7 +455,11 @@ def shares_gradient(entry: Stored) -> bool:
         return False
     plain = entry.value if entry.is_plain else plain_below(entry.value)
     gradient = plain.grad if keeps_gradient(plain) else None
-    return gradient is not None and framework_of(plain).is_shared(gradient)
+    if gradient is None:
+        return False
+    framework = framework_of(plain)
+    # A backward pass replaces the parts of a sparse gradient, and writes to none of them.
+    return len(framework.memory_of(gradient) or (None,)) == 1 and framework.is_shared(gradient)
 
 
 def keeps_gradient(plain: Tensor) -> bool:

@@ -96,6 +96,17 @@ def test_a_retained_gradient_is_tracked_under_the_other_id(bob: Any) -> None:
         ask(bob, Fetch(2, "grad", True))
 
 
+@pytest.mark.parametrize("op", ["Tensor.backward", "autograd.backward"])
+def test_a_gradient_is_tracked_that_a_backward_pass_was_asked_to_keep(bob: Any, op: str) -> None:
+    ask(bob, Store(1, torch.zeros(3, requires_grad=True)), run("Tensor.mul", at(bob, 1), 1, result=2))
+    ask(bob, run("Tensor.mul", at(bob, 2), at(bob, "secret"), result=300), run("Tensor.sum", at(bob, 300), result=301))
+
+    ask(bob, run(op, at(bob, 301), inputs=[at(bob, 2)]))  # Torch makes 2, which is not a leaf, retain its gradient.
+
+    with pytest.raises(GetNotPermittedError, match="it is private"):
+        ask(bob, Fetch(2, "grad", True))
+
+
 @pytest.mark.parametrize("op", ["view", "contiguous"])
 @pytest.mark.parametrize("reuse", [False, True])
 def test_the_gradient_of_a_removed_tensor_is_tracked_although_its_id_is_used_again(

@@ -363,6 +363,16 @@ def test_claiming_to_act_for_the_owner_of_a_leaf_grants_no_right(bob: Any) -> No
     assert bob.get_obj(1).grad is None
 
 
+def test_a_backward_pass_does_not_make_objects_of_others_keep_a_gradient(bob: Any) -> None:
+    ask(bob, Store(1, torch.ones(2, requires_grad=True)), run("Tensor.mul", at(bob, 1), 2, result=2), sender=ANN)
+    ask(bob, run("Tensor.sum", at(bob, 2), result=3))
+
+    with pytest.raises(WriteNotPermittedError, match="a backward pass would change its gradient"):
+        ask(bob, run("Tensor.backward", at(bob, 3), inputs=[at(bob, 2)]))
+
+    assert ask(bob, Fetch(2, "grad"), sender=ANN) is None
+
+
 def test_claiming_to_move_an_object_for_its_owner_grants_no_right_to_gradients(bob: Any, alice: Any) -> None:
     ask(bob, Store(1, torch.ones(2, requires_grad=True)), sender=ANN)
     ask(bob, run("Tensor.sum", at(bob, 1), result=2), sender=ANN)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from syft_core.workers.store import MAX_SOURCES, MORE, Stored, lineage_of
+from collections import deque
+
+from syft_core.workers.store import MAX_SOURCES, MORE, ObjectStore, Stored, lineage_of
 
 
 def make_stored(*sources: object) -> Stored:
@@ -21,3 +23,15 @@ def test_the_lineage_of_a_long_loop_keeps_the_data_that_recurs_in_it() -> None:
 
 def test_a_short_lineage_is_complete() -> None:
     assert lineage_of([make_stored(1, 2), make_stored(2, 3), make_stored()])[1] == {1, 2, 3}
+
+
+def test_objects_are_counted_until_they_are_removed() -> None:
+    store, value = ObjectStore("bob"), object()
+    for id in (1, 2, 3):
+        store.put(id, Stored(value, "me"))
+    assert set(store.uses.values()) == {3}
+    store.replace(store.entry(1), object())
+    assert sorted(store.uses.values()) == [1, 2]
+    store.release(deque([(1, "me"), (2, "me")]))
+    store.remove(3, "a test")
+    assert not store.uses
