@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
@@ -28,11 +29,24 @@ UNCHECKABLE = frozenset(
 BACKWARD_BYPASSES = "handle_torch_function" not in torch.autograd.backward.__code__.co_names
 """Whether ``torch.autograd.backward`` bypasses the protocol, as before torch 2.12."""
 
+_ENGINE = "_engine_run_backward"
+run_engine: Function | None = (
+    getattr(torch.autograd.graph, _ENGINE, None) if _ENGINE in torch.autograd.backward.__code__.co_names else None
+)
+"""The function by which ``torch.autograd.backward`` runs the engine, or None if it has another one."""
+
 
 def find_checkpoint_generator() -> tuple[ModuleType, str]:
     """Return where the generator is that runs around the forward of checkpoints that are not reentrant."""
     checkpoint = import_module("torch.utils.checkpoint")  # Slow with torch 2.4.
     return checkpoint, next(name for name in _GENERATORS if hasattr(checkpoint, name))
+
+
+def collects_gradients_in_lists(optimizer: type) -> bool:
+    """Return whether an optimizer has the private method that fills three lists before a step."""
+    collect = getattr(optimizer, "_init_group", None)
+    lists = ["self", "group", "params", "grads", "momentum_buffer_list"]
+    return inspect.isfunction(collect) and list(inspect.signature(collect).parameters) == lists
 
 
 def saves_inputs(function: type) -> bool:
