@@ -16,15 +16,16 @@ from torch.overrides import handle_torch_function
 from syft_core.values import Function, Nested, Tensor
 
 _autograd = torch._C._autograd
-_ATTENTION = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention")
+_CHECKED_ON_META = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention", "kthvalue")
 _TOP, _PUSH, _POP = (f"_{verb}_saved_tensors_default_hooks" for verb in ("top", "push", "pop"))
 _GENERATORS = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
 """Torch 2.15 has both, and calls the first."""
 
 UNCHECKABLE = frozenset(
-    name for name in _ATTENTION if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta")
+    name for name in _CHECKED_ON_META if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta")
 )
-"""Fused kernels whose arguments cannot be checked on the meta device; torch 2.4 has no meta kernels for them."""
+"""Kernels whose arguments cannot be checked on the meta device: torch 2.9 has no fused kernels there, torch 2.4 none of
+these."""
 
 BACKWARD_BYPASSES = "handle_torch_function" not in torch.autograd.backward.__code__.co_names
 """Whether ``torch.autograd.backward`` bypasses the protocol, as before torch 2.12."""
@@ -34,6 +35,20 @@ run_engine: Function | None = (
     getattr(torch.autograd.graph, _ENGINE, None) if _ENGINE in torch.autograd.backward.__code__.co_names else None
 )
 """The function by which ``torch.autograd.backward`` runs the engine, or None if it has another one."""
+
+
+@functools.cache
+def find_ffts_with_other_strides() -> frozenset[str]:
+    """Return the transforms whose results have other strides on the meta device: four in torch 2.13, most in 2.4."""
+    tensor = torch.zeros(2, 2, 3, dtype=torch.float32)
+    shadow = tensor.to("meta")
+    found = set()
+    for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+        for suffix, dim in (("", 1), ("2", (0, 1)), ("n", (0, 1))):
+            transform = getattr(torch.fft, kind + suffix)
+            if transform(shadow, dim=dim).stride() != transform(tensor, dim=dim).stride():
+                found.add(kind + suffix)
+    return frozenset(found)
 
 
 def find_checkpoint_generator() -> tuple[ModuleType, str]:
