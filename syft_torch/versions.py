@@ -16,16 +16,15 @@ from torch.overrides import handle_torch_function
 from syft_core.values import Function, Nested, Tensor
 
 _autograd = torch._C._autograd
-_CHECKED_ON_META = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention", "kthvalue")
+_ATTENTION = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention")
 _TOP, _PUSH, _POP = (f"_{verb}_saved_tensors_default_hooks" for verb in ("top", "push", "pop"))
 _GENERATORS = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
 """Torch 2.15 has both, and calls the first."""
 
 UNCHECKABLE = frozenset(
-    name for name in _CHECKED_ON_META if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta")
+    name for name in _ATTENTION if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta")
 )
-"""Kernels whose arguments cannot be checked on the meta device: torch 2.9 has no fused kernels there, torch 2.4 none of
-these."""
+"""Fused kernels without meta kernels, as in torch 2.4 and 2.9: their arguments cannot be checked on the meta device."""
 
 BACKWARD_BYPASSES = "handle_torch_function" not in torch.autograd.backward.__code__.co_names
 """Whether ``torch.autograd.backward`` bypasses the protocol, as before torch 2.12."""
