@@ -43,6 +43,7 @@ from syft_torch.parameter import PLAIN_TYPES, exchange_all
 from syft_torch.placing import Placing
 from syft_torch.recording import hold_state
 from syft_torch.structural import STRUCTURAL, convolve, real_dtype
+from syft_torch.versions import find_ffts_with_other_strides, run_engine
 from syft_torch.wrapper import Wrapper
 
 # torch resets the warning filters in each of 1,400 look-ups; the wrapped function does not.
@@ -360,6 +361,8 @@ class TorchAttributes(FrameworkAttributes):
         operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is Form]
         devices = {operand.device for operand in operands}
         if len(devices) != 1 or op.operation in DIFFERS_ON_META:
+            return None
+        if op.name.startswith("torch.fft.") and op.operation in find_ffts_with_other_strides():
             return None
         try:
             with warnings.catch_warnings():
@@ -773,14 +776,15 @@ def _run_backward(
 ) -> None:
     """Run a backward pass; start from a plain number without the checks that torch needs for other tensors."""
     is_number = type(tensor) in PLAIN_TYPES and not tensor.dim() and tensor.requires_grad and not tensor.is_complex()
-    if not is_number or gradient is not None or create_graph or inputs is not None or _is_transforming():
+    has_options = gradient is not None or create_graph or inputs is not None
+    if _run_engine is None or not is_number or has_options or _is_transforming():
         torch.Tensor.backward(tensor, gradient, retain_graph, create_graph, inputs)
         return
     start = torch.ones_like(tensor, memory_format=torch.preserve_format)
     _run_engine((tensor,), (start,), bool(retain_graph), False, (), allow_unreachable=True, accumulate_grad=True)
 
 
-_run_engine = torch.autograd.graph._engine_run_backward
+_run_engine = run_engine
 _is_transforming = torch._C._are_functorch_transforms_active
 
 

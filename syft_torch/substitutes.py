@@ -70,7 +70,8 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
     optimizer = torch.optim.Optimizer
     yield optimizer, _GROUP, staticmethod(_group_by_worker(getattr(optimizer, _GROUP)))
     yield optimizer, "zero_grad", _batch_zero_grad(optimizer.zero_grad)
-    yield torch.optim.SGD, "_init_group", _read_gradients_once(torch.optim.SGD._init_group)
+    if versions.collects_gradients_in_lists(torch.optim.SGD):
+        yield torch.optim.SGD, "_init_group", _read_gradients_once(torch.optim.SGD._init_group)
     for path, name, substitute in (
         ("torch.nn.utils.clip_grad", _GROUP, _group_by_worker),
         ("torch.optim.swa_utils", _GROUP, _group_by_worker),

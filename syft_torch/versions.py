@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
@@ -23,16 +24,43 @@ _GENERATORS = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_with
 UNCHECKABLE = frozenset(
     name for name in _ATTENTION if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta")
 )
-"""Fused kernels whose arguments cannot be checked on the meta device; torch 2.4 has no meta kernels for them."""
+"""Fused kernels without meta kernels, as in torch 2.4 and 2.9: their arguments cannot be checked on the meta device."""
 
 BACKWARD_BYPASSES = "handle_torch_function" not in torch.autograd.backward.__code__.co_names
 """Whether ``torch.autograd.backward`` bypasses the protocol, as before torch 2.12."""
+
+_ENGINE = "_engine_run_backward"
+run_engine: Function | None = (
+    getattr(torch.autograd.graph, _ENGINE, None) if _ENGINE in torch.autograd.backward.__code__.co_names else None
+)
+"""The function by which ``torch.autograd.backward`` runs the engine, or None if it has another one."""
+
+
+@functools.cache
+def find_ffts_with_other_strides() -> frozenset[str]:
+    """Return the transforms whose results have other strides on the meta device: four in torch 2.13, most in 2.4."""
+    tensor = torch.zeros(2, 2, 3, dtype=torch.float32)
+    shadow = tensor.to("meta")
+    found = set()
+    for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+        for suffix, dim in (("", 1), ("2", (0, 1)), ("n", (0, 1))):
+            transform = getattr(torch.fft, kind + suffix)
+            if transform(shadow, dim=dim).stride() != transform(tensor, dim=dim).stride():
+                found.add(kind + suffix)
+    return frozenset(found)
 
 
 def find_checkpoint_generator() -> tuple[ModuleType, str]:
     """Return where the generator is that runs around the forward of checkpoints that are not reentrant."""
     checkpoint = import_module("torch.utils.checkpoint")  # Slow with torch 2.4.
     return checkpoint, next(name for name in _GENERATORS if hasattr(checkpoint, name))
+
+
+def collects_gradients_in_lists(optimizer: type) -> bool:
+    """Return whether an optimizer has the private method that fills three lists before a step."""
+    collect = getattr(optimizer, "_init_group", None)
+    lists = ["self", "group", "params", "grads", "momentum_buffer_list"]
+    return inspect.isfunction(collect) and list(inspect.signature(collect).parameters) == lists
 
 
 def saves_inputs(function: type) -> bool:

@@ -17,6 +17,7 @@ from syft_core.hook.attributes import Op
 from syft_core.hook.forms import Form
 from syft_core.hook.rules import leaves
 from syft_torch.attributes import TorchAttributes
+from syft_torch.versions import find_ffts_with_other_strides
 
 from ..surface.checks import Raised, attempt, map_tensors, tensors
 from .watching import run_samples
@@ -124,6 +125,9 @@ def test_the_form_of_a_result_does_not_depend_on_values_in_numpy(numpy_surface: 
 
 def test_the_form_of_a_result_can_be_inferred(torch_surface: Any, torch_calls: Calls) -> None:
     attributes = TorchAttributes(torch)
+    # Torch 2.4 has no meta kernel for `kthvalue`.
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key("aten::kthvalue", "Meta")
+    not_inferred = find_ffts_with_other_strides() | (set() if has_kernel else {"kthvalue"})
     wrong = {}
     for op, calls in torch_calls.items():
         for given in calls if not op.states_fact else ():
@@ -131,6 +135,8 @@ def test_the_form_of_a_result_can_be_inferred(torch_surface: Any, torch_calls: C
             if expected is None:
                 continue
             found = attributes.infer(op, *map_tensors(torch_surface, attributes.form_of, given))
+            if found is None and op.operation in not_inferred:
+                continue
             if found is None or forms(found[0]) != forms(expected):
                 wrong[op.name] = forms(expected), None if found is None else forms(found[0])
 

@@ -26,7 +26,7 @@ def test_a_tensor_that_a_worker_owns_can_be_copied_and_saved(bob: Any) -> None:
     file.seek(0)
 
     assert (data.owner is bob, twin.tolist()) == (True, [1.0] * 3)
-    assert torch.load(file).tolist() == [1.0] * 3
+    assert torch.load(file, weights_only=True).tolist() == [1.0] * 3
 
 
 def test_a_model_of_a_worker_that_keeps_what_it_makes_can_be_averaged() -> None:

@@ -1,0 +1,85 @@
+"""Differences between versions of torch do not change results."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import syft_core as sy  # noqa: E402
+from syft_torch import versions  # noqa: E402
+from syft_torch.attributes import TorchAttributes  # noqa: E402
+from syft_torch.hook import TorchHook  # noqa: E402
+
+KINDS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+ROOT = Path(__file__).parents[2]
+WITHOUT_PRIVATE_NAMES = """
+import torch
+del torch.autograd.graph._engine_run_backward
+collect = torch.optim.SGD._init_group
+torch.optim.SGD._init_group = lambda optimizer, *lists: collect(optimizer, *lists)
+own = torch.optim.SGD._init_group
+import tests.syft_torch.test_versions as test
+assert test.versions.run_engine is None
+with test.TorchHook(torch) as hook:
+    assert torch.optim.SGD._init_group is own
+    print(test.train(hook))
+"""
+
+
+def train(hook: Any) -> list[list[str]]:
+    """Train with and without momentum; return the bits of the parameters and of the last loss."""
+    bits = []
+    for by_wire in (False, True):
+        place = sy.VirtualWorker(hook, id=f"by wire: {by_wire}", serialize=by_wire)
+        for momentum in (0.0, 0.9):
+            torch.manual_seed(0)
+            model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1)).send(place)
+            x, y = torch.randn(5, 3).send(place), torch.randn(5, 1).send(place)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=momentum)
+            for _ in range(3):
+                optimizer.zero_grad()
+                loss = torch.nn.functional.mse_loss(model(x), y)
+                loss.backward()
+                optimizer.step()
+            values = [loss.get(), *model.get().parameters()]
+            bits.append([number.hex() for value in values for number in value.flatten().tolist()])
+    return bits
+
+
+def test_training_without_the_private_names_of_torch_gives_the_same_bits() -> None:
+    with TorchHook(torch) as hook:
+        expected = train(hook)
+
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PRIVATE_NAMES], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+
+    assert done.stdout.strip() == str(expected)
+
+
+def test_this_torch_has_the_private_names() -> None:
+    assert versions.run_engine is not None
+    assert versions.collects_gradients_in_lists(torch.optim.SGD)
+
+
+@pytest.mark.parametrize("name", [kind + suffix for kind in KINDS for suffix in ("", "2", "n")])
+@pytest.mark.parametrize("last", [False, True], ids=["other dimensions", "last dimensions"])
+def test_an_inferred_transform_has_the_strides_of_a_real_one(name: str, last: bool) -> None:
+    attributes = TorchAttributes(torch)
+    x = torch.zeros(2, 3, 4)
+    options = {} if last else {"dim": (0, 1) if name.endswith(("2", "n")) else 1}
+    op = next(op for op in attributes.ops if op.name == f"torch.fft.{name}")
+
+    inferred = attributes.infer(op, (attributes.form_of(x),), options)
+
+    expected = getattr(torch.fft, name)(x, **options)
+    if name in versions.find_ffts_with_other_strides():
+        assert inferred is None
+    else:
+        assert (inferred.result.shape, inferred.result.strides) == (expected.shape, expected.stride())
