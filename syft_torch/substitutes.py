@@ -228,7 +228,7 @@ def _define_for_encoded(function: Function, definition: Function) -> Function:
     """Return a function with another definition for encoded numbers; torch's writes them into plain tensors."""
 
     @functools.wraps(function)
-    def substitute(data: Tensor, *args: Any, **kwargs: Any) -> Nested:
+    def substitute(data: Tensor, *args: object, **kwargs: object) -> Nested:
         return (definition if type(data) is NumericWrapper else function)(data, *args, **kwargs)
 
     return substitute

@@ -673,22 +673,27 @@ def _require_public_indices(args: Args, kwargs: Kwargs, places: Sequence[int]) -
         raise ProtocolError.secret_index()
 
 
+def _require_computable(op: Op, plan: Plan, args: Args, kwargs: Kwargs, operands: Sequence[Integers]) -> None:
+    """Raise if a rule cannot compute with its operands, or has no such option."""
+    if any(isinstance(operand, PointerTensor) for operand in operands):
+        raise PrecisionError.not_shared_yet()
+    if any(isinstance(arg, complex) for arg in args):
+        raise PrecisionError.complex_number()
+    for name in ("out", "where", "initial", "weights"):
+        if kwargs.get(name) is not None and kwargs[name] is not True:
+            raise OperationNotAllowedError.refused_by(
+                plan.layer.__name__, op.name, f"it has no rule for the option {name!r}; leave it out"
+            )
+    if op.operation == "embedding":
+        _require_public_indices(args, kwargs, ())
+
+
 def _separate(answer: Answer) -> Answer:
     """Make the result of a rule independent of its operands, which operations in place would change too."""
 
     def separated(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         operands = [leaf.child for leaf in leaves((args, kwargs)) if isinstance(leaf, FixedPrecisionTensor)]
-        if any(isinstance(operand, PointerTensor) for operand in operands):
-            raise PrecisionError.not_shared_yet()
-        if any(isinstance(arg, complex) for arg in args):
-            raise PrecisionError.complex_number()
-        for name in ("out", "where", "initial", "weights"):
-            if kwargs.get(name) is not None and kwargs[name] is not True:
-                raise OperationNotAllowedError.refused_by(
-                    plan.layer.__name__, op.name, f"it has no rule for the option {name!r}; leave it out"
-                )
-        if op.operation == "embedding":
-            _require_public_indices(args, kwargs, ())
+        _require_computable(op, plan, args, kwargs, operands)
         result = answer(op, plan, args, kwargs)
         for leaf in leaves(result):
             if not isinstance(leaf, FixedPrecisionTensor):

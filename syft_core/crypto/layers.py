@@ -13,6 +13,7 @@ from syft_core.crypto.kernels import dtype_name
 from syft_core.crypto.protocol import Party
 from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook.overload import overloaded, with_indices
+from syft_core.values import Kwargs
 
 NO_REDUCTION, MEAN = 0, 1
 """Torch's numbers for what a loss returns: one number for each row, or the mean."""
@@ -172,7 +173,7 @@ class NeuralNumbers(RealFunctions):
         padding: Sequence[int],
         dilation: Sequence[int],
         ceil: bool,
-    ) -> dict[str, Any]:
+    ) -> Kwargs:
         if ceil:
             self._refuse("pooling with ceil_mode")
         pair = [_pair(value) for value in (size, stride or size, padding, dilation)]
@@ -185,13 +186,13 @@ class NeuralNumbers(RealFunctions):
 
     def _average_options(
         self, x: Integers, size: Sequence[int], stride: Sequence[int], padding: Sequence[int], ceil: bool
-    ) -> dict[str, Any]:
+    ) -> Kwargs:
         options = self._pool_options(x, size, stride, padding, (1, 1), ceil)
         del options["dilation"]
         return options
 
     def _over_windows(
-        self, x: Integers, images: Integers, counts_padding: bool, divisor: int | None, options: dict[str, Any]
+        self, x: Integers, images: Integers, counts_padding: bool, divisor: int | None, options: Kwargs
     ) -> Integers:
         """Divide the sums of windows by the numbers of their elements."""
         if divisor or counts_padding or not any(options["padding"]):
@@ -468,7 +469,7 @@ def _largest_plain(x: Integers, positions: bool) -> Integers:
     return top, kernels.stack(rows, 0)
 
 
-def _sum_windows(x: Integers, options: dict[str, Any]) -> Integers:
+def _sum_windows(x: Integers, options: Kwargs) -> Integers:
     kernels = integers.kernels_of(x)
     views = kernels.windows(kernels.pad(x, options["padding"]), options["size"], options["stride"])
     return kernels.sum(views, (2, 3))
@@ -476,7 +477,7 @@ def _sum_windows(x: Integers, options: dict[str, Any]) -> Integers:
 
 def _geometry(
     lengths: int, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
-) -> dict[str, Any]:
+) -> Kwargs:
     """Return the options of a convolution as those of a two-dimensional one."""
     pad = (0,) if lengths == 1 else ()
     one = (1,) if lengths == 1 else ()
@@ -488,7 +489,7 @@ def _geometry(
     }
 
 
-def _transposed_shape(x: Integers, filters: Integers, extra: Sequence[int], options: dict[str, Any]) -> tuple[int, ...]:
+def _transposed_shape(x: Integers, filters: Integers, extra: Sequence[int], options: Kwargs) -> tuple[int, ...]:
     """Return the shape of the result of a transposed convolution."""
     images, size = integers.shape_of(x), integers.shape_of(filters)
     if images[1] != size[0]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from syft_core.crypto import integers
 from syft_core.crypto.integers import Integers
@@ -183,7 +182,7 @@ class OrderedNumbers(NeuralNumbers):
         number = self._find_divisor(x, divisor)
         return integers.sub(x, integers.multiply(_round_quotient(x, number, rounding), number))
 
-    def _find_divisor(self, x: Integers, divisor: Any) -> int:
+    def _find_divisor(self, x: Integers, divisor: Integers) -> int:
         """Return a public divisor, the same for all elements, as a scaled integer."""
         if integers.is_shared(divisor) or not hasattr(x, "shape"):
             self._refuse("rounding a quotient of shared numbers")
@@ -210,7 +209,7 @@ def _round_quotient(x: Integers, divisor: int, rounding: str) -> Integers:
     return integers.sub(*[integers.floor_divide(part, divisor) for part in (positive, integers.sub(positive, x))])
 
 
-def _find_same(x: Any) -> int | None:
+def _find_same(x: Integers) -> int | None:
     """Return the element of a tensor whose elements are all the same."""
     first = int(integers.flatten(x)[0])
     return first if bool((x == first).all()) else None
