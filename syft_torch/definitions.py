@@ -96,6 +96,16 @@ def _differences(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x.unsqueeze(-2) - y.unsqueeze(-3)
 
 
+def solve(
+    matrix: torch.Tensor, other: torch.Tensor, *, left: bool = True, check_errors: bool = False
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the product with the inverse; in place of a decomposition the matrix, so there is no gradient."""
+    inverse, nothing = torch.linalg.inv(matrix), torch.zeros(matrix.shape[:-2], dtype=torch.int32)
+    if other.ndim == 1 or tuple(other.shape) == tuple(matrix.shape[:-1]):
+        return (inverse @ other.unsqueeze(-1)).squeeze(-1), matrix, nothing, nothing
+    return inverse @ other if left else other @ inverse, matrix, nothing, nothing
+
+
 # --- gradients of pooling and upsampling, for sizes that are multiples of each other
 
 
@@ -185,6 +195,7 @@ DEFINITIONS: dict[str, Function] = {
     "_embedding_bag_forward_only": bag,
     "_embedding_bag_backward": bag_backward,
     "_cdist_forward": distances,
+    "_linalg_solve_ex": solve,
     "_cdist_backward": distances_backward,
     "_adaptive_avg_pool2d_backward": adaptive_average_backward,
     "adaptive_max_pool2d_backward": adaptive_largest_backward,

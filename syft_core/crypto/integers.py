@@ -234,8 +234,10 @@ def divide(x: Integers, divisor: int) -> Integers:
 
 def floor_divide(x: Integers, divisor: int) -> Integers:
     """Divide by a positive integer, and round down: the quotient, rounded at random, is corrected if it is larger."""
-    if divisor == 1 or not is_shared(x):
-        return x // divisor if divisor != 1 else x
+    if divisor == 1:
+        return x
+    if not is_shared(x):
+        return kernels_of(x).floor_divide(x, divisor)
     quotient = divide(x, divisor)
     return sub(quotient, less(x, multiply(quotient, divisor)))
 

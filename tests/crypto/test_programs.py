@@ -150,6 +150,11 @@ VALUES: dict[str, Program] = {
     "not": lambda x, _y, _p: ~(x > 0),
     "histogram": lambda x, _y, _p: [torch.histc(x, 5, -2, 2), torch.bucketize(x, torch.linspace(-1, 1, 4))],
     "statistics": lambda x, _y, _p: [*torch.std_mean(x), *torch.aminmax(x), torch.count_nonzero(x > 0)],
+    "solutions of equations": lambda x, y, _p: [
+        torch.linalg.solve(x[:, :4] + 4 * torch.eye(4), y[:, :2]),
+        torch.linalg.solve(x[:, :4] + 4 * torch.eye(4), y[:, 0]),
+        torch.linalg.solve(x[:, :4] + 4 * torch.eye(4), y[:2, :4], left=False),
+    ],
     "products of vectors": lambda x, y, _p: [torch.vdot(x[0], y[0]), torch.addr(torch.ones(6, 6), x[0], y[0])],
     "random numbers": lambda x, _y, _p: x + 0 * torch.randn_like(x) + 0 * torch.rand_like(x),
     "pixel_shuffle": lambda x, _y, _p: F.pixel_shuffle(x.reshape(1, 4, 2, 3), 2),
