@@ -231,6 +231,7 @@ def _define_for_encoded(function: Function, definition: Function) -> Function:
     def substitute(data: Tensor, *args: object, **kwargs: object) -> Nested:
         return (definition if type(data) is NumericWrapper else function)(data, *args, **kwargs)
 
+    torch.jit._builtins._register_builtin(substitute, f"aten::{function.__name__}")  # Found there by its identity.
     return substitute
 
 
