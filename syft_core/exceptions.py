@@ -180,9 +180,8 @@ class OperationNotAllowedError(HookError, TypeError, RuntimeError):
     def without_rule(cls, layer: str, name: str, operation: str, reveals: bool) -> OperationNotAllowedError:
         """Explain why a layer that encodes values does not run an operation on the encoding."""
         why = "it would reveal a value" if reveals else "the layer encodes its values and has no rule for it"
-        return cls.refused_by(
-            layer, name, f"{why}; decode the tensor first, or give {layer} a rule called {operation!r}"
-        )
+        advice = "compute it with other operations, or fetch and decode the tensor first"
+        return cls.refused_by(layer, name, f"{why}; {advice}; to support it, give {layer} a rule called {operation!r}")
 
     no_kernels = Text(
         "cannot compute on shares with {framework}: its backend has no integer kernels; "
@@ -392,7 +391,7 @@ class PrecisionError(SyftError, ValueError):
 
     out_of_range = Text(
         "cannot encode a number: it is not finite, or not smaller than {limit:.3g} in size, and does not fit into the "
-        "ring; scale the data, or use fewer fractional digits"
+        "ring; scale the data, or use fewer fractional digits; to mask numbers, use a large one instead of infinity"
     )
     complex_number = Text("cannot encode complex numbers: fixed precision is for real ones; encode the parts of each")
     not_shared_yet = Text(
@@ -435,9 +434,21 @@ class PrecisionError(SyftError, ValueError):
         "cannot compute {function} with the method {method!r}: there is none of this name; leave it out",
         order="function method",
     )
+    not_a_precision = Text(
+        "cannot use base={base!r}, precision_fractional={precision!r}: expected integers, the base from 2 on and the "
+        "precision from 0 on; write `x.fix_precision(base=2, precision_fractional=16)`",
+        order="base precision",
+    )
+    digits = Text(
+        "cannot run {operation!r} on shared integers: their binary digits are secret; use it on results of "
+        "comparisons, such as `x != 0`, or use `torch.logical_and` and the like"
+    )
+    unknown_norm = Text(
+        "cannot compute the norm {ord}: there is no protocol for it; use 1, 2, inf or -inf, or compute it from powers"
+    )
     fractional_power = Text(
-        "cannot raise a fixed-precision number to this power: the exponent must be an integer; use `x.sqrt()`, or "
-        "`(y * x.log()).exp()`"
+        "cannot raise a fixed-precision number to this power: the exponent must be a multiple of 1/2; for positive "
+        "numbers, use `(y * x.log()).exp()`"
     )
 
 
@@ -456,6 +467,8 @@ class ProtocolError(WorkerError):
         "cannot share among {count} workers: at least two are needed; "
         "write `x.share(bob, alice, crypto_provider=carol)`"
     )
+    a_list = Text("cannot share: expected workers, got a list; unpack it: `x.share(*workers, crypto_provider=carol)`")
+    not_a_list = Text("cannot encrypt: expected a list of workers; write `x.encrypt(workers=[bob, alice])`")
     same_worker_twice = Text(
         "cannot share: a worker is given twice, or is the crypto_provider too, and would learn the values; "
         "use different workers"
@@ -483,6 +496,9 @@ class ProtocolError(WorkerError):
         "`torch.where(x > 0, x, 0)`, or index with plain integers"
     )
     not_an_integer = Text("cannot share {dtype} numbers: shares are integers; write `x.fix_precision().share(...)`")
+    not_a_ring = Text(
+        "cannot share {dtype} numbers: shares are integers of 64 or 32 bits; convert them first, e.g. `x.long()`"
+    )
     unknown_protocol = Text(
         "cannot share with the protocol {protocol!r}: it is not known; use 'fast', the default, 'snn' for SecureNN, or "
         "'authenticated' if parties may cheat"

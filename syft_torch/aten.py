@@ -9,7 +9,8 @@ import torch
 from syft_core.hook.attributes import SYNONYMS, Op, OpTable, words
 from syft_core.hook.facts import Facts
 from syft_core.values import Function
-from syft_torch.attention import attend, attend_backward
+from syft_torch.attention import attend, attend_backward, attend_with_heads, encode_with_attention
+from syft_torch.definitions import DEFINITIONS
 
 RESHAPED = words("squeeze_ t_ transpose_ unsqueeze_")
 """Kernels that change the shape of a tensor in place, and not its elements."""
@@ -34,10 +35,19 @@ DECOMPOSED = words("""
     reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
     upsample_nearest1d upsample_nearest2d upsample_bilinear2d
     im2col col2im _adaptive_avg_pool2d adaptive_max_pool2d
+    celu soft_margin_loss soft_margin_loss_backward vdot std_mean aminmax
+    nansum count_nonzero addr deg2rad rad2deg
+    _weight_norm_interface upsample_bicubic2d upsample_linear1d
 """)
 """Kernels for which torch's own definition in terms of simpler kernels is used, unless a layer has a rule."""
 _ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
-DEFINED: dict[str, Function] = {_ATTENTION: attend, f"{_ATTENTION}_backward": attend_backward}
+DEFINED: dict[str, Function] = {
+    _ATTENTION: attend,
+    f"{_ATTENTION}_backward": attend_backward,
+    "_native_multi_head_attention": attend_with_heads,
+    "_transformer_encoder_layer_fwd": encode_with_attention,
+    **DEFINITIONS,
+}
 """Kernels for which torch has no definition that fits, and ours."""
 
 
@@ -144,7 +154,9 @@ def _facts(op: Op) -> Facts:
 def _attr(func: torch._ops.OpOverload) -> str:
     name = str(func._schema.name).rpartition("::")[2]
     # Along an axis, torch also returns positions, which is another operation.
-    return f"{name}_dim" if name in ("max", "min") and func._overloadname == "dim" else name
+    if name == "sort" or (name in ("max", "min", "median") and func._overloadname == "dim"):
+        return f"{name}_dim"
+    return "lower_median" if name == "median" else name
 
 
 ATEN = AtenTable("aten")

@@ -104,6 +104,13 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch 
             raise PrecisionError.reveals()
         raise WrapperLeakError.at("a function that reads memory (pickle, storage, DLPack)", "decode the tensor first")
 
+    __array_ufunc__ = None
+    """Operators of numpy arrays leave the answer to the operators of this class."""
+
+    def __invert__(self) -> Nested:
+        """Return 1 where a number is 0; torch's own operator refuses real numbers."""
+        return self.logical_not() if self.is_floating_point() else torch.bitwise_not(self)
+
     __reduce_ex__ = __dlpack__ = __dlpack_device__ = untyped_storage = _refuse_memory
     numpy = tolist = __array__ = _refuse_memory
 
@@ -141,6 +148,8 @@ def _operator(name: str, method: str) -> Function:
 
     @functools.wraps(native)
     def operator(self: NumericWrapper, other: object) -> Nested:
+        if hasattr(other, "__array_interface__") and not isinstance(other, torch.Tensor):
+            other = torch.as_tensor(other)  # An array of numpy.
         return (function if isinstance(other, torch.Tensor | int | float | complex) else native)(self, other)
 
     return operator

@@ -25,6 +25,7 @@ from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_core.workers.shortcut import UNANSWERED, compute
 from syft_core.workers.worker import Worker
 from syft_torch import versions
+from syft_torch.definitions import pack, unpack
 from syft_torch.links import make_apply, make_checkpoint
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, location_of
@@ -65,6 +66,8 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
     for module in (torch.functional, torch.nn.functional, torch._tensor):
         yield module, "handle_torch_function", _call_wrappers(module.handle_torch_function)
     yield torch._VF, "lstm", _avoid_fused_lstm(torch._VF.lstm)
+    for name, definition in (("_pack_padded_sequence", pack), ("_pad_packed_sequence", unpack)):
+        yield torch._VF, name, _define_for_encoded(getattr(torch._VF, name), definition)
     aligned = "_nested_tensor_from_mask_left_aligned"
     yield torch, aligned, _skip_remote_masks(getattr(torch, aligned))
     optimizer = torch.optim.Optimizer
@@ -189,10 +192,15 @@ def _skip_this_library() -> None:
 
 
 def _skip_remote_masks(is_left_aligned: Function) -> Function:
-    """Skip the check of remote masks: the worker refuses to create a nested tensor from a mask with gaps."""
+    """Skip the check of remote masks: the worker refuses to create a nested tensor from a mask with gaps.
+
+    For encoded numbers, answer that there are gaps: they cannot be nested.
+    """
 
     @functools.wraps(is_left_aligned)
     def substitute(tensor: Tensor, mask: object) -> bool:
+        if isinstance(tensor, NumericWrapper):
+            return False
         return True if isinstance(mask, Wrapper) else is_left_aligned(tensor, mask)
 
     return substitute
@@ -213,6 +221,18 @@ def _avoid_fused_lstm(lstm: Function) -> Function:
         finally:
             torch._C._set_mkldnn_enabled(enabled)
 
+    return substitute
+
+
+@functools.cache  # The same.
+def _define_for_encoded(function: Function, definition: Function) -> Function:
+    """Return a function with another definition for encoded numbers; torch's writes them into plain tensors."""
+
+    @functools.wraps(function)
+    def substitute(data: Tensor, *args: object, **kwargs: object) -> Nested:
+        return (definition if type(data) is NumericWrapper else function)(data, *args, **kwargs)
+
+    torch.jit._builtins._register_builtin(substitute, f"aten::{function.__name__}")  # Found there by its identity.
     return substitute
 
 

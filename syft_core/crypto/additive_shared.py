@@ -158,8 +158,7 @@ class AdditiveSharingTensor(NumericTensor):
     ) -> AdditiveSharingTensor:
         """Share integers that are in this process: send a random share to each worker."""
         framework = framework_of(secret)
-        if dtype_name(secret) not in RINGS:
-            raise ProtocolError.not_an_integer(dtype_name(secret))
+        _require_ring(dtype_name(secret))
         group = find_group(owner, workers, provider, framework)
         shares = generate_shares(secret, len(group.parties), framework.kernels)
         pointers = [send_copy(share, owner, location) for share, location in zip(shares, group.parties, strict=True)]
@@ -176,8 +175,7 @@ class AdditiveSharingTensor(NumericTensor):
     ) -> Any:
         """Share integers that are at one of the workers: it adds them to its share of random shares of zeros."""
         framework, home, dtype = secret.framework, secret.location_id, dtype_name(secret)
-        if dtype not in RINGS:
-            raise ProtocolError.not_an_integer(dtype)
+        _require_ring(dtype)
         group = find_group(owner, workers, provider, framework)
         if home not in group.ids:
             raise ProtocolError.data_elsewhere(home)
@@ -358,7 +356,8 @@ EXACT = words("""
     add sub neg mul square pow matmul mm bmm mv dot addmm sum mean div lt gt le ge eq ne where maximum minimum clamp
     clamp_min clamp_max clip abs sign amax amin max min max_dim min_dim argmax argmin relu threshold_backward
     max_pool2d_with_indices convolution embedding logical_and logical_or logical_not logical_xor bitwise_and
-    bitwise_or bitwise_xor any all copy
+    bitwise_or bitwise_xor bitwise_not any all copy masked_fill prod linalg_vector_norm floor ceil trunc round
+    floor_divide remainder fmod sort sort_dim argsort topk kthvalue median_dim lower_median
     fill zero zeros_like ones_like full_like new_ones detach alias
 """)
 """The operations on shared integers whose results are integers; quotients are rounded up or down at random."""
@@ -429,6 +428,12 @@ def generate_shares(secret: Tensor, n_workers: int, kernels: Any) -> list[Tensor
         for share in shares:
             last = last - share
     return [*shares, last]
+
+
+def _require_ring(dtype: str) -> None:
+    if dtype not in RINGS:
+        real = dtype.startswith(("float", "bfloat", "complex"))
+        raise (ProtocolError.not_an_integer if real else ProtocolError.not_a_ring)(dtype)
 
 
 def _require_same_group(one: AdditiveSharingTensor, other: AdditiveSharingTensor) -> None:

@@ -314,18 +314,18 @@ class RealFunctions(NumericTensor):
     @overloaded.method
     def _softmax(self, _self: Integers, dim: int, half_to_float: bool = False) -> Integers:
         """Compute e^x / Σ e^x along an axis."""
-        return self.compute("softmax", _self, axis=dim % len(integers.shape_of(_self)))
+        return self.compute("softmax", _self, axis=integers.find_axis(_self, dim))
 
     @overloaded.method
     def _safe_softmax(self, _self: Integers, dim: int, _dtype: object = None) -> Integers:
         """Compute softmax; encoded numbers are never infinite."""
-        return self.compute("softmax", _self, axis=dim % len(integers.shape_of(_self)))
+        return self.compute("softmax", _self, axis=integers.find_axis(_self, dim))
 
     @overloaded.method
     def logsumexp(self, _self: Integers, dim: Sequence[int], keepdim: bool = False) -> Integers:
         """Compute log Σ e^x along one axis: x minus the logarithm of softmax, the same for all its elements."""
         shape = integers.shape_of(_self)
-        axis = (dim[0] if isinstance(dim, Sequence) else dim) % len(shape)
+        axis = integers.find_axis(_self, dim[0] if isinstance(dim, Sequence) else dim)
         if isinstance(dim, Sequence) and len(dim) > 1:
             raise ValueError(
                 f"cannot compute logsumexp along the axes {tuple(dim)}: only along one; flatten them first"
@@ -336,7 +336,7 @@ class RealFunctions(NumericTensor):
     @overloaded.method
     def _log_softmax(self, _self: Integers, dim: int, half_to_float: bool = False) -> Integers:
         """Compute the logarithm of softmax."""
-        return self.compute("softmax", _self, axis=dim % len(integers.shape_of(_self)), log=True)
+        return self.compute("softmax", _self, axis=integers.find_axis(_self, dim), log=True)
 
     @overloaded.method
     def _softmax_backward_data(
@@ -366,16 +366,6 @@ class RealFunctions(NumericTensor):
         """Compute the standard deviation: the square root of the variance."""
         return self.compute("sqrt", self._variance(_self, *args, **options))
 
-    @overloaded.method
-    def linalg_vector_norm(
-        self, _self: Integers, ord: float = 2, dim: Axes = None, keepdim: bool = False, **_options: object
-    ) -> Integers:
-        """Compute the Euclidean norm."""
-        if ord != 2:
-            raise PrecisionError.unknown_method("the norm", ord)
-        axes = tuple(dim) if isinstance(dim, Sequence) else dim
-        return self.compute("sqrt", integers.total(self.numbers.square(_self), axes or None, keepdim))
-
     def _variance(
         self,
         x: Integers,
@@ -395,17 +385,12 @@ class RealFunctions(NumericTensor):
         axes = dim if axis is None else axis
         axes = tuple(range(len(shape))) if axes is None or axes == [] else axes
         axes = tuple(axes) if isinstance(axes, Sequence) else (axes,)
-        count = math.prod(shape[place] for place in axes)
+        count = math.prod(shape[integers.find_axis(x, place)] for place in axes) if shape else 1
         given = [number for number in (correction, ddof, unbiased) if number is not None]
         lost = given[0] if given else integers.kernels_of(x).correction
         mean = self.numbers.over(integers.total(x, axes, keepdims=True), count)
         squares = self.numbers.square(integers.sub(x, mean))
         return self.numbers.over(integers.total(squares, axes, keepdim or keepdims), count - lost)
-
-    @overloaded.method
-    def masked_fill(self, _self: Integers, mask: Integers, value: float) -> Integers:
-        """Set numbers to a constant where the mask is 1."""
-        return integers.add(_self, self.numbers.mul(mask, integers.sub(self.numbers.of(value), _self)))
 
     # --- matrices
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import inf, log, prod
 from typing import Any, TypeAlias
 
 from syft_core.crypto import integers, spdz
@@ -10,15 +11,16 @@ from syft_core.crypto.additive_shared import FAST, FIELDS, AdditiveSharingTensor
 from syft_core.crypto.authenticated_tensor import is_authenticated
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.kernels import dtype_name
-from syft_core.crypto.layers import NeuralNumbers, find_largest
+from syft_core.crypto.layers import find_largest
 from syft_core.crypto.numbers import Numbers
+from syft_core.crypto.order import OrderedNumbers
 from syft_core.crypto.spdz import MATRICES
 from syft_core.crypto.truncation import BITS
 from syft_core.exceptions import OperationNotAllowedError, PrecisionError, ProtocolError
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import Answer, attributes_of, framework_of, rewrap
-from syft_core.hook.hook_args import get_plan
+from syft_core.hook.hook_args import get_plan, is_framework_tensor
 from syft_core.hook.overload import encode_plain, overloaded, value_places
 from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
@@ -31,7 +33,7 @@ RINGS = {field: dtype for dtype, field in FIELDS.items()}
 """The dtypes of the rings, by their names."""
 
 
-class FixedPrecisionTensor(NeuralNumbers):
+class FixedPrecisionTensor(OrderedNumbers):
     """Real numbers x as the integers nearest to x · base ** precision_fractional.
 
     The wrapper above has the dtype of the real numbers, so torch's own autograd and optimizers work on it, also when
@@ -44,6 +46,8 @@ class FixedPrecisionTensor(NeuralNumbers):
         super().__init__(**identity)
         if field not in RINGS:
             raise PrecisionError.unknown_field(field)
+        if type(base) is not int or type(precision_fractional) is not int or base < 2 or precision_fractional < 0:
+            raise PrecisionError.not_a_precision(base, precision_fractional)
         self.base, self.precision_fractional, self.field, self.dtype = base, precision_fractional, field, dtype
         self.numbers = Numbers(base**precision_fractional, BITS[RINGS[field]])
 
@@ -133,20 +137,24 @@ class FixedPrecisionTensor(NeuralNumbers):
         return rewrap(op.name, result, plan, attributes, (args, kwargs))
 
     def _put_secretly(self, target: Tensor, axis: int, index: Tensor, values: Tensor) -> FixedPrecisionTensor:
-        """Return the target with one value along an axis replaced, at a secret index: the gradient of ``x.max(axis)``.
+        """Return the target with values along an axis replaced, at secret indices: the gradient of ``x.sort(axis)``.
 
-        All indices are compared with the secret one, and the results are multiplied by the values.
+        All indices are compared with the secret ones, which must differ, and the results are multiplied by the values.
         """
         whole, place, new = (self._as_operand(x).child for x in (target, index, values))
-        shape, one = list(integers.shape_of(whole)), list(integers.shape_of(place))
-        axis %= len(shape) or 1
-        length, shape[axis:] = shape[axis], [1, *shape[axis + 1 :]]
-        if one != shape or integers.shape_of(new) != tuple(shape):
+        shape, few = list(integers.shape_of(whole)), integers.shape_of(place)
+        axis = integers.find_axis(whole, axis)
+        if len(few) != len(shape) or integers.shape_of(new) != few:
             raise ProtocolError.secret_index()
-        line = integers.kernels_of(whole).arange(length).reshape((-1, *(1,) * (len(shape) - axis - 1)))
-        marks = integers.equal(place, integers.kernels_of(whole).cast(line, RINGS[self.field]) * self.scale)
-        chosen = integers.multiply(marks, integers.sub(new, whole))
-        return self.copy_onto(integers.add(whole, chosen))  # type: ignore[no-any-return]  # the same layer
+        length, shape[axis] = shape[axis], few[axis]
+        if tuple(shape) != few:
+            raise ProtocolError.secret_index()
+        kernels, next_axis = integers.kernels_of(whole), axis + 1
+        line = kernels.arange(length).reshape((-1, *(1,) * (len(shape) - next_axis)))
+        place, new = integers.unsqueeze(place, next_axis), integers.unsqueeze(new, next_axis)
+        marks = integers.equal(place, kernels.cast(line, RINGS[self.field]) * self.scale)
+        chosen = integers.multiply(marks, integers.sub(new, integers.unsqueeze(whole, axis)))
+        return self.copy_onto(integers.add(whole, integers.total(chosen, axis)))  # type: ignore[no-any-return]  # the same layer
 
     def assign(self, child: Integers) -> None:
         """Overwrite the integers in place, so that their views change too."""
@@ -205,13 +213,20 @@ class FixedPrecisionTensor(NeuralNumbers):
         return self.numbers.mul(_self, other)
 
     @overloaded.method
-    def div(self, _self: Integers, other: Integers) -> Integers:
+    def div(self, _self: Integers, other: Integers, *, rounding_mode: str | None = None) -> Integers:
         """Divide: by a public number, or by the approximate reciprocal of a shared one."""
+        if rounding_mode is not None:
+            return self._quotient(_self, other, rounding_mode)
         if isinstance(other, int | float):
             return self.numbers.over(_self, other)
         if integers.is_shared(other):
             return self.numbers.mul(self._value(_self), self.compute("reciprocal", other))
-        return self.numbers.over_each(self._value(_self), other)
+        return self._over_each(self._value(_self), other)
+
+    def _over_each(self, x: Integers, divisors: Integers) -> Integers:
+        """Divide by public numbers that are encoded."""
+        kernels = integers.kernels_of(divisors)
+        return self.numbers.over_each(x, kernels.decode(divisors, self.scale, kernels.dtype("float64")))
 
     @overloaded.method
     def square(self, _self: Integers) -> Integers:
@@ -220,13 +235,16 @@ class FixedPrecisionTensor(NeuralNumbers):
 
     @overloaded.method
     def pow(self, _self: Integers, exponent: Integers) -> Integers:
-        """Raise to an integer power, by squaring; a negative one is the power of the reciprocal."""
-        if isinstance(exponent, float) and abs(exponent) == 0.5:
-            return self.compute("sqrt" if exponent > 0 else "rsqrt", _self)
-        if not isinstance(exponent, int | float) or exponent != int(exponent):
+        """Raise to a multiple of 1/2, by squaring, for negative ones the reciprocal; or raise a public number."""
+        if isinstance(_self, int | float) and _self > 0:
+            return self.compute("exp", self.numbers.times(exponent, log(_self)))
+        if not isinstance(exponent, int | float) or 2 * exponent != int(2 * exponent):
             raise PrecisionError.fractional_power()
-        power, base = abs(int(exponent)), _self if exponent >= 0 else self.compute("reciprocal", _self)
-        result: Integers = None
+        power, base, result = int(abs(exponent)), _self, None
+        if exponent != int(exponent):
+            result = self.compute("sqrt" if exponent > 0 else "rsqrt", _self)
+        if exponent < 0 and power:
+            base = self.compute("reciprocal", _self)
         while power:
             if power & 1:
                 result = base if result is None else self.numbers.mul(result, base)
@@ -278,10 +296,34 @@ class FixedPrecisionTensor(NeuralNumbers):
         """Average elements."""
         axes = _axes(dim if axis is None else axis)
         shape = integers.shape_of(_self)
-        count = 1
-        for place in range(len(shape)) if axes is None else (axes if isinstance(axes, tuple) else (axes,)):
-            count *= shape[place]
+        places = range(len(shape)) if axes is None else (axes if isinstance(axes, tuple) else (axes,))
+        count = prod(shape[integers.find_axis(_self, place)] for place in places) if shape else 1
         return self.numbers.over(integers.total(_self, axes, keepdim or keepdims), count)
+
+    average = mean
+
+    @overloaded.method
+    def outer(self, _self: Integers, other: Integers) -> Integers:
+        """Multiply each element by each element of another value."""
+        return self.numbers.mul(integers.reshape(_self, (-1, 1)), integers.reshape(other, (1, -1)))
+
+    @overloaded.method
+    def prod(self, _self: Integers, dim: Axes = None, keepdim: bool = False, **options: Axes) -> Integers:
+        """Multiply elements, along axes or all."""
+        return _reduce(_self, dim, keepdim, options, self._multiply_all)
+
+    def _multiply_all(self, x: Integers) -> Integers:
+        """Multiply the elements along the last axis: halves with each other."""
+        length = integers.shape_of(x)[-1]
+        if not length:
+            return integers.add(integers.total(x, -1), self.scale)
+        while length > 1:
+            half = length // 2
+            parts = [integers.take(x, part) for part in (slice(half), slice(half, 2 * half), slice(2 * half, None))]
+            product = self.numbers.mul(parts[0], parts[1])
+            x = product if length == 2 * half else integers.join([product, parts[2]])
+            length -= half
+        return integers.total(x, -1)
 
     # --- comparison
 
@@ -324,6 +366,14 @@ class FixedPrecisionTensor(NeuralNumbers):
         return integers.select(integers.differ(condition, 0), one, other)
 
     @overloaded.method
+    def masked_fill(self, _self: Integers, mask: Integers, value: Integers) -> Integers:
+        """Set numbers to a constant where the mask is 1."""
+        difference = integers.sub(self._value(value), _self)
+        if integers.is_shared(mask):
+            return integers.add(_self, self.numbers.mul(mask, difference))
+        return integers.add(_self, integers.multiply(integers.differ(mask, 0), difference))
+
+    @overloaded.method
     def logical_not(self, _self: Integers) -> Integers:
         """Return 1 where the number is 0."""
         return self.numbers.from_bit(integers.complement(self._truth(_self)))
@@ -347,6 +397,7 @@ class FixedPrecisionTensor(NeuralNumbers):
         return self.numbers.from_bit(integers.sub(integers.add(one, two), both))
 
     bitwise_and, bitwise_or, bitwise_not, bitwise_xor = logical_and, logical_or, logical_not, logical_xor
+    """As on booleans; ``_combine_bits`` refuses integers."""
 
     @overloaded.method
     def any(self, _self: Integers, dim: Axes = None, keepdim: bool = False, **options: Axes) -> Integers:
@@ -393,7 +444,7 @@ class FixedPrecisionTensor(NeuralNumbers):
     @overloaded.method
     def abs(self, _self: Integers) -> Integers:
         """Return the size: x - 2·min(x, 0)."""
-        return integers.add(_self, integers.multiply(integers.relu(integers.neg(_self)), 2))
+        return _find_size(_self)
 
     fabs = abs
 
@@ -416,6 +467,23 @@ class FixedPrecisionTensor(NeuralNumbers):
         return integers.neg(smallest)
 
     max, min = amax, amin
+
+    @overloaded.method
+    def linalg_vector_norm(
+        self, _self: Integers, ord: float = 2, dim: Axes = None, keepdim: bool = False, **_options: object
+    ) -> Integers:
+        """Compute the Euclidean norm, or the sum (1), the largest (inf) or the smallest (-inf) of the sizes."""
+        axes = _axes(dim)
+        if ord == 2:
+            return self.compute("sqrt", integers.total(self.numbers.square(_self), axes, keepdim))
+        if ord not in (1, inf, -inf):
+            raise PrecisionError.unknown_norm(ord)
+        size = _find_size(_self)
+        if ord == 1:
+            return integers.total(size, axes, keepdim)
+        sign = 1 if ord > 0 else -1
+        found = _reduce(integers.multiply(size, sign), axes, keepdim, {}, lambda x: find_largest(x, -1))
+        return integers.multiply(found, sign)
 
     @overloaded.method
     def max_dim(self, _self: Integers, dim: int, keepdim: bool = False) -> tuple[Integers, Integers]:
@@ -514,12 +582,16 @@ class FixedPrecisionTensor(NeuralNumbers):
     __repr__ = __str__
 
 
+def _find_size(x: Integers) -> Integers:
+    return integers.add(x, integers.multiply(integers.relu(integers.neg(x)), 2))
+
+
 def _reduce(x: Integers, dim: Axes, keepdim: bool, options: Kwargs, reduce: Any) -> Integers:
     """Reduce along axes, or over all elements, with a function that reduces the last axis."""
     shape = integers.shape_of(x)
     axes = options.get("axis", dim)
     axes = tuple(range(len(shape))) if axes is None or axes == () else axes
-    axes = tuple(axis % len(shape) for axis in (axes if isinstance(axes, Sequence) else (axes,)))
+    axes = tuple(integers.find_axis(x, axis) for axis in (axes if isinstance(axes, Sequence) else (axes,)))
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     moved = integers.permute(x, (*rest, *axes))
     kept = tuple(shape[axis] for axis in rest)
@@ -561,8 +633,36 @@ def _convert(_op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> FixedPrecisionT
     return converted
 
 
+def _divide(answer: Answer) -> Answer:
+    """Handle division: a plain divisor is used as it is, not rounded to the fixed precision."""
+
+    def divide(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+        if len(args) != 2 or kwargs or not is_framework_tensor(type(args[1])):
+            return answer(op, plan, args, kwargs)
+        layer, divisors = args
+        if dtype_name(divisors).startswith("complex"):
+            raise PrecisionError.complex_number()
+        return layer.copy_onto(layer.numbers.over_each(layer.child, integers.kernels_of(divisors).to_floats(divisors)))
+
+    return divide
+
+
+def _combine_bits(answer: Answer) -> Answer:
+    """Handle ``&``, ``|``, ``^`` and ``~``: they combine truth values here, but the digits of integers."""
+
+    def combine(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+        layer = plan.leader(args, kwargs)
+        if "int" in str(layer.dtype) and any(
+            getattr(x.child, "bit", None) is None for x in args if type(x) is type(layer)
+        ):
+            raise PrecisionError.digits(op.operation)
+        return answer(op, plan, args, kwargs)
+
+    return combine
+
+
 def _is_nan(_op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Tensor:
-    """Handle ``isnan``: every integer means a number, so the answer is public."""
+    """Handle ``isnan`` and ``isinf``: every integer means a number, so the answer is public."""
     layer = plan.leader(args, kwargs)
     return integers.kernels_of(layer.child).zeros(integers.shape_of(layer.child), "int64") != 0
 
@@ -574,20 +674,27 @@ def _require_public_indices(args: Args, kwargs: Kwargs, places: Sequence[int]) -
         raise ProtocolError.secret_index()
 
 
+def _require_computable(op: Op, plan: Plan, args: Args, kwargs: Kwargs, operands: Sequence[Integers]) -> None:
+    """Raise if a rule cannot compute with its operands, or has no such option."""
+    if any(isinstance(operand, PointerTensor) for operand in operands):
+        raise PrecisionError.not_shared_yet()
+    if any(isinstance(arg, complex) for arg in args):
+        raise PrecisionError.complex_number()
+    for name in ("out", "where", "initial", "weights"):
+        if kwargs.get(name) is not None and kwargs[name] is not True:
+            raise OperationNotAllowedError.refused_by(
+                plan.layer.__name__, op.name, f"it has no rule for the option {name!r}; leave it out"
+            )
+    if op.operation == "embedding":
+        _require_public_indices(args, kwargs, ())
+
+
 def _separate(answer: Answer) -> Answer:
     """Make the result of a rule independent of its operands, which operations in place would change too."""
 
     def separated(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
         operands = [leaf.child for leaf in leaves((args, kwargs)) if isinstance(leaf, FixedPrecisionTensor)]
-        if any(isinstance(operand, PointerTensor) for operand in operands):
-            raise PrecisionError.not_shared_yet()
-        for name in ("out", "where", "initial", "weights"):
-            if kwargs.get(name) is not None and kwargs[name] is not True:
-                raise OperationNotAllowedError.refused_by(
-                    plan.layer.__name__, op.name, f"it has no rule for the option {name!r}; leave it out"
-                )
-        if op.operation == "embedding":
-            _require_public_indices(args, kwargs, ())
+        _require_computable(op, plan, args, kwargs, operands)
         result = answer(op, plan, args, kwargs)
         for leaf in leaves(result):
             if not isinstance(leaf, FixedPrecisionTensor):
@@ -601,14 +708,22 @@ def _separate(answer: Answer) -> Answer:
     return separated
 
 
+_CHECKS: dict[str, Callable[[Answer], Answer]] = {
+    "div": _divide,
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"), _combine_bits),
+}
+"""What some rules do before they unwrap their operands."""
 FixedPrecisionTensor.rules = {
-    name: answer if name in ("detach", "alias", "copy_") else _separate(answer)
+    name: answer
+    if name in ("detach", "alias", "copy_")
+    else _separate(_CHECKS[name](answer) if name in _CHECKS else answer)
     for name, answer in FixedPrecisionTensor.rules.items()
 }
 FixedPrecisionTensor.rules |= {
     "_to_copy": _convert,
     "astype": _convert,
     "isnan": _is_nan,
+    "isinf": _is_nan,
     # A rule for an operation that writes several arguments has its full name.
     "aten._native_batch_norm_legit.default": FixedPrecisionTensor.rules["_native_batch_norm_legit"],
 }

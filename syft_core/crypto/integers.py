@@ -106,11 +106,34 @@ def flatten(x: Integers) -> Integers:
     return reshape(x, (-1,))
 
 
+def take(x: Integers, part: slice) -> Integers:
+    """Return a part along the last axis."""
+    return x.on_each(lambda p: p[..., part]) if is_shared(x) else x[..., part]
+
+
+def join(parts: Sequence[Integers]) -> Integers:
+    """Join values along the last axis: all of them are shared, or none is."""
+    first, axis = parts[0], len(shape_of(parts[0])) - 1
+    if is_shared(first):
+        return first.on_each(lambda *pointers: first.framework.join(pointers, axis), *parts[1:])
+    return kernels_of(first).concat(parts, axis)
+
+
 def unsqueeze(x: Integers, axis: int) -> Integers:
     """Insert an axis of length one."""
     shape = list(shape_of(x))
     shape.insert(axis % (len(shape) + 1), 1)
     return reshape(x, shape)
+
+
+def find_axis(x: Integers, axis: int) -> int:
+    """Return an axis counted from the first one; refuse axes that a value does not have."""
+    rank = max(1, len(shape_of(x)))
+    if not -rank <= axis < rank:
+        raise IndexError(
+            f"cannot use axis {axis}: the value has {rank} dimensions; use an axis from {-rank} to {rank - 1}"
+        )
+    return axis % rank
 
 
 # --- linear operations
@@ -163,11 +186,11 @@ def total(x: Integers, axes: Any = None, keepdims: bool = False) -> Integers:
 def multiply_and_add(
     x: Integers, y: Integers, plus: Integers, divisor: int, op: str = MATRICES, **options: Any
 ) -> Integers:
-    """Multiply as ``multiply`` does, and add ``plus``; to images, it adds one number for each filter."""
+    """Multiply as ``multiply`` does, and add ``plus``; to images, it adds one number for each channel."""
     if all(map(is_shared, (x, y, plus))):
         shared: AdditiveSharingTensor = x
         return shared.multiply(y, op, plus, **({"divisor": divisor} if divisor != 1 else {}), **options)
-    added = reshape(plus, (-1, 1, 1)) if op == IMAGES else plus
+    added = plus if op == MATRICES else reshape(plus, (-1, 1, 1))
     return add(multiply(x, y, divisor, op, **options), added)
 
 
@@ -218,6 +241,16 @@ def divide(x: Integers, divisor: int) -> Integers:
     if is_shared(x):
         return x.run(truncate, divisor=divisor)
     return (x + divisor // 2) // divisor
+
+
+def floor_divide(x: Integers, divisor: int) -> Integers:
+    """Divide by a positive integer, and round down: the quotient, rounded at random, is corrected if it is larger."""
+    if divisor == 1:
+        return x
+    if not is_shared(x):
+        return kernels_of(x).floor_divide(x, divisor)
+    quotient = divide(x, divisor)
+    return sub(quotient, less(x, multiply(quotient, divisor)))
 
 
 # --- comparison

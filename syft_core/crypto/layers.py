@@ -13,6 +13,7 @@ from syft_core.crypto.kernels import dtype_name
 from syft_core.crypto.protocol import Party
 from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook.overload import overloaded, with_indices
+from syft_core.values import Kwargs
 
 NO_REDUCTION, MEAN = 0, 1
 """Torch's numbers for what a loss returns: one number for each row, or the mean."""
@@ -36,15 +37,18 @@ class NeuralNumbers(RealFunctions):
         output_padding: Sequence[int],
         groups: int,
     ) -> Integers:
-        """Convolve one- or two-dimensional images."""
+        """Convolve one- or two-dimensional images; a transposed convolution is the gradient of another one."""
         lengths = len(integers.shape_of(weight)) - 2
-        if transposed or lengths not in (1, 2):
-            self._refuse("transposed or three-dimensional convolution")
+        if lengths not in (1, 2):
+            self._refuse("three-dimensional convolution")
         options = _geometry(lengths, stride, padding, dilation, groups)
         x, filters = (_widen(value, lengths) for value in (_self, weight))
+        op = spdz.INPUTS if transposed else spdz.IMAGES
+        if transposed:
+            options["shape"] = _transposed_shape(x, filters, (*(0,) * (2 - lengths), *output_padding), options)
         if bias is None:
-            return _narrow(integers.multiply(x, filters, self.scale, spdz.IMAGES, **options), lengths)
-        return _narrow(integers.multiply_and_add(x, filters, bias, self.scale, spdz.IMAGES, **options), lengths)
+            return _narrow(integers.multiply(x, filters, self.scale, op, **options), lengths)
+        return _narrow(integers.multiply_and_add(x, filters, bias, self.scale, op, **options), lengths)
 
     @overloaded.method
     def convolution_backward(
@@ -67,12 +71,16 @@ class NeuralNumbers(RealFunctions):
         grad, x, filters = (_widen(value, lengths) for value in (gradient, _self, weight))
         results: list[Any] = [None, None, None]
         if output_mask[0]:
-            shape = integers.shape_of(x)
-            found = integers.multiply(grad, filters, self.scale, spdz.INPUTS, shape=shape, **options)
+            if transposed:
+                found = integers.multiply(grad, filters, self.scale, spdz.IMAGES, **options)
+            else:
+                shape = integers.shape_of(x)
+                found = integers.multiply(grad, filters, self.scale, spdz.INPUTS, shape=shape, **options)
             results[0] = _narrow(found, lengths)
         if output_mask[1]:
+            images = (grad, x) if transposed else (x, grad)
             shape = integers.shape_of(filters)
-            found = integers.multiply(x, grad, self.scale, spdz.FILTERS, shape=shape, **options)
+            found = integers.multiply(*images, self.scale, spdz.FILTERS, shape=shape, **options)
             results[1] = _narrow(found, lengths)
         if output_mask[2]:
             results[2] = integers.total(gradient, (0, *range(2, 2 + lengths)))
@@ -91,7 +99,7 @@ class NeuralNumbers(RealFunctions):
         ceil_mode: bool = False,
     ) -> tuple[Integers, Integers]:
         """Return the largest number of each window and, in place of the indices, which are secret, the images."""
-        options = self._pool_options(kernel_size, stride, padding, dilation, ceil_mode)
+        options = self._pool_options(_self, kernel_size, stride, padding, dilation, ceil_mode)
         if integers.is_shared(_self):
             return _self.run(pooling.max_pool2d, **options), _self
         windows = pooling.stack_windows(Party(0, 1, integers.kernels_of(_self)), _self, **options)
@@ -110,7 +118,7 @@ class NeuralNumbers(RealFunctions):
         indices: Integers,
     ) -> Integers:
         """Pass the gradient of each window to the first of its largest numbers."""
-        options = self._pool_options(kernel_size, stride, padding, dilation, ceil_mode)
+        options = self._pool_options(_self, kernel_size, stride, padding, dilation, ceil_mode)
         if not integers.is_shared(_self):
             self._refuse("the gradient of max pooling of numbers that are not shared")
         marks = _self.run(pooling.max_pool2d_positions, **options)
@@ -129,13 +137,9 @@ class NeuralNumbers(RealFunctions):
         divisor_override: int | None = None,
     ) -> Integers:
         """Return the mean of each window."""
-        options = self._average_options(kernel_size, stride, padding, ceil_mode, count_include_pad)
-        count = divisor_override or prod(options["size"])
-        if integers.is_shared(_self):
-            return self.numbers.over(_self.run(pooling.sum_pool2d, **options), count)
-        kernels = integers.kernels_of(_self)
-        views = kernels.windows(kernels.pad(_self, options["padding"]), options["size"], options["stride"])
-        return self.numbers.over(kernels.sum(views, (2, 3)), count)
+        options = self._average_options(_self, kernel_size, stride, padding, ceil_mode)
+        total = _self.run(pooling.sum_pool2d, **options) if integers.is_shared(_self) else _sum_windows(_self, options)
+        return self._over_windows(total, _self, count_include_pad, divisor_override, options)
 
     @overloaded.method
     def avg_pool2d_backward(
@@ -150,31 +154,49 @@ class NeuralNumbers(RealFunctions):
         divisor_override: int | None,
     ) -> Integers:
         """Pass the gradient of each window to all of its numbers."""
-        options = self._average_options(kernel_size, stride, padding, ceil_mode, count_include_pad)
+        options = self._average_options(_self, kernel_size, stride, padding, ceil_mode)
         if not integers.is_shared(gradient):
             self._refuse("the gradient of average pooling of numbers that are not shared")
-        count = divisor_override or prod(options["size"])
-        part = self.numbers.over(gradient, count)
+        part = self._over_windows(gradient, _self, count_include_pad, divisor_override, options)
         shape = integers.shape_of(part)
         spread = integers.expand(integers.reshape(part, (1, *shape)), (prod(options["size"]), *shape))
         return integers.multiply(spread, 1).run(pooling.unpool2d, shape=integers.shape_of(_self), **options)
 
     def _pool_options(
-        self, size: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], ceil: bool
-    ) -> dict[str, Any]:
+        self,
+        x: Integers,
+        size: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        ceil: bool,
+    ) -> Kwargs:
         if ceil:
             self._refuse("pooling with ceil_mode")
         pair = [_pair(value) for value in (size, stride or size, padding, dilation)]
+        for length, window, _, edge, step in zip(integers.shape_of(x)[-2:], *pair, strict=True):
+            if length + 2 * edge < step * (window - 1) + 1:
+                raise ValueError(
+                    f"cannot pool images of shape {integers.shape_of(x)}: the windows are larger; use smaller ones"
+                )
         return dict(zip(("size", "stride", "padding", "dilation"), pair, strict=True))
 
     def _average_options(
-        self, size: Sequence[int], stride: Sequence[int], padding: Sequence[int], ceil: bool, counts_padding: bool
-    ) -> dict[str, Any]:
-        if not counts_padding and any(padding):
-            self._refuse("average pooling that does not count its padding")
-        options = self._pool_options(size, stride, padding, (1, 1), ceil)
+        self, x: Integers, size: Sequence[int], stride: Sequence[int], padding: Sequence[int], ceil: bool
+    ) -> Kwargs:
+        options = self._pool_options(x, size, stride, padding, (1, 1), ceil)
         del options["dilation"]
         return options
+
+    def _over_windows(
+        self, x: Integers, images: Integers, counts_padding: bool, divisor: int | None, options: Kwargs
+    ) -> Integers:
+        """Divide the sums of windows by the numbers of their elements."""
+        if divisor or counts_padding or not any(options["padding"]):
+            return self.numbers.over(x, divisor or prod(options["size"]))
+        kernels, shape = integers.kernels_of(images), (1, 1, *integers.shape_of(images)[-2:])
+        counts = _sum_windows(kernels.zeros(shape, dtype_name(images)) + 1, options)
+        return self.numbers.over_each(x, kernels.to_floats(counts))
 
     # --- normalization
 
@@ -412,7 +434,7 @@ class NeuralNumbers(RealFunctions):
 def find_largest(x: Integers, axis: int, positions: bool = False) -> Integers:
     """Return the largest integers along an axis; with ``positions`` also marks of the first of them."""
     rank = len(integers.shape_of(x))
-    axis %= rank
+    axis = integers.find_axis(x, axis)
     order = (axis, *(other for other in range(rank) if other != axis))
     moved = integers.permute(x, order)
     if not integers.shape_of(moved)[0]:
@@ -444,9 +466,15 @@ def _largest_plain(x: Integers, positions: bool) -> Integers:
     return top, kernels.stack(rows, 0)
 
 
+def _sum_windows(x: Integers, options: Kwargs) -> Integers:
+    kernels = integers.kernels_of(x)
+    views = kernels.windows(kernels.pad(x, options["padding"]), options["size"], options["stride"])
+    return kernels.sum(views, (2, 3))
+
+
 def _geometry(
     lengths: int, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
-) -> dict[str, Any]:
+) -> Kwargs:
     """Return the options of a convolution as those of a two-dimensional one."""
     pad = (0,) if lengths == 1 else ()
     one = (1,) if lengths == 1 else ()
@@ -456,6 +484,24 @@ def _geometry(
         "dilation": (*one, *dilation),
         "groups": groups,
     }
+
+
+def _transposed_shape(x: Integers, filters: Integers, extra: Sequence[int], options: Kwargs) -> tuple[int, ...]:
+    """Return the shape of the result of a transposed convolution."""
+    images, size = integers.shape_of(x), integers.shape_of(filters)
+    if images[1] != size[0]:
+        raise ValueError(
+            f"cannot convolve images of {images[1]} channels: the filters are for {size[0]}; use the same number"
+        )
+    lengths = [
+        (images[k + 2] - 1) * options["stride"][k]
+        - 2 * options["padding"][k]
+        + options["dilation"][k] * (size[k + 2] - 1)
+        + extra[k]
+        + 1
+        for k in range(2)
+    ]
+    return (images[0], size[1] * options["groups"], *lengths)
 
 
 def _widen(x: Integers, lengths: int) -> Integers:

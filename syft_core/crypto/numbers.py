@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
-from syft_core.crypto import integers
+from syft_core.crypto import integers, spdz
 from syft_core.crypto.authenticated_tensor import is_authenticated
 from syft_core.crypto.integers import Integers
-from syft_core.crypto.kernels import dtype_name
+from syft_core.crypto.kernels import Array, dtype_name
 from syft_core.exceptions import PrecisionError
 
 
@@ -48,42 +49,54 @@ class Numbers:
         return integers.multiply(x, x, self.scale)
 
     def times(self, x: Integers, factor: float) -> Integers:
-        """Multiply by a public number: exactly by integers and their reciprocals, otherwise with 20 more bits.
+        """Multiply by a public number: by the nearest fraction of integers with at most 16 bits.
 
-        The product of the integers and 2^20 must fit into the ring. For values of 32 bits, it is 8 bits and 2^8.
+        Its error is about 2^-32 of the result, and the product of the integers and the numerator must fit into the
+        ring. For values of 32 bits, it is 8 bits and 2^-16.
         """
-        if not math.isfinite(factor):
+        if not abs(factor) < self.limit:
             raise PrecisionError.out_of_range(self.limit)
-        if factor == int(factor) and abs(factor) < 1 << 31:
-            return integers.multiply(x, int(factor))
-        inverse = 1 / factor
-        if inverse == int(inverse) and abs(inverse) < 1 << 31:
-            return self.over(x, inverse)
-        more, exponent = 8 if integers.is_small(x) else 20, math.frexp(factor)[1]
-        shift = 1 << max(0, min(more - min(exponent, 0), 2 * more - exponent, 2 * more))
-        return integers.multiply(x, round(factor * shift), shift)
+        numerator, denominator = _approximate(factor, 8 if integers.is_small(x) else 16)
+        if denominator >> (30 if integers.is_small(x) else 62):  # No value is so large.
+            return integers.multiply(x, 0)
+        return integers.divide(integers.multiply(x, numerator), denominator)
 
     def over(self, x: Integers, divisor: float) -> Integers:
         """Divide by a public number."""
         if divisor == 0:
             raise PrecisionError.division_by_zero()
-        if abs(divisor) != 1 and divisor == int(divisor) and 0 < abs(divisor) < 1 << 31:
+        if divisor == int(divisor) and 0 < abs(divisor) < 1 << 31:
             result = integers.divide(x, abs(int(divisor)))
             return integers.neg(result) if divisor < 0 else result
         return self.times(x, 1 / divisor)
 
-    def over_each(self, x: Integers, divisors: Integers) -> Integers:
-        """Divide by public numbers, one for each element: with 20 more bits than the largest of them needs."""
+    def over_each(self, x: Integers, divisors: Array) -> Integers:
+        """Divide by public floats, one for each element, with an error of less than 2 units, and 2^-20 of the result.
+
+        For d < 2^e, divide by 2^e, then multiply by 2^e / d. For values of 32 bits, the error is 2^-8 of the result.
+        """
         kernels = integers.kernels_of(divisors)
-        numbers = kernels.decode(divisors, self.scale, kernels.dtype("float64"))
-        if bool((numbers == 0).any()):
+        xp, shape = kernels.xp, spdz.broadcast(integers.shape_of(x), tuple(divisors.shape))
+        if bool((divisors == 0).any()):
             raise PrecisionError.division_by_zero()
+        if not bool(xp.all(xp.isfinite(divisors))):
+            raise PrecisionError.out_of_range(self.limit)
         if not (integers.is_shared(x) or is_authenticated(x)):
             real = x if isinstance(x, int) else kernels.decode(x, 1, kernels.dtype("float64"))
-            return kernels.encode(real / numbers, 1, dtype_name(divisors))
-        more = 8 if integers.is_small(x) else 20
-        shift = 1 << max(0, min(2 * more, more + math.frexp(float(abs(numbers).max()))[1]))
-        return integers.multiply(x, kernels.encode(1 / numbers, shift, dtype_name(x)), shift)
+            return kernels.encode(real / divisors, 1, dtype_name(x) if hasattr(x, "dtype") else "int64")
+        first = float(xp.reshape(divisors, (-1,))[0]) if math.prod(divisors.shape) else 1.0
+        if bool((divisors == first).all()):
+            return self.over(integers.expand(x, shape), first)
+        more, guard, ring = 8 if integers.is_small(x) else 20, 3, dtype_name(x)
+        powers = xp.floor(xp.log2(xp.abs(divisors))) + 1
+        powers = xp.where(powers > 0, powers, 0 * powers)
+        most = int(xp.max(powers))
+        if most:
+            x = integers.divide(
+                integers.multiply(x, kernels.encode(2.0 ** (most - powers), 1 << guard, ring)), 1 << most
+            )
+        factors = kernels.encode(2.0**powers / divisors, 1 << more, ring)
+        return integers.divide(integers.multiply(x, factors), 1 << (more + (guard if most else 0)))
 
     def plus(self, x: Integers, number: float) -> Integers:
         """Add a public number."""
@@ -95,3 +108,16 @@ class Numbers:
         if integers.is_shared(bit):
             scaled.bit = bit
         return scaled
+
+
+def _approximate(factor: float, bits: int) -> tuple[int, int]:
+    """Return the fraction next to a number with a numerator, or for large numbers a denominator, of some bits.
+
+    >>> _approximate(0.3, 16), _approximate(-2.5, 16), _approximate(1e-7, 16)
+    ((3, 10), (-5, 2), (1, 10000000))
+    """
+    exact, most = Fraction(factor), 1 << bits
+    if abs(exact) >= 1 or not exact:
+        return exact.limit_denominator(most).as_integer_ratio()
+    denominator, numerator = (1 / exact).limit_denominator(most).as_integer_ratio()
+    return (numerator, denominator) if denominator > 0 else (-numerator, -denominator)

@@ -88,6 +88,8 @@ class Sharing:
         end = end_of(self)
         if isinstance(end, AdditiveSharingTensor | AuthenticatedTensor):
             raise ProtocolError.shared_already()
+        if any(isinstance(worker, list | tuple) for worker in owners):
+            raise ProtocolError.a_list()
         owner = self.owner  # type: ignore[attr-defined]  # mixed into subclasses of Identified
         shared = integers.share(end, owners, crypto_provider, owner, protocol)
         if not is_wrapper(self):
@@ -109,10 +111,19 @@ class Sharing:
         crypto_provider: Any = None,
         base: int = 10,
         precision_fractional: int = 3,
+        field: str = "long",
+        dtype: Any = None,
+        protocol: str = FAST,
         **options: Any,
     ) -> Tensor:
-        """Encode real numbers and share them: ``fix_precision(...).share(...)``."""
-        encoded = self.fix_precision(base, precision_fractional)
+        """Encode real numbers and share them: ``fix_precision(...).share(...)``.
+
+        ``protocol`` may also be "mpc", as in PySyft 0.2: the default.
+        """
+        if not isinstance(workers, list | tuple):
+            raise ProtocolError.not_a_list()
+        encoded = self.fix_precision(base, precision_fractional, field, dtype)
+        options["protocol"] = FAST if protocol == "mpc" else protocol
         return encoded.share(*workers, crypto_provider=crypto_provider, **options)
 
     def decrypt(self) -> Tensor:

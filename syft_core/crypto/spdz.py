@@ -173,7 +173,7 @@ def spdz_mul(
     1. Open  d = x - a  and  e = y - b.
     2. [xy] = [c] + d[b] + [a]e + de,  the last term at the first party only: two products for each party.
     3. With a divisor, truncate the product; then the parties have [c + r] instead of [c].
-    4. Add the third value. To images it adds one number for each filter.
+    4. Add the third value. To images it adds one number for each channel.
 
     Rounds: 1, and 1 to truncate. Bytes: those of x and y, and of the product to truncate.
     """
@@ -205,8 +205,8 @@ def _finish(party: Party, z: Array, divisor: int, mask: Sequence[Array], draw: D
 
 
 def _shape_addend(kernels: Kernels, op: str, x: Array) -> Array:
-    """Return what is added to a product in a shape that fits: a bias has one number for each filter."""
-    return kernels.reshape(x, (-1, 1, 1)) if op == IMAGES else x
+    """Return what is added to a product in a shape that fits: a bias has one number for each channel of the result."""
+    return kernels.reshape(x, (-1, 1, 1)) if op in (IMAGES, INPUTS) else x
 
 
 def require_shape(z: Array, mask: Array) -> None:

@@ -153,8 +153,9 @@ TEXTS = {
     ),
     ("OperationNotAllowedError", "without_rule"): (
         ("FixedTensor", "toy.exp", "exp", False),
-        "cannot run 'toy.exp' on a FixedTensor: the layer encodes its values and has no rule for it; decode the "
-        "tensor first, or give FixedTensor a rule called 'exp'",
+        "cannot run 'toy.exp' on a FixedTensor: the layer encodes its values and has no rule for it; compute "
+        "it with other operations, or fetch and decode the tensor first; to support it, give FixedTensor a rule called "
+        "'exp'",
     ),
     ("OperationNotAllowedError", "no_numeric_wrapper"): (
         ("toy",),
@@ -466,8 +467,8 @@ TEXTS = {
     ),
     ("PrecisionError", "fractional_power"): (
         (),
-        "cannot raise a fixed-precision number to this power: the exponent must be an integer; use `x.sqrt()`, or "
-        "`(y * x.log()).exp()`",
+        "cannot raise a fixed-precision number to this power: the exponent must be a multiple of 1/2; for "
+        "positive numbers, use `(y * x.log()).exp()`",
     ),
     ("PrecisionError", "not_fixed"): (
         (),
@@ -481,7 +482,33 @@ TEXTS = {
     ("PrecisionError", "out_of_range"): (
         (9200000000000.0,),
         "cannot encode a number: it is not finite, or not smaller than 9.2e+12 in size, and does not fit into the "
-        "ring; scale the data, or use fewer fractional digits",
+        "ring; scale the data, or use fewer fractional digits; to mask numbers, use a large one instead of infinity",
+    ),
+    ("PrecisionError", "not_a_precision"): (
+        (2.5, -1),
+        "cannot use base=2.5, precision_fractional=-1: expected integers, the base from 2 on and the precision from 0 "
+        "on; write `x.fix_precision(base=2, precision_fractional=16)`",
+    ),
+    ("PrecisionError", "digits"): (
+        ("bitwise_xor",),
+        "cannot run 'bitwise_xor' on shared integers: their binary digits are secret; use it on results of "
+        "comparisons, such as `x != 0`, or use `torch.logical_and` and the like",
+    ),
+    ("PrecisionError", "unknown_norm"): (
+        (3,),
+        "cannot compute the norm 3: there is no protocol for it; use 1, 2, inf or -inf, or compute it from powers",
+    ),
+    ("ProtocolError", "not_a_ring"): (
+        ("uint8",),
+        "cannot share uint8 numbers: shares are integers of 64 or 32 bits; convert them first, e.g. `x.long()`",
+    ),
+    ("ProtocolError", "a_list"): (
+        (),
+        "cannot share: expected workers, got a list; unpack it: `x.share(*workers, crypto_provider=carol)`",
+    ),
+    ("ProtocolError", "not_a_list"): (
+        (),
+        "cannot encrypt: expected a list of workers; write `x.encrypt(workers=[bob, alice])`",
     ),
     ("PrecisionError", "still_shared"): (
         (),

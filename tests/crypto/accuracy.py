@@ -84,7 +84,7 @@ CASES = [
     Case("log_softmax of 10", lambda x: torch.log_softmax(x, -1), _LOGITS, _ALL),
     Case("log_softmax of 60", lambda x: torch.log_softmax(x, 0), _LOGITS, _ALL),
     Case("var of 60", lambda x: x.var(0), _LOGITS, "products that fit into the ring", units=3),
-    Case("std of 60", lambda x: x.std(0), _LOGITS, "products that fit into the ring", units=3),
+    Case("std of 60", lambda x: x.std(0), _LOGITS, "variances up to 16^9 units", units=3),
     Case("inverse of 5 x 5", torch.inverse, _MATRICES, "condition below 100", "not the inverse", units=40),
 ]
 

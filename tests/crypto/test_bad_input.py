@@ -60,6 +60,29 @@ MISTAKES: dict[str, tuple[Callable[[Scene], Any], str]] = {
         lambda s: s.whole.share(s.bob, s.alice, crypto_provider=s.alice),
         "cannot share: a worker is given twice, or is the crypto_provider too",
     ),
+    "a_list": (
+        lambda s: s.whole.share([s.bob, s.alice], crypto_provider=s.carol),
+        "cannot share: expected workers, got a list; unpack it: ",
+    ),
+    "a_worker_instead_of_a_list": (
+        lambda s: s.plain.encrypt(workers=s.bob, crypto_provider=s.carol),
+        "cannot encrypt: expected a list of workers; ",
+    ),
+    "bytes": (
+        lambda s: torch.ones(2, dtype=torch.uint8).share(s.bob, s.alice, crypto_provider=s.carol),
+        "cannot share uint8 numbers: shares are integers of 64 or 32 bits; convert them first, e.g. `x.long()`",
+    ),
+    "other_ring": (
+        lambda s: s.integers + torch.tensor([1], dtype=torch.int32).share(s.bob, s.alice, crypto_provider=s.carol),
+        "cannot compute on shared int64 and int32 numbers: a mask of one ring does not hide a number of the other; ",
+    ),
+    "negative_precision": (
+        lambda s: s.plain.fix_precision(precision_fractional=-1),
+        "cannot use base=10, precision_fractional=-1: expected integers, ",
+    ),
+    "fraction_as_base": (lambda s: s.plain.fix_precision(base=2.5), "cannot use base=2.5, "),
+    "factor_out_of_range": (lambda s: s.x * 1e20, "cannot encode a number: it is not finite, or not smaller than "),
+    "complex_factor": (lambda s: s.x * 1j, "cannot encode complex numbers: "),
     "unknown_worker": (
         lambda s: s.whole.share("bobb", s.alice, crypto_provider=s.carol),
         "cannot find worker 'bobb': no worker here has this id; did you mean 'bob'?",
@@ -155,12 +178,12 @@ MISTAKES: dict[str, tuple[Callable[[Scene], Any], str]] = {
         "cannot index with shared or encoded numbers: the choice would reveal them; ",
     ),
     "no_rule": (
-        lambda s: s.x.median(),
-        "cannot run 'aten.median.default' on a FixedPrecisionTensor: the layer encodes its values and has no rule",
+        lambda s: s.x.mode(),
+        "cannot run 'aten.mode.default' on a FixedPrecisionTensor: the layer encodes its values and has no rule",
     ),
     "fractional_power": (
-        lambda s: s.x**1.5,
-        "cannot raise a fixed-precision number to this power: the exponent must be an integer; ",
+        lambda s: s.x**1.3,
+        "cannot raise a fixed-precision number to this power: the exponent must be a multiple of 1/2; ",
     ),
     "to_integers": (lambda s: s.x.long(), "cannot convert fixed-precision numbers to torch.int64: "),
     "by_zero": (lambda s: s.x / 0, "cannot divide by 0: fixed-precision numbers have no infinity; "),
@@ -168,11 +191,11 @@ MISTAKES: dict[str, tuple[Callable[[Scene], Any], str]] = {
         lambda s: s.setting.put(np.zeros(0)).max(),
         "cannot find the largest or smallest of no numbers: the axis is empty; ",
     ),
-    "transposed_convolution": (
-        lambda s: torch.nn.functional.conv_transpose2d(
-            s.setting.put(np.ones((1, 1, 3, 3))), s.setting.put(np.ones((1, 1, 2, 2)))
+    "convolution_in_space": (
+        lambda s: torch.nn.functional.conv3d(
+            s.setting.put(np.ones((1, 1, 3, 3, 3))), s.setting.put(np.ones((1, 1, 2, 2, 2)))
         ),
-        "cannot run 'transposed or three-dimensional convolution' on a FixedPrecisionTensor: there is no protocol",
+        "cannot run 'three-dimensional convolution' on a FixedPrecisionTensor: there is no protocol",
     ),
     "plain_statistics": (
         lambda s: torch.nn.functional.batch_norm(

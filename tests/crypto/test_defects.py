@@ -192,14 +192,12 @@ def test_d75_comparisons_are_exact_for_many_elements(torch_hook: Any) -> None:
     assert (np.asarray(result) == (numbers < other)).all()
 
 
-@pytest.mark.parametrize("name", ["prod", "median", "cumprod", "logcumsumexp", "sort", "floor", "frac"])
+@pytest.mark.parametrize("name", ["cumprod", "logcumsumexp", "mode", "digamma"])
 def test_d76_an_operation_without_a_rule_is_refused(setting: Setting, name: str) -> None:
     x = setting.put([3.0, -1.0])
     arguments = (0,) if name in ("cumprod", "logcumsumexp") else ()
     with pytest.raises(OperationNotAllowedError, match="has no rule for it"):
         getattr(x, name)(*arguments)
-    with pytest.raises(OperationNotAllowedError, match="has no rule for it"):
-        x % 2
     assert_close(setting.read(abs(x)), np.array([3.0, 1.0]))
     assert_close(setting.read(x.clamp(-0.5, 2)), np.array([2.0, -0.5]))
 

@@ -400,12 +400,11 @@ def test_an_option_without_a_rule_is_refused(anywhere: Setting) -> None:
             call()
 
 
-@pytest.mark.parametrize("name", ["prod", "median", "sort", "remainder", "floor", "unique", "nonzero", "round"])
+@pytest.mark.parametrize("name", ["unique", "nonzero", "arctan", "arcsinh"])
 def test_an_operation_without_a_rule_is_refused(anywhere: Setting, name: str) -> None:
     x = anywhere.put(B)
-    arguments = (x, 2) if name == "remainder" else (x,)
     with pytest.raises(OperationNotAllowedError, match="has no rule for it"):
-        getattr(anywhere.xp, name)(*arguments)
+        getattr(anywhere.xp, name)(x)
     assert_close(anywhere.read(x), B)
 
 

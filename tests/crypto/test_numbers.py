@@ -52,6 +52,35 @@ def read(x: Any) -> Any:
     return x.get().float_prec()
 
 
+# --- public factors and divisors
+
+
+@pytest.mark.parametrize("factor", [0.3, -0.9, 0.1234567, 1 / 7**0.5, 1.234e-7, 2.5, 1234.567, -3.0, 1e-30, 0.0])
+@pytest.mark.parametrize("size", [1.0, 1e4, 5e8])
+def test_a_product_with_a_public_number_is_right_for_numbers_of_any_size(
+    factor: float, size: float, workers: list[Any]
+) -> None:
+    x = torch.tensor([0.75, -0.3, 1.0], dtype=torch.float64).mul(size if abs(factor) < 1 else min(size, 1e4))
+
+    found = read(share(x, workers) * factor)
+
+    assert ((found - x * factor).abs() <= 2**-15 + 2**-31 * (x * factor).abs() + 2**-17 * abs(factor)).all()
+
+
+def test_public_divisors_of_different_sizes_are_used_as_they_are(workers: list[Any]) -> None:
+    cases = (
+        ([8.0, 8.0], [1e-3, 1e4]),
+        ([1.0, 1.0, -5.0], [1e-2, 1e6, 3.0]),
+        ([1e9, -2e9], [1e6, 3e6]),
+        ([1e9, 2e9], [1e6, 1e6]),
+        ([0.004, 36.6, 52_000.0], [0.00321, 11.2, 21_034.5]),
+    )
+    for numbers, divisors in cases:
+        x, d = (torch.tensor(values, dtype=torch.float64) for values in (numbers, divisors))
+        wrong = (read(share(x, workers) / d) - x / d).abs()
+        assert (wrong <= 2**-15 + 2**-17 / d.abs() + 2**-20 * (x / d).abs()).all()
+
+
 # --- accuracy
 
 

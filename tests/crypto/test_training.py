@@ -189,6 +189,19 @@ def test_a_stock_optimizer_steps_as_on_plain_tensors(torch_hook: Any, name: str,
     assert_close(setting.read(private.detach()), plain.detach(), 2e-2)
 
 
+def test_adam_follows_small_gradients_if_the_loss_is_scaled(torch_hook: Any) -> None:
+    setting = Setting(torch_hook)
+    start, goal = torch.tensor([1.0, -2.0, 0.5]), torch.tensor([0.9, -1.95, 0.48])
+    plain, private = start.clone().requires_grad_(), share(setting, start).requires_grad_()
+    for parameter in (private, plain):
+        optimizer = torch.optim.Adam([parameter], lr=0.01)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (((parameter - goal) ** 2).mean() * 256).backward()
+            optimizer.step()
+    assert_close(setting.read(private.detach()), plain.detach(), 1e-3)
+
+
 def make_model() -> Any:
     torch.manual_seed(0)
     return torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))

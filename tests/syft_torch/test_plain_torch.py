@@ -21,12 +21,19 @@ def make_and_add(x: torch.Tensor) -> torch.Tensor:
     return torch.relu(x) + torch.tensor([1.0, 2.0])
 
 
+def pack_and_unpack(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    return nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)[0]
+
+
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:FutureWarning")  # torch 2.15 calls it so
 def test_d72_scripting_works(hook: Any) -> None:
     scripted = torch.jit.script(make_and_add)
     assert scripted(torch.zeros(2)).tolist() == [1.0, 2.0]
     module = torch.jit.script(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
     assert module(torch.ones(1, 2)).shape == (1, 2)
+    repeated = torch.jit.script(pack_and_unpack)
+    assert repeated(torch.ones(2, 3, 1), torch.tensor([2, 3])).flatten().tolist() == [1, 1, 0, 1, 1, 1]
 
 
 def test_compile_works(hook: Any) -> None:
