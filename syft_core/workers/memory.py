@@ -14,7 +14,7 @@ from syft_core.peer import Peer
 from syft_core.values import Nested, Tensor
 from syft_core.workers.execution import Execution
 from syft_core.workers.permissions import may_change
-from syft_core.workers.store import Stored
+from syft_core.workers.store import Stored, is_leaf
 from syft_core.workers.worker import Worker
 
 Compute = Callable[[], Any]
@@ -27,7 +27,7 @@ def memory_of(value: object) -> Iterator[Any]:
         return
     framework = framework_of(end)
     yield from framework.memory_of(end) or ()
-    if (getattr(end, "is_leaf", False) or getattr(end, "retains_grad", False)) and end.grad is not None:
+    if (is_leaf(end) or getattr(end, "retains_grad", False)) and end.grad is not None:
         yield from framework.memory_of(end.grad) or ()
 
 
