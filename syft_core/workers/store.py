@@ -459,7 +459,7 @@ def shares_gradient(entry: Stored) -> bool:
         return False
     framework = framework_of(plain)
     # A backward pass replaces the parts of a sparse gradient, and writes to none of them.
-    return len(framework.memory_of(gradient) or (None,)) == 1 and framework.is_shared(gradient)
+    return framework.is_shared(gradient) and len(framework.memory_of(gradient) or (None,)) == 1
 
 
 def keeps_gradient(plain: Tensor) -> bool:
