@@ -32,8 +32,11 @@ from syft_core.hook.hook import current_worker
 from syft_core.location import Location
 from syft_core.messages import AskRelease
 from syft_core.pointers.fetches import Steps, complete
+from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.identity import require_text
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+from syft_core.workers.shortcut import UNANSWERED, compute
+from syft_torch import links
 from syft_torch.parameter import (
     exchange_all,
     fetch,
@@ -297,9 +300,9 @@ class _Helper:
         count = _count_modes()
         mode = _get_mode(count - 1) if count else None
         is_placed = type(mode) is Placing and mode.location is self.placing.location
-        forwards: list[Function] = []
-        if not self.placing.location.records and _find_forwards(layer, forwards) and forwards:
-            return _call_without_mode(forwards, args, kwargs) if is_placed else _call_all(forwards, args, kwargs)
+        simple: list[nn.Module] = []
+        if not self.placing.location.records and _find_simple(layer, simple) and simple:
+            return _call_without_mode(simple, args, kwargs) if is_placed else _call_all(simple, args, kwargs)
         call = partial(_call_on_fast_path, layer) if isinstance(layer, _WITH_FAST_PATH) else layer._call_impl
         if is_placed:
             return call(*args, **kwargs)
@@ -348,21 +351,37 @@ def set_helpers(layers: list[nn.Module], place: Location | None) -> None:
                 layer.__dict__["extra_repr"] = helper.describe
 
 
+def _run_linear(layer: nn.Linear, given: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return nn.functional.linear(given, weight, bias)
+
+
+def _run_convolution(layer: nn.Conv2d, given: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return layer._conv_forward(given, weight, bias)
+
+
+def _run_norm(layer: nn.LayerNorm, given: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return nn.functional.layer_norm(given, layer.normalized_shape, weight, bias, layer.eps)
+
+
+_WITH_WEIGHTS: dict[type, Function] = {
+    nn.Linear: _run_linear,
+    **dict.fromkeys((nn.Conv1d, nn.Conv2d, nn.Conv3d), _run_convolution),
+    nn.LayerNorm: _run_norm,
+}
+"""Functions that do what layers do, with the given weight and bias."""
+_WITHOUT_WEIGHTS = frozenset(
+    (nn.Flatten, nn.AvgPool2d, nn.ReLU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh, nn.Softmax, nn.LogSoftmax)
+)
 _FORWARDS: dict[type, Function] = {
-    cls: cls.forward
-    for cls in (
-        *(nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Embedding, nn.LayerNorm, nn.Flatten, nn.Dropout),
-        *(nn.MaxPool2d, nn.AvgPool2d, nn.ReLU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh),
-        *(nn.Softmax, nn.LogSoftmax),
-    )
+    cls: cls.forward for cls in (*_WITH_WEIGHTS, *_WITHOUT_WEIGHTS, nn.Embedding, nn.Dropout, nn.MaxPool2d)
 }
 """Torch's layers that create no tensors except results, with their code; they need no mode."""
 _SEQUENCE = nn.Sequential.forward
 _hooks = nn.modules.module
 
 
-def _find_forwards(layer: nn.Module, found: list[Function]) -> bool:
-    """Append the functions that a call of a layer runs one after the other; return False if it may do more than that.
+def _find_simple(layer: nn.Module, found: list[nn.Module]) -> bool:
+    """Append the layers that a call of ``layer`` runs one after the other; return False if it may do more than that.
 
     They are torch's own and create no tensors except results. Hooks, and layers of users, may do anything.
     """
@@ -375,51 +394,72 @@ def _find_forwards(layer: nn.Module, found: list[Function]) -> bool:
     ):
         return False
     if _FORWARDS.get(cls) is cls.forward:
-        faster = _FASTER.get(cls)
-        found.append(layer.forward if faster is None else partial(faster, layer))
+        found.append(layer)
         return True
     if cls is not nn.Sequential or cls.forward is not _SEQUENCE:
         return False
     for part in layer._modules.values():  # noqa: SIM110  # faster than a generator
-        if not _find_forwards(part, found):
+        if not _find_simple(part, found):
             return False
     return True
 
 
-def _run_relu(layer: nn.ReLU, given: Tensor) -> Nested:
-    """Do what ``nn.ReLU`` does; if the tensor is remote, without torch's search for a type that handles the call."""
-    if type(given) is Wrapper and not layer.inplace and not _count_modes():
-        return call(nn.functional.relu, (given,), {})
-    return layer.forward(given)
-
-
-def _run_linear(layer: nn.Linear, given: Tensor) -> Nested:
-    """Do the same for ``nn.Linear``."""
-    own = layer._parameters
-    weight, bias = own.get("weight"), own.get("bias")
-    if type(given) is type(weight) is type(bias) is Wrapper and not _count_modes():
-        return call(nn.functional.linear, (given, weight, bias), {})
-    return layer.forward(given)
-
-
-_FASTER: dict[type, Function] = {nn.Linear: _run_linear, nn.ReLU: _run_relu}
-"""Faster functions for the most common layers."""
-
-
-def _call_all(forwards: list[Function], args: Args, kwargs: Kwargs) -> Nested:
-    """Call functions one after the other, each with the result of the one before."""
-    first, *others = forwards
-    value = first(*args, **kwargs)
-    for forward in others:
-        value = forward(value)
+def _call_all(layers: list[nn.Module], args: Args, kwargs: Kwargs) -> Nested:
+    """Call simple layers one after the other, each with the result of the one before."""
+    if len(args) == 1 and not kwargs and (result := _call_at_once(layers, args[0])) is not UNANSWERED:
+        return result
+    value = _call_simple(layers[0], *args, **kwargs)
+    for layer in layers[1:]:
+        value = _call_simple(layer, value)
     return value
 
 
-def _call_without_mode(forwards: list[Function], args: Args, kwargs: Kwargs) -> Nested:
-    """Do the same without the innermost mode."""
+def _call_at_once(layers: list[nn.Module], given: Tensor) -> Nested:
+    """Run layers with one command, if a worker in this process has the tensors; or return ``UNANSWERED``."""
+    pointer = given.child if type(given) is Wrapper else None
+    if type(pointer) is not PointerTensor or pointer._location.predicts or links.live:
+        return UNANSWERED
+    operands, steps = [given], []
+    for layer in layers:
+        function = _WITH_WEIGHTS.get(type(layer))
+        if function is not None:
+            own = layer._parameters
+            if (weight := own.get("weight")) is None:
+                return UNANSWERED
+            operands += (weight, own.get("bias"))
+        elif type(layer) not in _WITHOUT_WEIGHTS or getattr(layer, "inplace", False):
+            return UNANSWERED
+        steps.append((function, layer))
+    op = Wrapper.ops.by_func[nn.functional.linear]  # Like this one, the others write to no operand.
+    return compute(Wrapper, op, tuple(operands), {}, partial(_run_steps, steps))
+
+
+def _run_steps(steps: list[tuple[Function | None, nn.Module]], given: Tensor, *weights: Tensor) -> Tensor:
+    """Run layers on plain tensors; ``weights`` are the weight and bias of each layer that has them."""
+    used = 0
+    for function, layer in steps:
+        if function is None:
+            given = layer.forward(given)
+        else:
+            given = function(layer, given, weights[used], weights[used + 1])
+            used += 2
+    return given
+
+
+def _call_simple(layer: nn.Module, *args: Tensor, **kwargs: object) -> Nested:
+    """Call a simple layer; a linear one with remote tensors without torch's search for a type that handles the call."""
+    own = layer._parameters
+    weight, bias = own.get("weight"), own.get("bias")
+    if type(layer) is nn.Linear and type(args[0]) is type(weight) is type(bias) is Wrapper and not _count_modes():
+        return call(nn.functional.linear, (args[0], weight, bias), {})
+    return layer.forward(*args, **kwargs)
+
+
+def _call_without_mode(layers: list[nn.Module], args: Args, kwargs: Kwargs) -> Nested:
+    """Do what ``_call_all`` does, without the innermost mode."""
     mode = _pop_mode()
     try:
-        return _call_all(forwards, args, kwargs)
+        return _call_all(layers, args, kwargs)
     finally:
         _push_mode(mode)
 

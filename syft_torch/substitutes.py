@@ -7,7 +7,9 @@ Optimizer steps use lists for remote parameters. For plain tensors, each substit
 from __future__ import annotations
 
 import functools
+import inspect
 import pkgutil
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -21,7 +23,7 @@ from syft_core.hook.rules import leaves
 from syft_core.location import Location
 from syft_core.plans.recording import Number, Recorder
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+from syft_core.values import Function, Kwargs, Nested, Tensor
 from syft_core.workers.shortcut import UNANSWERED, compute
 from syft_core.workers.worker import Worker
 from syft_torch import versions
@@ -36,6 +38,7 @@ _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rms
 """Optimizers whose list form gives the same bits: modules of ``torch.optim``, with a function of the same name."""
 _STEPS_WITH_NUMBERS = ("adam", "adamw", "adagrad", "adamax", "asgd", "nadam", "radam")
 """Optimizers that compute with the number of the step in Python."""
+_SGD_OPTIONS = ("weight_decay", "momentum", "lr", "dampening", "nesterov", "maximize")
 _GRADIENT = "grad"
 _NUMBERS = frozenset({bool, int, float, type(None)})
 _EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})
@@ -74,7 +77,11 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
     yield optimizer, _GROUP, staticmethod(_group_by_worker(getattr(optimizer, _GROUP)))
     yield optimizer, "zero_grad", _batch_zero_grad(optimizer.zero_grad)
     if versions.collects_gradients_in_lists(torch.optim.SGD):
-        yield torch.optim.SGD, "_init_group", _read_gradients_once(torch.optim.SGD._init_group)
+        yield (
+            torch.optim.SGD,
+            "_init_group",
+            _step_remotely(torch.optim.SGD._init_group, import_module("torch.optim.sgd").sgd),
+        )
     for path, name, substitute in (
         ("torch.nn.utils.clip_grad", _GROUP, _group_by_worker),
         ("torch.optim.swa_utils", _GROUP, _group_by_worker),
@@ -301,8 +308,9 @@ def _clear_remote_gradients(optimizer: torch.optim.Optimizer) -> bool:
     return True
 
 
-def _read_gradients_once(collect: Function) -> Function:
-    """Collect remote parameters and their gradients without reading each gradient three times."""
+def _step_remotely(collect: Function, step: Function) -> Function:
+    """Take the step of a group with one command; or collect its gradients, without reading each three times."""
+    caller = inspect.unwrap(torch.optim.SGD.step).__code__
 
     @functools.wraps(collect)
     def substitute(
@@ -314,6 +322,9 @@ def _read_gradients_once(collect: Function) -> Function:
     ) -> bool:
         if group.get("fused") or Wrapper not in map(type, group["params"]):
             return bool(collect(optimizer, group, params, grads, buffers))
+        # Only torch's own step does nothing else with the gradients; it has nothing left to do.
+        if sys._getframe(1).f_code is caller and _step_at_once(group, step):
+            return False
         found = [(parameter, gradient) for parameter in group["params"] if (gradient := parameter.grad) is not None]
         params += [parameter for parameter, _ in found]
         grads += [gradient for _, gradient in found]
@@ -322,6 +333,35 @@ def _read_gradients_once(collect: Function) -> Function:
         return any(gradient.is_sparse for _, gradient in found)
 
     return substitute
+
+
+def _step_at_once(group: dict[str, Any], step: Function) -> bool:
+    """Take a step of SGD without momentum if the parameters are plain objects of a worker in this process."""
+    options = {name: group[name] for name in _SGD_OPTIONS}
+    if options["momentum"] != 0 or not _may_use_lists(
+        {**options, "foreach": group["foreach"], "fused": group["fused"]}
+    ):
+        return False
+    params = []
+    for parameter in group["params"]:
+        pointer = parameter.child if type(parameter) is Wrapper else None
+        if type(pointer) is not PointerTensor or pointer._location.predicts or pointer.gone is not None:
+            return False
+        if pointer._location.peek(pointer._id_at_location, _GRADIENT) is not None:
+            params.append(parameter)
+        elif pointer.has_gradient():  # not that of a plain object
+            return False
+    if not params:
+        return True
+    op = Wrapper.ops.by_func[torch._foreach_add_]  # It changes the same.
+    return compute(Wrapper, op, (params,), {}, partial(_run_step, step, options)) is not UNANSWERED
+
+
+def _run_step(step: Function, options: Kwargs, params: list[torch.Tensor]) -> None:
+    """Run a step on plain tensors; on a CPU, torch would choose the single form too, after checking all of them."""
+    grads = [parameter.grad for parameter in params]
+    is_sparse = any(gradient.is_sparse for gradient in grads)
+    step(params, grads, [], **options, has_sparse_grad=is_sparse, foreach=False if params[0].is_cpu else None)
 
 
 def _make_sparse_remotely(make: Function) -> Function:
@@ -337,30 +377,15 @@ def _make_sparse_remotely(make: Function) -> Function:
 
 
 def _prefer_foreach(step: Function) -> Function:
-    """Use one command for all remote parameters, unless the user chose a form of the step.
-
-    It is the list form of the step or, for a worker in this process, the step itself.
-    """
+    """Use the list form of a step, one command for all remote parameters, unless the user chose a form."""
 
     @functools.wraps(step)
     def substitute(params: list[torch.Tensor], grads: list[torch.Tensor], *args: object, **options: object) -> Nested:
-        if params and _may_use_lists(options):
-            if not any(args):  # It has no state, and changes nothing but the parameters, as this operation does.
-                op = Wrapper.ops.by_func[torch._foreach_add_]
-                if compute(Wrapper, op, (params, grads), {}, partial(_run_step, step, args, options)) is not UNANSWERED:
-                    return None
-            if all(map(_is_exact_in_lists, (*params, *grads))):
-                options["foreach"] = True
+        if params and _may_use_lists(options) and all(map(_is_exact_in_lists, (*params, *grads))):
+            options["foreach"] = True
         return step(params, grads, *args, **options)
 
     return substitute
-
-
-def _run_step(
-    step: Function, args: Args, options: Kwargs, params: list[torch.Tensor], grads: list[torch.Tensor]
-) -> None:
-    """Run a step on plain tensors; on a CPU, torch would choose the single form too, after checking all of them."""
-    step(params, grads, *args, **{**options, "foreach": False if params[0].is_cpu else None})
 
 
 def _trace_number(get_value: Function) -> Function:

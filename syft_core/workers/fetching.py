@@ -74,17 +74,32 @@ def take_plain(worker: BaseWorker, message: Message, sender: Peer, receiver: Par
             return None
         worker.stats.messages += 1
         record_all(worker, [(entry, None, None) for entry in entries], sender, str(sender.id), message.reason)
-        values = [framework_of(entry.value).detach(entry.value) for entry in entries]
-        is_copied = type(message) is Fetch and not _is_lone_number(values[0], entries[0])
-        copy = hand_over(values[0], receiver) if is_copied else None
         why = f"it was fetched by {str(sender)!r}"
-        for entry in entries:
-            worker.object_store.remove(entry.id, why)
-        del entries, entry  # Unshared objects need not be copied.
+        if type(message) is FetchAll:
+            return _take_all(worker, entries, receiver, why)
+        (entry,) = entries
+        value = framework_of(entry.value).detach(entry.value)
+        copy = None if _is_lone_number(value, entry) else hand_over(value, receiver)
+        worker.object_store.remove(entry.id, why)
+        del entries, entry  # An unshared object need not be copied.
         if copy is not None:
             return copy
-        taken = give_away(values, receiver)
-        return taken if type(message) is FetchAll else taken[0]
+        values = [value]
+        del value
+        return give_away(values, receiver)[0]
+
+
+def _take_all(worker: BaseWorker, entries: list[Stored], receiver: Party, why: str) -> list[Tensor]:
+    """Give plain objects to a receiver in this process, and remove them."""
+    values = [framework_of(entry.value).detach(entry.value) for entry in entries]
+    try:
+        taken = give_away(values, receiver, held=1)
+    except BaseException:
+        for entry, value in zip(entries, values, strict=True):
+            worker.object_store.replace(entry, value)
+        raise
+    worker.object_store.remove_all(entries, why)
+    return taken
 
 
 def _is_lone_number(value: Tensor, entry: Stored) -> bool:

@@ -37,7 +37,8 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs, run: Functio
     It replaces ``dispatch``, ``PointerTensor.respond`` and the handler of ``Run`` where these would only look up the
     operands, run the operation and store the result: each condition excludes something else that they do.
 
-    If ``run`` is given, it is called instead of the operation. It must read and write the same operands, and keep none.
+    If ``run`` is given, it is called instead of the operation. It must write to the same operands, and read nothing but
+    the operands and their gradients.
     """
     first: Any = args[0] if args else None
     if type(first) is list and first:
@@ -52,7 +53,7 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs, run: Functio
     with worker.lock:
         if worker.dropped:
             worker.object_store.release(worker.dropped)
-        operands = _look_up(args, wrapper, pointer.framework, location, parents, run is None)
+        operands = _look_up(args, wrapper, pointer.framework, location, parents)
         if operands is None:
             return UNANSWERED
         if not op.is_plain:
@@ -69,8 +70,8 @@ def compute(wrapper: LayerType, op: Op, args: Args, kwargs: Kwargs, run: Functio
             finally:  # A failing operation may have changed something first.
                 if targets:
                     written = _note_written(targets, parents, sources)
-                    # If the only operand is the target, what shares its memory already has its lineage.
-                    if len(parents) > 1 and is_seen_elsewhere(worker, written, targets):
+                    # If the target is all that was read, what shares its memory already has its lineage.
+                    if (run or len(parents) > 1) and is_seen_elsewhere(worker, written, targets):
                         propagate(worker, written)
             return args[0] if op.inplace else _keep(wrapper, op, pointer, location, result, sources)
     return drive(worker.step(result, location.client.peer)) if type(result) is GeneratorType else result
@@ -144,12 +145,11 @@ def _look_up(
     framework: FrameworkAttributes,
     location: LocalLocation,
     parents: dict[int, Stored],
-    may_keep: bool,
 ) -> list[Tensor] | None:
     """Return the operands, or None if one is not a number or a plain object of the sender, at ``location``.
 
-    Add the objects to ``parents``, by the Python ids of the operands. If the operation ``may_keep`` operands, as its
-    result or in a graph, gradients are replaced by aliases: the object to which a gradient belongs must not share it.
+    Add the objects to ``parents``, by the Python ids of the operands. Gradients are replaced by aliases, because an
+    operation may keep its operands, and the object to which a gradient belongs must not share it.
     """
     operands: list[Tensor] = []
     get, holder = location.worker.object_store.get, location.client.id
@@ -175,14 +175,14 @@ def _look_up(
                 value = value.grad if is_gradient else None
                 if value is None:
                     return None
-                value = framework.alias(value) if may_keep else value
+                value = framework.alias(value)
             if parents.setdefault(id(value), entry) is not entry:  # It is stored under several ids.
                 return None
             operands.append(value)
         elif cls in NUMBERS:
             operands.append(arg)
         else:
-            inner = _look_up(arg, wrapper, framework, location, parents, may_keep) if cls is list else None
+            inner = _look_up(arg, wrapper, framework, location, parents) if cls is list else None
             if inner is None:
                 return None
             operands.append(inner)

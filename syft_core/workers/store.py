@@ -12,7 +12,7 @@ from weakref import ReferenceType
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, WorkerError
 from syft_core.hook.chain import plain_below
 from syft_core.hook.dispatch import framework_of, frameworks, frameworks_of_types
-from syft_core.hook.ranks import framework_types, is_framework_tensor
+from syft_core.hook.ranks import is_framework_tensor
 from syft_core.hook.rules import resolve
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import get_allowed_users
@@ -225,8 +225,8 @@ class ObjectStore:
         if id in self._entries:
             raise IdNotUniqueError.of(id)
         entry.id, value = id, entry.value
-        entry.is_plain = framework_types.get(type(value)) or is_framework_tensor(type(value))
         framework = frameworks_of_types.get(type(value))
+        entry.is_plain = framework is not None or is_framework_tensor(type(value))
         entry.key = key = key_of(value) if framework is None or framework.owner_of is not None else _id(value)
         self.uses[key] = self.uses.get(key, 0) + 1
         if not entry.sources:  # It was not computed from other objects.
@@ -268,18 +268,23 @@ class ObjectStore:
 
     def remove(self, id: Id, why: str) -> Stored:
         """Remove an object and remember why."""
-        entry = self._entries.pop(id, None)
-        if entry is None:
-            raise self._explain_missing(id)
-        self._uncount(entry)
-        if shares_gradient(entry):
-            self._orphans.append(entry)
-        if entry.tags:
-            self._unindex(id, entry)
-        self._ended.append((id, why, time.time()))
-        if self.listener is not None:
-            self.listener(entry, False)
+        entry = self.entry(id)
+        self.remove_all((entry,), why)
         return entry
+
+    def remove_all(self, entries: Iterable[Stored], why: str) -> None:
+        """Remove several objects."""
+        now = time.time()
+        for entry in entries:
+            del self._entries[entry.id]
+            self._uncount(entry)
+            if shares_gradient(entry):
+                self._orphans.append(entry)
+            if entry.tags:
+                self._unindex(entry.id, entry)
+            self._ended.append((entry.id, why, now))
+            if self.listener is not None:
+                self.listener(entry, False)
 
     def release(self, leases: deque[tuple[Id, Holder]]) -> None:
         """Remove one lease per pair of id and holder, emptying ``leases``; remove objects without leases."""

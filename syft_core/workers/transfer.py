@@ -43,16 +43,17 @@ def hand_over(value: object, receiver: Party) -> Tensor:
     return deserialize(serialize(value))
 
 
-def give_away(values: list[Tensor], receiver: Party) -> list[Any]:
+def give_away(values: list[Tensor], receiver: Party, held: int = 0) -> list[Any]:
     """Empty ``values`` and return them for ``receiver``; copy only those that are referenced elsewhere too.
 
-    If one cannot be copied, ``values`` still has all of them.
+    The caller has ``held`` more references to each value, and drops them. If one value cannot be copied, ``values``
+    still has all of them.
     """
     values.reverse()
     given = []
     while values:
         value = values.pop()
-        others = sys.getrefcount(value) - _ONLY_HERE
+        others = sys.getrefcount(value) - _ONLY_HERE - held
         framework = frameworks_of_types.get(type(value))
         if framework is None and is_framework_tensor(type(value)):
             framework = framework_of(value)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import subprocess
 import sys
 import weakref
@@ -552,6 +553,18 @@ class AddsOnes(nn.Module):
         return x + torch.ones(2)
 
 
+SEQUENCES: dict[str, Any] = {
+    "convolution": lambda: [nn.Conv2d(2, 3, 3, padding=1, padding_mode="circular"), nn.SiLU()],
+    "no bias": lambda: [nn.Conv2d(2, 3, 3, bias=False), nn.GELU(approximate="tanh"), nn.Flatten()],
+    "norm": lambda: [nn.LayerNorm((6, 6)), nn.LeakyReLU(0.2), nn.AvgPool2d(2)],
+    "norm without weights": lambda: [nn.LayerNorm(6, elementwise_affine=False), nn.Tanh()],
+    "inner sequence": lambda: [nn.Sequential(nn.Flatten(1), nn.Linear(72, 4)), nn.Sequential(), nn.LogSoftmax(dim=1)],
+    "in place": lambda: [nn.ReLU(inplace=True), nn.Conv2d(2, 2, 1)],
+    "maxima": lambda: [nn.MaxPool2d(2), nn.Sigmoid(), nn.Softmax(dim=-1)],
+    "a frozen layer": lambda: [nn.Conv2d(2, 2, 1).requires_grad_(False), nn.ReLU()],
+}
+
+
 class TestLayersWithoutAMode:
     """Torch's own layers run without the mode that creates tensors on the worker; code of users needs it."""
 
@@ -563,6 +576,45 @@ class TestLayersWithoutAMode:
         model, expected = twins(make)
         x = torch.rand(2, 3)
         assert torch.equal(model.send(bob)(x.send(bob)).get(), expected(x))
+
+    @pytest.mark.parametrize("make", SEQUENCES.values(), ids=SEQUENCES)
+    def test_a_sequence_is_trained_with_the_same_bits(self, make: Any, bob: Any) -> None:
+        model, expected = twins(lambda: nn.Sequential(nn.Conv2d(1, 2, 3), *make()))
+        x = torch.rand(2, 1, 8, 8)
+        model.send(bob)(x.send(bob)).sum().backward()
+        expected(x).sum().backward()
+        model.get()
+        for own, other in zip(model.parameters(), expected.parameters(), strict=True):
+            assert (own.grad is None) == (other.grad is None)
+            assert own.grad is None or torch.equal(own.grad, other.grad)
+
+    def test_a_layer_that_is_used_twice_is_trained_with_the_same_bits(self, bob: Any) -> None:
+        def make() -> nn.Module:
+            twice = nn.Linear(3, 3)
+            return nn.Sequential(twice, nn.Tanh(), twice)
+
+        model, expected = twins(make)
+        x = torch.rand(2, 3)
+        model.send(bob)(x.send(bob)).sum().backward()
+        expected(x).sum().backward()
+        assert torch.equal(model.get()[0].weight.grad, expected[0].weight.grad)
+
+    def test_the_ledger_names_the_data_and_the_weights_of_all_layers(self, bob: Any) -> None:
+        model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 1))
+        for name, parameter in model.named_parameters():
+            parameter.tag(f"#{name}")
+        model.send(bob)(torch.rand(2, 3).tag("#data").send(bob)).get()
+        assert set(bob.ledger[-1].names) == {"#data", "#0.weight", "#0.bias", "#2.weight", "#2.bias"}
+
+    def test_a_sequence_that_fails_leaves_nothing_behind(self, bob: Any) -> None:
+        model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(5, 1)).send(bob)
+        x = torch.rand(2, 3).send(bob)
+        before = bob.objects_count
+        with pytest.raises((RuntimeError, WorkerError), match="shape|size"):
+            model(x).get()
+        gc.collect()
+        assert torch.equal((x * 0).get(), torch.zeros(2, 3))
+        assert bob.objects_count <= before
 
     def test_a_hook_that_is_added_to_a_remote_layer_creates_tensors_on_the_worker(self, bob: Any) -> None:
         model, expected = twins(lambda: nn.Sequential(nn.Linear(3, 2), nn.ReLU()))

@@ -237,9 +237,10 @@ def test_a_group_of_local_parameters_does_not_affect_other_groups(bob: Any) -> N
     assert steps_in_lists(optimizer)
 
 
-def test_parameters_without_gradients_are_skipped(bob: Any) -> None:
+@pytest.mark.parametrize("make", [optim.SGD, optim.Adam])
+def test_parameters_without_gradients_are_skipped(make: Any, bob: Any) -> None:
     model, expected = twins(mlp)
-    local, optimizer = (optim.Adam(m.parameters(), lr=0.1) for m in (expected, model))
+    local, optimizer = (make(m.parameters(), lr=0.1) for m in (expected, model))
     model.send(bob)
     for trained in (slice(1, 3), slice(0, 4), slice(0, 0)):
         for twin, stepping in ((model, optimizer), (expected, local)):
@@ -261,6 +262,29 @@ def test_parameters_under_opaque_layers_do_not_use_lists(bob: Any) -> None:
     weight.grad = torch.ones(3).send(bob)
     optim.SGD([weight], lr=0.5).step()
     assert torch.equal(weight.get().child.child, torch.full((3,), 1.5))
+
+
+class Halved(optim.SGD):
+    """A third-party optimizer that collects the gradients as torch does, and takes steps of its own."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            params: list[Any] = []
+            grads: list[Any] = []
+            self._init_group(group, params, grads, [])
+            for parameter, gradient in zip(params, grads, strict=True):
+                parameter.sub_(gradient, alpha=group["lr"] / 2)
+
+
+def test_an_optimizer_that_collects_gradients_takes_its_own_steps(bob: Any) -> None:
+    model, expected = twins(mlp)
+    local, optimizer = (Halved(m.parameters(), lr=0.1) for m in (expected, model))
+    model.send(bob)
+    give_gradients([*model.parameters(), *expected.parameters()])
+    local.step()
+    optimizer.step()
+    assert differences(model.get(), expected) == []
 
 
 class Descent(optim.Optimizer):
