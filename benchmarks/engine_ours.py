@@ -96,8 +96,8 @@ class TwoProcesses(InProcess):
 
     def synchronize(self) -> None:
         super().synchronize()
-        for worker in (self.bob, self.alice):
-            worker.flush()
+        for worker in 2 * (self.bob, self.alice):
+            worker.flush()  # The second time, it waits for the release of old results.
 
     def count(self, run: Callable[[], Any]) -> dict[str, int]:
         return self._here.count(self._here.load(self.task))

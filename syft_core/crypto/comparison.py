@@ -18,6 +18,7 @@ from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
 from syft_core.crypto.protocol import Correlation, Draw, Open, OpenBits, Party, Rest, Spec, Steps, protocol
 from syft_core.crypto.spdz import spdz_mul
 from syft_core.crypto.truncation import BITS
+from syft_core.values import Nested
 
 # Note [Joining neighbours]
 # ~~~~~~~~~~~~~~~~~~~~~~~~~
@@ -166,8 +167,10 @@ class ZeroMask(Correlation):
     uses="one sign mask",
     by_line=True,
 )
-def is_negative(party: Party, x: Array, *minus: Array) -> Steps:
-    """Compute 1 where x < 0, and 0 elsewhere. With a second value of the same shape, subtract it from x first.
+def is_negative(party: Party, x: Array, *minus: Array, negated: bool = False, scale: int = 1) -> Steps:
+    """Compute 1 where x < 0, and 0 elsewhere; ``negated`` exchanges 0 and 1, and ``scale`` asks for a multiple too.
+
+    With a second value of the same shape, subtract it from x first.
 
     1. Open  c = x + r.
     2. Join the bits of c and r, four at a time: the borrow of c - r, as an XOR share.
@@ -178,7 +181,7 @@ def is_negative(party: Party, x: Array, *minus: Array) -> Steps:
     for y in minus:
         x = x - y
     bit, _c, opened, _product = yield from _open_sign(party, x, has_product=False)
-    return _flip(party, bit, opened)
+    return _report(party, _flip(party, bit, opened), negated, scale)
 
 
 @protocol(
@@ -200,8 +203,7 @@ def relu(party: Party, x: Array, *, derivative: bool = False) -> Steps:
     result = x - x * opened - (c * bit - product) * (1 - 2 * opened)
     if not derivative:
         return result
-    sign = _flip(party, bit, opened)
-    return result, (1 - sign) if party.leads else -sign
+    return result, _report(party, _flip(party, bit, opened), True, 1)
 
 
 @protocol(
@@ -225,8 +227,10 @@ def maximum(party: Party, x: Array, y: Array) -> Steps:
     uses="one zero mask",
     by_line=True,
 )
-def is_zero(party: Party, x: Array) -> Steps:
+def is_zero(party: Party, x: Array, *, negated: bool = False, scale: int = 1) -> Steps:
     """Compute 1 where x = 0, and 0 elsewhere: whether all bits of c = x + r equal those of r.
+
+    The options are those of ``is_negative``.
 
     Rounds: 4. Bytes: 10 5/8 for each element of 64 bits.
     """
@@ -242,7 +246,14 @@ def is_zero(party: Party, x: Array) -> Steps:
     packed = _pack_quarters(kernels, equal[None])
     _, equal = yield from _join(party, packed, second, second_parts, _EQUAL)
     (opened,) = yield OpenBits(equal ^ rho)
-    return _flip(party, bit, unpack_bits(kernels, opened, shape, dtype))
+    return _report(party, _flip(party, bit, unpack_bits(kernels, opened, shape, dtype)), negated, scale)
+
+
+def _report(party: Party, bit: Array, negated: bool, scale: int) -> Nested:
+    """Return the result of a comparison, and if asked for, a multiple of it."""
+    if negated:
+        bit = 1 - bit if party.leads else -bit
+    return bit if scale == 1 else (bit, bit * scale)
 
 
 def _open_sign(party: Party, x: Array, has_product: bool) -> Steps:

@@ -330,32 +330,32 @@ class FixedPrecisionTensor(OrderedNumbers):
     @overloaded.method
     def lt(self, _self: Integers, other: Integers) -> Integers:
         """Return 1 where the first is smaller."""
-        return self.numbers.from_bit(integers.less(self._value(_self), self._value(other)))
+        return self.numbers.compare(integers.less, self._value(_self), self._value(other))
 
     @overloaded.method
     def gt(self, _self: Integers, other: Integers) -> Integers:
         """Return 1 where the first is larger."""
-        return self.numbers.from_bit(integers.greater(self._value(_self), self._value(other)))
+        return self.numbers.compare(integers.greater, self._value(_self), self._value(other))
 
     @overloaded.method
     def le(self, _self: Integers, other: Integers) -> Integers:
         """Return 1 where the first is not larger."""
-        return self.numbers.from_bit(integers.at_most(self._value(_self), self._value(other)))
+        return self.numbers.compare(integers.at_most, self._value(_self), self._value(other))
 
     @overloaded.method
     def ge(self, _self: Integers, other: Integers) -> Integers:
         """Return 1 where the first is not smaller."""
-        return self.numbers.from_bit(integers.at_least(self._value(_self), self._value(other)))
+        return self.numbers.compare(integers.at_least, self._value(_self), self._value(other))
 
     @overloaded.method
     def eq(self, _self: Integers, other: Integers) -> Integers:
         """Return 1 where both are equal."""
-        return self.numbers.from_bit(integers.equal(self._value(_self), self._value(other)))
+        return self.numbers.compare(integers.equal, self._value(_self), self._value(other))
 
     @overloaded.method
     def ne(self, _self: Integers, other: Integers) -> Integers:
         """Return 1 where they differ."""
-        return self.numbers.from_bit(integers.differ(self._value(_self), self._value(other)))
+        return self.numbers.compare(integers.differ, self._value(_self), self._value(other))
 
     @overloaded.method
     def where(self, condition: Integers, one: Integers, other: Integers) -> Integers:
@@ -403,14 +403,14 @@ class FixedPrecisionTensor(OrderedNumbers):
     def any(self, _self: Integers, dim: Axes = None, keepdim: bool = False, **options: Axes) -> Integers:
         """Return 1 if a number is not 0, along axes or of all."""
         found = _reduce(self._truth(_self), dim, keepdim, options, lambda x: integers.total(x, -1))
-        return self.numbers.from_bit(integers.differ(found, 0))
+        return self.numbers.compare(integers.differ, found, 0)
 
     @overloaded.method
     def all(self, _self: Integers, dim: Axes = None, keepdim: bool = False, **options: Axes) -> Integers:
         """Return 1 if no number is 0, along axes or of all."""
         zeros = integers.complement(self._truth(_self))
         found = _reduce(zeros, dim, keepdim, options, lambda x: integers.total(x, -1))
-        return self.numbers.from_bit(integers.equal(found, 0))
+        return self.numbers.compare(integers.equal, found, 0)
 
     def _truth(self, x: Integers) -> Integers:
         """Return 1 where a number is not 0, as an integer."""
@@ -537,7 +537,7 @@ class FixedPrecisionTensor(OrderedNumbers):
         known = getattr(result, "derivative", None)
         if threshold == 0 and known is not None:
             return integers.multiply(known, gradient)
-        return self.numbers.mul(self.numbers.from_bit(integers.greater(result, self._value(threshold))), gradient)
+        return self.numbers.mul(self.numbers.compare(integers.greater, result, self._value(threshold)), gradient)
 
     # --- constants
 

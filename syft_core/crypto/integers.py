@@ -256,20 +256,31 @@ def floor_divide(x: Integers, divisor: int) -> Integers:
 # --- comparison
 
 
-def is_negative(x: Integers) -> Integers:
+# Each comparison has two options: ``negated`` exchanges 0 and 1, and with ``scale`` it returns a multiple of its result
+# too. Protocols do both at no extra cost.
+
+
+def is_negative(x: Integers, **options: Any) -> Any:
     """Return 1 where a value is negative, and 0 elsewhere."""
-    if is_shared(x):
-        return complement(x.run(securenn.relu_deriv)) if x.protocol == SECURENN else x.run(comparison.is_negative)
-    return kernels_of(x).cast(x < 0, dtype_name(x))
+    if not is_shared(x):
+        return _report(kernels_of(x).cast(x < 0, dtype_name(x)), **options)
+    if x.protocol == SECURENN:
+        return _report(complement(x.run(securenn.relu_deriv)), **options)
+    return x.run(comparison.is_negative, **options)
 
 
-def is_zero(x: Integers) -> Integers:
+def is_zero(x: Integers, **options: Any) -> Any:
     """Return 1 where a value is zero, and 0 elsewhere."""
-    if is_shared(x) and x.protocol == SECURENN:
-        return multiply(x.run(securenn.relu_deriv), neg(x).run(securenn.relu_deriv))
-    if is_shared(x):
-        return x.run(comparison.is_zero)
-    return kernels_of(x).cast(x == 0, dtype_name(x))
+    if not is_shared(x):
+        return _report(kernels_of(x).cast(x == 0, dtype_name(x)), **options)
+    if x.protocol == SECURENN:
+        return _report(multiply(x.run(securenn.relu_deriv), neg(x).run(securenn.relu_deriv)), **options)
+    return x.run(comparison.is_zero, **options)
+
+
+def _report(bit: Integers, negated: bool = False, scale: int = 1) -> Any:
+    bit = complement(bit) if negated else bit
+    return bit if scale == 1 else (bit, multiply(bit, scale))
 
 
 def relu(x: Integers) -> Integers:
@@ -288,36 +299,36 @@ def complement(bit: Integers) -> Integers:
     return sub(1, bit)
 
 
-def less(x: Integers, y: Integers) -> Integers:
+def less(x: Integers, y: Integers, **options: Any) -> Any:
     """Return 1 where x < y, and 0 elsewhere."""
     if is_shared(x) and is_shared(y) and x.protocol == FAST and shape_of(x) == shape_of(y):
-        return x.run(comparison.is_negative, y)
-    return is_negative(sub(x, y))
+        return x.run(comparison.is_negative, y, **options)
+    return is_negative(sub(x, y), **options)
 
 
-def greater(x: Integers, y: Integers) -> Integers:
+def greater(x: Integers, y: Integers, **options: Any) -> Any:
     """Return 1 where x > y."""
-    return less(y, x)
+    return less(y, x, **options)
 
 
-def at_least(x: Integers, y: Integers) -> Integers:
+def at_least(x: Integers, y: Integers, **options: Any) -> Any:
     """Return 1 where x >= y."""
-    return complement(less(x, y))
+    return less(x, y, negated=True, **options)
 
 
-def at_most(x: Integers, y: Integers) -> Integers:
+def at_most(x: Integers, y: Integers, **options: Any) -> Any:
     """Return 1 where x <= y."""
-    return complement(less(y, x))
+    return less(y, x, negated=True, **options)
 
 
-def equal(x: Integers, y: Integers) -> Integers:
+def equal(x: Integers, y: Integers, **options: Any) -> Any:
     """Return 1 where x = y."""
-    return is_zero(sub(x, y))
+    return is_zero(sub(x, y), **options)
 
 
-def differ(x: Integers, y: Integers) -> Integers:
+def differ(x: Integers, y: Integers, **options: Any) -> Any:
     """Return 1 where x and y differ."""
-    return complement(equal(x, y))
+    return equal(x, y, negated=True, **options)
 
 
 def select(bit: Integers, x: Integers, y: Integers) -> Integers:

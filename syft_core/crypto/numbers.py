@@ -15,6 +15,7 @@ from syft_core.crypto.authenticated_tensor import is_authenticated
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.kernels import Array, dtype_name
 from syft_core.exceptions import PrecisionError
+from syft_core.values import Function
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,19 @@ class Numbers:
 
     def from_bit(self, bit: Integers) -> Integers:
         """Return 0 or 1 as numbers that remember their bit."""
-        scaled = integers.multiply(bit, self.scale)
-        if integers.is_shared(bit):
-            scaled.bit = bit
-        return scaled
+        return _remember(bit, integers.multiply(bit, self.scale))
+
+    def compare(self, comparison: Function, x: Integers, y: Integers) -> Integers:
+        """Return the result of a comparison of integers as a number that remembers its bit."""
+        if self.scale == 1:
+            return self.from_bit(comparison(x, y))
+        return _remember(*comparison(x, y, scale=self.scale))
+
+
+def _remember(bit: Integers, scaled: Integers) -> Integers:
+    if integers.is_shared(bit):
+        scaled.bit = bit
+    return scaled
 
 
 def _approximate(factor: float, bits: int) -> tuple[int, int]:

@@ -128,11 +128,16 @@ class WireLocation(Place, Location):
             self._tell(message)
 
     def flush(self) -> None:
-        """Wait until all told commands have been executed; raise the first error."""
+        """Wait until all told commands have been executed; raise the first error.
+
+        If it has waited, it releases dropped objects without waiting again.
+        """
         with self._lock:
-            if self._in_flight and not (self._buffer or self._dropped or self._errors):
+            if self._in_flight and not (self._buffer or self._errors):
                 self._await_replies()
                 if not self._errors:
+                    if self._dropped:
+                        self._post(asks=False)
                     return
             self.confirm()
 

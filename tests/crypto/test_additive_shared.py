@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +70,17 @@ def test_refresh_changes_all_shares_but_not_the_value(shared: Setting) -> None:
         assert np.asarray(pointer.copy().get()).tolist() != np.asarray(other.copy().get()).tolist()
     assert_close(shared.read(fresh), B)
     assert_close(shared.read(x), B)
+
+
+@pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge])
+def test_a_comparison_is_one_message_to_each_worker(shared: Setting, compare: Callable[[Any, Any], Any]) -> None:
+    x, y = shared.put(A), shared.put(-A)
+    before = {worker: worker.stats.messages for worker in (*shared.workers, shared.carol)}
+
+    result = compare(x, y)
+
+    assert [worker.stats.messages - count for worker, count in before.items()] == [1] * len(before)
+    assert_close(shared.read(result), compare(A, -A))
 
 
 def test_zero_shares_zeros(shared: Setting) -> None:

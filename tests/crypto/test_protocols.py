@@ -137,6 +137,10 @@ def test_signs_and_what_follows_from_them_are_right(group: Group, values: Any) -
         group.open(group.run("maximum", group.share(x // 2), group.share(y // 2))) == np.maximum(x // 2, y // 2)
     ).all()
     assert (group.open(group.run("is_zero", group.share(x - y))) == (x == y)).all()
+    for name, expected in (("is_negative", x >= 0), ("is_zero", x != 0)):
+        bit, scaled = group.run(name, shares, negated=True, scale=1 << 16)
+        assert (group.open(bit) == expected).all()
+        assert (group.open(scaled) == expected * (1 << 16)).all()
 
 
 COSTS: list[tuple[str, tuple[Spec, ...], dict[str, Any]]] = [
@@ -146,6 +150,7 @@ COSTS: list[tuple[str, tuple[Spec, ...], dict[str, Any]]] = [
     ("square", (Spec((5,)),), {"divisor": 2}),
     ("truncate", (Spec((5,), "int32"),), {"divisor": 10}),
     ("is_negative", (Spec((5,)),), {}),
+    ("is_negative", (Spec((5,)), Spec((5,))), {"negated": True, "scale": 10}),
     ("relu", (Spec((5,), "int32"),), {"derivative": True}),
     ("maximum", (Spec((5,)), Spec((5,))), {}),
     ("is_zero", (Spec((5,)),), {}),

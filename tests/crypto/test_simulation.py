@@ -120,6 +120,7 @@ SCENARIOS = [
     Scenario("truncate", fixed(dtype="int32"), options={"divisor": 256}, secrets=SMALL, count=3),
     Scenario("is_negative", fixed()),
     Scenario("is_negative", fixed(dtype="int32"), count=3, secrets=SMALL),
+    Scenario("is_negative", fixed(7), options={"negated": True, "scale": 1000}),
     Scenario("relu", fixed(), options={"derivative": True}),
     Scenario("maximum", fixed(100)),
     Scenario("is_zero", fixed(), secrets=(0, -(1 << 63))),

@@ -109,10 +109,23 @@ def test_commands_are_sent_together(far: CountingLocation) -> None:
     assert x.get().tolist() == [320.0] * 3
 
 
+def test_a_flush_does_not_wait_for_the_release_of_dropped_objects(far: CountingLocation) -> None:
+    x = torch.zeros(3).send(far)
+    far.flush()
+    far.events = []
+    y = x + 1
+    del x
+    far.flush()
+    assert far.events == ["send to far", "wait for far", "send to far"]
+    assert y.get().tolist() == [1.0] * 3
+    assert far.worker.objects_count == 0
+
+
 def test_everything_is_requested_before_the_first_wait(hook: Any, far: CountingLocation) -> None:
     away = connect(hook, "away")
     models = [torch.nn.Linear(2, 1).send(location) for location in (far, away)]
-    losses = [torch.ones(1).send(location) * 2 for location in (far, away)]
+    ones = [torch.ones(1).send(location) for location in (far, away)]
+    losses = [one * 2 for one in ones]
     for location in (far, away):
         location.flush()
     events = far.events = away.events = []
