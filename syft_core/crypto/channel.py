@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -408,6 +408,10 @@ class Channel:
     def inbox(self, number: int, rank: int) -> deque[tuple[Payload, int]]:
         """Return what a party has sent for a run: payloads, and what they weigh."""
         return self._inboxes.setdefault(number, {}).setdefault(rank, deque())
+
+    def inboxes(self, number: int) -> Mapping[int, deque[tuple[Payload, int]]]:
+        """Return what each party has sent for a run, if anything."""
+        return self._inboxes.get(number) or {}
 
     @property
     def missing_seeds(self) -> list[int]:

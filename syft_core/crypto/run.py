@@ -107,7 +107,8 @@ class ProtocolRun:
             return channel.missing_seeds
         if type(request) is Rest:
             return [PROVIDER] if self._lacks_corrections(request.draw) else []
-        return [rank for rank in self._senders(request) if not channel.inbox(self._number, rank)]
+        arrived = channel.inboxes(self._number)
+        return [rank for rank in self._senders(request) if not arrived.get(rank)]
 
     def advance(self, is_owner: bool = False) -> None:
         """Continue as long as everything that the protocol asks for is there."""

@@ -140,11 +140,12 @@ class Connection:
         if count > MAX_BUFFERS or kind >= len(_KINDS):
             raise ConnectionLostError.malformed("its envelope is wrong")
         lengths = struct.unpack(f"<{count}Q", self._take(8 * count))
-        if sum(lengths) > self._max_bytes:
-            raise ConnectionLostError.malformed(f"it has {sum(lengths)} bytes, and the limit is {self._max_bytes}")
-        self.arriving = sum(lengths)
+        if (size := sum(lengths)) > self._max_bytes:
+            raise ConnectionLostError.malformed(f"it has {size} bytes, and the limit is {self._max_bytes}")
+        self.arriving = size
         try:
-            self._require_room()
+            if self._end - self._start < size:  # Not all of it is here.
+                self._require_room()
             buffers = [self._take(length) for length in lengths]
         finally:
             self.arriving = 0

@@ -20,10 +20,11 @@ from syft_core.peer import Id, Peer, behalf
 from syft_core.values import Outcome
 from syft_core.workers.base import BaseWorker
 from syft_core.workers.tickets import MAX_SECRET, MAX_TICKETS
-from syft_core.workers.wire import PATIENCE
 
 RECONNECT = 10.0
 """Seconds after which a worker that cannot be reached counts as gone."""
+PATIENCE = 0.1
+"""Seconds between two looks for acknowledgements, and for refusals."""
 MAX_KEPT = 256
 """How many deposits are kept until the other worker has acknowledged them."""
 

@@ -47,7 +47,7 @@ from syft_core.pictures import one_line
 from syft_core.plans.program import Program
 from syft_core.values import Args, Function, Kwargs, Nested, Outcome, Tensor
 from syft_core.workers.permissions import POLICIES, Policy
-from syft_core.workers.requests import Process
+from syft_core.workers.requests import Elsewhere, Process
 from syft_core.workers.store import Stored, is_leaf
 from syft_core.workers.worker import Worker
 
@@ -211,6 +211,8 @@ class QuotaGuard:
             self._require_amounts(account, message)
         self._inferred = False
         answer = self._execute(partial(handler, worker, message, sender), account, message, sender)
+        if type(answer) is Elsewhere:
+            answer = _make_process(answer)
         if type(answer) is GeneratorType:
             return self._follow(answer, account, message, sender)
         self._charge(account, message, answer)
@@ -455,6 +457,10 @@ class QuotaGuard:
 _CALLS = frozenset([kind for kind in COMMANDS if {"id", "result"} <= {part.name for part in fields(kind)}])
 """The messages that call something stored, and store its results."""
 _NAMES: dict[type, bytes] = {kind: kind.__name__.encode() for kind in COMMANDS}
+
+
+def _make_process(request: Elsewhere) -> Process:
+    return (yield request)
 
 
 def user_of(peer: Peer) -> str:

@@ -45,7 +45,7 @@ from syft_core.workers.permissions import Policy, require_delegable, require_few
 from syft_core.workers.protocols import abandon_protocol
 from syft_core.workers.release import ReleaseRequest, decide
 from syft_core.workers.remote import Place, Remote
-from syft_core.workers.requests import Process, Request, drive
+from syft_core.workers.requests import Elsewhere, Process, Request, drive
 from syft_core.workers.results import to_named
 from syft_core.workers.running import describe_placed, set_owner
 from syft_core.workers.store import Stored
@@ -140,7 +140,7 @@ class BaseWorker(Place, Worker):
             self.is_attended = has_part or has_option or getattr(get("ledger"), "file", None) is not None
 
     def handle(self, message: Message, sender: Peer) -> Outcome:
-        """Handle a message; return the answer, or a process if the handler needs other parties."""
+        """Handle a message; return the answer, or a process or its only request if the handler needs other parties."""
         if self.dropped:
             self.object_store.release(self.dropped)
         self.stats.messages += 1
@@ -232,9 +232,12 @@ class BaseWorker(Place, Worker):
                 raise TicketError.beyond(sender.id, Deposit.__name__)
             sender = sender._replace(behalf=(mandate.peer,))
             with self.lock:
-                process = self.handle(deposit, sender)
-            if type(process) is GeneratorType:
-                drive(self.step(process, sender))
+                outcome = self.handle(deposit, sender)
+            if type(outcome) is Elsewhere:
+                outcome.behalf = sender.chain
+                outcome.perform()
+            elif type(outcome) is GeneratorType:
+                drive(self.step(outcome, sender))
         except Exception as error:  # noqa: BLE001  # any failure is a reply
             return self._reply(Reply(-1, None, _failure(error, -1, 0), 0, 0), None, sender)
         return []
@@ -289,6 +292,9 @@ class BaseWorker(Place, Worker):
                     value = self.handle(command, sender)
                 if type(value) is GeneratorType:
                     value = yield from self.step(value, sender)
+                elif type(value) is Elsewhere:
+                    value.behalf = sender.chain
+                    value = yield value
                 if type(command) is Run and command.count >= 0:  # The sender has predicted the result.
                     value = None
                 elif asked:

@@ -184,7 +184,7 @@ def prepare(worker: Worker, message: Prepare, sender: Peer) -> Process:
         yield Elsewhere(partial(channel.prepare, demand, message.times))
 
 
-def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | None:
+def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | Elsewhere | None:
     """Take what another party sends, and continue the run that waits for it."""
     channel = worker.channels.find(sender.original, message.id)
     rank = channel.rank_of(sender.id)
@@ -205,7 +205,7 @@ def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | 
     if message.number == SETUP:  # The answer to a seed is sent while the lock is not held.
         return _receive(channel, rank, message.number, payload)
     runs = channel.receive(rank, message.number, payload)
-    return _continue(runs) if runs else None
+    return Elsewhere(partial(_advance, runs)) if runs else None
 
 
 def _require_room_for_deposit(worker: Worker, message: Deposit, client: Peer) -> None:
@@ -230,10 +230,6 @@ def _limit_bytes(worker: Worker, client: Peer) -> int:
 
 def _receive(channel: Channel, rank: int, number: int, payload: Payload) -> Process:
     runs = yield Elsewhere(partial(channel.receive, rank, number, payload))
-    yield from _continue(runs)
-
-
-def _continue(runs: Sequence[ProtocolRun]) -> Process:
     yield Elsewhere(partial(_advance, runs))
 
 

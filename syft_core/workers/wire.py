@@ -201,7 +201,8 @@ class WireLocation(Place, Location):
         self._prepare(message)
         with self._lock:
             self._put(message)
-            if self._in_flight and (now := monotonic()) > self._looked + PATIENCE:
+            # An urgent message is sent at once, whether others are in flight or not.
+            if self._in_flight and not message.urgent and (now := monotonic()) > self._looked + PATIENCE:
                 self._looked = now
                 while self._in_flight and self._receive(wait=False):
                     pass
