@@ -8,7 +8,8 @@ Note [Helpers on a remote module]
 A remote module would create local tensors in two ways: its forward calls ``torch.zeros`` or ``torch.arange``, and
 ``load_state_dict`` copies local values. So each layer of a remote module has a helper that puts these tensors on the
 worker. It is removed when the module is fetched, so that a local module is exactly as it was and can be saved.
-Torch's own layers that create no tensors, and sequences of them, run without the mode, because it costs time.
+Torch's own layers that create no tensors, and sequences of them, run without the mode, because it costs time; on a
+worker in this process, most of them as one command.
 """
 
 from __future__ import annotations
