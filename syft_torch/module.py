@@ -449,10 +449,11 @@ def _run_steps(steps: list[tuple[Function | None, nn.Module]], given: Tensor, *w
 
 def _call_simple(layer: nn.Module, *args: Tensor, **kwargs: object) -> Nested:
     """Call a simple layer; a linear one with remote tensors without torch's search for a type that handles the call."""
-    own = layer._parameters
-    weight, bias = own.get("weight"), own.get("bias")
-    if type(layer) is nn.Linear and type(args[0]) is type(weight) is type(bias) is Wrapper and not _count_modes():
-        return call(nn.functional.linear, (args[0], weight, bias), {})
+    if type(layer) is nn.Linear and len(args) == 1 and not kwargs:
+        own = layer._parameters
+        operands = (*args, own.get("weight"), own.get("bias"))
+        if {Wrapper}.issuperset(map(type, operands)) and not _count_modes():
+            return call(nn.functional.linear, operands, {})
     return layer.forward(*args, **kwargs)
 
 

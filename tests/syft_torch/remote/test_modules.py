@@ -588,6 +588,14 @@ class TestLayersWithoutAMode:
             assert (own.grad is None) == (other.grad is None)
             assert own.grad is None or torch.equal(own.grad, other.grad)
 
+    @pytest.mark.parametrize("serialize", [False, True])
+    def test_the_argument_of_a_layer_may_be_named(self, serialize: bool, hook: Any) -> None:
+        worker = VirtualWorker(hook, id="named", serialize=serialize)
+        x = torch.rand(2, 3)
+        for make in (linear, nn.Tanh, lambda: nn.Sequential(linear(), nn.ReLU())):
+            model, expected = twins(make)
+            assert torch.equal(model.send(worker)(input=x.send(worker)).get(), expected(input=x))
+
     def test_a_layer_that_is_used_twice_is_trained_with_the_same_bits(self, bob: Any) -> None:
         def make() -> nn.Module:
             twice = nn.Linear(3, 3)
