@@ -20,7 +20,7 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.location import WorkerLike
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import send_copy
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 
 Integers: TypeAlias = Any
 """A shared value, a plain tensor of integers, or an integer."""
@@ -260,7 +260,7 @@ def floor_divide(x: Integers, divisor: int) -> Integers:
 # too. Protocols do both at no extra cost.
 
 
-def is_negative(x: Integers, **options: Any) -> Any:
+def is_negative(x: Integers, **options: int) -> Nested:
     """Return 1 where a value is negative, and 0 elsewhere."""
     if not is_shared(x):
         return _report(kernels_of(x).cast(x < 0, dtype_name(x)), **options)
@@ -269,7 +269,7 @@ def is_negative(x: Integers, **options: Any) -> Any:
     return x.run(comparison.is_negative, **options)
 
 
-def is_zero(x: Integers, **options: Any) -> Any:
+def is_zero(x: Integers, **options: int) -> Nested:
     """Return 1 where a value is zero, and 0 elsewhere."""
     if not is_shared(x):
         return _report(kernels_of(x).cast(x == 0, dtype_name(x)), **options)
@@ -278,7 +278,7 @@ def is_zero(x: Integers, **options: Any) -> Any:
     return x.run(comparison.is_zero, **options)
 
 
-def _report(bit: Integers, negated: bool = False, scale: int = 1) -> Any:
+def _report(bit: Integers, negated: int = False, scale: int = 1) -> Nested:
     bit = complement(bit) if negated else bit
     return bit if scale == 1 else (bit, multiply(bit, scale))
 
@@ -299,34 +299,34 @@ def complement(bit: Integers) -> Integers:
     return sub(1, bit)
 
 
-def less(x: Integers, y: Integers, **options: Any) -> Any:
+def less(x: Integers, y: Integers, **options: int) -> Nested:
     """Return 1 where x < y, and 0 elsewhere."""
     if is_shared(x) and is_shared(y) and x.protocol == FAST and shape_of(x) == shape_of(y):
         return x.run(comparison.is_negative, y, **options)
     return is_negative(sub(x, y), **options)
 
 
-def greater(x: Integers, y: Integers, **options: Any) -> Any:
+def greater(x: Integers, y: Integers, **options: int) -> Nested:
     """Return 1 where x > y."""
     return less(y, x, **options)
 
 
-def at_least(x: Integers, y: Integers, **options: Any) -> Any:
+def at_least(x: Integers, y: Integers, **options: int) -> Nested:
     """Return 1 where x >= y."""
     return less(x, y, negated=True, **options)
 
 
-def at_most(x: Integers, y: Integers, **options: Any) -> Any:
+def at_most(x: Integers, y: Integers, **options: int) -> Nested:
     """Return 1 where x <= y."""
     return less(y, x, negated=True, **options)
 
 
-def equal(x: Integers, y: Integers, **options: Any) -> Any:
+def equal(x: Integers, y: Integers, **options: int) -> Nested:
     """Return 1 where x = y."""
     return is_zero(sub(x, y), **options)
 
 
-def differ(x: Integers, y: Integers, **options: Any) -> Any:
+def differ(x: Integers, y: Integers, **options: int) -> Nested:
     """Return 1 where x and y differ."""
     return equal(x, y, negated=True, **options)
 
