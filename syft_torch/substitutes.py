@@ -39,6 +39,7 @@ _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rms
 _STEPS_WITH_NUMBERS = ("adam", "adamw", "adagrad", "adamax", "asgd", "nadam", "radam")
 """Optimizers that compute with the number of the step in Python."""
 _SGD_OPTIONS = ("weight_decay", "momentum", "lr", "dampening", "nesterov", "maximize")
+"""The options of a group that torch's function for a step takes."""
 _GRADIENT = "grad"
 _NUMBERS = frozenset({bool, int, float, type(None)})
 _EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})
@@ -353,12 +354,15 @@ def _step_at_once(group: dict[str, Any], step: Function) -> bool:
             return False
     if not params:
         return True
-    op = Wrapper.ops.by_func[torch._foreach_add_]  # It changes the same.
+    op = Wrapper.ops.by_func[torch._foreach_add_]  # It changes the same tensors.
     return compute(Wrapper, op, (params,), {}, partial(_run_step, step, options)) is not UNANSWERED
 
 
 def _run_step(step: Function, options: Kwargs, params: list[torch.Tensor]) -> None:
     """Run a step on plain tensors; on a CPU, torch would choose the single form too, after checking all of them."""
+    params = [parameter for parameter in params if parameter.grad is not None]  # Another thread may have cleared one.
+    if not params:
+        return
     grads = [parameter.grad for parameter in params]
     is_sparse = any(gradient.is_sparse for gradient in grads)
     step(params, grads, [], **options, has_sparse_grad=is_sparse, foreach=False if params[0].is_cpu else None)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import copy
 import inspect
 import io
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -15,6 +17,7 @@ from torch.nn.functional import cross_entropy  # noqa: E402
 from torch.optim.optimizer import _global_optimizer_pre_hooks  # noqa: E402
 
 from syft_core.exceptions import NotCollocatedError, OperationNotAllowedError, ValueRefusedError  # noqa: E402
+from syft_core.workers.virtual import VirtualWorker  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 from tests.syft_torch.remote.architectures import differences, train, twins  # noqa: E402
 
@@ -409,6 +412,27 @@ SCHEDULES: dict[str, Any] = {
 
 
 class TestAroundTheStep:
+    def test_a_step_may_be_taken_while_another_thread_clears_the_gradients(self, hook: Any) -> None:
+        bob = VirtualWorker(hook, id="shared by threads", serialize=False)
+        model = mlp().send(bob)
+        x, y = (part.send(bob) for part in data())
+        stepping, clearing = (optim.SGD(model.parameters(), lr=0.01) for _ in range(2))
+        done = threading.Event()
+
+        def clear() -> None:
+            while not done.is_set():
+                clearing.zero_grad()
+
+        with ThreadPoolExecutor(1) as pool:
+            cleared = pool.submit(clear)
+            try:
+                for _ in range(50):
+                    cross_entropy(model(x), y).backward()
+                    stepping.step()
+            finally:
+                done.set()
+            cleared.result()
+
     @pytest.mark.parametrize("foreach", [None, True, False])
     @pytest.mark.parametrize("norm", [2.0, 1.0, float("inf")])
     def test_gradients_are_clipped_by_norm(self, bob: Any, norm: float, foreach: bool | None) -> None:
