@@ -9,6 +9,7 @@ comes and goes changes both sides of it. A peer that is not installed (``make_pe
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ from measure import Process, machine, table, update_readme, verdict
 from tasks import TASKS
 
 HERE = Path(__file__).resolve().parent
+PEERS = Path(os.environ.get("PEERS", HERE / ".venvs"))
+"""Where the environments of the peers are."""
 ROUNDS, BUDGET = 7, 60.0
 """The rounds of a task, and after how many seconds an engine has measured enough of them."""
 FLOOR_LIMIT = 3.0
@@ -36,7 +39,7 @@ class Place(NamedTuple):
     environment: str = ""
 
     def command(self) -> list[str]:
-        python = HERE / ".venvs" / self.environment / "bin" / "python" if self.environment else Path(sys.executable)
+        python = PEERS / self.environment / "bin" / "python" if self.environment else Path(sys.executable)
         if not python.exists():
             raise FileNotFoundError(f"{python} does not exist: run benchmarks/make_peers.sh {self.environment}")
         return [str(python), str(HERE / self.script), *self.arguments]
@@ -167,6 +170,7 @@ def note(text: str) -> None:
 
 def report(results: Results, facts: dict[str, dict[str, Any]]) -> Iterator[str]:
     present = [name for name in ENGINES if name in facts]
+    yield f"Measured on {machine()}"
     yield "**Times** in ms; the inputs are shared before, the results stay shared (tf-encrypted: revealed)"
     yield table(["", *(ENGINES[name].title for name in present)], time_rows(results, present))
     ours = [name for name in SETTINGS if name in facts]
@@ -181,7 +185,7 @@ def report(results: Results, facts: dict[str, dict[str, Any]]) -> Iterator[str]:
     versions = ", ".join(
         f"{ENGINES[name].title} {facts[name]['version']}" for name in present if ENGINES[name].environment
     )
-    yield f"{machine()}; {versions}."
+    yield f"{versions}."
 
 
 def time_rows(results: Results, engines: list[str]) -> Iterator[list[str]]:
@@ -258,8 +262,16 @@ def error_rows(results: Results, engines: list[str]) -> Iterator[list[str]]:
 
 def task_title(task: str) -> str:
     kind, _, size = task.rpartition("_")
-    names = {"train": "MLP training step", "mlp": "MLP 784-128-10", "cnn": "LeNet"}
-    return f"{names.get(kind, kind)} {size.replace('b', 'batch ') if size.startswith('b') else size}"
+    names = {
+        "train": "MLP training step",
+        "mlp": "MLP 784-128-10",
+        "cnn": "LeNet",
+        "regression": "logistic regression training step",
+        "encoder": "encoder layer d 128",
+        "resnet": "ResNet-18 32 x 32",
+    }
+    units = {"b": "batch {}", "t": "{} tokens"}
+    return f"{names.get(kind, kind)} {units[size[0]].format(size[1:]) if size[0] in units else size}"
 
 
 def milli(seconds: float | None) -> str:

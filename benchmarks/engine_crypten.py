@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from engines import Engine, serve_parties
-from tasks import LEARNING_RATE, Task
+from tasks import HEADS, LEARNING_RATE, Task, run_resnet
 
 # Its converter of ONNX models needs parts of torch that no longer exist; nothing here converts models.
 converter = types.ModuleType("crypten.nn.onnx_converter")
@@ -84,6 +84,37 @@ def train(x: Any, *rest: Any) -> list[Any]:
         return [parameter - parameter.grad * LEARNING_RATE for parameter in parameters]
 
 
+def resnet(x: Any, *layers: Any) -> Any:
+    def conv(x: Any, w: Any, b: Any, padding: int, stride: int) -> Any:
+        return x.conv2d(w, padding=padding, stride=stride) + b.view(-1, 1, 1)
+
+    def finish(x: Any, w: Any, b: Any) -> Any:
+        return x.mean((2, 3)).matmul(w.t()) + b
+
+    return run_resnet(x, layers, conv, lambda x: x.relu(), lambda x: x.max_pool2d(3, padding=1, stride=2), finish)
+
+
+def norm(x: Any, weight: Any, bias: Any) -> Any:
+    centred = x - x.mean(-1, keepdim=True)
+    return centred * (centred.square().mean(-1, keepdim=True) + 1e-5).inv_sqrt() * weight + bias
+
+
+def encoder(x: Any, *layers: Any) -> Any:
+    inner, inner_b, out, out_b, w1, b1, w2, b2, n1, nb1, n2, nb2 = layers
+    tokens = x.size(0)
+    heads = (x.matmul(inner.t()) + inner_b).view(tokens, 3, HEADS, -1).permute(1, 2, 0, 3)
+    q, k, v = heads[0], heads[1], heads[2]
+    scores = q.matmul(k.transpose(1, 2)) * q.size(-1) ** -0.5
+    mixed = scores.softmax(-1).matmul(v).permute(1, 0, 2).reshape(tokens, -1)
+    x = norm(x + mixed.matmul(out.t()) + out_b, n1, nb1)
+    return norm(x + mlp(x, w1, b1, w2, b2), n2, nb2)
+
+
+def regression(x: Any, w: Any, b: Any, labels: Any) -> list[Any]:
+    errors = ((x.matmul(w) + b).sigmoid() - labels) / len(x)
+    return [w - x.t().matmul(errors) * LEARNING_RATE, b - errors.sum(0) * LEARNING_RATE]
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "mul": lambda x, y: x * y,
     "matmul": lambda x, y: x.matmul(y),
@@ -96,6 +127,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "mlp": mlp,
     "cnn": cnn,
     "train": train,
+    "regression": regression,
+    "encoder": encoder,
+    "resnet": resnet,
 }
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import network_servers as servers
 import numpy as np
 import torch
 from engines import Engine, serve
-from tasks import LEARNING_RATE, Task
+from tasks import HEADS, LEARNING_RATE, Task, run_resnet
 from torch.nn import functional
 
 import syft_core as sy
@@ -119,6 +119,35 @@ def cnn(x: Any, *layers: Any) -> Any:
     return mlp(functional.relu(functional.linear(x, w1, b1)), *last)
 
 
+def resnet(x: Any, *layers: Any) -> Any:
+    def conv(x: Any, w: Any, b: Any, padding: int, stride: int) -> Any:
+        return functional.conv2d(x, w, b, stride=stride, padding=padding)
+
+    def pool(x: Any) -> Any:
+        return functional.max_pool2d(x, 3, 2, 1)
+
+    def finish(x: Any, w: Any, b: Any) -> Any:
+        return functional.linear(x.mean((2, 3)), w, b)
+
+    return run_resnet(x, layers, conv, functional.relu, pool, finish)
+
+
+def encoder(x: Any, *layers: Any) -> Any:
+    inner, inner_b, out, out_b, w1, b1, w2, b2, n1, nb1, n2, nb2 = layers
+    shape, tokens = (x.shape[-1],), len(x)
+    heads = functional.linear(x, inner, inner_b).view(tokens, 3, HEADS, -1).permute(1, 2, 0, 3)
+    q, k, v = heads[0], heads[1], heads[2]
+    scores = torch.matmul(q, k.transpose(1, 2)) * q.shape[-1] ** -0.5
+    mixed = torch.matmul(torch.softmax(scores, -1), v).permute(1, 0, 2).reshape(tokens, -1)
+    x = functional.layer_norm(x + functional.linear(mixed, out, out_b), shape, n1, nb1)
+    return functional.layer_norm(x + mlp(x, w1, b1, w2, b2), shape, n2, nb2)
+
+
+def regression(x: Any, w: Any, b: Any, labels: Any) -> list[Any]:
+    errors = (torch.sigmoid(x @ w + b) - labels) / len(x)
+    return [w - LEARNING_RATE * (x.t() @ errors), b - LEARNING_RATE * errors.sum(0)]
+
+
 def make_training(x: Any, *rest: Any) -> Callable[[], Any]:
     """Return a function that trains the parameters by one more step."""
     *parameters, labels = rest
@@ -146,6 +175,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "softmax": lambda x: torch.softmax(x, 1),
     "mlp": mlp,
     "cnn": cnn,
+    "regression": regression,
+    "encoder": encoder,
+    "resnet": resnet,
 }
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from engines import Engine, serve, serve_parties
-from tasks import LEARNING_RATE, Task
+from tasks import HEADS, LEARNING_RATE, Task, run_resnet
 
 os.environ["OMP_THREAD_LIMIT"] = "1"  # without it up to eight times slower on two cores
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -214,6 +214,38 @@ def train(x: Any, *rest: Any) -> list[Any]:
     return [parameter - LEARNING_RATE * grad for parameter, grad in zip(parameters, grads, strict=True)]
 
 
+def resnet(x: Any, *layers: Any) -> Any:
+    def conv(x: Any, w: Any, b: Any, padding: int, stride: int) -> Any:
+        around = ((padding, padding),) * 2
+        found = jax.lax.conv_general_dilated(x, w, (stride, stride), around, dimension_numbers=("NCHW", "OIHW", "NCHW"))
+        return found + b[:, None, None]
+
+    def pool(x: Any) -> Any:
+        padded = jnp.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))  # Nothing is negative.
+        return jax.lax.reduce_window(padded, -jnp.inf, jax.lax.max, (1, 1, 3, 3), (1, 1, 2, 2), "VALID")
+
+    return run_resnet(x, layers, conv, jax.nn.relu, pool, lambda x, w, b: x.mean((2, 3)) @ w.T + b)
+
+
+def norm(x: Any, weight: Any, bias: Any) -> Any:
+    centred = x - x.mean(-1, keepdims=True)
+    return centred * jax.lax.rsqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * weight + bias
+
+
+def encoder(x: Any, *layers: Any) -> Any:
+    inner, inner_b, out, out_b, w1, b1, w2, b2, n1, nb1, n2, nb2 = layers
+    q, k, v = (x @ inner.T + inner_b).reshape(len(x), 3, HEADS, -1).transpose(1, 2, 0, 3)
+    scores = q @ k.transpose(0, 2, 1) * q.shape[-1] ** -0.5
+    mixed = (jax.nn.softmax(scores) @ v).transpose(1, 0, 2).reshape(x.shape)
+    x = norm(x + mixed @ out.T + out_b, n1, nb1)
+    return norm(x + mlp(x, w1, b1, w2, b2), n2, nb2)
+
+
+def regression(x: Any, w: Any, b: Any, labels: Any) -> list[Any]:
+    errors = (jax.nn.sigmoid(x @ w + b) - labels) / len(x)
+    return [w - LEARNING_RATE * (x.T @ errors), b - LEARNING_RATE * errors.sum(0)]
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "mul": jnp.multiply,
     "matmul": jnp.matmul,
@@ -226,6 +258,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "mlp": mlp,
     "cnn": cnn,
     "train": train,
+    "regression": regression,
+    "encoder": encoder,
+    "resnet": resnet,
 }
 
 

@@ -37,7 +37,7 @@ class TFEncrypted(Engine):
     def load(self, task: Task) -> Callable[[], Any]:
         function = self.functions.get(task.kind)
         if function is None:
-            raise NotImplementedError(f"{task.kind} is not part of it without Keras")
+            raise NotImplementedError(f"there is no {task.kind} for tf-encrypted here")
         inputs = [tfe.define_private_variable(array) for array in task.inputs()]
         graph = tfe.function(lambda *shares: function(*shares).reveal())
         graph(*inputs)  # traces and compiles, which takes up to a minute

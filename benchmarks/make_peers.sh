@@ -1,13 +1,14 @@
 #!/bin/sh
-# Create the environments of the peers that encrypted.py measures, in benchmarks/.venvs: crypten, spu, tf_encrypted.
-# Usage: benchmarks/make_peers.sh [crypten] [spu] [tf_encrypted]
+# Create the environments of the peers that encrypted.py (crypten, spu, tf_encrypted) and federated.py (pfl, flower) measure.
+# They are in benchmarks/.venvs, or in the folder PEERS, which both need too.
+# Usage: benchmarks/make_peers.sh [crypten] [spu] [tf_encrypted] [pfl] [flower]
 # PYTHON (3.11) runs CrypTen and SPU, PYTHON_3_9 tf-encrypted: no later Python has the TensorFlow that it needs.
 set -eu
 
-venvs=$(dirname "$0")/.venvs
+venvs=${PEERS:-$(dirname "$0")/.venvs}
 python=${PYTHON:-python3.11}
 python_3_9=${PYTHON_3_9:-"$HOME/.pyenv/versions/3.9.18/bin/python"}
-[ $# -gt 0 ] || set -- crypten spu tf_encrypted
+[ $# -gt 0 ] || set -- crypten spu tf_encrypted pfl flower
 
 create() { # PEER PYTHON
   "$2" -m venv --clear "$venvs/$1"
@@ -36,6 +37,14 @@ for name in "$@"; do
       install tf_encrypted tensorflow-cpu==2.9.1 "numpy<2" "protobuf<3.20" pyyaml
       # Without dependencies: it asks for TensorFlow with CUDA and for tf2onnx.
       install tf_encrypted --no-deps tf-encrypted==0.9.1
+      ;;
+    pfl)
+      create pfl "$python"
+      install pfl torch==2.13.0 "pfl[pytorch]==0.6.0"
+      ;;
+    flower)
+      create flower "$python"
+      install flower torch==2.13.0 "flwr[simulation]==1.41.0"
       ;;
     *)
       echo "make_peers.sh: unknown peer $name" >&2

@@ -27,8 +27,8 @@ from measure import Comparison, compare, machine, table, update_readme, verdict
 from worker_workloads import Epoch, FederatedEpoch, FetchOnceEpoch, PlannedEpoch
 
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.connection import Connection, Envelope, Kind
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.network.connection import Connection, Envelope, Purpose
+from syft_core.workers.party.virtual import VirtualWorker
 from syft_torch.hook import TorchHook
 
 SMALL = b"e" * 100
@@ -136,7 +136,7 @@ def open_frames(stack: ExitStack, port: int) -> Exchange:
     def exchange(message: bytes, times: int) -> float:
         start = perf_counter()
         for number in range(times):
-            connection.send(Envelope(Kind.BATCH, number, 0), [message])
+            connection.send(Envelope(Purpose.BATCH, number, 0), [message])
             connection.receive()
         return (perf_counter() - start) / times
 
@@ -315,20 +315,22 @@ def rate_row(hook: Any, far: WebsocketClientWorker, rounds: int) -> list[str]:
 def epoch_rows(hook: Any, close: list[Any], distant: list[Any], rounds: int) -> Iterator[list[str]]:
     local, once, federated = Epoch(None, None), FetchOnceEpoch(*close), FederatedEpoch(*close)
     here = [VirtualWorker(hook, id=f"{name} here", serialize=False) for name in ("bob", "alice")]
-    yield epoch_row("as in the tutorials, loopback", "local data", compare(local, Epoch(*close), rounds), None)
-    yield epoch_row("one model, worker after worker, loopback", "local data", compare(local, once, rounds), None)
+    yield epoch_row("as in the tutorials, served, loopback", "local data", compare(local, Epoch(*close), rounds), None)
+    yield epoch_row(
+        "one model, worker after worker, served, loopback", "local data", compare(local, once, rounds), None
+    )
     delayed = compare(once, FetchOnceEpoch(*distant), rounds)
-    yield epoch_row("one model, worker after worker, 20 ms each way", "no delay", delayed, None)
-    yield epoch_row("a model per worker, loopback", "local data", compare(local, federated, rounds), None)
+    yield epoch_row("one model, worker after worker, served, 20 ms each way", "no delay", delayed, None)
+    yield epoch_row("a model per worker, served, loopback", "local data", compare(local, federated, rounds), None)
     delayed = compare(federated, FederatedEpoch(*distant), rounds)
-    yield epoch_row("a model per worker, 20 ms each way", "no delay", delayed, DELAY_LIMIT)
+    yield epoch_row("a model per worker, served, 20 ms each way", "no delay", delayed, DELAY_LIMIT)
     yield epoch_row(
         "a plan per step, in process", "local data", compare(local, PlannedEpoch(*here), rounds), PLAN_LIMIT
     )
     planned = compare(local, PlannedEpoch(*close), rounds)
-    yield epoch_row("a plan per step, loopback", "local data", planned, WIRE_PLAN_LIMIT)
+    yield epoch_row("a plan per step, served, loopback", "local data", planned, WIRE_PLAN_LIMIT)
     planned = compare(local, PlannedEpoch(*distant), rounds)
-    yield epoch_row("a plan per step, 20 ms each way", "local data", planned, None)
+    yield epoch_row("a plan per step, served, 20 ms each way", "local data", planned, None)
 
 
 def epoch_row(name: str, base: str, found: Comparison, limit: float | None) -> list[str]:

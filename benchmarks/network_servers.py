@@ -11,6 +11,7 @@ import importlib
 import logging
 import os
 import socket
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -77,26 +78,36 @@ def serve_party(pipe: Any, id: str) -> None:
     from syft_core.network.address import Address  # noqa: PLC0415  # only this server needs it
     from syft_core.network.links import PeerLocation  # noqa: PLC0415
 
-    worker = start_worker(id)
-    pipe.send(worker.port)
+    server = start_worker(id)
+    pipe.send(server.port)
     for other, port in pipe.recv().items():
         if other != id:
-            worker.add_worker(PeerLocation(worker, other, Address("127.0.0.1", port, secure=False)))
-    _wait(pipe, worker.port)
+            location = PeerLocation(server.worker, other, Address("127.0.0.1", port, secure=False))
+            server.worker.add_worker(location)
+    _wait(pipe, server.port)
 
 
 def start_worker(id: str) -> Any:
+    """Serve the worker that ``syft-core worker`` serves: with quotas, a ledger file and a record of what it does.
+
+    Only its users differ: a token is the name of a user, who may have any number of connections.
+    """
     import torch  # noqa: PLC0415  # only these servers need it
 
-    from syft_core.network.server import Identity, WebsocketServerWorker  # noqa: PLC0415
-    from syft_torch.hook import TorchHook  # noqa: PLC0415
+    from syft_core.network.server import Identity, Server  # noqa: PLC0415
+    from syft_core.operating.activity import SIZE  # noqa: PLC0415
+    from syft_core.operating.config import parse_config  # noqa: PLC0415
+    from syft_core.operating.serving import build_worker  # noqa: PLC0415
 
     torch.set_num_threads(1)
-    hook = TorchHook(torch)
-    hook.attributes.warm_up()
-    worker = WebsocketServerWorker(hook, id=id, authenticate=lambda given: Identity(given.token or "nobody"))
-    worker.start(block=False)
-    return worker
+    folder = tempfile.mkdtemp(prefix="syft-benchmark-")
+    activity = os.memfd_create("activity")
+    os.truncate(activity, SIZE)
+    config = parse_config({"id": id, "ledger": f"{folder}/ledger", "users": {"default": {"connections": 10_000}}})
+    worker, _close = build_worker(config, {"activity": activity, "refused": {}, "crashes": {}})
+    server = Server(worker, "127.0.0.1", 0, lambda given: Identity(given.token or "nobody"))
+    server.start()
+    return server
 
 
 def serve_proxy(pipe: Any, port: int, delay: float) -> None:

@@ -15,10 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from measure import table, update_readme
 
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_numpy.hook import NumpyHook
 from syft_torch.hook import TorchHook
 
 FIRST = """
@@ -38,21 +40,27 @@ def main() -> None:
     options = parser.parse_args()
     hook = TorchHook(torch)
     hook.attributes.warm_up()
-    rows = [row for by_wire in (False, True) for row in measure(hook, by_wire)]
+    numpy_hook = NumpyHook(np)
+    rows = [row for by_wire in (False, True) for row in measure(hook, numpy_hook, by_wire)]
     text = table(["", "in process", "target", "by wire", "target"], join(rows))
     print(text)
     if options.update:
         update_readme("steps", text)
 
 
-def measure(hook: Any, by_wire: bool) -> list[tuple[str, str, str]]:
+def measure(hook: Any, numpy_hook: Any, by_wire: bool) -> list[tuple[str, str, str]]:
     bob = VirtualWorker(hook, id=f"worker {by_wire}", serialize=by_wire)
     x, y = torch.rand(10).send(bob), torch.rand(10).send(bob)
-    adds, files = calls(lambda: x + y)
+    adds, files, _ = calls(lambda: x + y)
+    arrays = VirtualWorker(numpy_hook, id=f"arrays {by_wire}", serialize=by_wire)
+    a, b = numpy_hook.arange(10).send(arrays), numpy_hook.arange(10).send(arrays)
+    array_adds, array_files, _ = calls(lambda: a + b)
     return [
-        ("`x + y`: Python calls", str(adds), "≤ 110" if by_wire else "≤ 40"),
-        ("`x + y`: files", str(files), "" if by_wire else "≤ 14"),
-        ("SGD step of a Linear: Python calls", str(calls(sgd_step(bob))[0]), "≤ 900" if by_wire else ""),
+        ("`x + y`, torch: calls of the library", str(adds), "≤ 110" if by_wire else "≤ 25"),
+        ("`x + y`, torch: files", str(files), "" if by_wire else "≤ 9"),
+        ("`x + y`, numpy: calls of the library", str(array_adds), "" if by_wire else "≤ 25"),
+        ("`x + y`, numpy: files", str(array_files), "" if by_wire else "≤ 9"),
+        ("SGD step of a Linear: Python calls", str(calls(sgd_step(bob))[2]), "≤ 900" if by_wire else ""),
         ("AdamW step of a two-layer MLP: messages", str(adamw_messages(bob)), "≤ 14"),
         ("first operation after the hook, ms", first(by_wire), "≤ 100"),
     ]
@@ -63,14 +71,15 @@ def join(rows: list[tuple[str, str, str]]) -> list[list[str]]:
     return [[*here, *there[1:]] for here, there in zip(rows[:half], rows[half:], strict=True)]
 
 
-def calls(run: Callable[[], Any]) -> tuple[int, int]:
-    """Return how many Python functions a warm call runs, and in how many files of the library they are."""
+def calls(run: Callable[[], Any]) -> tuple[int, int, int]:
+    """Return how many functions of the library a warm call runs, in how many files, and how many with all others."""
     for _ in range(20):
         run()
     profile = cProfile.Profile()
     profile.runcall(run)
     counted = {where: count for where, (count, *_rest) in pstats.Stats(profile).stats.items() if where[0] != "~"}
-    return sum(counted.values()), len({file for file, *_ in counted if "syft_" in file})
+    own = {where: count for where, count in counted.items() if "syft_" in where[0]}
+    return sum(own.values()), len({file for file, *_ in own}), sum(counted.values())
 
 
 def sgd_step(worker: Any) -> Callable[[], None]:

@@ -11,6 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 LEARNING_RATE = 0.1
+HEADS = 4
+"""Of the attention in the encoder layer."""
+STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
+"""The channels of the stages of ResNet-18, and the strides with which they begin; each has two blocks."""
 Arrays = list[np.ndarray]
 
 
@@ -90,13 +94,52 @@ def cnn_inputs(rng: np.random.Generator, batch: int) -> Arrays:
     return [x, *(array for layer in layers for array in layer)]
 
 
+def resnet_inputs(rng: np.random.Generator, batch: int) -> Arrays:
+    """Return x and the weights and biases of ResNet-18, in which batch norms are part of the convolutions.
+
+    Each block has two convolutions; a third one of 1 x 1 follows where the shape changes.
+    """
+    shapes, channels = [(64, 3, 7, 7)], 64
+    for width, stride in STAGES:
+        for first in (True, False):
+            shapes += [(width, channels, 3, 3), (width, width, 3, 3)]
+            if first and (stride > 1 or width != channels):
+                shapes.append((width, channels, 1, 1))
+            channels = width
+    x = normal(rng, batch, 3, 32, 32)
+    layers = [
+        (normal(rng, *shape, scale=(2 / np.prod(shape[1:])) ** 0.5 / 2), normal(rng, shape[0], scale=0.1))
+        for shape in shapes
+    ]
+    last = (normal(rng, 10, channels, scale=channels**-0.5), normal(rng, 10, scale=0.1))
+    return [x, *(array for layer in (*layers, last) for array in layer)]
+
+
+def encoder_inputs(rng: np.random.Generator, tokens: int) -> Arrays:
+    """Return x, and the weights and biases of an encoder layer of 128 numbers for each token, with 512 in between.
+
+    They are those of queries, keys and values, of the output, of two linear layers, and of two layer norms.
+    """
+    d, wide = 128, 512
+    shapes = [(3 * d, d), (d, d), (wide, d), (d, wide)]
+    layers = [(normal(rng, *shape, scale=shape[1] ** -0.5), normal(rng, shape[0], scale=0.1)) for shape in shapes]
+    norms = [(1 + normal(rng, d, scale=0.1), normal(rng, d, scale=0.1)) for _ in range(2)]
+    return [normal(rng, tokens, d), *(array for layer in (*layers, *norms) for array in layer)]
+
+
+def regression_inputs(rng: np.random.Generator, batch: int) -> Arrays:
+    """Return x, the weights and the bias of a logistic regression on 64 features, and labels."""
+    x, labels = normal(rng, batch, 64), rng.integers(0, 2, (batch, 1)).astype(np.float32)
+    return [x, normal(rng, 64, 1, scale=0.1), normal(rng, 1, scale=0.1), labels]
+
+
 # --- plain answers
 
 
-def conv2d(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None, padding: int = 0) -> np.ndarray:
+def conv2d(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None, padding: int = 0, stride: int = 1) -> np.ndarray:
     x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
-    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=(2, 3))
-    found = np.einsum("bchwij,ocij->bohw", windows, w)
+    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=(2, 3))[:, :, ::stride, ::stride]
+    found = np.einsum("bchwij,ocij->bohw", windows, w, optimize=True)
     return found if b is None else found + b[:, None, None]
 
 
@@ -136,6 +179,52 @@ def cnn(x: np.ndarray, *layers: np.ndarray) -> np.ndarray:
     return relu(relu(x @ w1.T + b1) @ w2.T + b2) @ w3.T + b3
 
 
+def resnet(x: np.ndarray, *layers: np.ndarray) -> np.ndarray:
+    def pool(x: np.ndarray) -> np.ndarray:
+        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))  # Nothing is negative.
+        return np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2].max((4, 5))
+
+    return run_resnet(x, layers, conv2d, relu, pool, lambda x, w, b: x.mean((2, 3)) @ w.T + b)
+
+
+def run_resnet(x, layers, conv, relu, pool, finish):
+    """Compute ResNet-18 with the functions of any engine: conv(x, weight, bias, padding, stride) and others of x."""
+    rest = iter(layers)
+    x = pool(relu(conv(x, next(rest), next(rest), 3, 2)))
+    channels = 64
+    for width, start in STAGES:
+        for stride in (start, 1):
+            found = relu(conv(x, next(rest), next(rest), 1, stride))
+            found = conv(found, next(rest), next(rest), 1, 1)
+            if stride > 1 or width != channels:
+                x = conv(x, next(rest), next(rest), 0, stride)
+            x, channels = relu(found + x), width
+    return finish(x, next(rest), next(rest))
+
+
+def encoder(x: np.ndarray, *layers: np.ndarray) -> np.ndarray:
+    def norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
+        centred = x - x.mean(-1, keepdims=True)
+        return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * weight + bias
+
+    def split(x: np.ndarray) -> np.ndarray:
+        return x.reshape(len(x), HEADS, -1).transpose(1, 0, 2)
+
+    inner, inner_b, out, out_b, w1, b1, w2, b2, n1, nb1, n2, nb2 = layers
+    q, k, v = (split(part) for part in np.split(x @ inner.T + inner_b, 3, 1))
+    scores = q @ k.transpose(0, 2, 1) * q.shape[-1] ** -0.5
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    mixed = (powers / powers.sum(-1, keepdims=True) @ v).transpose(1, 0, 2).reshape(x.shape)
+    x = norm(x + mixed @ out.T + out_b, n1, nb1)
+    return norm(x + relu(x @ w1.T + b1) @ w2.T + b2, n2, nb2)
+
+
+def regression(x: np.ndarray, w: np.ndarray, b: np.ndarray, labels: np.ndarray) -> Arrays:
+    """Return the weights and the bias after one step of SGD on the cross entropy."""
+    errors = (1 / (1 + np.exp(-(x @ w + b))) - labels) / len(x)
+    return [w - LEARNING_RATE * (x.T @ errors), b - LEARNING_RATE * errors.sum(0)]
+
+
 INPUTS: dict[str, Callable[[np.random.Generator, int], Arrays]] = {
     "mul": two_arrays,
     "matmul": two_matrices,
@@ -148,6 +237,9 @@ INPUTS: dict[str, Callable[[np.random.Generator, int], Arrays]] = {
     "mlp": mlp_inputs,
     "cnn": cnn_inputs,
     "train": training_inputs,
+    "regression": regression_inputs,
+    "encoder": encoder_inputs,
+    "resnet": resnet_inputs,
 }
 ANSWERS: dict[str, Callable[..., np.ndarray | Arrays]] = {
     "mul": np.multiply,
@@ -161,6 +253,9 @@ ANSWERS: dict[str, Callable[..., np.ndarray | Arrays]] = {
     "mlp": mlp,
     "cnn": cnn,
     "train": train,
+    "regression": regression,
+    "encoder": encoder,
+    "resnet": resnet,
 }
 SIZES = {
     "mul": {"1k": 1_000, "1M": 1_000_000},
@@ -174,6 +269,9 @@ SIZES = {
     "mlp": {"b1": 1, "b64": 64},
     "cnn": {"b1": 1, "b16": 16},
     "train": {"b64": 64},
+    "regression": {"b256": 256},
+    "encoder": {"t64": 64},
+    "resnet": {"b1": 1},
 }
 TASKS = {
     f"{kind}_{label}": Task(f"{kind}_{label}", kind, size) for kind in SIZES for label, size in SIZES[kind].items()

@@ -158,7 +158,7 @@ class PlannedEpoch(Epoch):
 
 
 def main() -> None:
-    from syft_core.workers.virtual import VirtualWorker  # noqa: PLC0415  # the ancestor's Python has none
+    from syft_core.workers.party.virtual import VirtualWorker  # noqa: PLC0415  # the ancestor's Python has none
     from syft_torch.hook import TorchHook  # noqa: PLC0415
 
     hook = TorchHook(torch)

@@ -18,7 +18,7 @@ from measure import Comparison, Process, compare, machine, table, update_readme,
 
 HERE = Path(__file__).resolve().parent
 ANCESTOR = HERE / ".venvs" / "ancestor" / "bin" / "python"
-ADD_LIMIT, EPOCH_LIMIT, PLAN_LIMIT, WIRE_PLAN_LIMIT = 12.0, 2.0, 1.3, 2.0
+ADD_LIMIT, EPOCH_LIMIT, PLAN_LIMIT, WIRE_PLAN_LIMIT = 12.0, 2.5, 1.3, 2.0
 FASTER = {"pointer add": 8.0, "send": 6.0, "get": 6.0}
 """How many times faster than the ancestor each should be."""
 EPOCH_ROUNDS, ANCESTOR_EPOCH_ROUNDS = 15, 2
@@ -66,10 +66,10 @@ def compare_with_plain(own: Process, old: Process | None, rounds: int) -> Iterat
     yield table(
         ["", "plain ms", "remote ms", "ratio", "95 %", "target", "", "ancestor's ratio"],
         [
-            plain_row("`x + y`, 10 elements", adds, ADD_LIMIT, old_adds),
-            plain_row("one epoch of training, two workers", epochs, EPOCH_LIMIT, old_epochs),
-            plain_row("the same with a plan per step", planned, PLAN_LIMIT, None),
-            plain_row("the same through the wire format", by_wire, WIRE_PLAN_LIMIT, None),
+            plain_row("`x + y`, 10 elements, in process", adds, ADD_LIMIT, old_adds),
+            plain_row("one epoch of training, two workers, in process", epochs, EPOCH_LIMIT, old_epochs),
+            plain_row("the same with a plan per step, in process", planned, PLAN_LIMIT, None),
+            plain_row("the same through the wire format, in process", by_wire, WIRE_PLAN_LIMIT, None),
         ],
     )
 

@@ -43,7 +43,7 @@ hospital.approve(number, by="Dr. Noor")
 model = model.get(reason="paper")
 assert abs(model.bias.item() - dose.mean().item()) < 0.5
 print(hospital.ledger.summary())
-assert all(line.reason == "paper, request 1, approved by Dr. Noor" for line in hospital.ledger)
+assert all(line.reason == f"paper, request {number}, approved by Dr. Noor" for line in hospital.ledger)
 
 # An approval is good for one departure.
 assert hospital.requests[0].state == "released"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import io
+import re
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import NoReturn
 
 from syft_core.demo import PAUSE, Screen, finish_demo, run_demo
 from syft_core.exceptions import SyftError
-from syft_core.network import certificates, command, ledger, tokens
+from syft_core.operating import certificates, command, ledger, requests, tokens
 from syft_core.pictures import text_table
 from syft_core.plugins.backend import Backend, find_installed
 from syft_core.plugins.manager import plugin_manager
+from syft_core.values import Json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,14 +29,46 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SyftError as error:
         print(f"syft-core: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        where = "" if error.filename is None else f" with {error.filename}"
+        why = error.strerror or type(error).__name__
+        print(f"syft-core: cannot go on{where}: {why}; check the path and its permissions", file=sys.stderr)
+        return 1
     if isinstance(answer, str):
         print(answer)
         return 0
     return int(answer)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Suggests the nearest option or command for one that does not exist."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage of this command, the error and a suggestion, and exit."""
+        known = list(self._option_string_actions)
+        for action in self._actions:
+            known += [str(choice) for choice in action.choices or ()]
+        words = re.findall(r"(?:invalid choice: '|unrecognized arguments: |ambiguous option: )([^' ]+)", message)
+        near = difflib.get_close_matches(words[0].partition("=")[0], known, n=1) if words else []
+        super().error(message + (f"; did you mean {near[0]!r}?" if near else ""))
+
+    def parse_args(self, args: Json = None, namespace: Json = None) -> Json:
+        """Parse all arguments; errors about unknown ones come from the parser of the subcommand."""
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            getattr(found, "parser", self).error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found
+
+    def parse_known_args(self, args: Json = None, namespace: Json = None) -> Json:
+        """Parse what is known, and note which parser did."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if not hasattr(found, "parser"):
+            found.parser = self
+        return found, unknown
+
+
 def _build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="syft-core", description="Privacy-preserving machine learning.")
+    parser = _Parser(prog="syft-core", description="Privacy-preserving machine learning.")
     parser.add_argument("--version", action="version", version=f"syft-core {version('syft-core')}")
     commands = parser.add_subparsers(required=True, metavar="command")
     plugins = commands.add_parser("plugins", help="list the installed plugins and what is wrong with broken ones")
@@ -42,7 +78,7 @@ def _build_parser() -> argparse.ArgumentParser:
     demo.add_argument("--fast", action="store_true", help="do not pause between steps")
     demo.add_argument("--page", type=Path, help="the HTML file for the pictures (default: in a temporary folder)")
     demo.set_defaults(run=_run_demo)
-    for module in (command, ledger, tokens, certificates):
+    for module in (command, requests, ledger, tokens, certificates):
         module.add_parser(commands)
     return parser
 

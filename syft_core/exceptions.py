@@ -33,7 +33,10 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── LocalWorkerConflictError      (also a ValueError) hooks need one local worker, and another is in use
     │   ├── NotCollocatedError            (also a TypeError) the arguments of a call are in different places
     │   ├── GetNotPermittedError          (also a PermissionError) an object may not leave its worker
+    │   │   ├── ReleasePendingError       its owner has not decided yet
+    │   │   └── ReleaseDeniedError        its owner has denied it
     │   ├── ReleaseError                  (also a ValueError) a release request is not valid
+    │   ├── ApprovalError                 (also a ValueError) a standing approval cannot be used
     │   ├── LedgerError                   a ledger on disk cannot be written, or was changed
     │   ├── StorageError                  an object cannot be kept on disk
     │   ├── TagNotPermittedError          (also a PermissionError) an object may not be tagged or described
@@ -43,6 +46,7 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── TooManyHopsError              a request was forwarded too often, or in a circle
     │   ├── OperationFailedError          (also a RuntimeError) an object is the result of a failed operation
     │   ├── ConnectionLostError           (also a ConnectionError) a worker on the network cannot be reached
+    │   │   └── AddressError              the address or the protocol is wrong, so connecting again does not help
     │   ├── AuthenticationError           (also a PermissionError) a worker on the network refused the connection
     │   ├── TicketError                   (also a PermissionError) a worker may not act for a peer on another one
     │   ├── ProtocolError                 a protocol on shared values cannot run, or a party did not follow it
@@ -167,20 +171,23 @@ class OperationNotAllowedError(HookError, TypeError, RuntimeError):
     )
 
     @classmethod
-    def off(cls, name: str) -> OperationNotAllowedError:
+    def off(cls, name: str, instead: str = "") -> OperationNotAllowedError:
         """Explain why an operation never runs on a worker."""
         return cls(
             f"cannot run {name!r} on a worker: it is not memory-safe for all arguments; "
-            + ("write `foreach=True` instead of `fused=True`" if "fused" in name else "use another operation")
+            f"{_use(instead)}fetch the tensor first: `p = p.get()`"
         )
 
     refused_by = Text("cannot run {name!r} on a {layer}: {why}", order="layer name why")
 
     @classmethod
-    def without_rule(cls, layer: str, name: str, operation: str, reveals: bool) -> OperationNotAllowedError:
-        """Explain why a layer that encodes values does not run an operation on the encoding."""
+    def without_rule(
+        cls, layer: str, name: str, operation: str, reveals: bool, alternative: str | None = None
+    ) -> OperationNotAllowedError:
+        """Explain why a layer that encodes values does not run an operation on the encoding, and what does the same."""
         why = "it would reveal a value" if reveals else "the layer encodes its values and has no rule for it"
-        advice = "compute it with other operations, or fetch and decode the tensor first"
+        advice = f"{alternative}, or " if alternative else ""
+        advice = f"{advice}fetch the value and decode it first, for instance `x.get().float_precision()`"
         return cls.refused_by(layer, name, f"{why}; {advice}; to support it, give {layer} a rule called {operation!r}")
 
     no_kernels = Text(
@@ -306,6 +313,18 @@ class PlanError(SyftError, TypeError, RuntimeError):
         "cannot run the plan {plan!r}: object {id!r}, a part of its state, is not the one it was sent with; send the "
         "plan again"
     )
+    other_state = Text(
+        "cannot run the plan {plan!r}: part {place} of its state {problem} when the plan was recorded; record it again "
+        "with `plan.build(...)`, and send it"
+    )
+    changed = Text(
+        "cannot run the plan {plan!r}: {setting!r}, a setting of its models or a variable that it reads, changed after "
+        "it was recorded; undo the change, or fetch the plan with `get()` and send it again"
+    )
+    trained = Text(
+        "cannot send the plan {plan!r} to worker {worker!r} again: its state has changed both here and there; fetch it "
+        "with `get()` first, or record it again to send what is here"
+    )
     not_built = Text(
         "cannot send the plan {plan!r}: it is not recorded yet; call `plan.build(...)` with example tensors"
     )
@@ -315,6 +334,10 @@ class IdNotUniqueError(SyftError, ValueError):
     """An id is in use already."""
 
     of = Text("cannot use the id {id!r}: it is in use; leave it out to get a new one")
+    reserved = Text(
+        "cannot use the id {id!r}: worker {worker!r} hides objects, and lets only its owner name them; leave it out to "
+        "get a new one"
+    )
 
 
 class WorkerError(SyftError):
@@ -356,6 +379,12 @@ class ConnectionLostError(WorkerError, ConnectionError):
     )
 
 
+class AddressError(ConnectionLostError):
+    """There is no worker at an address, or it is reached in another way: connecting again does not help."""
+
+    wrong = Text("cannot connect to {url}: {why}; {advice}")
+
+
 class AuthenticationError(WorkerError, PermissionError):
     """A worker on the network refused the connection."""
 
@@ -379,6 +408,10 @@ class TicketError(WorkerError, PermissionError):
         "itself may do that; send it for yourself",
         order="command sender",
     )
+    claimed = Text(
+        "cannot execute a batch of {sender!r} on behalf of {peer!r}: the sender has no ticket of that peer; send it "
+        "yourself, or let the peer introduce you",
+    )
     too_many = Text("cannot issue a ticket for {peer!r}: it has {limit} unused tickets; try again in a minute")
     missing = Text(
         "cannot reach worker {worker!r} on behalf of {peer!r}: there is no ticket for it; send the pointer again, or "
@@ -391,7 +424,8 @@ class PrecisionError(SyftError, ValueError):
 
     out_of_range = Text(
         "cannot encode a number: it is not finite, or not smaller than {limit:.3g} in size, and does not fit into the "
-        "ring; scale the data, or use fewer fractional digits; to mask numbers, use a large one instead of infinity"
+        "ring; scale the data, or use fewer fractional digits; to mask numbers, add -inf, or write it with `where` or "
+        "`masked_fill`"
     )
     complex_number = Text("cannot encode complex numbers: fixed precision is for real ones; encode the parts of each")
     not_shared_yet = Text(
@@ -420,9 +454,27 @@ class PrecisionError(SyftError, ValueError):
     unknown_field = Text(
         "cannot use the field {field!r}: there is none of this name; use 'long' (64 bits) or 'int' (32 bits)"
     )
+    another_ring = Text(
+        "cannot share with dtype={ring!r}: the numbers have the ring {own!r}; leave it out, or name the ring before: "
+        "`x.fix_precision(field={ring!r})`",
+        order="ring own",
+    )
+    not_here = Text(
+        "cannot convert to floats: what the pointer points to is on its worker; fetch it first: "
+        "`x.get().float_precision()`"
+    )
     not_plain = Text(
         "cannot encode this tensor: it is a chain already; call `get()` or `float_precision()` first, or encode before "
         "the tensor is sent or shared"
+    )
+    differs = Text(
+        "cannot trust {operation!r}: element {position} of its result is out of range, or not the one that floats "
+        "give; at this precision, numbers must be smaller than {limit:.3g}, and products smaller than {products:.3g}, "
+        "in size; scale the data, normalize between layers, or use fewer fractional digits"
+    )
+    in_graph = Text(
+        "cannot {verb} a result that requires a gradient: the graph would end here, and the tensors before it get no "
+        "gradient; write `x.detach()` if this is what you want, or encode and share the parameters instead"
     )
     not_fixed = Text(
         "cannot convert to floats: the tensor has no fixed precision; use it as it is, or call `x.fix_precision()`"
@@ -455,6 +507,14 @@ class PrecisionError(SyftError, ValueError):
 class ProtocolError(WorkerError):
     """A protocol on shared values cannot run, or a party did not follow it."""
 
+    not_virtual = Text(
+        "cannot check results: worker {id!r} is not a virtual worker, and all shares would be read; develop with "
+        "virtual workers, and leave `sy.checking()` out of programs for others"
+    )
+    cannot_check_authenticated = Text(
+        "cannot check results of authenticated shares: nobody reads them without their keys; check the program with "
+        'the default protocol, and `field="int"` for the same range'
+    )
     needs_parties = Text(
         "cannot run {name!r} with {count} parties: it needs {needed}; share the values among {needed} workers",
         order="name needed count",
@@ -527,6 +587,10 @@ class ProtocolError(WorkerError):
         "cannot continue the protocol: party {party!r} sent arrays of another form (malformed message); "
         "use the same release of syft-core at all workers"
     )
+    foreign = Text(
+        "cannot continue the protocol: what came in the name of party {party!r} does not belong to this run; the "
+        "client started another one there, somebody else sent it, or the party cheats: repeat the operation"
+    )
     unusable = Text("cannot finish the protocol: what party {party!r} sent was refused ({error}); share again")
     unreachable = Text(
         "cannot finish the protocol: party {party!r} cannot be reached ({error}); "
@@ -589,6 +653,7 @@ class CheatingError(ProtocolError):
 
     by = Text(
         "cannot finish the protocol: worker {worker!r} sent values that fail authentication, and there is no result; "
+        "it cheats, or the client used shares that do not belong together, or the provider dealt wrong ones: "
         "share the values again, without this worker"
     )
     disagree = Text(
@@ -694,7 +759,7 @@ class NotCollocatedError(WorkerError, TypeError):
     @classmethod
     def local(cls, op: str, there: object, of_model: bool = False) -> NotCollocatedError:
         """Refuse local data, or a local model, next to a pointer."""
-        advice = f"local one: `y = y.send({there!r})`, or create it inside the worker's with block"
+        advice = f'local one: `y = y.send({there!r})`, or create it in a block "with p.location:"'
         advice = f"model: `model.send({there!r})`" if of_model else advice
         return cls(f"cannot run {op!r}: its arguments live on {there!r} and in this process; send the {advice}")
 
@@ -725,26 +790,70 @@ class GetNotPermittedError(WorkerError, PermissionError):
             f'ask its owner for it with `p.request("why")`'
         )
 
-    @classmethod
-    def by_request(
-        cls, user: object, id: object, worker: object, number: int, state: str, answer: str
-    ) -> GetNotPermittedError:
-        """Refuse a request that is open or denied."""
-        start = f"cannot get object {id!r} from worker {worker!r} as {user!r}: "
-        if state == "open":
-            return cls(f"{start}request {number} is waiting for its owner; try again later")
-        reason = f" ({answer})" if answer else ""
-        return cls(f"{start}its owner denied request {number}{reason}; ask again with another reason, or for less")
+
+class ReleasePendingError(GetNotPermittedError):
+    """The owner of a worker has not decided on a release request yet."""
+
+    to_fetch = Text(
+        "cannot get object {id!r} from worker {worker!r} as {user!r}: request {request} is waiting for its owner; try "
+        "again later, or wait with `request.wait()`",
+        order="user id worker request",
+    )
+    still = Text(
+        "cannot go on: request {request} to worker {worker!r} is waiting for its owner; wait longer, or look again "
+        "with `request.state`",
+        order="request worker",
+    )
+
+
+class ReleaseDeniedError(GetNotPermittedError):
+    """The owner of a worker has denied a release request, or it can no longer be decided."""
+
+    to_fetch = Text(
+        "cannot get object {id!r} from worker {worker!r} as {user!r}: its owner denied request {request}{why}; ask "
+        "again with another reason, or for less",
+        order="user id worker request why",
+    )
+    denied = Text(
+        "cannot go on: the owner of worker {worker!r} denied request {request}{why}; ask again with another reason, or "
+        "for less",
+        order="request worker why",
+    )
+    lapsed = Text(
+        "cannot go on: request {request} lapsed, because worker {worker!r} was started again and has no store; ask "
+        "again",
+        order="request worker",
+    )
+    used = Text(
+        "cannot fetch request {request} from worker {worker!r}: it was fetched already, and an approval is good for "
+        "one fetch; ask again",
+        order="request worker",
+    )
 
 
 class ReleaseError(WorkerError, ValueError):
     """A release request is not valid."""
 
     unknown = Text(
-        "cannot decide on request {request!r}: worker {worker!r} has no such request; list them with `worker.requests`"
+        "cannot find request {request!r}: worker {worker!r} has no such request of yours; list them with "
+        "`worker.requests()`"
+    )
+    being_fetched = Text(
+        "cannot take back the approval of request {request} of worker {worker!r}: it is being fetched; deny the next "
+        "request"
+    )
+    decision = Text("cannot make the decision {decision!r}: it is not one of {known}; choose one of them")
+    not_owner = Text(
+        "cannot decide on worker {worker!r} as {user!r}: only its owner may; connect with the token of an "
+        "administrator",
+        order="user worker",
     )
     decided = Text(
-        "cannot decide on request {number} of worker {worker!r}: it was {state} already; wait for a new request"
+        "cannot decide on request {request} of worker {worker!r}: it was {state} already; wait for a new request"
+    )
+    differs = Text(
+        "cannot decide on request {request} of worker {worker!r}: it is not what was reviewed, because the digest "
+        "differs; review it again"
     )
     nothing = Text("cannot ask worker {worker!r} for a release: the request names no object; name at least one")
     too_many = Text(
@@ -760,6 +869,26 @@ class ReleaseError(WorkerError, ValueError):
         "cannot ask worker {worker!r} to release object {id!r}: its data is on another worker; ask that worker",
         order="id worker",
     )
+
+
+class ApprovalError(WorkerError, ValueError):
+    """A standing approval cannot be used."""
+
+    condition = Text(
+        "cannot use the standing approval {name!r}: {why}; see `[approvals.NAME]` in `syft-core worker --example`"
+    )
+    unknown = Text("cannot find the standing approval {name!r}: worker {worker!r} has none of that name{near}")
+    taken = Text(
+        "cannot add the standing approval {name!r}: there is one of that name; choose another name, or revoke that one"
+    )
+    contradicts = Text(
+        "cannot add the standing approval {name!r}: {other!r} is for the same user, form and data, so it would not be "
+        "clear which limits apply; revoke {other!r} first"
+    )
+    matches_nothing = Text(
+        "cannot add the standing approval {name!r}: it could never be used, because {why}; correct it"
+    )
+    revoked = Text("cannot revoke the standing approval {name!r}: it was revoked already; nothing is left to do")
 
 
 class LedgerError(WorkerError):
@@ -793,6 +922,10 @@ class StorageError(WorkerError):
     unwritable = Text(
         "cannot store object {id!r} on worker {worker!r}: it cannot be written to disk ({why}); ask its owner to "
         "repair the disk, then try again"
+    )
+    request = Text(
+        "cannot keep {what} on worker {worker!r}: it cannot be written to disk ({why}); nothing has changed; ask its "
+        "owner to repair the disk, then try again"
     )
 
 
@@ -875,9 +1008,10 @@ class ValueRefusedError(WorkerError, TypeError, RuntimeError):
     """The operation would implicitly reveal a remote value."""
 
     @classmethod
-    def of(cls, op: str, location: str, may_consent: bool = True) -> ValueRefusedError:
+    def of(cls, op: str, location: str, may_consent: bool = True, instead: str = "") -> ValueRefusedError:
         """Name the ways to read a value explicitly; not every operation can run in a ``revealing`` block."""
         consent = ', or allow it: `with sy.revealing("why"):`' if may_consent else ""
+        consent += f", or skip the check: `{instead}`" if instead else ""
         return cls(
             f"cannot run {op!r} on a pointer: it would implicitly reveal a value from {location!r}; "
             f"fetch it first: `p.get()`, or a copy: `p.copy().get()`{consent}"
@@ -891,22 +1025,37 @@ class ValueRefusedError(WorkerError, TypeError, RuntimeError):
         "cannot run {op!r} on a pointer to {location!r}: {why}; fetch the tensor first: `p = p.get()`",
         why="it only works in the process that holds the data",
     )
-    form = Text(
-        "cannot run {op!r} on a pointer: the shape of its result would reveal private values on {location!r}; use an "
-        "operation with a fixed shape, e.g. `torch.where(mask, p, 0)` instead of `p[mask]`"
+    foreign = Text(
+        "cannot run {op!r} on a pointer: it would implicitly reveal a value from {location!r}; {use}fetch it first: "
+        "`p = {fetch}`",
+        order="op location use fetch",
     )
+
+    @classmethod
+    def form(cls, op: str, location: str, instead: str = "") -> ValueRefusedError:
+        """Name an operation whose result has a fixed shape."""
+        return _ask_owner(cls, f"{op!r} on a pointer: the shape of its result would reveal", location, instead)
+
     beyond = Text(
         "cannot run {op!r} on a pointer: the tensor on {location!r} is part of a larger one, which the operation could "
         "read; run it on a copy: `p = p.clone()`"
     )
-    undecided = Text(
-        "cannot run {op!r} on a pointer: its kind of result depends on private values on {location!r}; use another "
-        "operation, or ask the owner to run it"
-    )
-    unreviewed = Text(
-        "cannot run {op!r} on {location!r}: it has not been reviewed for use on a worker with private data; use a "
-        "reviewed operation (docs/security.md), or ask the owner to run it"
-    )
+
+    @classmethod
+    def undecided(cls, op: str, location: str, instead: str = "") -> ValueRefusedError:
+        """Name an operation whose kind of result does not depend on values."""
+        return _ask_owner(cls, f"{op!r} on a pointer: its kind of result depends on", location, instead)
+
+    @classmethod
+    def unreviewed(cls, op: str, location: str, instead: str = "") -> ValueRefusedError:
+        """Name a reviewed operation."""
+        return _ask_owner(
+            cls,
+            f"{op!r} on a pointer: it has not been reviewed for private data (docs/security.md), and its operands have",
+            location,
+            instead,
+        )
+
     failed = Text(
         "cannot run {op!r} on a pointer: it raised {kind} on {location!r}, and the text is withheld because it may "
         "quote private values; check shapes, dtypes and ranges",
@@ -941,6 +1090,18 @@ class ConfigurationError(SyftError, ValueError):
 
 class SerdeError(SyftError, ValueError):
     """A value cannot be serialized or deserialized."""
+
+
+def _ask_owner(cls: type[E], what: str, location: str, instead: str) -> E:
+    """Refuse an operation on private values, and name another one, or how to ask for them."""
+    return cls(
+        f'cannot run {what} private values on {location!r}; {_use(instead)}ask the owner for them: `p.request("why")`'
+    )
+
+
+def _use(instead: str) -> str:
+    """Return the start of an advice that names another operation, if there is one."""
+    return f"use `{instead}`, or " if instead else ""
 
 
 def _suggest(near: Iterable[str]) -> str:

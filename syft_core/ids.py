@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import chain
 
 from syft_core.exceptions import IdNotUniqueError
 
@@ -23,18 +24,13 @@ class IdProvider:
     """
 
     def __init__(self, given_ids: Iterable[int] = ()) -> None:
-        self._given = list(given_ids)
-        self._fresh: list[int] = []
-        if len(set(self._given)) != len(self._given):
-            raise IdNotUniqueError.of(next(i for i in self._given if self._given.count(i) > 1))
+        given = list(given_ids)
+        if len(set(given)) != len(given):
+            raise IdNotUniqueError.of(next(i for i in given if given.count(i) > 1))
+        self.pop: Callable[[], int] = chain(given, chain.from_iterable(iter(_draw, ()))).__next__
+        """Return the next id; no Python code runs, except once per batch."""
 
-    def pop(self) -> int:
-        """Return the next id."""
-        if self._given:
-            return self._given.pop(0)
-        try:
-            return self._fresh.pop()
-        except IndexError:
-            drawn = struct.unpack(f"<{BATCH}Q", secrets.token_bytes(8 * BATCH))
-            self._fresh.extend([number >> (64 - ID_BITS) for number in drawn])
-            return self._fresh.pop()
+
+def _draw() -> tuple[int, ...]:
+    drawn = struct.unpack(f"<{BATCH}Q", secrets.token_bytes(8 * BATCH))
+    return tuple([number >> (64 - ID_BITS) for number in drawn])

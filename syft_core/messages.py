@@ -1,4 +1,4 @@
-"""The closed set of messages between workers; each command has one handler in ``workers/handlers.py``.
+"""The messages between workers, the facts about each, and the door at which a feature registers its own.
 
 The caller chooses the ids of results: the tensors in the result of a command get the ids ``result``, ``result + 1``, …
 in order. So the caller can continue without waiting for a reply.
@@ -9,15 +9,62 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, cast
 
 import msgpack
 
-from syft_core.exceptions import SerdeError
+from syft_core.exceptions import AlreadyRegisteredError, SerdeError
 from syft_core.hook.forms import Form, form, is_constant
-from syft_core.peer import Peer
+from syft_core.hook.operators import operation_name
+from syft_core.peer import Id, Peer
 from syft_core.serde import Codec, Context, codecs
 from syft_core.values import Payload
+
+Find = Callable[[Any, Id], tuple[Id, ...]]
+"""A function of a message and the id of the worker that receives it."""
+
+
+def _no_ids(_message: object, _receiver: Id) -> tuple[Id, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
+class MessageFacts:
+    """What a kind of message does with stored objects, for everything that treats all kinds alike."""
+
+    text: Callable[..., str] = lambda message: type(message).__name__
+    """What it does, in a few words for traces and logs; never a value."""
+    uses: Find = _no_ids
+    """The ids of the stored objects that it names; ``operands`` may point to others."""
+    operands: Callable[..., object] = lambda _message: ()
+    """The part that may contain pointers to stored objects."""
+    creates: Find = _no_ids
+    """The ids that the sender chooses for new objects there; further results have the next numbers."""
+    replaces: Find = _no_ids
+    """The ids under which it stores another object in place of the one that is there."""
+    copies: Find = _no_ids
+    """The ids of the objects that the receiver copies, to keep the copies."""
+    sends: Find = _no_ids
+    """The ids of the objects whose values the receiver sends to somebody."""
+    takes: Find = _no_ids
+    """The ids of the objects that are removed when the answer is sent."""
+    leases: Callable[..., int] = lambda _message: 0
+    """How many leases it adds at least, apart from those on new objects."""
+    mandate: Find | None = None
+    """What a ticket must name, if a worker sends the message for a client; None if no ticket is enough."""
+    gives: str = ""
+    """The field with the object that the receiver stores, if there is one."""
+    stores_results: bool = False
+    """Whether the tensors in its result stay on the receiver; the reply names them."""
+    returns_objects: bool = False
+    """Whether the reply contains objects, which then belong to the sender of the message."""
+    is_personal: bool = False
+    """Whether it changes what the receiver keeps for its client: tickets, channels. Nobody can send it on behalf of
+    others, because the sender itself claims for whom it acts."""
+    is_urgent: bool = False
+    """Whether others wait for the receiver to execute it, so that it is not buffered."""
+    is_note: bool = False
+    """Whether it has no reply unless it is refused, and writes its own frames; see ``Note``."""
 
 
 @dataclass(slots=True)
@@ -26,15 +73,7 @@ class Message:
 
     code: ClassVar[int]
     """The wire code, which must never change."""
-    gives: ClassVar[str] = ""
-    """The field with the object that the receiver stores, if there is one."""
-    returns_objects: ClassVar[bool] = False
-    """Whether the reply contains objects, which then belong to the sender of the message."""
-    personal: ClassVar[bool] = False
-    """Whether it changes what the receiver keeps for its client: tickets, channels. Nobody can send it on behalf of
-    others, because the sender itself claims for whom it acts."""
-    urgent: ClassVar[bool] = False
-    """Whether others wait for the receiver to execute it, so that it is not buffered."""
+    facts: ClassVar[MessageFacts] = MessageFacts()
 
     @property
     def expected(self) -> range:
@@ -42,12 +81,41 @@ class Message:
         return range(0)
 
 
+class Note(Protocol):
+    """A message that a transport sends as frames of its own, the first of which begins with the wire code."""
+
+    def to_frames(self) -> list[Any]:
+        """Return the message as frames."""
+
+    @classmethod
+    def from_frames(cls, fields: list[Any], rest: Sequence[Any]) -> Message:
+        """Return the message with these fields, which follow the wire code, and further frames."""
+
+
+def _one(message: Any, _receiver: Id) -> tuple[Id, ...]:
+    return (message.id,)
+
+
+def _all(message: Any, _receiver: Id) -> tuple[Id, ...]:
+    return message.ids  # type: ignore[no-any-return]  # a tuple of ids
+
+
+def _result(message: Any, _receiver: Id) -> tuple[Id, ...]:
+    return (message.result,)
+
+
+def _arguments(message: Any) -> object:
+    return message.args, message.kwargs or {}
+
+
 @dataclass(slots=True)
 class Store(Message):
     """Store an object under an id: as long as there is a pointer to it or, if published, permanently."""
 
     code: ClassVar[int] = 300
-    gives: ClassVar[str] = "value"
+    facts: ClassVar[MessageFacts] = MessageFacts(
+        text=lambda m: "publish" if m.publish else "send", creates=_one, mandate=_one, gives="value"
+    )
     id: int | str
     value: Any
     publish: bool = False
@@ -71,6 +139,9 @@ class Run(Message):
     """Run an operation of the op table on stored objects, and store the tensors of its result."""
 
     code: ClassVar[int] = 301
+    facts: ClassVar[MessageFacts] = MessageFacts(
+        text=lambda m: operation_name(m.op), operands=_arguments, creates=_result, mandate=_no_ids, stores_results=True
+    )
     framework: str
     op: str
     args: tuple[Any, ...]
@@ -89,15 +160,26 @@ class Run(Message):
 
 @dataclass(slots=True)
 class Fetch(Message):
-    """Fetch an object, or an attribute of one; with ``keep`` the object stays."""
+    """Fetch an object, or an attribute of one; with ``keep`` the object stays.
+
+    With ``known``, only an object that was computed from nothing but what the sender has sent itself.
+    """
 
     code: ClassVar[int] = 302
-    returns_objects: ClassVar[bool] = True
+    facts: ClassVar[MessageFacts] = MessageFacts(
+        text=lambda m: "get a copy" if m.keep else "get",
+        uses=_one,
+        sends=_one,
+        mandate=_one,
+        takes=lambda m, _receiver: (m.id,) if m.attr is None and not m.keep else (),
+        returns_objects=True,
+    )
     id: int | str
     attr: str | None = None
     keep: bool = False
     user: str | None = None
     reason: str = ""
+    known: bool = False
 
 
 @dataclass(slots=True)
@@ -105,7 +187,9 @@ class FetchAll(Message):
     """Fetch several objects: all of them, or none if one may not leave."""
 
     code: ClassVar[int] = 314
-    returns_objects: ClassVar[bool] = True
+    facts: ClassVar[MessageFacts] = MessageFacts(
+        text=lambda _m: "get", uses=_all, sends=_all, takes=_all, returns_objects=True
+    )
     ids: tuple[int | str, ...]
     user: str | None = None
     reason: str = ""
@@ -116,9 +200,29 @@ class AskRelease(Message):
     """Ask the owner of the worker to release objects, or an attribute of each."""
 
     code: ClassVar[int] = 320
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "ask for release", uses=_all, copies=_all)
     ids: tuple[int | str, ...]
     attr: str | None
     reason: str
+
+
+@dataclass(slots=True)
+class FollowRequests(Message):
+    """Return the state of the sender's own release requests; without ids, of all of them."""
+
+    code: ClassVar[int] = 370
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "follow requests")
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class FetchReleased(Message):
+    """Fetch what a release request of the sender asked for, after its owner has approved it."""
+
+    code: ClassVar[int] = 371
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "get what was released", returns_objects=True)
+    request: str
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -126,6 +230,14 @@ class Forward(Message):
     """Send an object to another worker, which stores it under ``new_id``; with ``keep`` the object stays."""
 
     code: ClassVar[int] = 303
+    facts: ClassVar[MessageFacts] = MessageFacts(
+        text=lambda m: f"{'copy' if m.keep else 'move'} to {m.destination}",
+        uses=_one,
+        mandate=_one,
+        creates=lambda m, receiver: (m.new_id,) if receiver == m.destination else (),
+        copies=lambda m, receiver: (m.id,) if receiver == m.destination else (),
+        sends=lambda m, receiver: () if receiver == m.destination else (m.id,),
+    )
     id: int | str
     attr: str | None
     destination: int | str
@@ -144,6 +256,9 @@ class Lease(Message):
     """Add a lease on each object for the sender, or for ``holder``, to which the sender gives a pointer."""
 
     code: ClassVar[int] = 304
+    facts: ClassVar[MessageFacts] = MessageFacts(
+        text=lambda _m: "lease", uses=_all, mandate=_all, leases=lambda m: len(m.ids)
+    )
     ids: tuple[int | str, ...]
     holder: int | str | None = None
 
@@ -153,6 +268,7 @@ class Release(Message):
     """Remove a lease of the sender on each object; objects without leases are removed."""
 
     code: ClassVar[int] = 305
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "release")
     ids: tuple[int | str, ...]
     lender: int | str | None = None
     """The worker that gave the sender these pointers, if not the receiver."""
@@ -163,6 +279,7 @@ class Describe(Message):
     """Return the forms of objects, or of the same attribute of each."""
 
     code: ClassVar[int] = 306
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "ask the form", uses=_all, mandate=_all)
     ids: tuple[int | str, ...]
     attr: str | None = None
 
@@ -172,6 +289,7 @@ class Tag(Message):
     """Add tags or a description to an object; with ``publish`` keep it permanently."""
 
     code: ClassVar[int] = 307
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "tag", uses=_one)
     id: int | str
     tags: tuple[str, ...] = ()
     description: str | None = None
@@ -183,6 +301,9 @@ class Search(Message):
     """Find objects by tags, ids and parts of descriptions; all must match."""
 
     code: ClassVar[int] = 308
+    facts: ClassVar[MessageFacts] = MessageFacts(
+        text=lambda m: f"search {' '.join(map(str, m.query))}".strip(), leases=lambda _m: 1
+    )
     query: tuple[int | str, ...]
 
 
@@ -191,7 +312,15 @@ class Call(Message):
     """Call a stored callable."""
 
     code: ClassVar[int] = 309
-    returns_objects: ClassVar[bool] = True
+    facts: ClassVar[MessageFacts] = MessageFacts(
+        text=lambda _m: "call",
+        uses=_one,
+        operands=_arguments,
+        creates=_result,
+        mandate=_one,
+        stores_results=True,
+        returns_objects=True,
+    )
     id: int | str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -199,27 +328,11 @@ class Call(Message):
 
 
 @dataclass(slots=True)
-class RunPlan(Message):
-    """Run a stored plan on stored objects and numbers, and store the tensors that it returns."""
-
-    code: ClassVar[int] = 330
-    id: int | str
-    args: tuple[Any, ...]
-    result: int
-    count: int = -1
-    """The predicted number of results; -1 if the caller needs their forms."""
-
-    @property
-    def expected(self) -> range:
-        """The ids of the results."""
-        return range(self.result, self.result + self.count) if 0 < self.count <= MAX_RESULTS else range(0)
-
-
-@dataclass(slots=True)
 class SendOn(Message):
     """Send an object to another worker, and store a pointer in its place."""
 
     code: ClassVar[int] = 312
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda m: f"send on to {m.destination}", uses=_one, sends=_one)
     id: int | str
     destination: int | str
     new_id: int
@@ -230,6 +343,7 @@ class GetBack(Message):
     """Fetch the object that a stored pointer points to, and store it in place of the pointer."""
 
     code: ClassVar[int] = 313
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "get back", uses=_one, replaces=_one)
     id: int | str
 
 
@@ -238,7 +352,7 @@ class GetTicket(Message):
     """Return a ticket, with which the worker ``bearer`` may act for the sender on objects, existing or not."""
 
     code: ClassVar[int] = 321
-    personal: ClassVar[bool] = True
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda m: f"get a ticket for {m.bearer}", is_personal=True)
     bearer: int | str
     ids: tuple[int | str, ...]
 
@@ -248,7 +362,7 @@ class Introduce(Message):
     """Give the receiver a ticket of another worker, to reach it on behalf of the sender."""
 
     code: ClassVar[int] = 322
-    personal: ClassVar[bool] = True
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda m: f"introduce {m.worker}", is_personal=True)
     worker: int | str
     ticket: str
 
@@ -259,94 +373,6 @@ class Redeem(Message):
 
     code: ClassVar[int] = 323
     ticket: str
-
-
-@dataclass(slots=True)
-class OpenChannel(Message):
-    """Join a group of parties that compute on shares; the ``rank`` of the provider is -1.
-
-    The answer is False, and there is no channel, if the worker does not have the keys of an earlier one, or does not
-    use them any more.
-    """
-
-    code: ClassVar[int] = 350
-    personal: ClassVar[bool] = True
-    id: int | str
-    framework: str
-    parties: tuple[int | str, ...]
-    provider: int | str | None
-    rank: int
-    keys: int | str
-    """The channel of the same group whose keys for tags it uses: an earlier one, or itself, which has new keys."""
-
-
-@dataclass(slots=True)
-class RunProtocol(Message):
-    """Run a protocol with the other parties of a channel: on shares, or on their forms if the provider receives it."""
-
-    code: ClassVar[int] = 351
-    personal: ClassVar[bool] = True
-    urgent: ClassVar[bool] = True
-    id: int | str
-    number: int
-    """The number of the run; all parties use the same, and each number once."""
-    name: str
-    args: tuple[Any, ...]
-    options: dict[str, Any]
-    result: int
-    count: int
-    waits: bool
-    """Whether to wait for the other parties; a worker in the client's process continues when they are started."""
-
-    @property
-    def expected(self) -> range:
-        """The ids of the results."""
-        return range(self.result, self.result + self.count) if 0 < self.count <= MAX_RESULTS else range(0)
-
-
-@dataclass(slots=True)
-class Prepare(Message):
-    """Make the provider deal the correlations of a protocol in advance, for operands of these forms."""
-
-    code: ClassVar[int] = 352
-    personal: ClassVar[bool] = True
-    id: int | str
-    name: str
-    args: tuple[Any, ...]
-    options: dict[str, Any]
-    times: int
-
-
-@dataclass(slots=True)
-class Deposit(Message):
-    """Pass what a party of a channel sends to another one, for the run of a number."""
-
-    code: ClassVar[int] = 353
-    urgent: ClassVar[bool] = True
-    id: int | str
-    number: int
-    payload: Any
-    """A buffer of ``crypto/payloads.py`` or a piece of one, half a seed, or None if the sender has failed."""
-    left: int = 0
-    """How many bytes of the buffer follow in further deposits."""
-
-    def to_frames(self) -> list[Any]:
-        """Return the deposit as frames, for a transport that sends it without the envelope of other messages."""
-        seed = self.payload if type(self.payload) is bytes else None
-        head = msgpack.packb((self.id, self.number, seed, self.left))
-        return [head] if seed is not None or self.payload is None else [head, self.payload]
-
-    @classmethod
-    def from_frames(cls, frames: Sequence[Any]) -> Deposit:
-        """Invert ``to_frames``."""
-        try:
-            id, number, seed, left = msgpack.unpackb(frames[0], use_list=False, max_array_len=4, max_ext_len=0)
-            fits = type(id) in _ID and type(number) is type(left) is int and type(seed) in (bytes, type(None))
-            if not fits or len(frames) > 2:
-                raise ValueError("a field has a wrong type")
-        except (ValueError, TypeError, IndexError, msgpack.UnpackException) as error:
-            raise SerdeError(f"cannot read a Deposit: {error} (malformed message)") from None
-        return cls(id, number, frames[1] if len(frames) == 2 else seed, left)
 
 
 @dataclass(slots=True)
@@ -415,16 +441,46 @@ class Reply(Message):
 MAX_RESULTS = 1 << 16
 """How many results one command may predict."""
 
-COMMANDS: tuple[type[Message], ...] = (
-    Store, Run, Fetch, FetchAll, AskRelease, Forward, Lease, Release, Describe, Tag, Search, Call, SendOn, GetBack,
-    RunPlan, GetTicket, Introduce, Redeem, OpenChannel, RunProtocol, Prepare, Deposit,
-)  # fmt: skip
-MESSAGES: tuple[type[Message], ...] = (*COMMANDS, Batch, Placed, Named, Failure, Reply)
+Handler = Callable[[Any, Any, Peer], Any]
+"""A function of the worker, the message and its sender, which returns the answer or a process that yields requests."""
+HANDLERS: dict[type[Message], Handler] = {}
+"""The commands, with what a worker does when it receives one."""
+ABANDON: dict[type[Message], Handler] = {}
+"""What a worker does with a command that it skips, because an earlier one has failed; most do nothing."""
+_notes: dict[int, type[Note]] = {}
+
+
+def register_message(kind: type[Message], handler: Handler, abandon: Handler | None = None) -> None:
+    """Let workers handle a kind of message; registering the same again has no effect."""
+    if HANDLERS.get(kind, handler) is not handler:
+        raise AlreadyRegisteredError.of("messages", kind.__name__)
+    if kind not in codecs.by_type:
+        codecs.register(make_codec(kind))
+    HANDLERS[kind] = handler
+    if abandon is not None:
+        ABANDON[kind] = abandon
+    if kind.facts.is_note:
+        _notes[kind.code] = cast("type[Note]", kind)
+
+
+def read_note(frames: Sequence[Any]) -> Message:
+    """Return the note in frames that were received."""
+    try:
+        code, *given = msgpack.unpackb(frames[0], use_list=False, max_array_len=16, max_ext_len=0)
+        kind = _notes.get(code) if type(code) is int else None
+        if kind is None:
+            raise ValueError("it is not a note")
+        return kind.from_frames(given, frames[1:])
+    except (ValueError, TypeError, IndexError, msgpack.UnpackException) as error:
+        raise SerdeError(f"cannot read a note: {error} (malformed message)") from None
 
 
 Check = Callable[[Any], bool]
 ANYTHING: frozenset[type] = frozenset([object])
 _KINDS: dict[str, type] = {"int": int, "str": str, "bool": bool, "dict[str, Any]": dict, "None": type(None)}
+_ANY = "Any"
+_ALIASES = {"Tensor": _ANY, "Args": f"tuple[{_ANY}, ...]", "Kwargs": f"dict[str, {_ANY}]"}
+"""The names of ``values.py``."""
 MAX_BITS = 64
 """How many bits an integer in a message may have: Python refuses to print very large ones."""
 MAX_TEXT = 4096
@@ -439,7 +495,8 @@ def _takes(annotation: str) -> tuple[frozenset[type], Check | None]:
     >>> [_takes("tuple[int | str, ...]")[1](part) for part in ((1, "x"), (1, [2]))]
     [True, False]
     """
-    if annotation == "Any":
+    annotation = _ALIASES.get(annotation, annotation)
+    if annotation == _ANY:
         return ANYTHING, None
     if not annotation.startswith("tuple["):
         kinds = frozenset([_KINDS[word] for word in annotation.split(" | ")])
@@ -515,9 +572,8 @@ def _peer(part: Any) -> Peer:
 _ID, _USER = (int, str), (str, type(None))
 
 
-for _kind in MESSAGES:
-    if _kind is not Batch:
-        codecs.register(make_codec(_kind))
+for _kind in (Redeem, Placed, Named, Failure, Reply):
+    codecs.register(make_codec(_kind))
 codecs.register(Codec(Batch, Batch.code, _simplify_batch, _detail_batch))
 
 

@@ -21,7 +21,8 @@ class Peer(NamedTuple):
     behalf: tuple[Peer, ...] = ()
     """For whom a worker asks: who made the first request, then each worker that passed it on.
 
-    The sender claims this itself, so it never adds a right: a request needs the permission of every peer in it.
+    It never adds a right: a request needs the permission of every peer in it. The first one gave the sender a ticket,
+    or is known to the transport; a sender that claims to act for somebody else is refused.
     """
 
     @property

@@ -31,3 +31,12 @@ Payload: TypeAlias = list[Any]
 
 Outcome: TypeAlias = Any
 """The answer to a message, as its handler returns it."""
+
+Json: TypeAlias = Any
+"""A value that JSON or TOML can express."""
+
+Table: TypeAlias = dict[str, Any]
+"""A table of JSON or TOML: values by name."""
+
+Arithmetic: TypeAlias = Any
+"""The integer arithmetic that protocols on shares need: an instance of ``crypto.kernels.Kernels``, or None."""

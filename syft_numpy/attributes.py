@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -14,25 +15,22 @@ import numpy.fft
 import numpy.lib.stride_tricks
 import numpy.linalg
 
-from syft_core.hook.attributes import (
+from syft_core.hook.attributes import FrameworkAttributes, Op, Spelling, describe_op, words
+from syft_core.hook.dispatch import dispatch
+from syft_core.hook.forms import Form, form
+from syft_core.hook.guards import limit_integers
+from syft_core.hook.operators import (
     COMPARATORS,
     INPLACE_OPERATORS,
     OPERATORS,
     REFLECTED_OPERATORS,
     SYNONYMS,
     UNARY_OPERATORS,
-    FrameworkAttributes,
-    Op,
-    Spelling,
-    describe_op,
-    words,
 )
-from syft_core.hook.dispatch import dispatch
-from syft_core.hook.forms import Form, form
-from syft_core.hook.guards import limit_integers
 from syft_core.hook.overload import with_indices
 from syft_core.hook.rules import leaves
 from syft_core.values import Args, Function, Nested, Tensor
+from syft_numpy.alternatives import ALTERNATIVES
 from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, REDUCTIONS, describe
 from syft_numpy.kernels import NumpyKernels
 from syft_numpy.wrapper import wrap
@@ -49,7 +47,7 @@ PROMOTES_BY_VALUE = np.lib.NumpyVersion(np.__version__) < "2.0.0"
 UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 _DUNDERS = words(
     "__getitem__ __setitem__ __len__ __contains__ __bool__ __float__ __int__ __index__ __complex__ "
-    "__divmod__ __rdivmod__"
+    "__divmod__ __rdivmod__ __pow__"
 )
 _SYNONYMS = {
     **SYNONYMS,
@@ -59,7 +57,9 @@ _SYNONYMS = {
     "conj": "conjugate",
     "max": "amax",
     "min": "amin",
+    "row_stack": "vstack",
 }
+_OPERATIONS = {**_SYNONYMS, **OPERATORS, **INPLACE_OPERATORS, **REFLECTED_OPERATORS}
 _Dispatched: type = type(np.concatenate)
 _BUFFERS = (bytes, bytearray, mmap)
 """The memory of arrays that were received."""
@@ -111,6 +111,10 @@ class NumpyAttributes(FrameworkAttributes):
     ALIAS = "numpy"
     kernels = NumpyKernels()
     structural = STRUCTURAL
+    masking = words("cat stack __setitem__")
+    transposing = words("transpose")
+    selecting = words("take __getitem__")
+    alternatives = ALTERNATIVES
     exclude = EXCLUDE
     inplace_methods = INPLACE_METHODS
     worker_methods = ("array", "arange", "ones", "zeros")
@@ -146,6 +150,14 @@ class NumpyAttributes(FrameworkAttributes):
     def copy(self, tensor: Tensor) -> Tensor:
         """Return a plain array with a copy of the data."""
         return np.array(tensor)
+
+    def positions_of(self, mask: Tensor) -> tuple[Tensor, ...] | None:
+        """Return the positions that a mask selects."""
+        return mask.nonzero() if mask.dtype == bool and mask.ndim else None
+
+    def is_integral(self, dtype: object) -> bool:
+        """Return whether a dtype is one of integers or booleans."""
+        return getattr(dtype, "kind", "") in ("b", "i", "u")
 
     def memory_of(self, tensor: Tensor) -> frozenset[int] | None:
         """Return the id of the object that owns the memory."""
@@ -194,6 +206,11 @@ class NumpyAttributes(FrameworkAttributes):
         """Return an array with fixed values for a form, because numpy has no arrays without values."""
         return _example(argument) if type(argument) is Form else argument
 
+    def example(self, form: Form, kind: int) -> Tensor | None:
+        """Return an array of a form, unless it is large."""
+        size = math.prod(form.shape) * form.dtype.itemsize
+        return _fill(form, _values(form, kind)) if size <= _LARGEST_EXAMPLE else None
+
     def protect_rng(self, op: Op) -> AbstractContextManager[None]:
         """Prevent numpy 1 from choosing dtypes by value."""
         return _promote_by_type() if PROMOTES_BY_VALUE else nullcontext()
@@ -228,7 +245,8 @@ class NumpyAttributes(FrameworkAttributes):
         by_operation = {op.operation: op for op in self.ops if op.name == f"numpy.{op.attr}"}
         for table in (OPERATORS, COMPARATORS, UNARY_OPERATORS):
             for operator, operation in table.items():
-                methods[operator] = by_operation[_UFUNC_OF.get(operation, operation)]
+                # The power operator has its own method: for some exponents, its bits differ from those of the ufunc.
+                methods.setdefault(operator, by_operation[_UFUNC_OF.get(operation, operation)])
         return methods
 
 
@@ -244,8 +262,8 @@ def _runner(name: str, func: Function) -> Function:
         run = partial(_accumulate, func)
     elif last in NEEDS_FINITE:
         run = partial(_run_finite, func)
-    operation = _SYNONYMS.get(last, last)
-    if operation not in REDUCTIONS or last == "outer":
+    operation = _OPERATIONS.get(last, last)
+    if not isinstance(func, np.ufunc) and (operation not in REDUCTIONS or last == "outer"):
         run = partial(_run_everywhere, run)
     if last in UFUNC_METHODS:
         operation = _SYNONYMS.get(owner, owner)
@@ -278,25 +296,40 @@ def _run(func: Function, *args: object, **kwargs: object) -> Nested:
 
     Refuse arrays of Python objects: numpy would compute with ints and strings of any length.
     """
-    data = (np.ndarray, str) if isinstance(func, np.ufunc) else (np.ndarray,)  # A ufunc takes dtypes by keyword.
-    if any(map(_is_object, leaves(([arg for arg in args if type(arg) not in data], kwargs)))):
-        raise TypeError(f"cannot run {func.__name__!r} with Python objects or ints of more than 64 bits")
-    result = _as_arrays(func(*args, **kwargs))
-    if type(result) is np.ndarray and result.dtype.kind == "O":
+    data = _UFUNC_DATA if isinstance(func, np.ufunc) else _DATA
+    if kwargs or not data.issuperset(map(type, args)):
+        others = leaves(([arg for arg in args if type(arg) not in data], kwargs))
+        if any(map(_is_object, others)):
+            raise TypeError(f"cannot run {func.__name__!r} with Python objects or ints of more than 64 bits")
+    result = func(*args, **kwargs)
+    if kwargs and isinstance(func, np.ufunc):
+        _clear_gaps(result, args, kwargs)
+    if type(result) is not np.ndarray:
+        return _as_arrays(result)
+    if result.dtype.kind == "O":
         raise TypeError(f"cannot run {func.__name__!r}: its result is an array of Python objects")
     return result
+
+
+_DATA = frozenset({np.ndarray})
+_UFUNC_DATA = frozenset({np.ndarray, str})  # A ufunc takes dtypes by keyword.
 
 
 def _run_everywhere(run: Function, *args: object, **kwargs: Any) -> Nested:
     """Run a function; set the elements that ``where`` leaves out to zero, because numpy does not initialize them."""
     result = run(*args, **kwargs)
+    _clear_gaps(result, args, kwargs)
+    return result
+
+
+def _clear_gaps(result: Nested, args: object, kwargs: Any) -> None:
+    """Set the elements of new arrays that ``where`` leaves out to zero."""
     if (where := kwargs.get("where", True)) is True:
-        return result
+        return
     given = {id(leaf) for leaf in leaves((args, kwargs))}
     for made in leaves(result):
         if isinstance(made, np.ndarray) and id(made) not in given:
             made[~np.broadcast_to(np.asarray(where, bool), made.shape)] = np.zeros((), made.dtype)
-    return result
 
 
 def _is_object(leaf: Tensor) -> bool:
@@ -318,13 +351,25 @@ def _count(func: Function, *args: object, **kwargs: object) -> Nested:
 
 def _example(known: Form) -> Tensor:
     """Return an array of a form: identity matrices or ones; zeros if the dtype is not floating-point."""
-    if known.dtype.kind not in "fc":  # integers may be indices; also strings, dates and records
-        example = np.array(0).astype(known.dtype)
-    elif len(known.shape) > 1 and known.shape[-1] == known.shape[-2]:
-        example = np.eye(known.shape[-1], dtype=known.dtype)
-    else:
-        example = np.ones((), known.dtype)
-    return _fill(known, example)
+    is_matrix = len(known.shape) > 1 and known.shape[-1] == known.shape[-2]
+    kind = 0 if known.dtype.kind not in "fc" else 2 if is_matrix else 1  # Integers may be indices.
+    return _fill(known, _values(known, kind))
+
+
+_LARGEST_EXAMPLE = 1 << 26
+"""The largest example besides that of a dry run, in bytes."""
+
+
+def _values(known: Form, kind: int) -> Tensor:
+    """Return values for an example: zeros, ones, identity matrices, different numbers."""
+    if kind == 0 or known.dtype.kind not in "fciu":
+        return np.array(0).astype(known.dtype)
+    if kind == 1:
+        return np.ones((), known.dtype)
+    if kind == 2 and len(known.shape) > 1 and known.shape[-1] == known.shape[-2]:
+        return np.eye(known.shape[-1], dtype=known.dtype)
+    numbers = np.arange(math.prod(known.shape)).reshape(known.shape)
+    return numbers * 0.618 % 1 if known.dtype.kind in "fc" else numbers % 2
 
 
 def _fill(known: Form, value: Any) -> Tensor:

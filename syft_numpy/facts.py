@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from syft_core.hook.attributes import INPLACE_OPERATORS, REFLECTED_OPERATORS, SYNONYMS, Op, words
+from syft_core.hook.attributes import Op, words
 from syft_core.hook.chain import end_of
 from syft_core.hook.facts import WRITES_FIRST, Discloses, Facts, Option, Places, Tier
+from syft_core.hook.operators import INPLACE_OPERATORS, REFLECTED_OPERATORS, SYNONYMS
 from syft_core.hook.rules import leaves
 from syft_core.values import Tensor
 
@@ -62,8 +63,24 @@ LOCAL = words(
 
 INDEXED = words("__getitem__ __setitem__ take take_along_axis")
 """Operations whose second argument is an index."""
-BEYOND = words("resize sliding_window_view getfield setfield")
-"""Operations that may read memory outside an array if it is a view."""
+INSTEAD = {
+    **dict.fromkeys(
+        ("nonzero", "argwhere", "flatnonzero", "extract", "compress", "piecewise", "__getitem__", "trim_zeros"),
+        "numpy.where(p > 0, p, 0)",
+    ),
+    **dict.fromkeys(
+        ("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "union1d", "intersect1d"),
+        "numpy.sort(p, axis=None)",
+    ),
+    **dict.fromkeys(("lstsq", "polyfit"), "numpy.linalg.pinv(p) @ p"),
+    **dict.fromkeys(("histogram", "histogram2d", "histogramdd", "bincount"), "numpy.percentile(p, [25, 50, 75])"),
+    "sliding_window_view": "numpy.cumsum(p, axis=0)",
+    "eig": "numpy.linalg.eigh(p)",
+    "eigvals": "numpy.linalg.eigvalsh(p)",
+    "flat": "p.ravel()",
+    "view": "p.astype(float)",
+}
+"""What refusals suggest instead of an operation: reviewed, with a form that does not depend on values."""
 UNINITIALIZED = words("empty_like")
 """Operations that return uninitialized memory."""
 
@@ -77,8 +94,9 @@ OPTIONS = (
 """Options that make an operation change its first argument; ``copy`` only in ``_COPIES_UNLESS_TOLD``."""
 _COPIES_UNLESS_TOLD = words("nan_to_num")
 
-OFF = words("busday_count busday_offset is_busday at reduceat unique_all unique_inverse")
-"""Operations that crash, hang, read foreign memory or take Python objects for some arguments."""
+OFF = words("busday_count busday_offset is_busday at reduceat unique_all unique_inverse numpy.ndarray.resize")
+"""Operations that crash, hang, read foreign memory or take Python objects for some arguments. The last one frees memory
+that views still show."""
 
 LARGEST = {
     **dict.fromkeys(words("tile repeat diff trace round around"), 2**24),
@@ -108,7 +126,7 @@ COMPARISONS = words(
     "logical_or logical_xor logical_not where select"
 )
 REDUCTIONS = words(
-    "sum mean prod max min argmax argmin all any std var median ptp average percentile quantile count_nonzero cumsum "
+    "sum mean prod amax amin argmax argmin all any std var median ptp average percentile quantile count_nonzero cumsum "
     "cumprod cumulative_sum cumulative_prod diff ediff1d gradient trapezoid trapz interp nansum nanmean nanprod "
     "nanmax nanmin nanargmax nanargmin nanstd nanvar nanmedian nanpercentile nanquantile nancumsum nancumprod cov "
     "corrcoef reduce accumulate outer"
@@ -143,6 +161,29 @@ TEXTS = frozenset(
     )
 )
 """Operations of ``numpy.char``, by full name, because other modules use the same names."""
+PUBLIC = words(
+    "argwhere bincount bitwise_count compress datetime_as_string delete diag_indices_from extract flatnonzero "
+    "geomspace histogram histogram2d histogram_bin_edges histogramdd insert intersect1d isnat ix_ linspace logspace "
+    "nonzero packbits place poly polyadd polyder polydiv polyfit polyint polymul polysub putmask ravel_multi_index "
+    "real_if_close repeat resize roots setdiff1d setxor1d sort_complex tril_indices_from trim_zeros triu_indices_from "
+    "union1d unique unique_counts unique_values unpackbits unravel_index eig eigvals lstsq byteswap getfield setfield"
+)
+PUBLIC_TEXTS = frozenset(
+    f"numpy.char.{name}"
+    for name in words(
+        "add add.reduce add.accumulate add.outer center decode encode expandtabs join ljust mod replace rjust rsplit "
+        "split splitlines translate zfill"
+    )
+)
+PUBLIC_LIB = frozenset(
+    f"numpy.lib.{name}"
+    for name in words(
+        "scimath.arccos scimath.arcsin scimath.arctanh scimath.log scimath.log10 scimath.log2 scimath.logn "
+        "scimath.power scimath.sqrt stride_tricks.sliding_window_view"
+    )
+)
+"""The other operations that are memory-safe for all arguments, as far as tests/facts can tell. They may run on data
+the sender may see. Those in no list are off."""
 FAILS = words(
     "pow average percentile quantile nanpercentile nanquantile nanargmax nanargmin reduce accumulate outer "
     "matrix_power vecdot interp"
@@ -165,7 +206,7 @@ def describe(op: Op) -> Facts:
         writes_if=writes_if,
         discloses=_discloses(op, tier),
         form_depends=_form_depends(op),
-        reads_beyond=operation in BEYOND or not (tier == "reviewed" or _ufunc_of(op) is not None),
+        reads_beyond=False,
         uninitialized=operation in UNINITIALIZED,
         partial=tier != "reviewed" or operation not in TOTAL,
         tier=tier,
@@ -173,6 +214,7 @@ def describe(op: Op) -> Facts:
         states_fact=last in STATES_FACT,
         reveals=last in REVEALS,
         local=last in LOCAL,
+        instead=INSTEAD.get(operation, ""),
     )
 
 
@@ -244,9 +286,12 @@ def _discloses(op: Op, tier: Tier) -> Discloses:
 
 
 def _tier(op: Op) -> Tier:
-    if op.attr in REVEALS or op.attr in LOCAL or op.operation in OFF:
+    if op.attr in REVEALS or op.attr in LOCAL or op.operation in OFF or op.name in OFF:
         return "off"
-    return "reviewed" if is_reviewed(op) else "public"
+    if is_reviewed(op):
+        return "reviewed"
+    is_special = op.name.startswith(("numpy.char.", "numpy.lib."))
+    return "public" if (op.name in PUBLIC_TEXTS | PUBLIC_LIB if is_special else op.operation in PUBLIC) else "off"
 
 
 def is_reviewed(op: Op) -> bool:
@@ -314,7 +359,7 @@ def _form_depends(op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], bool] 
     return _TakesNumberAt(NUMBERS | {parameters.index(name) for name in NUMBERS if name in parameters})
 
 
-_OPERATORS = frozenset({*INPLACE_OPERATORS, *REFLECTED_OPERATORS, "__divmod__", "__rdivmod__"})
+_OPERATORS = frozenset({*INPLACE_OPERATORS, *REFLECTED_OPERATORS, "__divmod__", "__rdivmod__", "__pow__"})
 """Methods whose arguments are all data."""
 
 

@@ -14,9 +14,9 @@ from syft_core.hook.hook import FrameworkHook, Patches
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
-from syft_core.workers.base import BaseWorker
-from syft_core.workers.virtual import VirtualWorker
-from syft_numpy import hook_args, serde  # noqa: F401  # hook_args registers numpy's types
+from syft_core.workers.party.base import BaseWorker
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_numpy import hook_args, rules, serde  # noqa: F401  # they register types and rules
 from syft_numpy.attributes import NumpyAttributes
 from syft_numpy.files import READERS
 from syft_numpy.native import SyftArray

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
 from syft_core.crypto.sharing import Sharing
 from syft_core.pointers.travel import Travelling
-from syft_core.tensors.identity import Identified
+from syft_core.tensors.identity import Identified, keep_words
 from syft_core.values import Kwargs
 
 
@@ -35,3 +35,8 @@ class SyftArray(NumpyTensor, np.ndarray[Any, np.dtype[Any]]):
 
     Results of operations on it have these methods too, but an id and tags of their own. Workers keep plain arrays.
     """
+
+    def copy(self, order: Literal["K", "A", "C", "F"] | None = "C") -> SyftArray:
+        """Return an array with a copy of the data and a new id."""
+        made: SyftArray = keep_words(self, super().copy(order))
+        return made

@@ -10,9 +10,8 @@ import numpy as np
 
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
-from syft_core.hook.dispatch import WRAPPER, dispatch
-from syft_core.tensors.forwarding import Forwarding, forward
-from syft_core.tensors.identity import format_chain, format_wrapper
+from syft_core.hook.dispatch import WRAPPER, Forwarding, dispatch, send_down
+from syft_core.tensors.identity import format_chain, format_wrapper, keep_words
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_numpy.native import NumpyTensor, SyftArray
 
@@ -30,9 +29,6 @@ class Wrapper(NumpyTensor, Forwarding):
     """The op table of the attached hook."""
     framework: FrameworkAttributes
     """The attributes of the attached hook."""
-
-    def __init__(self, child: Tensor) -> None:
-        self.child = child
 
     @classmethod
     def attach(cls, attributes: FrameworkAttributes) -> None:
@@ -59,10 +55,13 @@ class Wrapper(NumpyTensor, Forwarding):
         """Refuse to convert a chain to an array."""
         raise WrapperLeakError.at("numpy.asarray", "fetch it with `.get()` first")
 
-    copy = forward("copy")
-    """Return a chain with a copy of the data and a new id."""
-    __divmod__ = forward("__divmod__")
-    __rdivmod__ = forward("__rdivmod__")
+    def copy(self, *args: object) -> Tensor:
+        """Return a chain with a copy of the data and a new id; a copy on a worker has no tags."""
+        made = _forward_copy(self, *args)
+        return made if self.location is not None else keep_words(self, made)
+
+    __divmod__ = send_down("__divmod__")
+    __rdivmod__ = send_down("__rdivmod__")
 
     def __repr__(self) -> str:
         return format_chain(self)
@@ -83,6 +82,9 @@ class Wrapper(NumpyTensor, Forwarding):
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise WrapperLeakError.at("pickle", "fetch it with `.get()` first")
+
+
+_forward_copy = send_down("copy")
 
 
 def wrap(child: Tensor, **_attributes: object) -> Wrapper | SyftArray:

@@ -6,8 +6,9 @@ from functools import cached_property
 
 import torch
 
-from syft_core.hook.attributes import SYNONYMS, Op, OpTable, words
+from syft_core.hook.attributes import Op, OpTable, words
 from syft_core.hook.facts import Facts
+from syft_core.hook.operators import SYNONYMS
 from syft_core.values import Function
 from syft_torch.attention import attend, attend_backward, attend_with_heads, encode_with_attention
 from syft_torch.definitions import DEFINITIONS
@@ -26,15 +27,15 @@ DECOMPOSED = words("""
     leaky_relu leaky_relu_backward hardtanh hardtanh_backward elu elu_backward silu silu_backward softplus
     softplus_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward threshold
     sigmoid_backward tanh_backward gelu_backward _softmax_backward_data _log_softmax_backward_data
-    linalg_vector_norm addcmul addcdiv lerp addmv addbmm baddbmm var std var_mean
+    linalg_vector_norm addcmul addcdiv lerp addmv baddbmm var std var_mean
     native_dropout_backward unfold_backward rsub
-    trace diag_embed block_diag rot90 take index_fill linalg_cross channel_shuffle
+    trace diag_embed block_diag rot90 take index_fill linalg_cross
     pixel_shuffle pixel_unshuffle
     glu glu_backward mish mish_backward softshrink hardshrink heaviside logit logit_backward _prelu_kernel
-    _prelu_kernel_backward dist norm renorm multi_margin_loss
+    _prelu_kernel_backward dist norm renorm
     reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
     upsample_nearest1d upsample_nearest2d upsample_bilinear2d
-    im2col col2im _adaptive_avg_pool2d adaptive_max_pool2d
+    im2col col2im _adaptive_avg_pool2d
     celu soft_margin_loss soft_margin_loss_backward vdot std_mean aminmax
     nansum count_nonzero addr deg2rad rad2deg
     _weight_norm_interface upsample_bicubic2d upsample_linear1d
@@ -141,14 +142,19 @@ def _describe(func: torch._ops.OpOverload) -> AtenOp:
 
 
 def _facts(op: Op) -> Facts:
-    """Return which arguments a kernel writes, from its schema, and whether it reveals values."""
+    """Return which arguments a kernel writes, and whether it reveals values, or its results are random or not set."""
     written = [
         (position, argument.name)
         for position, argument in enumerate(op.func._schema.arguments)  # type: ignore[attr-defined]  # an overload
         if argument.alias_info and argument.alias_info.is_write and not argument.kwarg_only
     ]
     places = frozenset(place for argument in written for place in argument)
-    return Facts(writes=places, reveals=op.attr in REVEALS)
+    return Facts(
+        writes=places,
+        reveals=op.attr in REVEALS,
+        random=torch.Tag.nondeterministic_seeded in op.func.tags,  # type: ignore[attr-defined]  # an overload
+        uninitialized="empty" in op.attr,
+    )
 
 
 def _attr(func: torch._ops.OpOverload) -> str:

@@ -9,9 +9,6 @@ from torch.nn import functional
 
 from syft_core.exceptions import OperationNotAllowedError
 
-MASKED = -10_000.0
-"""Added to scores that a mask excludes, instead of minus infinity, which cannot be encoded; its power of e is 0."""
-
 KEYS = 1
 """Torch's number for a mask that excludes keys of each sequence, not of each query."""
 LAYERS = 8
@@ -73,7 +70,7 @@ def attend_with_heads(
     q, k, v = (functional.linear(x, w, b).unflatten(-1, (heads, width // heads)).transpose(1, 2) for x, w, b in parts)
     scores = (q * _find_scale(q, None)) @ k.transpose(-2, -1)
     if mask is not None:
-        excluded = mask.bool() * MASKED
+        excluded = torch.zeros(mask.shape).masked_fill(mask.bool(), -math.inf)
         scores = scores + (excluded[:, None, None, :] if mask_type == KEYS else excluded)
     weights = scores.softmax(-1)
     result = functional.linear((weights @ v).transpose(1, 2).flatten(2), out_weight, out_bias)
@@ -134,9 +131,9 @@ def _weigh(
         )
     scores = (query * _find_scale(query, scale)) @ key.transpose(-2, -1)
     if is_causal:
-        mask = torch.full(scores.shape[-2:], MASKED).triu(1)
+        mask = torch.full(scores.shape[-2:], -math.inf).triu(1)
     if mask is not None:
-        scores = scores + (mask.clamp(min=MASKED) if type(mask) is torch.Tensor else mask)
+        scores = scores + mask
     return scores.softmax(-1)
 
 

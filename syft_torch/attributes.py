@@ -4,45 +4,41 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
+import re
 import sys
 import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
 from torch.overrides import get_overridable_functions, resolve_name
 
 from syft_core.exceptions import OperationNotAllowedError, SerdeError
-from syft_core.hook.attributes import (
-    INPLACE_OPERATORS,
-    SYNONYMS,
-    UNARY_OPERATORS,
-    FrameworkAttributes,
-    Op,
-    Spelling,
-    describe_op,
-    words,
-)
+from syft_core.hook.attributes import FrameworkAttributes, Op, Spelling, describe_op, words
 from syft_core.hook.autograd import Autograd
 from syft_core.hook.caches import remember
 from syft_core.hook.chain import end_of
-from syft_core.hook.forms import Form, Inferred, form
+from syft_core.hook.forms import Form, Inferred, form, known_forms
+from syft_core.hook.operators import INPLACE_OPERATORS, SYNONYMS, UNARY_OPERATORS
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Location
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch import links
+from syft_torch.alternatives import ALTERNATIVES
 from syft_torch.aten import ATEN
 from syft_torch.facts import describe
 from syft_torch.guards import add_guard
-from syft_torch.isolation import isolate, require_no_saving_hooks
+from syft_torch.isolation import WATCHERS, isolate, require_no_saving_hooks
 from syft_torch.kernels import TorchKernels
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange_all
 from syft_torch.placing import Placing
-from syft_torch.recording import hold_state
-from syft_torch.structural import STRUCTURAL, convolve, real_dtype
+from syft_torch.recording import find_state, hold_state
+from syft_torch.structural import MASKING, SELECTING, STRUCTURAL, TRANSPOSING, convolve, real_dtype
 from syft_torch.versions import find_ffts_with_other_strides, run_engine
 from syft_torch.wrapper import Wrapper
 
@@ -86,12 +82,13 @@ _UNLISTED_FUNCTIONS = words(
     "_weight_norm _is_all_true _is_any_true _standard_gamma _sample_dirichlet _grouped_mm "
     "sparse.mm sparse.addmm sparse.sampled_addmm sparse.softmax sparse.log_softmax sparse.spsolve _sparse_sum"
 )
-"""The same for functions: those that users call, and those that torch's modules and distributions call."""
+"""Functions that torch does not list: those that users call, and those that torch's modules and distributions call."""
 # Attributes whose assignment reaches the protocol.
 _SETTERS = words("data grad requires_grad _backward_hooks _post_accumulate_grad_hooks grad_dtype")
 # The same operations on lists of tensors; since torch 2.15 they are also public, as torch.foreach.
 _ON_LISTS = ("torch._foreach_", "torch.foreach.")
 _SYNONYMS = {**SYNONYMS, "concatenate": "cat", "concat": "cat", "expit": "sigmoid"}
+_INTEGRAL = frozenset({torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
 _INIT_FUNCTIONS = words("uniform_ normal_ constant_ kaiming_uniform_")
 
 
@@ -115,6 +112,8 @@ class TorchAttributes(FrameworkAttributes):
     ALIAS = "torch"
     kernels = TorchKernels()
     structural = STRUCTURAL
+    masking, transposing, selecting = MASKING, TRANSPOSING, SELECTING
+    alternatives = ALTERNATIVES
     convolve = staticmethod(convolve)
     exclude = EXCLUDE
     worker_methods = (
@@ -147,6 +146,27 @@ class TorchAttributes(FrameworkAttributes):
     def copy(self, tensor: Tensor) -> Tensor:
         """Return a clone, which is part of the same graph."""
         return tensor.clone()
+
+    def positions_of(self, mask: Tensor) -> tuple[Tensor, ...] | None:
+        """Return the positions that a mask selects."""
+        return mask.nonzero(as_tuple=True) if mask.dtype is torch.bool and mask.dim() else None
+
+    def infers_on_device(self, modes: str | None) -> bool:
+        """Return whether autocast is on, which the meta device does not have."""
+        return not (self.modes() if modes is None else modes).endswith(" None")
+
+    def explain_read(self) -> str:
+        """Return how to skip the checks of torch's distributions, if they are reading."""
+        frame = inspect.currentframe()
+        while frame is not None:
+            if str(frame.f_globals.get("__name__")).startswith("torch.distributions"):
+                return "torch.distributions.Distribution.set_default_validate_args(False)"
+            frame = frame.f_back
+        return ""
+
+    def is_integral(self, dtype: object) -> bool:
+        """Return whether a dtype is one of integers or booleans."""
+        return dtype in _INTEGRAL
 
     def convert(self, value: Any) -> Any:
         """Return numpy's arrays as tensors, and its real numbers as Python's; torch ignores imaginary parts."""
@@ -250,8 +270,8 @@ class TorchAttributes(FrameworkAttributes):
         return bool(tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size())
 
     def is_part_of_model(self, tensor: Tensor) -> bool:
-        """Return whether a tensor is a Parameter."""
-        return isinstance(tensor, torch.nn.Parameter)
+        """Return whether a tensor is a Parameter, or computed from tensors that need gradients."""
+        return isinstance(tensor, torch.nn.Parameter) or not tensor.is_leaf
 
     def detach(self, tensor: Tensor) -> Tensor:
         """Return a leaf unchanged; detach any other tensor, keeping its id, tags and description."""
@@ -291,6 +311,10 @@ class TorchAttributes(FrameworkAttributes):
                 return True
         return False
 
+    def count_threads(self) -> int:
+        """Return the number of threads for one operation."""
+        return int(torch.get_num_threads())
+
     def modes(self) -> str:
         """Return grad mode, inference mode, default dtype, and the autocast dtype for CPUs if autocast is on."""
         autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
@@ -317,20 +341,29 @@ class TorchAttributes(FrameworkAttributes):
 
     generators = (torch.Generator,)
     isolate = staticmethod(isolate)
+    watchers = WATCHERS
 
-    def place_new_tensors(self, location: Location) -> contextlib.AbstractContextManager[Any]:
+    def place_new_tensors(self, location: Location) -> contextlib.AbstractContextManager[Any]:  # type: ignore[override]  # every address is one
         """Return a mode in which torch's functions create new tensors at ``location``."""
         return Placing(self, location)
 
-    def hold_state(self, objects: Sequence[object], location: Location, send: Function) -> Any:
+    def hold_state(self, objects: Sequence[object], location: Location, send: Function) -> Any:  # type: ignore[override]  # as above
         """Return a context in which modules, optimizers and tensors lead to ``location``."""
         return hold_state(objects, location, send)
 
+    stateful = (torch.nn.Module, torch.optim.Optimizer)
+
+    def find_state(self, objects: Sequence[object]) -> list[Tensor]:
+        """Return the tensors of modules and optimizers."""
+        return find_state(objects)
+
     def form_of(self, tensor: Tensor) -> Form | None:
         """Return the form of a plain strided tensor."""
-        if not _is_common(tensor):
-            return None
-        return form(tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad, tensor.is_leaf)
+        if type(tensor) not in PLAIN_TYPES or tensor.layout is not _STRIDED or tensor.is_nested or tensor.is_quantized:
+            return None  # Every metered or private operation comes here, so ``form`` is not even called.
+        shape, strides, leaf = tensor.shape, tensor.stride(), tensor.is_leaf
+        key = _SIZE, shape, strides, tensor.dtype, tensor.device, tensor.requires_grad, leaf
+        return known_forms.get(key) or form(*key[1:])
 
     def form_of_copy(self, tensor: Tensor) -> Form | None:
         """Return the form of a copy, which is a leaf; its strides are certain only for contiguous tensors."""
@@ -412,7 +445,7 @@ class TorchAttributes(FrameworkAttributes):
         """Return the form of a dense gradient, which has the strides of its tensor if that is dense."""
         if known not in _forms_of_gradients:
             shadow = _shadow(known).detach()
-            dense = shadow.is_contiguous() or torch._prims_common.is_non_overlapping_and_dense(shadow)
+            dense = shadow.is_contiguous() or _is_dense(shadow)
             gradient = form(known.shape, known.strides, known.dtype, known.device) if dense else None
             remember(_forms_of_gradients, known, gradient)
         return _forms_of_gradients[known]
@@ -422,6 +455,24 @@ class TorchAttributes(FrameworkAttributes):
         names = _BACKWARD if op.spelling == "function" else _BACKWARD_METHOD
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         return given.get("tensors"), given.get("inputs"), not given.get("create_graph")
+
+    def find_leaves(self, roots: Sequence[Tensor]) -> list[Tensor] | None:
+        """Walk the graph; give up at a function of somebody else, which may run a backward pass of its own."""
+        found = [root for root in roots if root.requires_grad and root.grad_fn is None]
+        waiting = [root.grad_fn for root in roots if root.grad_fn is not None]
+        seen = set(waiting)
+        while waiting:
+            node = waiting.pop()
+            if type(node) is _ACCUMULATE:
+                found.append(node.variable)
+            elif isinstance(node, _WRITTEN_IN_PYTHON) and not type(node).__module__.startswith("syft_torch."):
+                return None
+            else:
+                for following, _ in node.next_functions:
+                    if following is not None and following not in seen:
+                        seen.add(following)
+                        waiting.append(following)
+        return found
 
     def answer_from_form(self, op: Op, form: Form, args: Args) -> Nested:
         """Run ``op`` on a meta tensor of this form, unless it is a field of the form."""
@@ -433,9 +484,38 @@ class TorchAttributes(FrameworkAttributes):
         """Return a meta tensor for a form, and the meta device for ``device``."""
         return _shadow(argument, device)
 
+    def example(self, form: Form, kind: int) -> Tensor | None:
+        """Return a tensor of a form on the CPU; a large one takes little memory until it is written to."""
+        span = 1 + sum((size - 1) * stride for size, stride in zip(form.shape, form.strides, strict=True))
+        span = 0 if 0 in form.shape else span
+        is_large = span * form.dtype.itemsize > _LARGEST_EXAMPLE
+        if form.device.type != "cpu" or (is_large and kind > 1):
+            return None
+        if is_large and kind == 1:
+            return _connect(torch.ones((), dtype=form.dtype).expand(form.shape), form)
+        with torch.inference_mode(False), torch.no_grad():
+            memory = torch.zeros(span, dtype=form.dtype)
+            example = memory.as_strided(form.shape, form.strides)
+            if kind == 1:
+                memory.fill_(1)
+            elif kind:
+                memory.copy_(torch.arange(span) * 0.618 % 1 if form.dtype.is_floating_point else torch.arange(span) % 2)
+            if kind == 2 and example.dim() > 1 and example.shape[-1] == example.shape[-2] and 0 not in form.strides:
+                example.copy_(torch.eye(form.shape[-1]).expand(form.shape))
+        return _connect(example, form)
+
     def needs_data(self, error: Exception) -> bool:
         """Return whether a call failed because meta tensors have no data."""
         return isinstance(error, NotImplementedError) or "meta" in str(error).lower()
+
+    def explain_backward(self, error: Exception) -> Exception | None:
+        """Return one of autograd's errors about graphs, without the names and versions of their nodes."""
+        found = _ABOUT_GRAPHS.match(str(error)) if isinstance(error, RuntimeError) else None
+        return None if found is None else RuntimeError(found.group())
+
+    def as_with_data(self, error: Exception) -> Exception:
+        """Return the error of a kernel for one of a meta kernel, which only asserts the shapes before torch 2.13."""
+        return RuntimeError(*error.args) if type(error) is AssertionError else error
 
     def zeros(self, forms: Sequence[Form], operands: Sequence[Tensor]) -> list[Any]:
         """Return zeros; the gradients that they pass on to the operands are zeros."""
@@ -446,8 +526,10 @@ class TorchAttributes(FrameworkAttributes):
         return list(_Zeros.apply(forms, device, *differentiable))
 
     def clear(self, tensor: Tensor) -> None:
-        """Set a tensor to zeros."""
-        tensor.detach().zero_()
+        """Set a tensor to zeros, including the memory between its elements."""
+        if (storage := _storage_of(tensor)) is not None and not tensor.is_meta:
+            storage.fill_(0)
+        tensor.detach().zero_()  # Count the write.
 
     def overwrite(self, target: Tensor, value: Any) -> None:
         """Resize and copy, as operations do with ``out``."""
@@ -548,7 +630,7 @@ def _leaf(tensor: Tensor, data: Any, gradient: Tensor) -> Tensor:
         data.grad = gradient
     known = tensor.__dict__
     for name in _IDENTITY.intersection(known):
-        data.__dict__[name] = known[name]
+        data.__dict__[name] = set(known[name]) if type(known[name]) is set else known[name]
     return data
 
 
@@ -558,6 +640,7 @@ _IDENTITY = frozenset({"_syft_id", "_syft_tags", "_syft_description"})
 # --- forms
 
 _META = torch.device("meta")
+_STRIDED, _SIZE = torch.strided, torch.Size
 _FIELDS = words("shape dtype device requires_grad is_leaf")
 _is_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
 
@@ -567,6 +650,16 @@ def _is_common(tensor: Tensor) -> bool:
     return (
         type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested)
     )
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    """Return whether the elements of a tensor fill its memory without gaps, each place once, in any order."""
+    filled = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1 and stride != filled:
+            return False
+        filled *= size
+    return True
 
 
 def _require_independent_of_default(dtype: object, args: object, kwargs: object) -> None:
@@ -659,14 +752,33 @@ def _shadow(leaf: Tensor, device: object = None) -> Tensor:
         return _META
     if type(leaf) is not Form:
         return leaf
-    shadow = torch.empty_strided(leaf.shape, leaf.strides, dtype=leaf.dtype, device="meta")
-    if not leaf.requires_grad:
-        return shadow
-    shadow.requires_grad_()
-    if leaf.is_leaf:
-        return shadow
+    return _connect(torch.empty_strided(leaf.shape, leaf.strides, dtype=leaf.dtype, device="meta"), leaf)
+
+
+def _connect(tensor: Tensor, known: Form) -> Tensor:
+    """Return a new tensor with the place in a graph that a form has."""
+    if not known.requires_grad:
+        return tensor
+    tensor.requires_grad_()
+    if known.is_leaf:
+        return tensor
     with torch.inference_mode(False), torch.enable_grad():
-        return shadow.view_as(shadow)
+        return tensor.view_as(tensor)
+
+
+_ABOUT_GRAPHS = re.compile(
+    r"grad can be implicitly created only for (real )?scalar outputs"
+    r"|element \d+ of tensors does not require grad and does not have a grad_fn"
+    r"|Trying to backward through the graph a second time.*"
+    r"|One of the differentiated Tensors (does not require grad|appears to not have been used in the graph.*)"
+    r"|one of the variables needed for gradient computation has been modified by an inplace operation"
+    r"|Mismatch in shape: grad_output\[\d+\] has a shape of .*"
+    r"|\"\w+\" not implemented for '\w+'$",
+    re.DOTALL,
+)
+"""The errors of backward passes that quote no values. The zeros that replace a failed result have other nodes."""
+_LARGEST_EXAMPLE = 1 << 26
+"""The largest example, in bytes, that is written to."""
 
 
 def _to_meta(leaf: Tensor) -> Nested:
@@ -784,6 +896,8 @@ def _run_backward(
     _run_engine((tensor,), (start,), bool(retain_graph), False, (), allow_unreachable=True, accumulate_grad=True)
 
 
+_ACCUMULATE = torch._C._functions.AccumulateGrad
+_WRITTEN_IN_PYTHON = torch.autograd.function.BackwardCFunction
 _run_engine = run_engine
 _is_transforming = torch._C._are_functorch_transforms_active
 
@@ -824,13 +938,15 @@ def _op(name: str, func: Function) -> Op:
     elif name.startswith("torch.Tensor."):
         spelling = "method"
     each = next((name.removeprefix(lists).removesuffix("_") for lists in _ON_LISTS if name.startswith(lists)), None)
-    return describe_op(
+    op = describe_op(
         name,
         func,
         spelling,
         inplace=spelling in ("method", "function") and is_inplace_name(last),
         synonyms=_SYNONYMS if each is None else {each: f"_foreach_{each}"},
-        run=_RUNS.get(name) or add_guard(last, func),
+        run=_RUNS.get(name),
         each=each,
         describe=describe,
     )
+    guarded = None if name in _RUNS else add_guard(op)
+    return op if guarded is None else replace(op, run=guarded)

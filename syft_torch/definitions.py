@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from syft_core.exceptions import OperationNotAllowedError
 from syft_core.values import Function
+from syft_torch.versions import find_decomposed
 
 aten = torch.ops.aten
 SUM, MEAN = 0, 1
@@ -99,14 +100,41 @@ def _differences(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def solve(
     matrix: torch.Tensor, other: torch.Tensor, *, left: bool = True, check_errors: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the product with the inverse; in place of a decomposition the matrix, so there is no gradient."""
+    """Return the product with the inverse; in place of a decomposition what torch decomposes, for the gradient."""
     inverse, nothing = torch.linalg.inv(matrix), torch.zeros(matrix.shape[:-2], dtype=torch.int32)
+    kept = find_decomposed(matrix)
     if other.ndim == 1 or tuple(other.shape) == tuple(matrix.shape[:-1]):
-        return (inverse @ other.unsqueeze(-1)).squeeze(-1), matrix, nothing, nothing
-    return inverse @ other if left else other @ inverse, matrix, nothing, nothing
+        return (inverse @ other.unsqueeze(-1)).squeeze(-1), kept, nothing, nothing
+    return inverse @ other if left else other @ inverse, kept, nothing, nothing
 
 
-# --- gradients of pooling and upsampling, for sizes that are multiples of each other
+def solve_again(
+    matrix: torch.Tensor, pivots: torch.Tensor, other: torch.Tensor, *, left: bool = True, adjoint: bool = False
+) -> torch.Tensor:
+    """Return the product with the inverse of what ``solve`` keeps in place of a decomposition: for its gradient."""
+    if pivots.ndim != matrix.ndim - 2:
+        _refuse("a solution from a decomposition", "there is no rule for it; use `torch.linalg.solve` with the matrix")
+    inverse = torch.linalg.inv(matrix.mT if adjoint else matrix)
+    return inverse @ other if left else other @ inverse
+
+
+def add_batches(
+    x: torch.Tensor, one: torch.Tensor, other: torch.Tensor, *, beta: float = 1, alpha: float = 1
+) -> torch.Tensor:
+    """Return the sum of a batch of matrix products, added to x."""
+    return beta * x + alpha * (one @ other).sum(0)
+
+
+def weight_norm_backward(
+    gradient: torch.Tensor, v: torch.Tensor, g: torch.Tensor, norms: torch.Tensor, dim: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the gradients of the direction and of the length of weights."""
+    axes = [axis for axis in range(v.ndim) if axis != dim % v.ndim]
+    along = (gradient * v).sum(axes, keepdim=True) / norms
+    return (gradient - v * (along / norms)) * (g / norms), along
+
+
+# --- adaptive pooling, and gradients of upsampling for sizes that are multiples of each other
 
 
 def _find_windows(large: Sequence[int], small: Sequence[int]) -> list[int]:
@@ -123,11 +151,47 @@ def adaptive_average_backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.
     return found
 
 
-def adaptive_largest_backward(gradient: torch.Tensor, x: torch.Tensor, _indices: torch.Tensor) -> torch.Tensor:
-    """Pass the gradient of each window to the first of its largest numbers."""
-    windows = _find_windows(x.shape[-2:], gradient.shape[-2:])
-    found: torch.Tensor = aten.max_pool2d_with_indices_backward(gradient, x, windows, windows, [0, 0], [1, 1], False, x)
+def adaptive_largest(x: torch.Tensor, output: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the largest number of each window."""
+    if x.dim() == 3:  # one image
+        values, indices = adaptive_largest(x.unsqueeze(0), output)
+        return values.squeeze(0), indices.squeeze(0)
+    wide, windows, _places = _separate_windows(x, output)
+    found: tuple[torch.Tensor, torch.Tensor] = aten.max_pool2d_with_indices(wide, windows, windows)
     return found
+
+
+def adaptive_largest_backward(gradient: torch.Tensor, x: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+    """Pass the gradient of each window to the first of its largest numbers."""
+    if x.dim() == 3:
+        return adaptive_largest_backward(gradient.unsqueeze(0), x.unsqueeze(0), indices).squeeze(0)
+    wide, windows, places = _separate_windows(x, gradient.shape[-2:])
+    options = (windows, windows, [0, 0], [1, 1], False, wide)
+    found: torch.Tensor = aten.max_pool2d_with_indices_backward(gradient, wide, *options)
+    for axis, rows in places.items():
+        shape = list(found.shape)
+        shape[axis] = x.shape[axis]
+        found = found.new_zeros(shape).index_add(axis, rows, found)
+    return found
+
+
+def _separate_windows(
+    x: torch.Tensor, output: Sequence[int]
+) -> tuple[torch.Tensor, list[int], dict[int, torch.Tensor]]:
+    """Return images in which the windows of an adaptive pool do not overlap, their size, and the rows of each axis.
+
+    Windows of different lengths repeat their last row.
+    """
+    windows, places = [], {}
+    for axis, length in zip((-2, -1), output, strict=True):
+        size, each = x.shape[axis], torch.arange(length)
+        starts, ends = each * size // length, ((each + 1) * size + length - 1) // length
+        windows.append(int((ends - starts).max()))
+        rows = torch.minimum(starts.unsqueeze(1) + torch.arange(windows[-1]), ends.unsqueeze(1) - 1).flatten()
+        if len(rows) != size:
+            places[axis] = rows
+            x = x.index_select(axis, rows)
+    return x, windows, places
 
 
 def upsample_backward(
@@ -165,6 +229,46 @@ def unpack(
 # --- others
 
 
+def multiply_three(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    z: torch.Tensor,
+    new_x: Sequence[int],
+    new_y: Sequence[int],
+    new_z: Sequence[int],
+    axes: Sequence[int],
+    _unroll: int = 1,
+) -> torch.Tensor:
+    """Multiply three tensors, each with new axes of length one, and add along axes: the kernel of a bilinear layer."""
+    wide = []
+    for value, places in ((x, new_x), (y, new_y), (z, new_z)):
+        for place in places:
+            value = value.unsqueeze(place)
+        wide.append(value)
+    product = wide[0] * wide[1] * wide[2]
+    return product.sum(tuple(axes)) if axes else product
+
+
+def multi_margin(
+    x: torch.Tensor,
+    target: torch.Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: torch.Tensor | None = None,
+    reduction: int = MEAN,
+) -> torch.Tensor:
+    """Return how far public classes are from being the largest of each row, or of one row, by a margin."""
+    rows, places = (x if x.ndim > 1 else x.unsqueeze(0)), target.reshape(-1, 1)
+    distances = (margin - rows.gather(1, places) + rows).clamp(min=0) ** p
+    if weight is not None:
+        distances = distances * weight[places]
+    others = torch.ones(rows.shape).scatter(1, places, 0.0)
+    losses = (distances * others).sum(1) / rows.shape[1]
+    if reduction == 0:
+        return losses if x.ndim > 1 else losses.squeeze(0)
+    return losses.mean() if reduction == MEAN else losses.sum()
+
+
 def find_bins(x: torch.Tensor, edges: torch.Tensor, *, out_int32: bool = False, right: bool = False) -> torch.Tensor:
     """Return how many edges are smaller than each number or, with ``right``, not larger."""
     column = x.unsqueeze(-1)
@@ -194,15 +298,24 @@ DEFINITIONS: dict[str, Function] = {
     "_embedding_bag": bag,
     "_embedding_bag_forward_only": bag,
     "_embedding_bag_backward": bag_backward,
+    # In torch 2.4: the same, without the offsets and without the word that the gradient is sparse.
+    "_embedding_bag_dense_backward": lambda x, i, *rest: bag_backward(*[x, i, rest[0], *rest[:6], False, *rest[6:]]),
     "_cdist_forward": distances,
     "_linalg_solve_ex": solve,
+    "linalg_lu_solve": solve_again,
+    "addbmm": add_batches,
+    "_trilinear": multiply_three,
+    "_weight_norm_interface_backward": weight_norm_backward,
     "_cdist_backward": distances_backward,
     "_adaptive_avg_pool2d_backward": adaptive_average_backward,
+    "adaptive_max_pool2d": adaptive_largest,
     "adaptive_max_pool2d_backward": adaptive_largest_backward,
     "upsample_nearest1d_backward": upsample_backward,
     "upsample_nearest2d_backward": upsample_backward,
+    "multi_margin_loss": multi_margin,
     "bucketize": find_bins,
     "histc": count_in_bins,
+    "channel_shuffle": lambda x, groups: x.unflatten(1, (groups, -1)).transpose(1, 2).flatten(1, 2),
     "xlogy": lambda x, y: x * torch.log(y),
     "exp2": lambda x: 2**x,
     "cosh": lambda x: (x.exp() + (-x).exp()) / 2,

@@ -16,8 +16,8 @@ from syft_core.demo.line import get_source
 from syft_core.demo.screen import Screen
 from syft_core.hook.hook import FrameworkHook
 from syft_core.values import Tensor
-from syft_core.workers.trace import trace
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_core.workers.seeing.trace import trace
 
 ROUNDS, PATIENTS = 12, 400
 BATCHES = [slice(start, start + 50) for start in range(0, PATIENTS, 50)]

@@ -68,10 +68,48 @@ LOCAL = words(
 )
 """Operations that make sense only where the data is."""
 
+INSTEAD = {
+    **dict.fromkeys(("nonzero", "argwhere", "masked_select", "__getitem__"), "torch.where(p > 0, p, 0)"),
+    **dict.fromkeys(("unique", "unique_consecutive"), "torch.sort(p)"),
+    **dict.fromkeys(("lu", "lu_factor", "lu_unpack", "ldl_factor", "geqrf"), "torch.linalg.qr(p)"),
+    **dict.fromkeys(("svd_lowrank", "pca_lowrank"), "torch.linalg.svd(p)"),
+    "_fused_adam": "torch.optim.Adam(model.parameters(), foreach=True)",
+    "_fused_adamw": "torch.optim.AdamW(model.parameters(), foreach=True)",
+    "_fused_sgd": "torch.optim.SGD(model.parameters(), foreach=True)",
+    "_fused_adagrad": "torch.optim.Adagrad(model.parameters(), foreach=True)",
+    **dict.fromkeys(
+        ("_is_all_true", "_is_any_true"), "torch.distributions.Distribution.set_default_validate_args(False)"
+    ),
+    "as_strided": "p.unfold(0, 2, 1)",
+    "bincount": "torch.nn.functional.one_hot(p.long(), 10).sum(0)",
+    "corrcoef": "torch.nn.functional.cosine_similarity(p[0] - p[0].mean(), p[1] - p[1].mean(), dim=0)",
+    "cov": "(p - p.mean(1, keepdim=True)) @ (p - p.mean(1, keepdim=True)).T / (p.shape[1] - 1)",
+    "eig": "torch.linalg.eigh(p)",
+    "eigvals": "torch.linalg.eigvalsh(p)",
+    "gradient": "torch.diff(p)",
+    "histogram": "torch.histc(p, 10, 0, 1)",
+    "lcm": "(p * p).abs() // torch.gcd(p, p).clamp(min=1)",
+    "log_normal": "p.normal_().exp_()",
+    "lstsq": "torch.linalg.pinv(p) @ p",
+    "lu_solve": "torch.linalg.solve(p, p)",
+    "multinomial": "(p.log() - torch.rand_like(p).log().neg().log()).argmax(-1)",
+    "native_dropout": "torch.nn.functional.dropout(p)",
+    "native_layer_norm": "torch.nn.functional.layer_norm(p, p.shape[-1:])",
+    "random": "p.uniform_(0, 10).floor_()",
+    "resize": "p.reshape(-1)",
+    "rfft2": "torch.fft.fft2(p)",
+    "rfftn": "torch.fft.fftn(p)",
+    "rrelu": "torch.nn.functional.leaky_relu(p)",
+    "triangular_solve": "torch.linalg.solve_triangular(p, p, upper=True)",
+    "unsafe_chunk": "torch.chunk(p, 2)",
+    "unsafe_split": "torch.split(p, 2)",
+    "view_copy": "p.reshape(-1).clone()",
+}
+"""What refusals suggest instead of an operation: reviewed, with a form that does not depend on values."""
 BEYOND = words(
     "as_strided as_strided_copy as_strided_scatter resize resize_as _resize_output slice_inverse _reshape_alias"
 )
-"""Operations that access memory beyond a tensor that is a view."""
+"""Operations that access memory beyond a tensor that is a view, within the memory of which it is a view."""
 UNINITIALIZED = words("empty_like new_empty new_empty_strided new")
 """Operations that return uninitialized memory."""
 
@@ -107,17 +145,20 @@ OFF = words(
     "segment_reduce new view_copy lcm ldl_solve lu_unpack binomial ctc_loss fused_moving_avg_obs_fake_quant eig "
     "eigvals cudnn_batch_norm miopen_batch_norm native_batch_norm choose_qparams_optimized index "
     "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
-    "fractional_max_pool3d_with_indices"
+    "fractional_max_pool3d_with_indices grid_sampler grid_sampler_2d grid_sampler_3d native_group_norm sparse_resize "
+    "sparse_resize_and_clear resize_as_sparse unsafe_chunk unsafe_split unsafe_split_with_sizes native_channel_shuffle"
 )
 OFF |= UNCHECKABLE
-"""Operations that crash, hang or read out of bounds for some arguments or values."""
+"""Operations that crash, hang, read out of bounds or show unwritten memory for some arguments or values."""
 OFF_PREFIXES = ("_", "fbgemm_", "quantized_", "cudnn_", "miopen_", "mkldnn_", "batch_norm_")
 """Prefixes of operations that are off: internals of torch, and kernels that do not check packed weights."""
 LARGEST = {
     **dict.fromkeys(words("max_pool1d max_pool1d_with_indices lp_pool1d lp_pool2d lp_pool3d matrix_power"), 2**24),
-    **dict.fromkeys(words("tensor_split hsplit vsplit dsplit"), 2**16),
+    **dict.fromkeys(words("tensor_split hsplit vsplit dsplit mvlgamma multigammaln"), 2**16),
+    **dict.fromkeys(BEYOND, 2**40),
 }
-"""The largest integer allowed for operations that crash or hang on larger ones."""
+"""The largest integer allowed for operations that crash, hang or access other memory with larger ones. In the check of
+an offset into memory, torch multiplies without a check for overflow."""
 NONEMPTY = words("_weight_norm")
 """Operations that crash on empty tensors."""
 UNCHECKED = words(
@@ -127,6 +168,10 @@ UNCHECKED = words(
 """Operations that crash on weights of a wrong shape."""
 DIVIDES_BY = {"_native_multi_head_attention": slice(3, 5), "_transformer_encoder_layer_fwd": slice(1, 3)}
 """Those of them that crash if one of these arguments, the numbers of features and heads, is zero."""
+DIVIDES = words("div __div__ floor_divide remainder fmod")
+"""Operations that divide integers: on most processors, the smallest integer divided by -1 ends the process."""
+DIVIDES_SUMS = {"avg_pool2d": 6, "avg_pool3d": 6}
+"""Operations that divide sums of integers, and the position of their ``divisor_override``."""
 NEEDED = words(
     "_weight_norm _has_compatible_shallow_copy_type _is_view _pack_padded_sequence _pad_packed_sequence _values "
     "_indices _nnz _transformer_encoder_layer_fwd _native_multi_head_attention _nested_tensor_from_mask "
@@ -223,6 +268,37 @@ OPTIMIZERS = words("_amp_foreach_non_finite_check_and_unscale _amp_update_scale"
     )
 )
 """The operations on lists that torch's optimizers and gradient clipping use."""
+PUBLIC = words(
+    "lobpcg unravel_index affine_grid_generator alias_copy argwhere as_strided_copy as_strided_scatter bincount "
+    "ccol_indices_copy channel_shuffle col_indices_copy combinations conv_tbc convolution corrcoef cov "
+    "crow_indices_copy dequantize detach_copy diagonal_copy spmm embedding_bag expand_copy "
+    "fake_quantize_per_channel_affine fake_quantize_per_tensor_affine geqrf gradient hash_tensor histogram "
+    "histogramdd hspmm igamma igammac indices_copy int_repr istft lu_solve masked_select matrix_exp multinomial "
+    "mvlgamma narrow_copy native_dropout native_layer_norm native_norm nonzero nonzero_static "
+    "orgqr ormqr permute_copy poisson q_per_channel_scales q_per_channel_zero_points quantize_per_channel "
+    "quantize_per_tensor quantize_per_tensor_dynamic row_indices_copy rrelu sspaddmm select_copy slice_copy "
+    "slice_inverse smm split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy triangular_solve "
+    "unbind_copy unfold_copy unique_consecutive unsqueeze_copy values_copy view_as_complex_copy view_as_real_copy lu "
+    "pca_lowrank svd_lowrank unique adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices "
+    "adaptive_max_pool3d_with_indices gaussian_nll_loss linear_cross_entropy max_unpool1d max_unpool2d max_unpool3d "
+    "__div__ _indices _nnz _values as_strided cauchy ccol_indices chalf coalesce col_indices crow_indices cuda "
+    "geometric indices ipu is_coalesced log_normal mtia random resize resize_as row_indices sparse_mask storage_type "
+    "to_dense to_mkldnn to_sparse values xpu householder_product ldl_factor ldl_factor_ex lstsq lu_factor "
+    "lu_factor_ex hfft2 hfftn ihfft2 ihfftn rfft2 rfftn airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 erfcx "
+    "gammainc gammaincc modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 multigammaln "
+    "scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0 zeta new_empty_strided to_padded_tensor "
+    "to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr embedding_renorm _is_all_true _is_any_true "
+    "_nested_tensor_from_mask _pack_padded_sequence _pad_packed_sequence linspace logspace sampled_addmm spsolve "
+    "grad_dtype"
+) | frozenset(
+    f"_foreach_{name}"
+    for name in words(
+        "acos asin atan ceil clone cos cosh erf erfc expm1 floor frac lgamma log log10 log1p log2 mm powsum round "
+        "sigmoid sin sinh tan tanh trunc"
+    )
+)
+"""The other operations that are memory-safe for all arguments, as far as tests/facts can tell. They may run on data
+the sender may see. Those in no list are off."""
 FAILS = words(
     "floor_divide remainder fmod div pow polygamma norm nuclear_norm matrix_norm matrix_power quantile nanquantile "
     "histc embedding one_hot lstm gru rnn_tanh rnn_relu batch_norm instance_norm gumbel_softmax"
@@ -303,7 +379,7 @@ class _Description:
             writes_if=writes_if,
             discloses=self._discloses(tier),
             form_depends=_form_depends(op),
-            reads_beyond=operation in BEYOND or not (self.overloads or tier == "reviewed"),
+            reads_beyond=operation in BEYOND,
             uninitialized=operation in UNINITIALIZED,
             partial=tier != "reviewed" or operation not in TOTAL,
             indices=self._indices(),
@@ -317,6 +393,7 @@ class _Description:
             retains=last == "retain_grad",
             alters_autograd=op.spelling != "getter" and operation in ALTERS_AUTOGRAD and op.name not in _GRADIENTS,
             shape_depends_on_floats=last in SHAPE_DEPENDS_ON_FLOATS,
+            instead=INSTEAD.get(operation, ""),
         )
 
     def _first(self) -> str:
@@ -385,7 +462,9 @@ class _Description:
         internal = op.attr.startswith(OFF_PREFIXES) and not op.attr.startswith("__")
         if internal and op.attr not in NEEDED and op.each is None:
             return "off"
-        return "reviewed" if is_reviewed(op) else "public"
+        if is_reviewed(op):
+            return "reviewed"
+        return "public" if op.operation in PUBLIC | REVIEWED else "off"
 
 
 def is_reviewed(op: Op) -> bool:

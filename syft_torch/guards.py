@@ -2,58 +2,189 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 
 import torch
 
-from syft_core.hook.guards import limit_integers
+from syft_core.hook.attributes import Op, words
+from syft_core.hook.caches import remember
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.guards import integer_of, limit_integers
 from syft_core.hook.rules import leaves, map_leaves
+from syft_core.hook.signatures import signature_of
 from syft_core.values import Function, Nested, Tensor
-from syft_torch.facts import DIVIDES_BY, LARGEST, NONEMPTY, PARTS, UNCHECKED, is_packed
+from syft_torch.facts import DIVIDES, DIVIDES_BY, DIVIDES_SUMS, LARGEST, NONEMPTY, PARTS, UNCHECKED, is_packed
 from syft_torch.versions import UNCHECKABLE
 
 
-def add_guard(name: str, func: Function) -> Function | None:
-    """Return ``func`` with the guard that it needs, or None if it needs none."""
-    if name in UNCHECKED - UNCHECKABLE:
+def add_guard(op: Op) -> Function | None:
+    """Return the function of an operation with the guard that it needs, or None if it needs none."""
+    name, func, guard = op.attr, op.func, None
+    if op.operation in DIVIDES:
+        guard = partial(_divide, op)
+    elif op.operation in DIVIDES_SUMS:
+        guard = partial(_divide_sums, op)
+    elif name in UNCHECKED - UNCHECKABLE:
         heads = DIVIDES_BY.get(name)
-        return partial(_run_on_meta_first, func) if heads is None else partial(_run_with_heads, func, heads)
-    if name == "_nested_tensor_from_mask":
-        return _nest_if_aligned
-    if name == "cpu":
-        return partial(_run_with_data, func)
-    if name in PARTS:
-        return partial(_run_and_copy, func)
-    if name in NONEMPTY:
-        return partial(_run_nonempty, func)
-    return limit_integers(func, LARGEST[name]) if name in LARGEST else None
+        guard = partial(_run_on_meta_first, op) if heads is None else partial(_run_with_heads, op, heads)
+    elif name in PARTS:
+        guard = partial(_run_and_copy, func)
+    elif name in NONEMPTY:
+        guard = partial(_run_nonempty, func)
+    elif name in _OWN_GUARDS:
+        guard = partial(_OWN_GUARDS[name], func)
+    elif op.operation in LARGEST:
+        return limit_integers(func, LARGEST[op.operation])
+    return guard
 
 
-def _run_on_meta_first(func: Function, *args: object, **kwargs: object) -> Nested:
-    """Run an operation on the meta device first, where torch checks the shapes that its kernel does not check."""
+def _divide(op: Op, *args: Tensor, **kwargs: Tensor) -> Nested:
+    """Run a division; that of the smallest integer by -1 returns what it returns for a divisor of 1.
+
+    This is what the processor's arithmetic would give: the quotient wraps around, and nothing remains.
+    """
+    if op.operation in _ROUNDED and kwargs.get("rounding_mode") is None:
+        return op.func(*args, **kwargs)
+    operands = (*args[:2], *[kwargs[name] for name in ("input", "self", "other") if name in kwargs])
+    tensors = [operand for operand in operands if isinstance(operand, torch.Tensor)]
+    if len(operands) != 2 or not tensors or any(tensor.is_meta for tensor in tensors):
+        return op.func(*args, **kwargs)
+    place: int | str = 0 if op.reflected and args else 1 if len(args) > 1 else "other"
+    dividend, divisor = operands[::-1] if place == 0 else operands
+    if (safe := _replace_divisor(op, dividend, divisor)) is divisor:
+        return op.func(*args, **kwargs)
+    if isinstance(place, int):
+        return op.func(*args[:place], safe, *args[place + 1 :], **kwargs)
+    return op.func(*args, **{**kwargs, place: safe})
+
+
+_ROUNDED = words("div __div__")
+"""Divisions that divide integers only with a rounding mode."""
+
+
+def _replace_divisor(op: Op, dividend: Tensor, divisor: Tensor) -> Tensor:
+    """Return a divisor with 1 in place of -1 where the dividend is the smallest integer."""
+    try:
+        dtype = torch.result_type(dividend, divisor)
+    except (TypeError, RuntimeError):  # The operation itself raises an error about the arguments.
+        return divisor
+    if dtype.is_floating_point or dtype.is_complex or not dtype.is_signed:
+        return divisor
+    if isinstance(divisor, torch.Tensor) and divisor.layout is torch.strided and not divisor.is_nested:
+        found = divisor.eq(-1)
+        if not found.any():
+            return divisor
+    elif isinstance(divisor, (int, float)) and divisor != -1:
+        return divisor
+    else:
+        found = torch.tensor(True)
+    if isinstance(dividend, torch.Tensor) and (dividend.layout is not torch.strided or dividend.is_nested):
+        raise ValueError(f"cannot run {op.attr!r}: a sparse or nested tensor of integers is divided by -1; negate it")
+    overflows = found.logical_and(torch.as_tensor(dividend).eq(torch.iinfo(dtype).min))
+    return torch.where(overflows, 1, torch.as_tensor(divisor, dtype=dtype)) if overflows.any() else divisor
+
+
+def _divide_sums(op: Op, *args: Tensor, **kwargs: Tensor) -> Nested:
+    """Run an operation that divides sums, unless it divides integers by -1: a sum may be the smallest one.
+
+    Some kernels use only the lower 32 bits of the divisor, which may be those of -1 or 0.
+    """
+    place = DIVIDES_SUMS[op.operation]
+    divisor = args[place] if len(args) > place else kwargs.get("divisor_override")
+    operands = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if divisor is None or any(operand.is_floating_point() for operand in operands[:1]):
+        return op.func(*args, **kwargs)
+    if divisor == -1:
+        raise ValueError(f"cannot run {op.attr!r}: it divides sums of integers by -1; negate the result instead")
+    if not -_LARGEST_DIVISOR <= divisor <= _LARGEST_DIVISOR:
+        raise OverflowError(f"cannot run {op.attr!r}: its divisor has more than 32 bits; use a smaller one")
+    return op.func(*args, **kwargs)
+
+
+_LARGEST_DIVISOR = 2**31 - 1
+
+
+def _run_on_meta_first(op: Op, *args: object, **kwargs: object) -> Nested:
+    """Run an operation on the meta device first, where torch checks the shapes that its kernel does not check.
+
+    Once per signature: whether it works there depends on nothing else.
+    """
     if not is_packed(args, kwargs) and not getattr(args[0], "is_nested", False):
-        with torch.no_grad():
-            shadows, named = map_leaves(_shadow, (args, kwargs))
-            func(*shadows, **named)
-    return func(*args, **kwargs)
+        signature = signature_of(op, args, kwargs)
+        try:
+            is_known = signature in _checked
+        except TypeError:  # An argument is not hashable.
+            is_known = False
+        if not is_known:
+            _run_on_meta(op, args, kwargs)
+            tensors = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+            if all(framework_of(tensor).form_of(tensor) is not None for tensor in tensors):
+                with suppress(TypeError):
+                    remember(_checked, signature, True)
+    return op.func(*args, **kwargs)
 
 
-def _run_with_heads(func: Function, places: slice, *args: object, **kwargs: object) -> Nested:
+_checked: dict[object, bool] = {}
+"""The signatures that work on the meta device."""
+
+
+def _run_on_meta(op: Op, args: object, kwargs: object) -> None:
+    with torch.no_grad():
+        shadows, named = map_leaves(_shadow, (args, kwargs))
+        op.func(*shadows, **named)
+
+
+def _run_with_heads(op: Op, places: slice, *args: object, **kwargs: object) -> Nested:
     """Run an attention kernel, which divides by its numbers of features and heads, unless one of them is zero."""
     sizes = (*args[places], *[kwargs[name] for name in ("embed_dim", "num_head", "num_heads") if name in kwargs])
     if any(isinstance(size, (int, torch.Tensor)) and size == 0 for size in sizes):
-        raise ValueError(f"cannot run {func.__name__!r} without features or heads")
-    return _run_on_meta_first(func, *args, **kwargs)
+        raise ValueError(f"cannot run {op.func.__name__!r} without features or heads")
+    return _run_on_meta_first(op, *args, **kwargs)
 
 
-def _nest_if_aligned(tensor: Tensor, mask: object, mask_check: bool = True) -> Tensor:
+def _run_with_offsets(func: Function, *args: Tensor, **kwargs: Tensor) -> Nested:
+    """Run an operation on bags of indices; refuse offsets that are not in order, with which it reads out of bounds."""
+    offsets = args[2] if len(args) > 2 else kwargs.get("offsets")
+    if isinstance(offsets, torch.Tensor) and not offsets.is_meta and offsets.numel():
+        names = ("input", "weight", "indices")
+        given = [leaf for leaf in (*args[:2], *map(kwargs.get, names)) if isinstance(leaf, torch.Tensor)]
+        indices = [leaf for leaf in given if not leaf.is_floating_point()]
+        most = min([leaf.numel() for leaf in indices], default=0)
+        bounds = torch.cat([offsets.new_zeros(1), offsets.reshape(-1), offsets.new_full((1,), most)])
+        if bool(bounds.diff().lt(0).any()):
+            raise ValueError("cannot run 'embedding_bag': its offsets are not in ascending order or exceed the input")
+    return func(*args, **kwargs)
+
+
+def _nest_if_aligned(func: Function, tensor: Tensor, mask: object, mask_check: bool = True) -> Tensor:
     """Create a nested tensor if the mask has no gaps; check it even if the caller skips the check."""
     if not torch._nested_tensor_from_mask_left_aligned(tensor, mask):
         raise ValueError(
             "cannot create a nested tensor: the padding is not at the end of each row; set "
             "`encoder.use_nested_tensor = False`"
         )
-    return torch._nested_tensor_from_mask(tensor, mask, mask_check=False)
+    return func(tensor, mask, mask_check=False)
+
+
+def _combine(func: Function, *args: Tensor, **kwargs: Tensor) -> Nested:
+    """Run ``combinations`` unless its grid is large: torch first computes ``r`` elements in every order."""
+    operand = args[0] if args else kwargs.get("input")
+    length = integer_of(args[1] if len(args) > 1 else kwargs.get("r", 2))
+    size = operand.numel() if isinstance(operand, torch.Tensor) else 0
+    if length > 0 and (length > _MOST_DIMENSIONS or length * size**length > _LARGEST_GRID):
+        raise OverflowError(
+            f"cannot run 'combinations' of {length} out of {size} elements: it would compute {size}**{length} of them "
+            "first; use fewer elements or a smaller `r`"
+        )
+    return func(*args, **kwargs)
+
+
+_MOST_DIMENSIONS = 64
+"""How many dimensions a tensor can have."""
+_LARGEST_GRID = 2**25
+"""How many numbers ``combinations`` may compute: it takes about a second."""
 
 
 def _run_with_data(func: Function, tensor: Tensor, *args: object, **kwargs: object) -> Nested:
@@ -75,3 +206,12 @@ def _run_nonempty(func: Function, *args: object, **kwargs: object) -> Nested:
 
 def _shadow(leaf: Tensor) -> Nested:
     return torch.empty_like(leaf, device="meta") if isinstance(leaf, torch.Tensor) else leaf
+
+
+_OWN_GUARDS: Mapping[str, Function] = {
+    "embedding_bag": _run_with_offsets,
+    "_nested_tensor_from_mask": _nest_if_aligned,
+    "cpu": _run_with_data,
+    "combinations": _combine,
+}
+"""The guards of single operations."""

@@ -24,10 +24,13 @@ from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.identity import Identified
 from syft_core.values import Args, Function, Kwargs, Nested
-from syft_core.workers.base import BaseWorker
-from syft_core.workers.virtual import VirtualWorker
-from syft_torch import hook_args, serde  # noqa: F401  # hook_args registers torch's types
+from syft_core.workers.party.base import BaseWorker
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_torch import hook_args, rules, serde  # noqa: F401  # they register types and rules
 from syft_torch.attributes import TorchAttributes
+from syft_torch.differential_privacy import noisy_max  # noqa: F401  # registers a protocol
+from syft_torch.federated import training  # noqa: F401  # registers its messages
+from syft_torch.federated.dataset import dataset_federate
 from syft_torch.files import READERS
 from syft_torch.module import ADDED_TO_MODULES
 from syft_torch.native import TorchTensor
@@ -88,6 +91,7 @@ class TorchHook(FrameworkHook):
         self._hook_module()
         self._hook_parameters()
         self._hook_optim()
+        patches.set(_torch.utils.data.Dataset, "federate", dataset_federate)
 
     @classmethod
     def create_shape(cls, shape_dims: object) -> _torch.Size:
@@ -166,7 +170,7 @@ class TorchHook(FrameworkHook):
         self._patches.set(syft_type, "__torch_function__", classmethod(_torch_function))
 
     def _hook_private_tensor_methods(self, syft_type: Any) -> None:
-        """Do the same, and record the parents and the command of every result."""
+        """Let torch's functions accept ``syft_type``, and record the parents and the command of every result."""
         self._hook_syft_tensor_methods(syft_type)
         self._patches.set(syft_type, "records_lineage", True)
         self._patches.on_undo(forget_answers)
@@ -242,11 +246,11 @@ class TorchHook(FrameworkHook):
     # --- names of earlier hooks
 
     _get_hooked_method = FrameworkHook.get_hooked_method
-    _get_hooked_syft_method = FrameworkHook.get_hooked_method
-    _get_hooked_pointer_method = FrameworkHook.get_hooked_method
-    _get_hooked_multi_pointer_method = FrameworkHook.get_hooked_method
-    _get_hooked_additive_shared_method = FrameworkHook.get_hooked_method
-    _get_overloaded_method = FrameworkHook.get_hooked_method
+    _get_hooked_syft_method = FrameworkHook.get_hooked_syft_method
+    _get_hooked_pointer_method = FrameworkHook.get_hooked_syft_method
+    _get_hooked_multi_pointer_method = FrameworkHook.get_hooked_syft_method
+    _get_hooked_additive_shared_method = FrameworkHook.get_hooked_syft_method
+    _get_overloaded_method = FrameworkHook.get_hooked_syft_method
 
     def _hook_native_tensors_and_variables(self, tensor_type: type) -> None:
         """Call ``_hook_native_tensor``; the name of 0.1.0."""
@@ -272,8 +276,8 @@ def _torch_function(
 
 def _clear_dynamo_cache() -> None:
     """Clear a cache of torch.compile, which identifies functions by identity: ``torch.tensor`` has changed."""
-    rules: Any = sys.modules.get("torch._dynamo.trace_rules")
-    known = getattr(rules, "get_torch_obj_rule_map", None)  # Another thread may be importing it.
+    module: Any = sys.modules.get("torch._dynamo.trace_rules")
+    known = getattr(module, "get_torch_obj_rule_map", None)  # Another thread may be importing it.
     if known is not None:
         known.cache_clear()
 

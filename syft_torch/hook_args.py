@@ -24,7 +24,7 @@ from syft_core.hook.hook_args import (
 )
 from syft_core.hook.hook_args import register_tensor as _register_tensor
 from syft_core.values import Tensor
-from syft_core.workers.base import BaseWorker
+from syft_core.workers.party.base import BaseWorker
 from syft_torch.numeric import NumericWrapper, wrap_numeric
 from syft_torch.wrapper import Wrapper
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 
 import torch
 from torch.utils._device import DeviceContext
@@ -14,6 +15,8 @@ from syft_torch.versions import saving_hooks
 _is_tracing = torch._C._is_tracing
 _count_function_modes = torch._C._len_torch_function_stack
 _count_dispatch_modes = torch._C._len_torch_dispatch_stack
+WATCHERS = (_is_tracing, _count_function_modes, _count_dispatch_modes, partial(saving_hooks, False))
+"""Functions of torch that return something true while something could see the tensors of a worker."""
 _KEPT = (DeviceContext,)
 """Modes that stay active: the default device, which does not see tensors."""
 
@@ -22,7 +25,7 @@ def isolate() -> AbstractContextManager[None] | None:
     """Return a context without the caller's modes, or None if there are none; refuse to run while torch traces."""
     if _is_tracing():
         raise make_tracing_error()
-    if not (_count_function_modes() or _count_dispatch_modes() or saving_hooks(False)):
+    if not any(is_watched() for is_watched in WATCHERS):
         return None
     require_no_saving_hooks()
     modes = [torch._C._get_function_stack_at(place) for place in range(_count_function_modes())]

@@ -20,6 +20,10 @@ from syft_core.crypto.kernels import (
     size_of,
 )
 from syft_core.crypto.prg import Stream
+from syft_core.crypto.products import Product
+
+PARALLEL = 1 << 30
+"""From how many products of elements on a matrix product may use all threads of torch."""
 
 
 class TorchKernels(Kernels):
@@ -152,6 +156,30 @@ class TorchKernels(Kernels):
         return torch.erf(x)
 
 
+def _in_few_threads(multiply: Product) -> Product:
+    """Return a function that multiplies matrices in one thread, unless they are large.
+
+    Threads of torch that wait for each other use a processor, so two of them take much longer if it is busy.
+    """
+
+    def run(x: Array, y: Array) -> Array:
+        threads = torch.get_num_threads()
+        if threads == 1 or max(x.size * y.shape[-1], y.size * x.shape[-2]) >= PARALLEL:
+            return multiply(x, y)
+        torch.set_num_threads(1)
+        try:
+            return multiply(x, y)
+        finally:
+            torch.set_num_threads(threads)
+
+    return run
+
+
+def _to_tensor(x: Array) -> torch.Tensor:
+    """Return an array as a tensor, in its memory if torch supports it."""
+    return torch.from_numpy(x if x.flags.writeable and min(x.strides) >= 0 else x.copy())
+
+
 def _multiply(x: Array, y: Array) -> Array:
     """Multiply matrices of 64-bit integers by their digits, at most ``TERMS`` products in a sum; see Note [Digits].
 
@@ -197,14 +225,22 @@ class ArrayKernels(NumpyLikeKernels):
     def __init__(self) -> None:
         super().__init__(np)
 
+    def ways_to_multiply(self) -> dict[str, Product]:
+        """Return the functions that multiply matrices of integers, by name."""
+        return {"torch": _in_few_threads(self.multiply_matrices), **super().ways_to_multiply()}
+
     def multiply_matrices(self, x: Array, y: Array) -> Array:
         """Multiply matrices with torch's function."""
-        return torch.matmul(torch.from_numpy(x), torch.from_numpy(y)).numpy()
+        return torch.matmul(_to_tensor(x), _to_tensor(y)).numpy()
+
+    def multiply_by_digits(self, x: Array, y: Array) -> Array:
+        """Multiply matrices by their digits, with torch's function for floats."""
+        return _in_few_threads(super().multiply_by_digits)(x, y)
 
     def multiply_part(self, x: Array, y: Array) -> Array:
         """Multiply matrices by their digits, with up to ``TERMS`` products in a sum."""
-        is_simple = x.ndim == y.ndim == 2 and x.dtype == np.int64
-        return _multiply(x, y) if is_simple else super().multiply_part(x, y)
+        are_matrices = x.ndim == y.ndim == 2 and x.dtype == np.int64
+        return _multiply(x, y) if are_matrices else super().multiply_part(x, y)
 
     def erf(self, x: Array) -> Array:
         """Compute the error function of real numbers."""

@@ -30,6 +30,7 @@ from torch.utils.hooks import RemovableHandle
 
 from syft_core.exceptions import NotCollocatedError, OperationNotAllowedError
 from syft_core.hook.attributes import Op
+from syft_core.hook.chain import end_of
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.rules import leaves
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
@@ -120,7 +121,7 @@ class _Context(FunctionCtx):  # type: ignore[misc]  # torch has no types here
         )
 
 
-class Link:
+class AppliedFunction:
     """A function that was applied, with what its backward needs."""
 
     _numbers = itertools.count()
@@ -146,7 +147,7 @@ class Link:
             given[place] = given[place] if gradient is None else gradient
         function = self.function
         backward = function.backward if function.vjp is torch.autograd.Function.vjp else function.vjp
-        with torch.set_grad_enabled(differentiable):
+        with torch.set_grad_enabled(differentiable), self._place_new_tensors():
             arrived = tuple(given)
             for hook in list(self.before.values()):
                 arrived = _or(hook(arrived), arrived)
@@ -155,6 +156,12 @@ class Link:
             for hook in list(self.after.values()):
                 found = _or(hook(found, arrived), found)
         return [found[place] if place < len(found) else None for place in self.inputs]
+
+    def _place_new_tensors(self) -> AbstractContextManager[object]:
+        """Return a mode that creates tensors where the graph is, as in the forward of a remote module."""
+        pointer = end_of(self.handle)
+        location = getattr(pointer, "_location", None)
+        return nullcontext() if location is None else pointer.framework.place_new_tensors(location)
 
     # --- the interface of a graph node, which torch's module hooks use
 
@@ -189,7 +196,7 @@ def _or(changed: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
     return changed if isinstance(changed, tuple) else (changed,)
 
 
-live: set[weakref.ref[Link]] = set()
+live: set[weakref.ref[AppliedFunction]] = set()
 """The links that some tensor remembers; while there are none, calls are not tracked."""
 
 
@@ -227,7 +234,7 @@ def _apply(function: Any, args: Args, kwargs: Kwargs) -> Nested:
         return result
     if not any(_is_differentiable(part, context) for part in results):
         return result
-    link = Link(function, context, args, results)
+    link = AppliedFunction(function, context, args, results)
     linked, found = list(results), list(link.linked)
     del link.linked
     before = _links_of(args)
@@ -355,7 +362,7 @@ _ARGUMENTS = {
 """The arguments of ``Tensor.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad``, in order."""
 
 
-def _differentiate(op: Op, given: Kwargs, roots: Any, links: list[Link]) -> Nested:
+def _differentiate(op: Op, given: Kwargs, roots: Any, links: list[AppliedFunction]) -> Nested:
     if "gradient" in given:
         given["grad_tensors"] = given.pop("gradient")
     started = given.get("grad_tensors" if op.accumulates else "grad_outputs")
@@ -383,8 +390,8 @@ def _remember(result: Nested, args: Any, kwargs: Kwargs) -> Nested:
     return result
 
 
-def _links_of(values: Any) -> frozenset[Link]:
-    found: frozenset[Link] = frozenset()
+def _links_of(values: Any) -> frozenset[AppliedFunction]:
+    found: frozenset[AppliedFunction] = frozenset()
     for leaf in leaves(values):
         if (links := getattr(leaf, "__dict__", {}).get("_syft_links")) is not None:
             found |= links

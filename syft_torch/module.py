@@ -21,23 +21,22 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import nn
 from torch.nn.utils.weight_norm import WeightNorm
 
-from syft_core.exceptions import InvalidTensorForRemoteGetError, WorkerError
+from syft_core.exceptions import InvalidTensorForRemoteGetError, ProtocolError, WorkerError, WrapperLeakError
+from syft_core.handle import RequestHandle
 from syft_core.hook.chain import end_of
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location
 from syft_core.messages import AskRelease
 from syft_core.pointers.fetches import Steps, complete
-from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.identity import require_text
+from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
-from syft_core.workers.shortcut import UNANSWERED, compute
-from syft_torch import links
 from syft_torch.parameter import (
     exchange_all,
     fetch,
@@ -61,8 +60,9 @@ _pop_mode = torch._C._pop_torch_function_stack
 def send(module: nn.Module, *workers: object, force_send: bool = False, preinitialize_grad: bool = False) -> nn.Module:
     """Send parameters and buffers to a worker, in place, and return the module itself.
 
-    With ``preinitialize_grad``, missing gradients are first set to zeros. ``force_send`` has no effect; it is accepted
-    for compatibility.
+    Those that are on the worker already stay there, so a model to which layers were added can be sent again. With
+    ``preinitialize_grad``, missing gradients are first set to zeros. ``force_send`` has no effect; it is accepted for
+    compatibility.
     """
     if len(workers) != 1:
         raise WorkerError(
@@ -70,16 +70,19 @@ def send(module: nn.Module, *workers: object, force_send: bool = False, preiniti
             f"send a copy to each: `models = [model.copy().send(worker) for worker in workers]`"
         )
     layers, tensors = find_parts(module)
+    _require_whole(tensors, "send")
     destination = _owner_of(tensors).location_of(workers[0])
-    if (away := find_remote(tensors)) != []:
-        raise WorkerError(
-            f"cannot send a {_name(module)} to {destination.id!r}: it is on {location_of(away[0]).id!r}; "
-            f"move it: `model.move({destination.id!r})`"
-        )
+    away = find_remote(tensors)
+    for tensor in away:
+        if (place := location_of(tensor).id) != destination.id:
+            raise WorkerError(
+                f"cannot send a {_name(module)} to {destination.id!r}: it is on {place!r}; "
+                f"move it: `model.move({destination.id!r})`"
+            )
     _refuse_weight_norm(layers)
     if preinitialize_grad:
         create_grad_objects(module)
-    move_weights(layers, partial(send_in_place, tensors, destination))
+    _send_local(layers, tensors, away, destination)
     set_helpers(layers, destination)
     return module
 
@@ -90,7 +93,7 @@ def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Modu
 
 
 def fetch_parts(module: nn.Module, user: str | None, reason: str) -> Steps:
-    """Do what ``get`` does, in steps."""
+    """Fetch parameters and buffers in place: the generator version of ``get``."""
     layers, away = _find_remote_parts(module, "get")
     move_weights(layers, partial(require_all_movable, away))
     arrived = yield from fetch(away, user, reason)
@@ -99,26 +102,41 @@ def fetch_parts(module: nn.Module, user: str | None, reason: str) -> Steps:
     return module
 
 
-def request(module: nn.Module, reason: str) -> int:
+def request(module: nn.Module, reason: str) -> RequestHandle:
     """Ask the owner of the worker to release the model; ``get`` works after they approve."""
     pointers = [end_of(tensor) for tensor in _find_remote_parts(module, "request")[1]]
     require_text("reason", reason)
     message = AskRelease(tuple([pointer._id_at_location for pointer in pointers]), None, reason)
-    number: int = pointers[0]._location.ask(message)
-    return number
+    location = pointers[0]._location
+    return RequestHandle(location, location.ask(message))
 
 
 def move(module: nn.Module, destination: Any) -> nn.Module:
-    """Move parameters and buffers from their worker to another, in place, and return the module itself."""
-    layers, away = _find_remote_parts(module, "move")
+    """Move parameters and buffers from their worker to another, in place, and return the module itself.
+
+    Those that are local are sent.
+    """
+    layers, tensors = find_parts(module)
+    away = _find_remote_parts(module, "move")[1]
+    _require_whole(away, "move")
     here = _owner_of(away)
     destination = here.location_of(destination)
     if destination.id == here.id:
         return get(module)
     going = [tensor for tensor in away if location_of(tensor).id != destination.id]
     move_weights(layers, partial(relocate, going, make_move(destination)))
+    _send_local(layers, tensors, away, destination)
     set_helpers(layers, destination)
     return module
+
+
+def _send_local(
+    layers: list[nn.Module], tensors: list[torch.Tensor], away: list[torch.Tensor], destination: Location
+) -> None:
+    """Send the tensors of a module that are not away."""
+    remote = set(map(id, away))
+    local = [tensor for tensor in tensors if id(tensor) not in remote] if away else tensors
+    move_weights(layers, partial(send_in_place, local, destination))
 
 
 def end_get(module: nn.Module) -> nn.Module:
@@ -260,6 +278,12 @@ def _find_remote_parts(module: nn.Module, verb: str) -> tuple[list[nn.Module], l
     return layers, away
 
 
+def _require_whole(tensors: list[torch.Tensor], verb: str) -> None:
+    """Raise if tensors are shared: their shares stay where they are."""
+    if any(isinstance(end_of(tensor), NumericTensor) for tensor in tensors):
+        raise ProtocolError.stays(verb)
+
+
 def move_weights(layers: list[nn.Module], move_all: Callable[[], None]) -> None:
     """Call ``move_all`` while recurrent layers have no weak references to weights, which prevent swapping."""
     recurrent = []
@@ -313,6 +337,9 @@ class _Helper:
         finally:
             _pop_mode()
 
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise WrapperLeakError.saving(self.placing.location.id)
+
     def __call__(self, state_dict: dict[str, object], prefix: str, *_rest: object) -> None:
         """Send the local values of a state dict to the worker before they are loaded."""
         layer: Any = self.layer()
@@ -352,30 +379,13 @@ def set_helpers(layers: list[nn.Module], place: Location | None) -> None:
                 layer.__dict__["extra_repr"] = helper.describe
 
 
-def _run_linear(layer: nn.Linear, given: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return nn.functional.linear(given, weight, bias)
-
-
-def _run_convolution(layer: nn.Conv2d, given: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return layer._conv_forward(given, weight, bias)
-
-
-def _run_norm(layer: nn.LayerNorm, given: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return nn.functional.layer_norm(given, layer.normalized_shape, weight, bias, layer.eps)
-
-
-_WITH_WEIGHTS: dict[type, Function] = {
-    nn.Linear: _run_linear,
-    **dict.fromkeys((nn.Conv1d, nn.Conv2d, nn.Conv3d), _run_convolution),
-    nn.LayerNorm: _run_norm,
-}
-"""Functions that do what layers do, with the given weight and bias."""
-_WITHOUT_WEIGHTS = frozenset(
-    (nn.Flatten, nn.AvgPool2d, nn.ReLU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh, nn.Softmax, nn.LogSoftmax)
-)
 _FORWARDS: dict[type, Function] = {
-    cls: cls.forward for cls in (*_WITH_WEIGHTS, *_WITHOUT_WEIGHTS, nn.Embedding, nn.Dropout, nn.MaxPool2d)
-}
+    cls: cls.forward
+    for cls in (
+        nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.LayerNorm, nn.Flatten, nn.AvgPool2d, nn.ReLU, nn.GELU, nn.SiLU,
+        nn.LeakyReLU, nn.Sigmoid, nn.Tanh, nn.Softmax, nn.LogSoftmax, nn.Embedding, nn.Dropout, nn.MaxPool2d,
+    )
+}  # fmt: skip
 """Torch's layers that create no tensors except results, with their code; they need no mode."""
 _SEQUENCE = nn.Sequential.forward
 _hooks = nn.modules.module
@@ -407,44 +417,10 @@ def _find_simple(layer: nn.Module, found: list[nn.Module]) -> bool:
 
 def _call_all(layers: list[nn.Module], args: Args, kwargs: Kwargs) -> Nested:
     """Call simple layers one after the other, each with the result of the one before."""
-    if len(args) == 1 and not kwargs and (result := _call_at_once(layers, args[0])) is not UNANSWERED:
-        return result
     value = _call_simple(layers[0], *args, **kwargs)
     for layer in layers[1:]:
         value = _call_simple(layer, value)
     return value
-
-
-def _call_at_once(layers: list[nn.Module], given: Tensor) -> Nested:
-    """Run layers with one command, if a worker in this process has the tensors; or return ``UNANSWERED``."""
-    pointer = given.child if type(given) is Wrapper else None
-    if type(pointer) is not PointerTensor or pointer._location.predicts or links.live:
-        return UNANSWERED
-    operands, steps = [given], []
-    for layer in layers:
-        function = _WITH_WEIGHTS.get(type(layer))
-        if function is not None:
-            own = layer._parameters
-            if (weight := own.get("weight")) is None:
-                return UNANSWERED
-            operands += (weight, own.get("bias"))
-        elif type(layer) not in _WITHOUT_WEIGHTS or getattr(layer, "inplace", False):
-            return UNANSWERED
-        steps.append((function, layer))
-    op = Wrapper.ops.by_func[nn.functional.linear]  # Like this one, the others write to no operand.
-    return compute(Wrapper, op, tuple(operands), {}, partial(_run_steps, steps))
-
-
-def _run_steps(steps: list[tuple[Function | None, nn.Module]], given: Tensor, *weights: Tensor) -> Tensor:
-    """Run layers on plain tensors; ``weights`` are the weight and bias of each layer that has them."""
-    used = 0
-    for function, layer in steps:
-        if function is None:
-            given = layer.forward(given)
-        else:
-            given = function(layer, given, weights[used], weights[used + 1])
-            used += 2
-    return given
 
 
 def _call_simple(layer: nn.Module, *args: Tensor, **kwargs: object) -> Nested:
@@ -458,7 +434,7 @@ def _call_simple(layer: nn.Module, *args: Tensor, **kwargs: object) -> Nested:
 
 
 def _call_without_mode(layers: list[nn.Module], args: Args, kwargs: Kwargs) -> Nested:
-    """Do what ``_call_all`` does, without the innermost mode."""
+    """Call ``_call_all`` without the innermost mode."""
     mode = _pop_mode()
     try:
         return _call_all(layers, args, kwargs)

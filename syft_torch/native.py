@@ -6,7 +6,7 @@ import torch
 
 from syft_core.crypto.sharing import Sharing
 from syft_core.pointers.travel import Travelling
-from syft_core.tensors.identity import Identified
+from syft_core.tensors.identity import Identified, keep_words
 from syft_core.values import Kwargs, Tensor
 
 
@@ -22,8 +22,9 @@ class TorchTensor(Sharing, Travelling, Identified):
         return self.shape  # type: ignore[attr-defined]  # mixed into torch.Tensor
 
     def copy(self) -> torch.Tensor:
-        """Return a tensor with a copy of the data and a new id."""
-        return self.clone()  # type: ignore[attr-defined]  # mixed into torch.Tensor
+        """Return a tensor with a copy of the data and a new id; a copy on a worker has no tags."""
+        made: torch.Tensor = self.clone()  # type: ignore[attr-defined]  # mixed into torch.Tensor
+        return made if self.location is not None else keep_words(self, made)
 
     def get_class_attributes(self) -> Kwargs:
         """Return the class attributes of a wrapper of the same type."""

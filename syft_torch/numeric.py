@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NoReturn
 import torch
 
 from syft_core.exceptions import OperationNotAllowedError, PrecisionError, WrapperLeakError
-from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS
 from syft_core.hook.dispatch import WRAPPER, dispatch
+from syft_core.hook.operators import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS
 from syft_core.hook.rules import leaves
 from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.tensors.numeric import NumericTensor
@@ -79,12 +79,13 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch 
                 return func(*args, **kwargs or {})
         if op.decomposition is not None and not _has_rule(op, args):
             result = op.decomposition(*args, **kwargs or {})
-            return args[0].copy_(result) if op.inplace else result
+            if result is not NotImplemented:
+                return args[0].copy_(result) if op.inplace else result
         return dispatch(op, args, dict(kwargs) if kwargs else {})
 
     @property
     def data(self) -> torch.Tensor:
-        """The same encoding outside of autograd."""
+        """A tensor with the same encoding, outside of autograd."""
         return self.detach()
 
     @data.setter
@@ -114,6 +115,12 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch 
     __reduce_ex__ = __dlpack__ = __dlpack_device__ = untyped_storage = _refuse_memory
     numpy = tolist = __array__ = _refuse_memory
 
+    def _divide_by_self(self, other: float) -> Nested:
+        """Divide a number by this tensor; torch's own operator multiplies the reciprocal, and its error."""
+        if isinstance(other, int | float) and other == 1:
+            return self.reciprocal()
+        return torch.true_divide(torch.as_tensor(other), self)
+
     def __repr__(self, *, tensor_contents: object = None) -> str:
         return format_chain(self)
 
@@ -122,8 +129,9 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch 
     def __format__(self, spec: str) -> str:
         return format_wrapper(self, spec)
 
-    def __copy__(self) -> NumericWrapper:
-        return NumericWrapper(self.child)
+    def __copy__(self) -> torch.Tensor:
+        """Return a leaf on the same chain, as torch does."""
+        return NumericWrapper(self.child).requires_grad_(self.requires_grad)
 
 
 def _has_rule(op: AtenOp, args: Args) -> bool:
@@ -155,12 +163,27 @@ def _operator(name: str, method: str) -> Function:
     return operator
 
 
-def _with_methods(name: str) -> Function:
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "sigmoid": ("method",),
+    "tanh": ("method",),
+    "reciprocal": ("method", "nr_iters"),
+    "exp": ("iterations",),
+    "log": ("iterations", "exp_iterations"),
+    "inverse": ("iterations",),
+}
+"""What PySyft 0.2 takes by position or by name. Numbers of iterations have no effect: no method here needs them."""
+
+
+def _with_methods(name: str, names: tuple[str, ...]) -> Function:
     """Return a method with the option to choose how a function of shared numbers is approximated."""
     native = getattr(torch.Tensor, name)
 
     @functools.wraps(native)
-    def call(self: NumericWrapper, *, method: str | None = None) -> Nested:
+    def call(self: NumericWrapper, *args: object, **kwargs: object) -> Nested:
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        if len(args) > len(names) or not given.keys() <= set(names):
+            return native(self, *args, **kwargs)  # It refuses them.
+        method = given.get("method")
         if method is None:
             return native(self)
         if self.requires_grad and torch.is_grad_enabled():
@@ -171,10 +194,26 @@ def _with_methods(name: str) -> Function:
     return call
 
 
-for _name in ("sigmoid", "tanh", "reciprocal"):
-    setattr(NumericWrapper, _name, _with_methods(_name))
+def _with_one_hot(name: str) -> Function:
+    """Return a method with the option to return 1 at the place that it finds, and 0 elsewhere."""
+    native = getattr(torch.Tensor, name)
+
+    @functools.wraps(native)
+    def call(self: NumericWrapper, *args: object, one_hot: bool = False, **kwargs: object) -> Nested:
+        if not one_hot:
+            return native(self, *args, **kwargs)
+        return dispatch(ATEN.look_up(f"aten.{name}.default"), (self, *args), {**kwargs, "one_hot": True})
+
+    return call
+
+
+for _name, _names in _OPTIONS.items():
+    setattr(NumericWrapper, _name, _with_methods(_name, _names))
+for _name in ("argmax", "argmin"):
+    setattr(NumericWrapper, _name, _with_one_hot(_name))
 for _name, _method in {**OPERATORS, **COMPARATORS, **REFLECTED_OPERATORS}.items():
     setattr(NumericWrapper, _name, _operator(_name, _method))
+NumericWrapper.__rtruediv__ = NumericWrapper.__rdiv__ = NumericWrapper._divide_by_self
 for _name, _method in INPLACE_OPERATORS.items():
     if hasattr(torch.Tensor, _name):
         setattr(NumericWrapper, _name, _operator(_name, f"{_method}_"))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
+from torch.autograd.graph import get_gradient_edge
 from torch.nn.parameter import is_lazy
 from torch.utils import swap_tensors
 
@@ -31,7 +32,7 @@ Transfer = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 
 def relocate(tensors: Sequence[torch.Tensor], transfer: Transfer) -> None:
     """Replace the content of every tensor with the result of ``transfer``; if one fails, change none."""
-    require_all_movable(tensors)
+    require_all_movable(tensors, in_graphs=True)
     exchange_all(tensors, transfer(tensors))
 
 
@@ -148,10 +149,11 @@ def _pointer_of(tensor: torch.Tensor) -> PointerTensor:
     return pointer
 
 
-def require_all_movable(tensors: Sequence[torch.Tensor]) -> None:
+def require_all_movable(tensors: Sequence[torch.Tensor], in_graphs: bool = False) -> None:
     """Raise unless the data of every tensor can be replaced in place.
 
-    Refuse, before anything is changed, what torch would refuse in the middle of a module.
+    Refuse, before anything is changed, what torch would refuse in the middle of a module. With ``in_graphs``, autograd
+    graphs may need the old data: they keep it, and the worker does not get it.
     """
     with torch._C.DisableTorchFunctionSubclass():
         if not _NEVER_LAZY.issuperset(map(type, tensors)) and any(map(is_lazy, tensors)):
@@ -163,7 +165,7 @@ def require_all_movable(tensors: Sequence[torch.Tensor]) -> None:
                 "cannot move a tensor in place: there are weak references to it, for instance from torch.compile "
                 "or a cache; send a copy of the module instead, e.g. `model.copy().send(bob)`"
             )
-        for tensor in tensors:
+        for tensor in () if in_graphs else tensors:
             # The node that accumulates its gradient may also refer to it.
             if (users := tensor._use_count()) > 1 and users > 1 + tensor.requires_grad:
                 raise WorkerError(
@@ -175,10 +177,11 @@ def require_all_movable(tensors: Sequence[torch.Tensor]) -> None:
 _NEVER_LAZY = PLAIN_TYPES | {Wrapper}
 
 
-def exchange_all(tensors: Sequence[torch.Tensor], contents: Sequence[torch.Tensor]) -> None:
+def exchange_all(tensors: Sequence[torch.Tensor], contents: Sequence[torch.Tensor], temporary: bool = False) -> None:
     """Swap the data of each tensor with its content, and notify optimizers.
 
-    A tensor keeps its id, tags and other attributes; its content loses its own.
+    A tensor keeps its id, tags and other attributes; its content loses its own. Graphs that need the old data keep it,
+    but a backward pass through them is refused, unless the exchange is ``temporary``.
     """
     # swap_tensors must check the wrapper itself, not its chain.
     with torch._C.DisableTorchFunctionSubclass():
@@ -194,16 +197,31 @@ def exchange_all(tensors: Sequence[torch.Tensor], contents: Sequence[torch.Tenso
                 type(tensor) is torch.nn.Parameter or isinstance(tensor, torch.nn.Parameter)
             ):
                 attributes["_is_param"] = True
-            if tensor._use_count() > 1 or content._use_count() > 1 or weakref.getweakrefcount(tensor):
-                swap_tensors(tensor, content)
-            else:  # torch's function is slow, and only needed for tensors in a graph
-                tensor.__class__, content.__class__ = content.__class__, tensor.__class__
-                _swap(tensor, content)
+            if weakref.getweakrefcount(tensor):
+                swap_tensors(tensor, content)  # It raises an error.
+            if not temporary:
+                _refuse_passes_to(tensor)
+                _refuse_passes_to(content)
+            tensor.__class__, content.__class__ = content.__class__, tensor.__class__
+            _swap(tensor, content)
             tensor.__dict__, content.__dict__ = attributes, {}
     Moves.count += 1
 
 
 _swap = torch._C._swap_tensor_impl
+
+
+def _refuse_passes_to(tensor: torch.Tensor) -> None:
+    """Make the backward passes of graphs that need a tensor fail: it would get its gradient where nobody sees it."""
+    if tensor._use_count() > 1 and tensor.is_leaf and tensor.requires_grad:
+        get_gradient_edge(tensor).node.register_prehook(_refuse_backward)
+
+
+def _refuse_backward(_gradients: object) -> NoReturn:
+    raise WorkerError(
+        "cannot run this backward pass: it began with a tensor whose data has been moved, shared or replaced since; "
+        "compute the result again"
+    )
 
 
 class Moves:

@@ -19,8 +19,8 @@ from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves
 from syft_core.location import Location
 from syft_core.plans.recording import Recorder
-from syft_core.values import Args, Function, Kwargs, Nested
-from syft_core.workers.remote import RemoteFramework
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+from syft_core.workers.addresses.remote import RemoteFramework
 from syft_torch.parameter import PLAIN_TYPES
 from syft_torch.wrapper import Wrapper
 
@@ -30,9 +30,9 @@ LOCAL_CREATORS = {
     getattr(torch, name)
     for name in words(
         "as_tensor asarray from_numpy frombuffer bartlett_window blackman_window hamming_window hann_window "
-        "kaiser_window"
+        "kaiser_window normal empty_strided empty_permuted"
     )
-}
+} | {torch.fft.fftfreq, torch.fft.rfftfreq}
 """Functions that create a tensor from local data, or that workers do not offer; their result is sent."""
 
 
@@ -42,8 +42,8 @@ _ONLY_WRAPPERS = (Wrapper,)
 class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
     """Creates new tensors at ``location``.
 
-    A tensor without dimensions stays local: it can be sent with any call, and programs read it as a number. A plan is
-    an exception: there it may be the state of an optimizer.
+    A tensor without dimensions stays local: it can be sent with any call, and programs read it as a number. It is sent
+    when it gets dimensions. A plan is an exception: there it may be the state of an optimizer.
     """
 
     def __init__(self, framework: FrameworkAttributes, location: Location) -> None:
@@ -64,7 +64,8 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
             return Wrapper.__torch_function__(func, types, args, kwargs)  # the common case, without other modes
         named = dict(kwargs) if kwargs else {}
         if (creator is None and func not in LOCAL_CREATORS) or "out" in named or str(named.get("device")) == "meta":
-            return func(*args, **named)
+            made = func(*args, **named)
+            return made.send(self.location) if _has_gained_dimensions(made, args, named) else made
         given = [leaf for leaf in leaves((args, named)) if isinstance(leaf, torch.Tensor)]
         if any(isinstance(leaf, Wrapper) for leaf in given):
             return func(*args, **named) if creator is None else dispatch(creator, args, named)
@@ -76,6 +77,14 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
             return func(*args, **named)
         remote = RemoteFramework(self.location, self.location.client, self._framework)
         return remote.create(creator, args, named, _form_on(named.get("device"), self._framework.form_of(shadow)))
+
+
+def _has_gained_dimensions(made: Tensor, args: Args, kwargs: Kwargs) -> bool:
+    """Return whether a result has dimensions, and was computed from local tensors without any."""
+    if type(made) is not torch.Tensor or not made.dim() or made.requires_grad or made.is_meta:
+        return False
+    given = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    return bool(given) and all(type(leaf) is torch.Tensor and not leaf.dim() for leaf in given)
 
 
 def _require_recorded(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> None:

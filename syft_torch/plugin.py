@@ -18,6 +18,11 @@ BACKEND = Backend(
     framework="torch",
     hook="syft_torch.hook:TorchHook",
     install="pip install torch",
-    exports={"TorchHook": "syft_torch.hook:TorchHook"},
+    exports={
+        "TorchHook": "syft_torch.hook:TorchHook",
+        "BaseDataset": "syft_torch.federated.dataset:BaseDataset",
+        "FederatedDataset": "syft_torch.federated.dataset:FederatedDataset",
+        "FederatedDataLoader": "syft_torch.federated.dataloader:FederatedDataLoader",
+    },
     demo="syft_torch.demo:run",
 )

@@ -30,10 +30,9 @@ def hold_state(
 
     Yield the tensors, and a function that finds the state that optimizers have created at ``place``.
     """
-    modules = [module for module in objects if isinstance(module, nn.Module)]
-    optimizers = [optimizer for optimizer in objects if isinstance(optimizer, torch.optim.Optimizer)]
+    modules, optimizers = _find_holders(objects)
     layers, tensors = _find_all(modules, optimizers, objects)
-    move_weights(layers, partial(require_all_movable, tensors))
+    move_weights(layers, partial(require_all_movable, tensors, in_graphs=True))
     homes = [(module, location(module)) for module in modules]
     saved = [(optimizer, _save(optimizer)) for optimizer in optimizers]
     buffers = [(layer, dict(layer._buffers)) for layer in layers]
@@ -44,7 +43,7 @@ def hold_state(
     def swap() -> None:
         for tensor, content in zip(tensors, contents, strict=True):
             before = {name: value for name, value in vars(tensor).items() if name in CONTENT_ATTRIBUTES}
-            exchange_all([tensor], [content])
+            exchange_all([tensor], [content], temporary=True)
             vars(content).update(before)
 
     move_weights(layers, swap)
@@ -66,6 +65,16 @@ def hold_state(
         torch.set_rng_state(generator)
 
 
+def find_state(objects: Sequence[object]) -> list[torch.Tensor]:
+    """Return the tensors of the modules and optimizers among these objects, each once."""
+    return _find_all(*_find_holders(objects), ())[1]
+
+
+def _find_holders(objects: Sequence[object]) -> tuple[list[nn.Module], list[torch.optim.Optimizer]]:
+    modules = [module for module in objects if isinstance(module, nn.Module)]
+    return modules, [optimizer for optimizer in objects if isinstance(optimizer, torch.optim.Optimizer)]
+
+
 def _find_all(
     modules: list[nn.Module], optimizers: list[torch.optim.Optimizer], objects: Sequence[object]
 ) -> tuple[list[nn.Module], list[torch.Tensor]]:
@@ -79,6 +88,7 @@ def _find_all(
         found += [leaf for layer in parts for leaf in leaves(list(vars(layer).values())) if type(leaf) is torch.Tensor]
     for optimizer in optimizers:
         found += [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        found += optimizer.state  # Also parameters that have been removed from the groups, whose state remains.
         found += leaves([list(state.values()) for state in optimizer.state.values()])
     tensors = list({id(leaf): leaf for leaf in found if isinstance(leaf, torch.Tensor)}.values())
     return list(layers.values()), [tensor for tensor in tensors if tensor.is_leaf or location_of(tensor) is not None]

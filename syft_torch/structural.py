@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from syft_core.hook.attributes import words
 from syft_core.hook.dispatch import dispatch, frameworks
 from syft_core.hook.overload import with_indices
 from syft_core.values import Function, Tensor
@@ -51,10 +52,13 @@ def _call(function: Function) -> Function:
     return call
 
 
-def _pad(x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
-    if value:
-        raise ValueError("cannot pad encoded numbers with a constant other than 0: concatenate the constant instead")
+def _pad(x: Tensor, pad: Sequence[int], _zero: float = 0) -> Tensor:
     return _call(torch.constant_pad_nd)(x, pad, 0)
+
+
+def _select(x: Tensor, mask: torch.Tensor) -> Tensor:
+    shape = torch.broadcast_shapes(tuple(x.shape), mask.shape)
+    return x.expand(shape)[mask.expand(shape)]
 
 
 def _method(name: str) -> Function:
@@ -95,8 +99,11 @@ def _replace_slices(shape: Sequence[int], indices: Sequence[Any]) -> tuple[Any, 
     return tuple(found)
 
 
-def _scatter(x: Tensor, dim: int, index: Tensor, values: Tensor) -> Tensor:
-    return x.scatter(dim, index, values if values.shape else values.expand(index.shape))
+def _scatter(x: Tensor, dim: int, index: Tensor, values: Tensor, reduce: str | None = None) -> Tensor:
+    if reduce not in (None, "add"):
+        raise ValueError(f"cannot scatter encoded numbers with reduce={reduce!r}: only sums are supported; use 'add'")
+    method = x.scatter if reduce is None else x.scatter_add
+    return method(dim, index, values if values.shape else values.expand(index.shape))
 
 
 def _sum_rows(gradient: Tensor, indices: Tensor, rows: int, padding_idx: int, by_frequency: bool) -> Tensor:
@@ -126,7 +133,7 @@ STRUCTURAL: Mapping[str, Function] = {
     "gather": with_indices(_method("gather")),
     "index": _index,
     "_unsafe_index": _index,
-    "masked_select": with_indices(lambda x, mask: x[mask]),
+    "masked_select": with_indices(_select),
     "cat": lambda tensors, dim=0: _call(torch.cat)(list(tensors), dim),
     "stack": lambda tensors, dim=0: _call(torch.stack)(list(tensors), dim),
     "clone": _clone,
@@ -149,6 +156,10 @@ STRUCTURAL: Mapping[str, Function] = {
     "embedding_dense_backward": with_indices(_sum_rows),
 }
 """By operation. Each function takes the arguments of the kernel, with a pointer in place of the shared value."""
+MASKING = words("cat stack index_put _unsafe_index_put _index_put_impl index_copy scatter")
+TRANSPOSING = words("t transpose permute")
+SELECTING = words("index index_select gather")
+"""Facts about some of these operations, which ``FrameworkAttributes`` describes."""
 
 
 def convolve(x: Tensor, weight: Tensor, **options: Any) -> Tensor:

@@ -7,11 +7,8 @@ Optimizer steps use lists for remote parameters. For plain tensors, each substit
 from __future__ import annotations
 
 import functools
-import inspect
 import pkgutil
-import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,13 +16,12 @@ from typing import Any
 import torch
 
 from syft_core.exceptions import WrapperLeakError
-from syft_core.hook.rules import leaves
+from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Location
 from syft_core.plans.recording import Number, Recorder
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.values import Function, Kwargs, Nested, Tensor
-from syft_core.workers.shortcut import UNANSWERED, compute
-from syft_core.workers.worker import Worker
+from syft_core.values import Function, Nested, Tensor
+from syft_core.workers.party.worker import Worker
 from syft_torch import versions
 from syft_torch.definitions import pack, unpack
 from syft_torch.links import make_apply, make_checkpoint
@@ -38,7 +34,6 @@ _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rms
 """Optimizers whose list form gives the same bits: modules of ``torch.optim``, with a function of the same name."""
 _STEPS_WITH_NUMBERS = ("adam", "adamw", "adagrad", "adamax", "asgd", "nadam", "radam")
 """Optimizers that compute with the number of the step in Python."""
-_SGD_OPTIONS = ("weight_decay", "momentum", "lr", "dampening", "nesterov", "maximize")
 """The options of a group that torch's function for a step takes."""
 _GRADIENT = "grad"
 _NUMBERS = frozenset({bool, int, float, type(None)})
@@ -69,7 +64,9 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
             yield module, name, _refuse_chains(getattr(module, name))
     for module in (torch.functional, torch.nn.functional, torch._tensor):
         yield module, "handle_torch_function", _call_wrappers(module.handle_torch_function)
-    yield torch._VF, "lstm", _avoid_fused_lstm(torch._VF.lstm)
+    yield torch._VF, "lstm", _encode_states(_avoid_fused_lstm(torch._VF.lstm))
+    for name in ("gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"):
+        yield torch._VF, name, _encode_states(getattr(torch._VF, name))
     for name, definition in (("_pack_padded_sequence", pack), ("_pad_packed_sequence", unpack)):
         yield torch._VF, name, _define_for_encoded(getattr(torch._VF, name), definition)
     aligned = "_nested_tensor_from_mask_left_aligned"
@@ -78,11 +75,7 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
     yield optimizer, _GROUP, staticmethod(_group_by_worker(getattr(optimizer, _GROUP)))
     yield optimizer, "zero_grad", _batch_zero_grad(optimizer.zero_grad)
     if versions.collects_gradients_in_lists(torch.optim.SGD):
-        yield (
-            torch.optim.SGD,
-            "_init_group",
-            _step_remotely(torch.optim.SGD._init_group, import_module("torch.optim.sgd").sgd),
-        )
+        yield torch.optim.SGD, "_init_group", _collect_remotely(torch.optim.SGD._init_group)
     for path, name, substitute in (
         ("torch.nn.utils.clip_grad", _GROUP, _group_by_worker),
         ("torch.optim.swa_utils", _GROUP, _group_by_worker),
@@ -104,7 +97,7 @@ def _refuse_chains(transform: Function) -> Function:
         if isinstance(tensor, Wrapper):
             raise WrapperLeakError.unseen(
                 "a transform of torch.func",
-                "use torch.autograd.grad or a batched operation, or fetch it: `p = p.get()`",
+                "use torch.autograd.grad, torch.autograd.functional or a batched operation, or fetch it: `p = p.get()`",
             )
         return transform(tensor, *args, **kwargs)
 
@@ -233,6 +226,27 @@ def _avoid_fused_lstm(lstm: Function) -> Function:
 
 
 @functools.cache  # The same.
+def _encode_states(run: Function) -> Function:
+    """Return a recurrent layer that encodes plain states for encoded input: torch adds to them in place."""
+
+    @functools.wraps(run)
+    def substitute(data: Tensor, *args: Tensor, **kwargs: Tensor) -> Nested:
+        if type(data) is not NumericWrapper:
+            return run(data, *args, **kwargs)
+        # The sizes of packed sequences, if there are any, precede the states.
+        place = int(isinstance(args[0], torch.Tensor) and not args[0].is_floating_point())
+        states = map_leaves(lambda state: _encode_like(data, state), args[place])
+        return run(data, *args[:place], states, *args[place + 1 :], **kwargs)
+
+    torch.jit._builtins._register_builtin(substitute, f"aten::{run.__name__}")  # Found there by its identity.
+    return substitute
+
+
+def _encode_like(data: NumericWrapper, state: Tensor) -> Tensor:
+    return data.new_zeros(state.shape) + state if type(state) is torch.Tensor else state
+
+
+@functools.cache  # The same.
 def _define_for_encoded(function: Function, definition: Function) -> Function:
     """Return a function with another definition for encoded numbers; torch's writes them into plain tensors."""
 
@@ -309,9 +323,8 @@ def _clear_remote_gradients(optimizer: torch.optim.Optimizer) -> bool:
     return True
 
 
-def _step_remotely(collect: Function, step: Function) -> Function:
-    """Take the step of a group with one command; or collect its gradients, without reading each three times."""
-    caller = inspect.unwrap(torch.optim.SGD.step).__code__
+def _collect_remotely(collect: Function) -> Function:
+    """Collect the gradients of a group without reading each three times."""
 
     @functools.wraps(collect)
     def substitute(
@@ -323,9 +336,6 @@ def _step_remotely(collect: Function, step: Function) -> Function:
     ) -> bool:
         if group.get("fused") or Wrapper not in map(type, group["params"]):
             return bool(collect(optimizer, group, params, grads, buffers))
-        # Only torch's own step does nothing else with the gradients; it has nothing left to do.
-        if sys._getframe(1).f_code is caller and _step_at_once(group, step):
-            return False
         found = [(parameter, gradient) for parameter in group["params"] if (gradient := parameter.grad) is not None]
         params += [parameter for parameter, _ in found]
         grads += [gradient for _, gradient in found]
@@ -334,38 +344,6 @@ def _step_remotely(collect: Function, step: Function) -> Function:
         return any(gradient.is_sparse for _, gradient in found)
 
     return substitute
-
-
-def _step_at_once(group: dict[str, Any], step: Function) -> bool:
-    """Take a step of SGD without momentum if the parameters are plain objects of a worker in this process."""
-    options = {name: group[name] for name in _SGD_OPTIONS}
-    if options["momentum"] != 0 or not _may_use_lists(
-        {**options, "foreach": group["foreach"], "fused": group["fused"]}
-    ):
-        return False
-    params = []
-    for parameter in group["params"]:
-        pointer = parameter.child if type(parameter) is Wrapper else None
-        if type(pointer) is not PointerTensor or pointer._location.predicts or pointer.gone is not None:
-            return False
-        if pointer._location.peek(pointer._id_at_location, _GRADIENT) is not None:
-            params.append(parameter)
-        elif pointer.has_gradient():  # not that of a plain object
-            return False
-    if not params:
-        return True
-    op = Wrapper.ops.by_func[torch._foreach_add_]  # It changes the same tensors.
-    return compute(Wrapper, op, (params,), {}, partial(_run_step, step, options)) is not UNANSWERED
-
-
-def _run_step(step: Function, options: Kwargs, params: list[torch.Tensor]) -> None:
-    """Run a step on plain tensors; on a CPU, torch would choose the single form too, after checking all of them."""
-    params = [parameter for parameter in params if parameter.grad is not None]  # Another thread may have cleared one.
-    if not params:
-        return
-    grads = [parameter.grad for parameter in params]
-    is_sparse = any(gradient.is_sparse for gradient in grads)
-    step(params, grads, [], **options, has_sparse_grad=is_sparse, foreach=False if params[0].is_cpu else None)
 
 
 def _make_sparse_remotely(make: Function) -> Function:

@@ -50,6 +50,18 @@ def find_ffts_with_other_strides() -> frozenset[str]:
     return frozenset(found)
 
 
+def find_decomposed(matrix: Tensor) -> Tensor:
+    """Return what ``torch.linalg.solve`` decomposes: before torch 2.13, the transpose of a contiguous matrix."""
+    return matrix.mT if _decomposes_transpose() and matrix.is_contiguous() else matrix
+
+
+@functools.cache
+def _decomposes_transpose() -> bool:
+    upper = torch.tensor([[2.0, 1.0], [0.0, 2.0]])
+    _solution, decomposed, *_others = torch.ops.aten._linalg_solve_ex(upper, upper)
+    return not decomposed.equal(upper)
+
+
 def find_checkpoint_generator() -> tuple[ModuleType, str]:
     """Return where the generator is that runs around the forward of checkpoints that are not reentrant."""
     checkpoint = import_module("torch.utils.checkpoint")  # Slow with torch 2.4.

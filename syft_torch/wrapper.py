@@ -8,16 +8,14 @@ from typing import Any, ClassVar, NoReturn
 
 import torch
 
-from syft_core.exceptions import WrapperLeakError
-from syft_core.hook.attributes import FrameworkAttributes, OpTable
+from syft_core.exceptions import OperationNotAllowedError, ValueRefusedError, WrapperLeakError
+from syft_core.hook.argument_plans import NO_PLAN
+from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
 from syft_core.hook.chain import end_of
-from syft_core.hook.dispatch import WRAPPER, dispatch
-from syft_core.hook.plans import NO_PLAN
+from syft_core.hook.dispatch import OPERATOR_NAMES, WRAPPER, dispatch
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.tensors.forwarding import OPERATOR_NAMES
 from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
-from syft_core.workers.shortcut import UNANSWERED, compute
 from syft_torch import links
 from syft_torch.isolation import make_tracing_error
 from syft_torch.native import TorchTensor
@@ -114,13 +112,10 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
     @property
     def is_sparse(self) -> bool:
         """Whether the data is sparse, from the known form if possible: optimizers ask it of every gradient."""
-        pointer = self.child
-        if type(pointer) is PointerTensor and pointer.gone is None and not pointer._location.predicts:
-            plain = pointer._location.peek(pointer._id_at_location, pointer.point_to_attr)
-            if plain is not None:
-                return bool(plain.is_sparse)
-        form = pointer.look() if type(pointer) is PointerTensor else None
-        if form is not None and form.strides is not None:
+        seen = self.child.look() if type(self.child) is PointerTensor else None
+        if isinstance(seen, torch.Tensor):
+            return bool(seen.is_sparse)
+        if seen is not None and seen.strides is not None:
             return False
         return bool(dispatch(self.framework.methods["is_sparse"], (self,), {}))
 
@@ -134,10 +129,8 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
         """Run a backward pass on the worker; without options, skip torch's search for a type that handles the call."""
         is_plain = gradient is inputs is retain_graph is None and not create_graph
         if is_plain and not (_count_modes() or _is_tracing() or links.live):
-            pointer, op = self.child, self.framework.methods["backward"]
-            is_here = type(pointer) is PointerTensor and not pointer._location.predicts
-            if is_here and compute(Wrapper, op, (self,), {}) is not UNANSWERED:
-                return
+            dispatch(self.framework.methods["backward"], (self,), {})
+            return
         super().backward(gradient, retain_graph, create_graph, inputs)
 
     def new(self, *args: object, **kwargs: object) -> Nested:
@@ -158,13 +151,30 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
     @classmethod
     def __torch_dispatch__(
         cls, func: torch._ops.OpOverload, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
-    ) -> NoReturn:
-        """Refuse: a kernel cannot compute on a wrapper, which has no data."""
+    ) -> Nested:
+        """Refuse: a kernel cannot compute on a wrapper, which has no data. To read a number is a question of consent.
+
+        ``torch.as_tensor`` converts with a kernel, below autograd, so only what needs no gradient.
+        """
+        if func is torch.ops.aten._local_scalar_dense.default:
+            return dispatch(cls.framework.methods["item"], args, {})
+        if func is torch.ops.aten._to_copy.default and _needs_no_graph(args[0]):
+            given = {name: value for name, value in (kwargs or {}).items() if value not in (None, _META)}
+            return dispatch(cls.framework.methods["to"], args, given)
         raise WrapperLeakError.at(
             f"torch's kernel {func}",
             "torch.tensor, torch.func, torch.jit and Tensor.set_ need it; call a method of the tensor instead, e.g. "
             "`p.clone()`, or fetch it first: `p = p.get()`",
         )
+
+    def __array_function__(self, func: Function, _types: object, args: Args, kwargs: Kwargs) -> Nested:
+        """Refuse a function of numpy on a pointer, and name torch's; other chains are converted as numpy does."""
+        if (location := self.location) is None:
+            return func._implementation(*args, **kwargs)  # type: ignore[attr-defined]  # what numpy's own arrays call
+        name = f"torch.{func.__name__}"
+        same = f"`{name}(p)`" if len(args) == 1 and args[0] is self else f"{name} with the same arguments"
+        use = f"use {same}, or " if name in self.ops else ""
+        raise ValueRefusedError.foreign(f"numpy.{func.__name__}", location.id, use, "p.get().numpy()")
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
         return format_chain(self)
@@ -210,11 +220,28 @@ def call(func: Function, args: Args, kwargs: Kwargs) -> Nested:
     """Call a function of torch on wrappers."""
     if _is_tracing():  # The trace would record the worker's tensors as constants, and print them.
         raise make_tracing_error()
-    op = Wrapper.ops.by_func.get(func) or Wrapper.ops.of(func)
+    op = Wrapper.ops.by_func.get(func) or _find_creator(func, args)
     if links.live:
         return links.dispatch_linked(op, args, kwargs)
-    result = compute(Wrapper, op, args, kwargs)
-    return dispatch(op, args, kwargs) if result is UNANSWERED else result
+    return dispatch(op, args, kwargs)
+
+
+def _needs_no_graph(tensor: Wrapper) -> bool:
+    """Return whether a wrapper of a pointer can be converted below autograd."""
+    return type(tensor.child) is PointerTensor and not (tensor.requires_grad and torch.is_grad_enabled())
+
+
+def _find_creator(func: Function, args: Args) -> Op:
+    """Return the operation that creates a tensor where its size is; raise if there is none."""
+    creator = next((op for op in Wrapper.framework.creators.values() if op.func is func), None)
+    if creator is None:
+        return Wrapper.ops.of(func)
+    if any(type(arg) is Wrapper and (arg.dim() or arg.is_floating_point()) for arg in args):
+        like = f"torch.{creator.attr}_like"
+        advice = f"use `{like}(p)` for a tensor like it, or " if hasattr(torch, f"{creator.attr}_like") else ""
+        why = f"a size must be a whole number; {advice}use the shape: `p.shape`"
+        raise OperationNotAllowedError.refused_by("pointer", creator.name, why)
+    return creator
 
 
 def forget_gradient(tensor: Wrapper) -> None:
@@ -225,8 +252,7 @@ def forget_gradient(tensor: Wrapper) -> None:
 def clear_gradient(pointers: PointerTensor | list[PointerTensor]) -> None:
     """Clear the gradient of a remote tensor, or of several on one worker."""
     op = Wrapper.ops.by_func[_SET_GRAD]
-    if compute(Wrapper, op, (pointers, None), {}) is UNANSWERED:
-        PointerTensor.respond(op, NO_PLAN, (pointers, None), {})
+    PointerTensor.respond(op, NO_PLAN, (pointers, None), {})
 
 
 def _operator(name: str) -> Function:
@@ -237,8 +263,7 @@ def _operator(name: str) -> Function:
         op = framework.methods.get(name) or framework.method(name)
         if links.live:
             return links.dispatch_linked(op, (self, *args), {})
-        result = compute(Wrapper, op, (self, *args), {})
-        return dispatch(op, (self, *args), {}) if result is UNANSWERED else result
+        return dispatch(op, (self, *args), {})
 
     operator.__name__ = name
     return operator

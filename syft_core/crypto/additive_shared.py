@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
-from syft_core.crypto.group import Call, Group, Masked, Shares, find_group, last_call
+from syft_core.crypto.group import Group, Masked, PastRun, Shares, find_group, last_call
 from syft_core.crypto.kernels import RINGS, dtype_name, size_of
 from syft_core.crypto.protocol import MASK
 from syft_core.crypto.spdz import ELEMENTS, reconstruct, spdz_mul, spdz_mul_masked, zero
 from syft_core.exceptions import MixedLayersError, PartyFailedError, PrecisionError, ProtocolError
+from syft_core.handle import RequestHandle
 from syft_core.hook import hook_args
-from syft_core.hook.attributes import FrameworkAttributes, Op, words
+from syft_core.hook.argument_plans import ArgumentPlan
+from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.forms import Form, form
 from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import WorkerLike
 from syft_core.pointers.multi_pointer import Children, MultiPointerTensor
@@ -74,11 +75,13 @@ class AdditiveSharingTensor(NumericTensor):
     values and comparisons are protocols, for which the crypto_provider supplies correlated random numbers.
     """
 
+    unsendable: ClassVar[str] = "its shares stay with their parties; fetch it first: `x.get()`"
+    """Why it has no codec."""
     number_type: ClassVar[Any]
     """FixedPrecisionTensor, whose rules apply to integers too."""
     _form: Form | None = None
     derivative = _Known()
-    """For a result of relu: 1 where the operand was positive or zero, and 0 elsewhere."""
+    """For a result of relu: 1 where the operand was positive, and 0 elsewhere."""
     bit = _Known()
     """For numbers that are 0 or 1: the same as integers, without a scale."""
 
@@ -179,7 +182,7 @@ class AdditiveSharingTensor(NumericTensor):
         group = find_group(owner, workers, provider, framework)
         if home not in group.ids:
             raise ProtocolError.data_elsewhere(home)
-        shape, number = tuple(secret.shape), framework.kernels.zeros((), dtype)  # type: ignore[union-attr]  # checked
+        shape, number = tuple(secret.shape), framework.kernels.zeros((), dtype)
         forms = {
             location.id: secret if location.id == home else framework.expand(send_copy(number, owner, location), shape)
             for location in group.parties
@@ -202,7 +205,7 @@ class AdditiveSharingTensor(NumericTensor):
             pointer.drop(f"it was fetched by {self.owner.id!r}")
         return self._add(shares)
 
-    def request(self, reason: str) -> dict[Any, int]:
+    def request(self, reason: str) -> dict[Any, RequestHandle]:
         """Ask the owners of all parties to release the shares; after all have approved, ``get`` works."""
         return {id: pointer.request(reason) for id, pointer in self.child.items()}
 
@@ -216,10 +219,6 @@ class AdditiveSharingTensor(NumericTensor):
             for share in shares[1:]:
                 total = total + share
         return total
-
-    def refresh(self) -> AdditiveSharingTensor:
-        """Return new random shares of the same value."""
-        return self.on_each(lambda p, q: p + q, self.zero())
 
     def zero(self) -> AdditiveSharingTensor:
         """Return random shares of zeros of the same shape."""
@@ -244,7 +243,9 @@ class AdditiveSharingTensor(NumericTensor):
         """Run a protocol; return its result, or a tuple of results."""
         for other in others:
             _require_same_group(self, other)
-        axis, cuts = self.group.cut(protocol, self.child, 1 + len(others), options)
+        # A part of all operands is a part of the result only if they have the same shape.
+        same = all(other.shape == self.shape for other in others)
+        axis, cuts = self.group.cut(protocol, self.child, 1 + len(others), options) if same else (0, [])
         if cuts:
             parts = [[value._cut(place) for value in (self, *others)] for place in cuts]
             return self._join([first.run(protocol, *rest, **options) for first, *rest in parts], axis)
@@ -297,12 +298,14 @@ class AdditiveSharingTensor(NumericTensor):
         return found
 
     @classmethod
-    def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Any:
+    def respond(cls, op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Any:
         """Answer an operation on integers as one on numbers without fractional digits, where that is exact."""
         leader = next(leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls)
         if op.reveals:
             raise PrecisionError.reveals()
-        if op.operation not in leader.framework.structural and op.operation not in EXACT:
+        if op.operation not in leader.framework.structural and op.operation not in cls.number_type.exact:
+            if op.operation in cls.number_type.rules:
+                raise PrecisionError.no_fractions(op.operation)
             return super().respond(op, plan, args, kwargs)
         layer = cls.number_type(10, 0, FIELDS[dtype_name(leader)], leader.dtype)
         result = dispatch(op, *map_leaves(partial(leader._make_number, layer), (args, kwargs)))
@@ -349,18 +352,8 @@ class AdditiveSharingTensor(NumericTensor):
 
 MAX_VIEWS = 64
 """How many views of a value are remembered as factors."""
-TRANSPOSING = words("t transpose permute")
 FIELDS = {"int64": "long", "int32": "int"}
 """The rings, with the ancestor's names."""
-EXACT = words("""
-    add sub neg mul square pow matmul mm bmm mv dot addmm sum mean div lt gt le ge eq ne where maximum minimum clamp
-    clamp_min clamp_max clip abs sign amax amin max min max_dim min_dim argmax argmin relu threshold_backward
-    max_pool2d_with_indices convolution embedding logical_and logical_or logical_not logical_xor bitwise_and
-    bitwise_or bitwise_xor bitwise_not any all copy masked_fill prod linalg_vector_norm floor ceil trunc round
-    floor_divide remainder fmod sort sort_dim argsort topk kthvalue median_dim lower_median
-    fill zero zeros_like ones_like full_like new_ones detach alias
-""")
-"""The operations on shared integers whose results are integers; quotients are rounded up or down at random."""
 
 
 def restructure(framework: FrameworkAttributes, op: Op, args: Args, kwargs: Kwargs) -> Nested:
@@ -383,7 +376,7 @@ def restructure(framework: FrameworkAttributes, op: Op, args: Args, kwargs: Kwar
     result = _combine(parts, first)
     if type(result) is AdditiveSharingTensor:
         result.path = path
-        if path is not None and op.operation in TRANSPOSING:
+        if path is not None and op.operation in framework.transposing:
             first.transposed[path] = result
     return result
 
@@ -404,14 +397,14 @@ def _is_setting(part: Nested) -> bool:
 
 
 def _mask_call(
-    call: Call, reference: weakref.ref[AdditiveSharingTensor], view: AdditiveSharingTensor | None
-) -> Call | None:
+    call: PastRun, reference: weakref.ref[AdditiveSharingTensor], view: AdditiveSharingTensor | None
+) -> PastRun | None:
     """Return the product with a kept mask that runs in place of another product, if its second factor still exists."""
     other = reference() if view is None else view
     masked = None if other is None or other.memory.owner() is None else other.find_mask()
     if other is None or masked is None:
         return None
-    return Call(call.group, spdz_mul_masked.__name__, call.forms, {**call.options, MASK: masked.number})
+    return PastRun(call.group, spdz_mul_masked.__name__, call.forms, {**call.options, MASK: masked.number})
 
 
 def generate_shares(secret: Tensor, n_workers: int, kernels: Any) -> list[Tensor]:

@@ -7,7 +7,8 @@ tag  m_ij = a_j·x_i + b_ij.  Whoever sends a share proves it with the tag, and 
 
 A party that changes its share by e has to change the tag by a_j·e. If e is not 0 modulo 2^32, at most one a_j in 2^33
 fits, so cheating succeeds with a probability of at most 2^-33. A change by a multiple of 2^32 may pass, but does not
-change the value. The provider deals all randomness and is trusted to do it right; it learns nothing, as before.
+change the value. The provider deals all randomness and is trusted to do it right; it learns nothing, as before. So is
+the client: a client that may read what one party stores can compute its key together with another party.
 
 The authenticated share of a party is one array of 2n - 1 words for each element, along the first axis: its share, its
 tags for the n - 1 others, and its keys for the shares of the n - 1 others, both in the order of their ranks. It is
@@ -22,7 +23,7 @@ from math import prod
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
 from syft_core.crypto.prg import SEED_BYTES, Stream, new_seed
-from syft_core.crypto.protocol import PROVIDER, Common, Party, Receive, Send, Spec, Steps, Verify, protocol
+from syft_core.crypto.protocol import PROVIDER, Common, Receive, Role, Send, Spec, Steps, Verify, protocol
 from syft_core.crypto.spdz import BILINEAR, ELEMENTS, bilinear_shape, require_shape
 
 BITS = 32
@@ -52,7 +53,7 @@ def _get_key(rank: int) -> Steps:
 Derive = Callable[..., Sequence[Array]]
 
 
-def _deal(party: Party, free: Sequence[Shape], dependent: Sequence[Shape], derive: Derive) -> Steps:
+def _deal(party: Role, free: Sequence[Shape], dependent: Sequence[Shape], derive: Derive) -> Steps:
     """Deal authenticated values: uniform ones of the shapes ``free``, and what ``derive`` computes from them.
 
     Shares and keys come from the seeds that the parties have in common with the provider. It sends the tags to each
@@ -71,7 +72,7 @@ def _deal(party: Party, free: Sequence[Shape], dependent: Sequence[Shape], deriv
     return [kernels.concat([kernels.reshape(x, (1, *shape)), tag, key]) for shape, x, tag, key in parts]
 
 
-def _deal_all(party: Party, free: int, specs: tuple[Spec, ...], derive: Derive) -> Steps:
+def _deal_all(party: Role, free: int, specs: tuple[Spec, ...], derive: Derive) -> Steps:
     kernels, ranks, number = party.kernels, range(party.count), len(specs) // 2
     secrets, shares, keys = [], [], []
     for rank in ranks:
@@ -104,7 +105,7 @@ def _total(arrays: Sequence[Array]) -> Array:
 # --- parts of protocols
 
 
-def _open(party: Party, *values: Array) -> Steps:
+def _open(party: Role, *values: Array) -> Steps:
     """Open values to all parties: each sends its shares and a digest of their tags, and checks those of the others.
 
     The receiver can compute the tags that belong to the shares that it got, so a digest of them is as good. The result
@@ -136,7 +137,7 @@ def _to_array(kernels: Kernels, data: bytes) -> Array:
     return kernels.from_bytes(bytearray(data), "uint8", (len(data),))
 
 
-def _add(party: Party, x: Array, public: Array) -> Steps:
+def _add(party: Role, x: Array, public: Array) -> Steps:
     """Add a public value: the first party to its share, and the others to their keys for that share."""
     kernels, rows = party.kernels, list(x)
     if party.leads:
@@ -153,6 +154,14 @@ def _apply(kernels: Kernels, op: Callable[..., Array], x: Array) -> Array:
 
 
 # --- protocols
+
+
+def _require_rows(party: Role, x: Array) -> None:
+    """Raise unless an operand has the rows of an authenticated share."""
+    _require_words(x)
+    count = 2 * party.count - 1
+    if tuple(x.shape)[:1] != (count,):
+        raise ValueError(f"cannot use a share of the shape {tuple(x.shape)}: an authenticated one has {count} rows")
 
 
 def _require_words(x: Array) -> None:
@@ -180,9 +189,10 @@ def _sends_dealing(count: int, free: Sequence[Shape], dependent: Sequence[Shape]
     opens="nothing",
     uses="nothing",
     has_helper=True,
+    accuses=True,
     informs_client=True,
 )
-def auth_random(party: Party, *, shape: Shape) -> Steps:
+def auth_random(party: Role, *, shape: Shape) -> Steps:
     """Deal a uniform value, authenticated; the provider gets it in the clear.
 
     So a client inputs a value x: it gets r from the provider, publishes x - r to all parties, and they run
@@ -199,9 +209,9 @@ def _nothing(*_arrays: Array) -> Sequence[Array]:
 
 
 @protocol(rounds=0, sends=0, opens="nothing", uses="nothing")
-def auth_add_public(party: Party, x: Array, y: Array) -> Steps:
+def auth_add_public(party: Role, x: Array, y: Array) -> Steps:
     """Add an integer that all parties know:  x_0 + y,  and  b_0j - a_j·y  at the others. Nothing is sent."""
-    _require_words(x)
+    _require_rows(party, x)
     return (yield from _add(party, x, y))
 
 
@@ -211,8 +221,9 @@ def auth_add_public(party: Party, x: Array, y: Array) -> Steps:
     opens="x - r, uniform because r is; to the provider, a digest of it under a nonce",
     uses="nothing",
     has_helper=True,
+    accuses=True,
 )
-def auth_input(party: Party, x: Array, *, owner: int) -> Steps:
+def auth_input(party: Role, x: Array, *, owner: int) -> Steps:
     """Share a value that the party of rank ``owner`` holds; the arrays of the others give the shape only.
 
     1. The provider deals an authenticated uniform r, and sends r + s to the owner, for an s that both have in common:
@@ -270,9 +281,10 @@ def _sends_product(x: Spec, y: Spec, *, op: str = ELEMENTS, divisor: int = 1, **
     opens="x - a and y - b, uniform; with a divisor, also the product plus a uniform mask",
     uses="nothing",
     has_helper=True,
+    accuses=True,
     checks_operands=True,
 )
-def auth_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int = 1, **options: object) -> Steps:
+def auth_mul(party: Role, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int = 1, **options: object) -> Steps:
     """Multiply two authenticated values, elementwise or with another bilinear operation.
 
     1. The provider deals authenticated a, b and c = a ∘ b.
@@ -283,8 +295,8 @@ def auth_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: i
     Rounds: 2, of which one is dealing, and 1 to divide. Bytes: n(n - 1) times x, y and a digest, for the openings; tags
     and corrections for dealing.
     """
-    _require_words(x)
-    _require_words(y)
+    _require_rows(party, x)
+    _require_rows(party, y)
     kernels, run = party.kernels, BILINEAR[op]
     forms = tuple(x.shape)[1:], tuple(y.shape)[1:]
     shape = bilinear_shape(op, *forms, options)
@@ -303,7 +315,7 @@ def auth_mul(party: Party, x: Array, y: Array, *, op: str = ELEMENTS, divisor: i
     return (yield from _truncate(party, z, divisor)) if divisor != 1 else z
 
 
-def _deal_mask(party: Party, shape: Shape, divisor: int) -> Steps:
+def _deal_mask(party: Role, shape: Shape, divisor: int) -> Steps:
     """Deal a uniform r, the quotient of the lower 31 bits of its value and the divisor, and the highest bit."""
 
     def derive(kernels: Kernels, r: Array) -> Sequence[Array]:
@@ -312,7 +324,7 @@ def _deal_mask(party: Party, shape: Shape, divisor: int) -> Steps:
     return (yield from _deal(party, [shape], [shape, shape], derive))
 
 
-def _truncate(party: Party, x: Array, divisor: int) -> Steps:
+def _truncate(party: Role, x: Array, divisor: int) -> Steps:
     """Divide by a public number: ``truncate`` with authenticated masks, on the lower 32 bits."""
     kernels = party.kernels
     r, quotient, top = yield from _deal_mask(party, tuple(x.shape)[1:], divisor)
@@ -339,9 +351,10 @@ def _sends_quotient(x: Spec, *, divisor: int) -> int:  # by contract
     opens="x plus a uniform mask",
     uses="nothing",
     has_helper=True,
+    accuses=True,
     checks_operands=True,
 )
-def auth_truncate(party: Party, x: Array, *, divisor: int) -> Steps:
+def auth_truncate(party: Role, x: Array, *, divisor: int) -> Steps:
     """Divide by a public number, as ``truncate`` does, for |x| < 2^30.
 
     1. The provider deals an authenticated uniform r, the quotient of its lower 31 bits, and its highest bit.
@@ -349,7 +362,7 @@ def auth_truncate(party: Party, x: Array, *, divisor: int) -> Steps:
 
     Rounds: 2, of which one is dealing. Bytes: n(n - 1) times x and a digest for the opening.
     """
-    _require_words(x)
+    _require_rows(party, x)
     if not 1 <= divisor < 1 << (BITS - 2):
         raise ValueError(f"cannot divide authenticated values by {divisor}: expected a number from 1 to 2^30 - 1")
     if party.helps:
@@ -364,9 +377,10 @@ def auth_truncate(party: Party, x: Array, *, divisor: int) -> Steps:
     opens="x, to all parties, and nothing of the upper 32 bits, which are masked",
     uses="nothing",
     has_helper=True,
+    accuses=True,
     reveals=True,
 )
-def auth_open(party: Party, x: Array) -> Steps:
+def auth_open(party: Role, x: Array) -> Steps:
     """Open a value to all parties, and check the tags; the result is in [-2^31, 2^31).
 
     1. The provider deals an authenticated  2^32·r  with a uniform r.
@@ -374,7 +388,7 @@ def auth_open(party: Party, x: Array) -> Steps:
 
     Rounds: 2, of which one is dealing. Bytes: n(n - 1) times x and a digest for the opening.
     """
-    _require_words(x)
+    _require_rows(party, x)
     shape = tuple(x.shape)[1:]
     dealt = yield from _deal(
         party, [], [shape], lambda kernels: (Spec(shape).expand(kernels, Stream(new_seed())) << BITS,)

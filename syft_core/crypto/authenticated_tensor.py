@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
+from typing import ClassVar
 
 from syft_core.crypto.authenticated import BITS, auth_add_public, auth_mul, auth_open, auth_random, auth_truncate
 from syft_core.crypto.group import Group, Shares, find_group
@@ -19,11 +20,11 @@ from syft_core.exceptions import (
     ProtocolError,
 )
 from syft_core.hook import hook_args
+from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.forms import Form, form
 from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Party, WorkerLike
 from syft_core.peer import Id
@@ -44,6 +45,11 @@ class AuthenticatedTensor(NumericTensor):
     products with public integers are computed on all rows alike. The keys of the tags belong to the group. If a party
     has cheated, or a worker has lost its keys, the group gets new ones, and the value cannot be used any more.
     """
+
+    unsendable: ClassVar[str] = "its shares stay with their parties; fetch it first: `x.get()`"
+    """Why it has no codec."""
+    functions: ClassVar[dict[str, Function]]
+    """The rules, by operation; backends add their own names."""
 
     def __init__(
         self, shares: Shares | None = None, group: Group | None = None, keys: Id = 0, **identity: Tensor
@@ -165,14 +171,14 @@ class AuthenticatedTensor(NumericTensor):
         return self.run(auth_add_public, {id: send_at(value, pointer) for id, pointer in self.child.items()})
 
     @classmethod
-    def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+    def respond(cls, op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
         """Answer an operation with a rule, or one that only moves elements; refuse all others."""
         own = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls]
         for other in own[1:]:
             _require_same_group(own[0], other)
         if op.reflected:
             args = (args[1], args[0], *args[2:])
-        rule = None if op.inplace else _RULES.get(op.operation)
+        rule = None if op.inplace else cls.functions.get(op.operation)
         if rule is not None:
             return rule(*args, **kwargs)
         moved = None if op.inplace or len(own) > 1 else _move(own[0], op, args, kwargs)
@@ -320,13 +326,16 @@ def _move(x: AuthenticatedTensor, op: Op, args: Args, kwargs: Kwargs) -> Nested:
     """
     framework, kernels, count = x.framework, x.group.kernels, prod(x.shape)
     has_tensors = any(is_framework_tensor(type(leaf)) for leaf in leaves((args, kwargs)))
-    if op.operation not in framework.structural or (has_tensors and op.operation not in _TAKES_INDICES):
+    is_slice = op.operation == "__getitem__"
+    if not is_slice and op.operation not in framework.structural:
+        return None
+    if has_tensors and not is_slice and op.operation not in framework.selecting:
         return None
     if kwargs.get("dtype") not in (None, x.dtype):
         return None
     places = (kernels.arange(count) + 1).reshape(tuple(x.shape))
     args, kwargs = map_leaves(lambda leaf: places if leaf is x else leaf, (args, kwargs))
-    function = framework.structural[op.operation]
+    function = framework.structural.get(op.operation)
     moved = function(*args, **kwargs) if function else dispatch(op, args, kwargs)
     if any(bool(((part < 1) | (part > count)).any()) for part in leaves(moved) if hasattr(part, "shape")):
         return None
@@ -343,20 +352,17 @@ def _select(x: AuthenticatedTensor, places: Tensor) -> Tensor:
     return rows.on_each(lambda p: p[:, flat].reshape((x.rows, *shape)))
 
 
-_TAKES_INDICES = frozenset({"index", "index_select", "gather", "take", "__getitem__"})
-"""The operations that move elements whose tensors are indices. Those of others are elements, which have no tags."""
-_RULES: dict[str, Function] = {
+AuthenticatedTensor.functions = {
     "add": _add,
     "sub": _sub,
     "neg": _neg,
     "mul": multiply,
     "square": lambda x: multiply(x, x),
     "pow": _power,
-    **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot"), partial(multiply, op=MATRICES)),
+    **dict.fromkeys(("matmul", "dot"), partial(multiply, op=MATRICES)),
     "sum": _sum,
     "detach": lambda x: x,
     "alias": lambda x: x,
 }
-
 AuthenticatedTensor.rules = {}  # Shares are not children of one framework tensor: ``respond`` handles everything.
 hook_args.default_register_tensor(AuthenticatedTensor)

@@ -13,20 +13,21 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
 from syft_core.crypto.payloads import Payload, Pieces, bytes_in, is_failure, weigh
-from syft_core.crypto.prg import SEED_BYTES, Stream, join_seeds, new_seed
+from syft_core.crypto.prg import SEED_BYTES, Stream, advance_seed, derive_key, join_seeds, new_seed
 from syft_core.crypto.protocol import (
     MASKING,
     PROTOCOLS,
     PROVIDER,
     Correlation,
     Keep,
-    Party,
     Recall,
+    Role,
     Spec,
     Steps,
     Verify,
@@ -34,7 +35,18 @@ from syft_core.crypto.protocol import (
     expand,
     rehearse,
 )
-from syft_core.crypto.run import Call, Finish, ProtocolRun, forms_of, is_additive, join_shares
+from syft_core.crypto.run import (
+    Call,
+    Drawn,
+    Finish,
+    PreparedAt,
+    ProtocolRun,
+    Seeds,
+    count_draw,
+    forms_of,
+    is_additive,
+    join_shares,
+)
 from syft_core.exceptions import CheatingError, PartyFailedError, ProtocolError, SyftError
 from syft_core.hook.rules import map_leaves
 from syft_core.peer import Id, Peer
@@ -71,6 +83,15 @@ SETUP = 0
 # The client may also describe the group differently to each worker. The seed depends on the description, so workers to
 # which it is not the same have no random numbers in common, and none of them uses a mask that another one reveals.
 
+# Note [Forgotten seeds]
+# ~~~~~~~~~~~~~~~~~~~~~~
+# An attacker who records the traffic and later breaks into a party or the provider must not find the masks. So
+# both workers of a pair replace their seed when a run starts: one half of a digest is the seed of this run, the other
+# half the seed of all later ones. The run forgets its seed when it ends. What outlasts a run has a seed of its own:
+# - correlations that are prepared for later runs: one seed for each form, which is replaced with each use;
+# - the key of a kept mask, at the provider, until the client drops its handle;
+# - the seeds of keys for tags, which mask no value.
+
 
 @dataclass
 class TagKeys:
@@ -82,8 +103,8 @@ class TagKeys:
 
     group: tuple[tuple[Id, ...], Id | None, int]
     """The parties, the provider, and the rank of the worker."""
-    seeds: dict[int, bytes] = field(repr=False)
-    """Those of the group's first channel, by rank; a key comes from the seed of its party and the provider."""
+    seeds: dict[int, bytes] = field(default_factory=dict, repr=False)
+    """Agreed on in the group's first channel, by rank; a key comes from the seed of its party and the provider."""
     cheating: CheatingError | None = None
 
 
@@ -95,6 +116,30 @@ class _Mask(NamedTuple):
     """What was opened under the mask."""
     handle: weakref.ref[Array]
     """What the worker has stored for the client."""
+
+
+class _Form(NamedTuple):
+    """A mask that the parties have kept, as the provider knows it."""
+
+    spec: Spec
+    keys: list[bytes]
+    """Those of the streams of all shares."""
+    handle: weakref.ref[Array]
+
+
+@dataclass
+class _Pool:
+    """Correlations of one form that are prepared and not used yet."""
+
+    demand: Correlation
+    next: PreparedAt
+    left: int
+    chain: bytes = field(default=b"", repr=False)
+    """That of this party and the provider for the next one; the provider has dealt them, and forgotten it."""
+
+    def covers(self, place: PreparedAt) -> bool:
+        """Return whether the correlation of a place is one of those that are left."""
+        return place.number == self.next.number and 0 <= place.offset - self.next.offset < self.left
 
 
 class Channel:
@@ -115,29 +160,32 @@ class Channel:
     ) -> None:
         self.parties, self.provider, self.rank = tuple(parties), provider, rank
         self.kernels, self.arrays = kernels, kernels.arrays
-        self.party = Party(rank, len(self.parties), self.arrays)
+        self.party = Role(rank, len(self.parties), self.arrays)
         self.opponents = [other for other in range(len(self.parties)) if other != rank]
         """The ranks of the other parties, without the provider."""
+        everybody = range(0 if provider is None else PROVIDER, len(self.parties))
+        self.others = [other for other in everybody if other != rank]
+        """The ranks of all others, including the provider."""
         self._post, self.ping = post, ping
         self._lock = threading.Lock()
         self._seeds: dict[int, bytes] = {}
-        """The seed shared with each other party, by rank; the provider shares one with each party."""
-        self.keys = keys or TagKeys((self.parties, provider, rank), self._seeds)
+        """The seed for the next run with each other party, by rank; see Note [Forgotten seeds]."""
+        self.keys = keys or TagKeys((self.parties, provider, rank))
         self._halves: dict[int, bytes] = {}
         """Halves of seeds that were sent to parties of higher ranks, which have not answered."""
         self._answered = threading.Event()
-        self._failure: Exception | None = None
+        self._failure: type[Exception] | None = None
         """Why a run has failed, so that no other can be started."""
         self.held = 0
         """How many bytes wait for runs: what other parties have sent, and corrections for later."""
         self.kept = 0
         """How many bytes the masks take that this party has kept."""
-        self._used: dict[bytes, int] = {}
-        """How many correlations of each form have been used."""
-        self._corrected: dict[bytes, int] = {}
-        """For how many of them the first party has taken the corrections."""
-        self._stock: dict[tuple[bytes, int], Payload] = {}
-        """Corrections that the provider has sent in advance, by form and number."""
+        self._pools: dict[bytes, deque[_Pool]] = {}
+        """What is prepared, by form."""
+        self._stock: dict[PreparedAt, Payload] = {}
+        """Corrections for it that the provider has sent to the first party."""
+        self._awaited: set[PreparedAt] = set()
+        """The places of correlations that the first party has drawn, and whose corrections it has not used."""
         self._pieces = Pieces()
         self._masks: dict[int, _Mask] = {}
         """The masks that this party has kept, by the number of the run that opened a value under each."""
@@ -145,10 +193,8 @@ class Channel:
         """For the worker: what was opened under each of them, with its restrictions."""
         self._forgotten: deque[tuple[int, int]] = deque()
         """The numbers and sizes of masks that are gone, because their handles are."""
-        self._labels: dict[int, set[bytes]] = {}
-        """The forms of correlations that depend on each mask."""
-        self._forms: dict[int, Spec] = {}
-        """For the provider: the forms of the masks that the parties have kept."""
+        self._forms: dict[int, _Form] = {}
+        """For the provider: the masks that the parties have kept."""
         self._values: dict[int, Array] = {}
         """For the provider: the values of the masks that it used last."""
         self._inboxes: dict[int, dict[int, deque[tuple[Payload, int]]]] = {}
@@ -156,12 +202,6 @@ class Channel:
         """Failures of other parties in runs that this one has not started."""
         self._runs: dict[int, ProtocolRun] = {}
         self._last = SETUP
-
-    @property
-    def others(self) -> list[int]:
-        """The ranks of all others, including the provider."""
-        everybody = range(PROVIDER if self.provider is not None else 0, len(self.parties))
-        return [rank for rank in everybody if rank != self.rank]
 
     def name_of(self, rank: int) -> Id | None:
         """Return the worker of a rank."""
@@ -194,8 +234,9 @@ class Channel:
                 raise ProtocolError("cannot accept a seed: it was not asked for, or sent before (malformed message)")
             self._halves.pop(rank, None)
             first, second = (mine, half) if rank > self.rank else (half, mine)
-            group = (self.parties, self.provider, *sorted((rank, self.rank)))
-            self._seeds[rank] = join_seeds(first, second, repr(group).encode())
+            group = repr((self.parties, self.provider, *sorted((rank, self.rank)))).encode()
+            self._seeds[rank] = join_seeds(first, second, group)
+            self.keys.seeds.setdefault(rank, join_seeds(first, second, b"tag keys" + group))
         if rank < self.rank:
             self._post(rank, SETUP, mine)
         elif not self._halves:
@@ -203,32 +244,47 @@ class Channel:
 
     # --- runs
 
-    def start(self, number: int, steps: Steps, finish: Finish, waits: bool = False, call: Call = bytes) -> ProtocolRun:
+    def start(
+        self,
+        number: int,
+        steps: Steps,
+        finish: Finish,
+        waits: bool = False,
+        call: Call = bytes,
+        proves: bool = False,
+    ) -> ProtocolRun:
         """Run a protocol under a number, which must be larger than all before: randomness is never used twice."""
         with self._lock:
             if len(self._runs) >= MAX_RUNS:
                 raise ProtocolError.too_many_runs(len(self._runs))
-            self._claim(number)
-            run = self._runs[number] = ProtocolRun(self, number, steps, finish, waits, call)
+            seeds = self._claim(number)
+            run = self._runs[number] = ProtocolRun(self, number, seeds, steps, finish, waits, call, proves)
             run.cancelled = self._errors.pop(number, None)
             if self.keys.cheating is not None:
                 run.cancelled = CheatingError(*self.keys.cheating.args)
         run.advance(is_owner=True)
         return run
 
-    def skip(self, number: int, mask: Spec | None) -> None:
-        """Take note of a run in which the provider has no role, and of the mask that the parties keep in it."""
+    def skip(self, number: int, mask: Spec | None = None, handle: Array = None) -> Seeds:
+        """Claim a run in which the provider has no role, and note the mask that the parties keep in it; return seeds.
+
+        The provider forgets the mask with its handle.
+        """
         with self._lock:
-            self._claim(number)
+            seeds = self._claim(number)
             if mask is not None:
-                self._forms[number] = mask
+                label = _label_common(describe_call(MASKING, [mask], {}))
+                keys = [derive_key(seeds[rank], label, 1) for rank in range(len(self.parties))]
+                forget = weakref.ref(handle, lambda _reference: self._forgotten.append((number, 0)))
+                self._forms[number] = _Form(mask, keys, forget)
                 if len(self._forms) > MAX_MASKS:
                     self._forget_mask(next(iter(self._forms)))
+        return seeds
 
     def verify(self, request: Verify) -> None:
         """Raise if a party has cheated, in this run or another one, and use the key of this party no more."""
         if self.keys.cheating is None and not request.passed:
-            self._failure = self.keys.cheating = CheatingError.by(self.name_of(request.sender))
+            self._failure, self.keys.cheating = CheatingError, CheatingError.by(self.name_of(request.sender))
         if self.keys.cheating is not None:
             raise CheatingError(*self.keys.cheating.args)
 
@@ -237,7 +293,8 @@ class Channel:
         with self._lock:
             if number <= self._last:
                 return  # It is not the next run, so nobody waits.
-            self._last, self._failure = number, self._failure or error
+            self._last = number
+            self._fail(error)
         self.notify(number, error)
 
     def notify(self, number: int, error: Exception) -> None:
@@ -246,11 +303,30 @@ class Channel:
             with suppress(SyftError, OSError):  # It is the one that failed, or fails too.
                 self.post(rank, number, error)
 
-    def _claim(self, number: int) -> None:
+    def _fail(self, error: Exception) -> None:
+        """Take note of a failure: no other run can be started, so the seeds for them are forgotten.
+
+        The error itself is not kept: its traceback refers to the variables of the run, and to its seeds.
+        """
+        self._failure = self._failure or type(error)
+        self._seeds.clear()
+        self._pools.clear()
+
+    def _claim(self, number: int) -> Seeds:
+        """Start a run under a number; return its seeds, and replace those of the channel."""
         if number <= self._last:
             raise ProtocolError(f"cannot start run {number}: a later one was started already (malformed message)")
-        if self._failure is not None and not isinstance(self._failure, CheatingError):
+        if self._failure is not None and not issubclass(self._failure, CheatingError):
             raise ProtocolError.channel_failed(number)
+        if number > self._last + MAX_AHEAD:
+            raise ProtocolError(f"cannot start run {number}: it is too far ahead (malformed message)")
+        if self._failure is None and len(self._seeds) < len(self.others):
+            raise ProtocolError(f"cannot start run {number}: a worker has not joined the group (malformed message)")
+        seeds: Seeds = {}
+        for rank, seed in self._seeds.items():
+            for _ in range(number - self._last):
+                seeds[rank], seed = advance_seed(seed)
+            self._seeds[rank] = seed
         self._last = number
         while self._forgotten:
             old, size = self._forgotten.popleft()
@@ -259,6 +335,7 @@ class Channel:
         known = {*self._inboxes, *self._errors, *self._pieces.numbers}
         for old in [old for old in known if SETUP < old < number and old not in self._runs]:
             self._drop_inbox(old)
+        return seeds
 
     def _drop_inbox(self, number: int) -> None:
         self._errors.pop(number, None)
@@ -266,24 +343,43 @@ class Channel:
         for inbox in self._inboxes.pop(number, {}).values():
             self.held -= sum([weight for _, weight in inbox])
 
-    def deal(self, number: int, demands: Sequence[Correlation]) -> None:
+    def deal(self, number: int, seeds: Seeds, demands: Sequence[Correlation], drawn: Drawn) -> None:
         """Deal correlations for a run: send the corrections to the first party."""
         corrections = []
         for demand in demands:
-            index = self._count(demand)
-            if not self._stock.pop((demand.label, index), False):
-                corrections.append(self._correct(demand, index))
+            if self._take_prepared(demand) is None:
+                index = count_draw(drawn, demand)
+                keys = [derive_key(seed, demand.label, index) for seed in self._by_party(seeds)]
+                corrections.append(self._correct(demand, keys))
         if corrections:
             self.post(0, number, tuple(corrections))
 
-    def prepare(self, demand: Correlation, times: int) -> None:
-        """Deal correlations before they are used: send their corrections to the first party's stock."""
-        if len(self._stock) + times > MAX_STOCK:
-            raise ProtocolError.too_many_prepared(len(self._stock), MAX_STOCK)
-        first = max([self._used.get(demand.label, 0), *(n + 1 for label, n in self._stock if label == demand.label)])
-        for index in range(first, first + times):
-            self._stock[demand.label, index] = True
-            self._post(0, SETUP, (demand.label, index, self._correct(demand, index)))
+    def _by_party(self, seeds: Seeds) -> list[bytes]:
+        return [seeds[rank] for rank in range(len(self.parties))]
+
+    def prepare(self, number: int, demands: Sequence[Correlation], times: int) -> None:
+        """Prepare correlations for later runs: the provider sends the corrections to the first party's stock."""
+        chains: list[Sequence[bytes]] = []
+        with self._lock:
+            waiting = sum([pool.left for pools in self._pools.values() for pool in pools])
+            if waiting + times * len(demands) > MAX_STOCK:
+                raise ProtocolError.too_many_prepared(waiting, MAX_STOCK)
+            seeds = self._claim(number)
+            for place, demand in enumerate(demands):
+                label = b"prepared" + demand.label
+                if self.rank == PROVIDER:
+                    chains.append([derive_key(seed, label, place) for seed in self._by_party(seeds)])
+                seed = b"" if self.rank == PROVIDER else derive_key(seeds[PROVIDER], label, place)
+                pool = _Pool(demand, PreparedAt(number, place * times), times, seed)
+                self._pools.setdefault(demand.label, deque()).append(pool)
+        try:
+            for place, chain in enumerate(chains):
+                for offset in range(place * times, (place + 1) * times):
+                    keys, chain = zip(*map(advance_seed, chain), strict=True)
+                    self._post(0, SETUP, (number, offset, self._correct(demands[place], keys)))
+        except Exception as error:
+            self.end(number, error)
+            raise
 
     def join(self, rank: int, number: int, piece: bytearray, left: int) -> bytearray | None:
         """Return a buffer of which the last piece has arrived, or None, also if its run has ended here."""
@@ -308,7 +404,8 @@ class Channel:
                 return []  # It has ended here.
             self._require_near(number)
             if is_failure(payload):
-                error = payload or PartyFailedError.by(self.name_of(rank))
+                # A copy has no traceback, which refers to the variables of the sender.
+                error = PartyFailedError.by(self.name_of(rank)) if payload is None else copy(payload)
                 if run is None:
                     self._errors[number] = error
                 else:
@@ -323,26 +420,34 @@ class Channel:
         if isinstance(payload, bytes | bytearray):
             self._accept_half(rank, bytes(payload))
             return
-        fits = type(payload) is tuple and len(payload) == 3 and isinstance(payload[0], bytes)
-        if not fits or type(payload[1]) is not int or rank != PROVIDER or self.rank != 0:
+        fits = type(payload) is tuple and len(payload) == 3 and all(type(part) is int for part in payload[:2])
+        if not fits or rank != PROVIDER or self.rank != 0:
             raise ProtocolError("cannot accept a correction: only the provider sends them (malformed message)")
-        label, index, correction = payload
+        place, correction = PreparedAt(*payload[:2]), payload[2]
         with self._lock:
-            if index < self._corrected.get(label, 0) or (label, index) in self._stock:
+            self._require_near(place.number)
+            if place in self._stock or not self._expects(place):
                 raise ProtocolError("cannot accept a correction: it was sent before (malformed message)")
-            self._stock[label, index] = correction
-            self.held += weigh((label, correction))
+            self._stock[place] = correction
+            self.held += weigh((correction,))
+
+    def _expects(self, place: PreparedAt) -> bool:
+        """Return whether a correction is for a correlation that needs it, or is prepared later."""
+        pools = [pool for pools in self._pools.values() for pool in pools]
+        return place.number > self._last or place in self._awaited or any(pool.covers(place) for pool in pools)
 
     def end(self, number: int, error: Exception | None = None) -> None:
         """Forget a run that has ended, and start no more if it failed."""
         with self._lock:
-            self._failure = self._failure or error
+            if error is not None:
+                self._fail(error)
             self._runs.pop(number, None)
             self._drop_inbox(number)
 
     def close(self, error: Exception) -> None:
         """End all runs with an error."""
-        self._failure = error
+        with self._lock:
+            self._fail(error)
         for run in list(self._runs.values()):
             run.cancel(error)
 
@@ -368,28 +473,24 @@ class Channel:
         return found.share, found.opened
 
     def _forget_mask(self, number: int) -> None:
-        """Forget a mask. It cannot be used again, so neither can random numbers of correlations that depend on it.
-
-        A run that draws them at this moment asks for the mask next, gets none, and sends nothing.
-        """
+        """Forget a mask, and what is prepared for products with it."""
         self._forms.pop(number, None)
         self._values.pop(number, None)
         self.masked.pop(number, None)
-        for label in self._labels.pop(number, ()):
-            self._used.pop(label, None)
-            self._corrected.pop(label, None)
-            for key in [key for key in self._stock if key[0] == label]:
-                found = self._stock.pop(key)
-                self.held -= weigh((label, found)) if self.rank == 0 else 0
+        for label, pools in list(self._pools.items()):
+            if any(mask == number for mask, _ in pools[0].demand.kept()):
+                del self._pools[label]
+                for place in [place for place in self._stock if any(pool.covers(place) for pool in pools)]:
+                    self.held -= weigh((self._stock.pop(place),))
 
     def _find_mask(self, number: int, spec: Spec) -> Array:
         """Return the value of a mask, which the provider can compute again."""
-        if self._forms.get(number) != spec:
+        form = self._forms.get(number)
+        if form is None or form.spec != spec:
             raise ProtocolError.unknown_mask(number)
         value = self._values.pop(number, None)
         if value is None:
-            call = describe_call(MASKING, [spec], {})
-            shares = [self.common(rank, call, number << 32 | 1, [spec])[0] for rank in range(len(self.parties))]
+            shares = [expand(self.arrays, Stream.of_key(key), [spec])[0] for key in form.keys]
             value = join_shares(shares)
         self._values[number] = value  # The last one is the one that was used last.
         while len(self._values) > 1 and sum(map(bytes_in, self._values.values())) > MAX_VALUES:
@@ -413,36 +514,47 @@ class Channel:
         """Return what each party has sent for a run, if anything."""
         return self._inboxes.get(number) or {}
 
-    @property
-    def missing_seeds(self) -> list[int]:
-        """The ranks of those with whom the seeds have not been exchanged."""
-        count = len(self.parties) - (self.rank != PROVIDER and self.provider is None)
-        return [] if len(self._seeds) == count else [rank for rank in self.others if rank not in self._seeds]
+    def draw(self, seeds: Seeds, demand: Correlation, drawn: Drawn) -> tuple[Stream, PreparedAt | None]:
+        """Use a correlation, one that is prepared if possible: return the stream of this party's shares.
 
-    def draw(self, demand: Correlation) -> tuple[Stream, int]:
-        """Use the next correlation of a form: return the stream of this party's shares, and its number."""
-        index = self._count(demand)
-        return Stream(self._seeds[PROVIDER], demand.label, index), index
+        For one that is prepared, also return the place of its correction in the stock.
+        """
+        prepared = self._take_prepared(demand)
+        if prepared is None:
+            return Stream(seeds[PROVIDER], demand.label, count_draw(drawn, demand)), None
+        key, place = prepared
+        return Stream.of_key(key), place
 
-    def _count(self, demand: Correlation) -> int:
+    def _take_prepared(self, demand: Correlation) -> tuple[bytes, PreparedAt] | None:
+        """Take a correlation that is prepared: return its key and its place, or None if there is none."""
         with self._lock:  # Threads of different runs draw at the same time.
-            index = self._used.get(demand.label, 0)
-            self._used[demand.label] = index + 1
-        for number, _ in demand.kept() if index == 0 else ():
-            self._labels.setdefault(number, set()).add(demand.label)
-        return index
+            pools = self._pools.get(demand.label)
+            if not pools:
+                return None
+            pool = pools[0]
+            place, pool.left = pool.next, pool.left - 1
+            pool.next = PreparedAt(place.number, place.offset + 1)
+            key = b""
+            if pool.chain:
+                key, pool.chain = advance_seed(pool.chain)
+            if self.rank == 0:
+                self._awaited.add(place)
+            if not pool.left:
+                pools.popleft()
+            if not pools:
+                del self._pools[demand.label]
+            return key, place
 
-    def has_stock(self, label: bytes, index: int) -> bool:
-        """Return whether the provider has sent a correction in advance."""
-        return (label, index) in self._stock
+    def has_stock(self, place: PreparedAt) -> bool:
+        """Return whether the provider has sent the correction of a place."""
+        return place in self._stock
 
-    def take_stock(self, label: bytes, index: int) -> Payload:
-        """Take a correction that the provider has sent in advance; return None if there is none."""
+    def take_stock(self, place: PreparedAt) -> Payload:
+        """Take a correction that the provider has sent in advance."""
         with self._lock:
-            self._corrected[label] = index + 1
-            found = self._stock.pop((label, index), None)
-            if found is not None:
-                self.held -= weigh((label, found))
+            found = self._stock.pop(place)
+            self._awaited.discard(place)
+            self.held -= weigh((found,))
         return found
 
     def take(self, number: int, rank: int) -> Payload:
@@ -452,10 +564,10 @@ class Channel:
             self.held -= weight
         return payload
 
-    def _correct(self, demand: Correlation, index: int) -> tuple[Array, ...]:
-        """Return the first party's shares of the dependent arrays of a correlation."""
+    def _correct(self, demand: Correlation, keys: Sequence[bytes]) -> tuple[Array, ...]:
+        """Return the first party's shares of the dependent arrays of a correlation, from the key of each party."""
         free, dependent = demand.forms
-        streams = [Stream(self._seeds[rank], demand.label, index) for rank in range(len(self.parties))]
+        streams = [Stream.of_key(key) for key in keys]
         first, *others = [expand(self.arrays, stream, free) for stream in streams]
         with self.arrays.wrapping_around():
             for shares in others:
@@ -467,25 +579,27 @@ class Channel:
                 values = [_subtract_in_place(value, share) for value, share in zip(values, shares, strict=True)]
             return tuple(values)
 
-    def common(
-        self, other: int, label: bytes, number: int, specs: Sequence[Spec], lasting: bool = False
-    ) -> list[Array]:
-        """Return random arrays that this party and another one know, and that may outlast the channel."""
-        seeds = self.keys.seeds if lasting else self._seeds
-        return expand(self.arrays, Stream(seeds[other], b"common" + label, number), specs)
+    def common(self, seeds: Seeds, other: int, call: bytes, index: int, specs: Sequence[Spec]) -> list[Array]:
+        """Return random arrays that this party and another one know."""
+        return expand(self.arrays, Stream(seeds[other], _label_common(call), index), specs)
 
-    def zeros(self, call: bytes, number: int, step: int, specs: Sequence[Spec]) -> list[Array]:
+    def lasting(self, other: int, label: bytes, specs: Sequence[Spec]) -> list[Array]:
+        """Return random arrays that this party and another one know, and that outlast the channel."""
+        return self.common(self.keys.seeds, other, label, 0, specs)
+
+    def zeros(self, seeds: Seeds, call: bytes, step: int, specs: Sequence[Spec]) -> list[Array]:
         """Return shares of zeros: each pair of parties adds and subtracts the same random numbers."""
         totals: list[Array] | None = None
-        for other in range(len(self.parties)):
-            if other == self.rank:
-                continue
-            stream = Stream(self._seeds[other], b"zeros" + call, number << 16 | step)
-            arrays = expand(self.arrays, stream, specs)
+        for other in self.opponents:
+            arrays = expand(self.arrays, Stream(seeds[other], b"zeros" + call, step), specs)
             if other < self.rank:
                 arrays = [-x if spec.is_additive else x for spec, x in zip(specs, arrays, strict=True)]
             totals = arrays if totals is None else [join_shares(pair) for pair in zip(totals, arrays, strict=True)]
         return totals or []
+
+
+def _label_common(call: bytes) -> bytes:
+    return b"common" + call
 
 
 class Channels:
@@ -605,14 +719,15 @@ def start_protocol(
         raise ProtocolError.needs_parties(name, entry.parties, len(channel.parties))
     if channel.rank == PROVIDER and not entry.has_helper:
         found = rehearse(channel.kernels, name, tuple(operands), tuple(sorted(options.items())), len(channel.parties))
-        channel.skip(number, operands[0] if entry.keeps_mask else None)
+        handle = channel.arrays.zeros((1,), operands[0].dtype) if entry.keeps_mask else None
+        seeds = channel.skip(number, operands[0] if entry.keeps_mask else None, handle)
         try:
-            channel.deal(number, found.demands)
+            channel.deal(number, seeds, found.demands, {})
         except Exception as error:
             channel.end(number, error)
             channel.notify(number, error)
             raise
-        finish((), None)
+        finish(() if handle is None else channel.kernels.from_array(handle), None)
         return None
     kernels = channel.kernels
     arrays = operands if channel.rank == PROVIDER else [kernels.to_array(operand) for operand in operands]
@@ -623,4 +738,5 @@ def start_protocol(
     def convert(result: Nested, error: Exception | None) -> None:
         finish(map_leaves(lambda part: kernels.from_array(part) if hasattr(part, "dtype") else part, result), error)
 
-    return channel.start(number, entry.function(channel.party, *arrays, **options), convert, waits, call)
+    steps = entry.function(channel.party, *arrays, **options)
+    return channel.start(number, steps, convert, waits, call, entry.accuses)

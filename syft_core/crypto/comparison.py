@@ -15,7 +15,7 @@ from math import prod
 from typing import NamedTuple
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
-from syft_core.crypto.protocol import Correlation, Draw, Open, OpenBits, Party, Rest, Spec, Steps, protocol
+from syft_core.crypto.protocol import Correlation, Draw, Open, OpenBits, Rest, Role, Spec, Steps, protocol
 from syft_core.crypto.spdz import spdz_mul
 from syft_core.crypto.truncation import BITS
 from syft_core.values import Nested
@@ -131,7 +131,7 @@ class SignMask(Correlation):
 
 @dataclass(frozen=True)
 class ZeroMask(Correlation):
-    """The same for ``is_zero``."""
+    """A uniform mask r with what ``is_zero`` needs: its bits, masks for both levels of the tree, and a random bit."""
 
     shape: Shape
     dtype: str
@@ -167,7 +167,7 @@ class ZeroMask(Correlation):
     uses="one sign mask",
     by_line=True,
 )
-def is_negative(party: Party, x: Array, *minus: Array, negated: bool = False, scale: int = 1) -> Steps:
+def is_negative(party: Role, x: Array, *minus: Array, negated: bool = False, scale: int = 1) -> Steps:
     """Compute 1 where x < 0, and 0 elsewhere; ``negated`` exchanges 0 and 1, and ``scale`` asks for a multiple too.
 
     With a second value of the same shape, subtract it from x first.
@@ -191,19 +191,17 @@ def is_negative(party: Party, x: Array, *minus: Array, negated: bool = False, sc
     uses="one sign mask",
     by_line=True,
 )
-def relu(party: Party, x: Array, *, derivative: bool = False) -> Steps:
-    """Compute max(x, 0), and where asked for, also 1 where x >= 0 and 0 elsewhere.
+def relu(party: Role, x: Array, *, derivative: bool = False) -> Steps:
+    """Compute max(x, 0), and where asked for, also 1 where x > 0 and 0 elsewhere.
 
-    As ``is_negative``; the product of x and η needs no further opening, because  [xη] = c[η] - [rη].
+    As ``is_negative`` of -x; the product of -x and η needs no further opening, because  [-xη] = c[η] - [rη].
 
     Rounds: 4. Bytes: 12 3/8 for each element of 64 bits.
     """
-    bit, c, opened, product = yield from _open_sign(party, x, has_product=True)
-    # x·sign = e·x + (1 - 2e)·x·η
-    result = x - x * opened - (c * bit - product) * (1 - 2 * opened)
-    if not derivative:
-        return result
-    return result, _report(party, _flip(party, bit, opened), True, 1)
+    bit, c, opened, product = yield from _open_sign(party, -x, has_product=True)
+    # x·sign = e·x - (1 - 2e)·(-x)·η
+    result = x * opened - (c * bit - product) * (1 - 2 * opened)
+    return (result, _flip(party, bit, opened)) if derivative else result
 
 
 @protocol(
@@ -212,7 +210,7 @@ def relu(party: Party, x: Array, *, derivative: bool = False) -> Steps:
     opens="the same as is_negative, of x - y",
     uses="one sign mask",
 )
-def maximum(party: Party, x: Array, y: Array) -> Steps:
+def maximum(party: Role, x: Array, y: Array) -> Steps:
     """Compute the larger of two values of the same shape: y + relu(x - y).
 
     Rounds: 4. Bytes: 12 3/8 for each element of 64 bits.
@@ -227,7 +225,7 @@ def maximum(party: Party, x: Array, y: Array) -> Steps:
     uses="one zero mask",
     by_line=True,
 )
-def is_zero(party: Party, x: Array, *, negated: bool = False, scale: int = 1) -> Steps:
+def is_zero(party: Role, x: Array, *, negated: bool = False, scale: int = 1) -> Steps:
     """Compute 1 where x = 0, and 0 elsewhere: whether all bits of c = x + r equal those of r.
 
     The options are those of ``is_negative``.
@@ -249,14 +247,14 @@ def is_zero(party: Party, x: Array, *, negated: bool = False, scale: int = 1) ->
     return _report(party, _flip(party, bit, unpack_bits(kernels, opened, shape, dtype)), negated, scale)
 
 
-def _report(party: Party, bit: Array, negated: bool, scale: int) -> Nested:
+def _report(party: Role, bit: Array, negated: bool, scale: int) -> Nested:
     """Return the result of a comparison, and if asked for, a multiple of it."""
     if negated:
         bit = 1 - bit if party.leads else -bit
     return bit if scale == 1 else (bit, bit * scale)
 
 
-def _open_sign(party: Party, x: Array, has_product: bool) -> Steps:
+def _open_sign(party: Role, x: Array, has_product: bool) -> Steps:
     """Return [η], c = x + r, the sign of x opened as e = sign xor η, and if asked for [rη]."""
     kernels, dtype, shape = party.kernels, dtype_name(x), tuple(x.shape)
     draw = Draw(SignMask(shape, dtype, has_product))
@@ -276,7 +274,7 @@ def _open_sign(party: Party, x: Array, has_product: bool) -> Steps:
     return bit, c, unpack_bits(kernels, opened, shape, dtype), product[0] if has_product else None
 
 
-def _flip(party: Party, bit: Array, opened: Array) -> Array:
+def _flip(party: Role, bit: Array, opened: Array) -> Array:
     """Return the share of e xor η as an integer: e + (1 - 2e)[η]."""
     result = bit * (1 - 2 * opened)
     return result + opened if party.leads else result
@@ -311,7 +309,7 @@ def _nibble_products(kernels: Kernels, words: Array) -> Array:
     return kernels.stack([known[part] for part in _NIBBLE], 0)
 
 
-def _join_bits(party: Party, flipped: Sequence[Array], nibbles: Array) -> tuple[Array, Array]:
+def _join_bits(party: Role, flipped: Sequence[Array], nibbles: Array) -> tuple[Array, Array]:
     """Return G and P of each nibble; ``flipped`` are the bits of ¬c, and ``nibbles`` the products of the bits of r.
 
     With F_k = r_k · p_(k+1) · … · p_3  and  Q_k = p_k · … · p_3:   G = Σ ¬c_k·F_k,   Q_k = F_k + ¬c_k·Q_(k+1).
@@ -393,7 +391,7 @@ def _multiply_masks(kernels: Kernels, masks: Array, products: tuple[str, ...]) -
     return kernels.stack([known[part] for part in parts], 0)
 
 
-def _join(party: Party, values: Array, masks: Array, parts: Array, products: tuple[str, ...]) -> Steps:
+def _join(party: Role, values: Array, masks: Array, parts: Array, products: tuple[str, ...]) -> Steps:
     """Join four neighbours: return G and P as far as ``products`` contain them. One round.
 
     ``values`` are p0 to p3, and g0 to g3 unless only P is needed.
@@ -408,7 +406,7 @@ def _join(party: Party, values: Array, masks: Array, parts: Array, products: tup
     return values[7] ^ found[0] ^ found[1] ^ found[2], equal
 
 
-def _multiply(party: Party, public: Array, masks: Sequence[Array], plan: _Plan) -> Array:
+def _multiply(party: Role, public: Array, masks: Sequence[Array], plan: _Plan) -> Array:
     """Return shares of products of factors v = e + m, where e is public and the products of the masks m are shared.
 
     ``masks`` are the masks of all factors, and the products of masks in the order of ``_parts_of``.
@@ -517,7 +515,7 @@ def sends_tournament(x: Spec, **options: object) -> int:
     opens="the same as is_negative, of differences; with positions also uniform values, as spdz_mul",
     uses="one sign mask for each comparison; with positions a triple for each level but the first",
 )
-def largest(party: Party, x: Array, *, positions: bool = False) -> Steps:
+def largest(party: Role, x: Array, *, positions: bool = False) -> Steps:
     """Compute the largest value along the first axis, with a tournament of neighbours.
 
     With ``positions``, also an array like x with 1 at the first of the largest values, and 0 elsewhere: the product of
@@ -532,10 +530,11 @@ def largest(party: Party, x: Array, *, positions: bool = False) -> Steps:
     while x.shape[0] > 1:
         even = x.shape[0] // 2 * 2
         first, second, rest = x[0:even:2], x[1:even:2], x[even:]
-        larger, bits = yield from relu(party, first - second, derivative=True)
-        larger = larger + second
+        larger, seconds = yield from relu(party, second - first, derivative=True)
+        larger = larger + first
         if positions:
-            groups, chosen = yield from _keep_winners(party, groups, chosen, bits, count)
+            firsts = (1 if party.leads else 0) - seconds
+            groups, chosen = yield from _keep_winners(party, groups, chosen, firsts, count)
         x = kernels.concat([larger, rest]) if rest.shape[0] else larger
     if not positions:
         return x[0]
@@ -544,7 +543,7 @@ def largest(party: Party, x: Array, *, positions: bool = False) -> Steps:
     return x[0], chosen
 
 
-def _keep_winners(party: Party, groups: list[list[int]], chosen: Array | None, bits: Array, count: int) -> Steps:
+def _keep_winners(party: Role, groups: list[list[int]], chosen: Array | None, bits: Array, count: int) -> Steps:
     """Multiply the marks of all elements by the result of the comparison of their groups; join the groups."""
     kernels = party.kernels
     factors: list[Array] = [None] * count

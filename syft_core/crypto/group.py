@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 
 from syft_core.crypto.channel import MAX_MASKS, Counted, counting
 from syft_core.crypto.kernels import size_of
+from syft_core.crypto.messages import OpenChannel, Prepare, RunProtocol
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Rehearsal, Spec, rehearse
 from syft_core.crypto.spdz import spdz_mask, zero
 from syft_core.exceptions import CheatingError, OperationNotAllowedError, PartyFailedError, ProtocolError, SyftError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.forms import Form, form
 from syft_core.location import Location, Party, WorkerLike
-from syft_core.messages import OpenChannel, Prepare, RunProtocol
 from syft_core.peer import Id
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
@@ -31,8 +31,8 @@ MAX_AHEAD = 1 << 28
 """How many bytes of corrections the first party may have to keep until a client waits for it."""
 MAX_DEALT = 1 << 26
 """How many bytes of random numbers a run may use; above that, a protocol runs for one part of its operand at a time."""
-MAX_MASKED = 1 << 26
-"""How many bytes of values may be opened under kept masks at the same time."""
+MAX_MASKED = 1 << 27
+"""How many bytes of a client's values may be opened under kept masks at a time; parties keep three times that."""
 Progress: TypeAlias = Callable[[int, int], None]
 """Takes how many of how many steps are done."""
 
@@ -50,14 +50,14 @@ class Masked:
 
 
 @dataclass
-class Call:
+class PastRun:
     """A protocol that ran: its group and name, the forms of its operands, and options."""
 
     group: Group
     name: str
     forms: Args
     options: Kwargs
-    repeat: Callable[[], Call | None] = lambda: None
+    repeat: Callable[[], PastRun | None] = lambda: None
     """Returns the call that runs in its place the next time, if it is another one."""
 
 
@@ -185,7 +185,8 @@ class Group:
     def mask(self, shares: Shares) -> Masked | None:
         """Open shares under a mask that the parties keep, for products with them; None if they keep a lot already."""
         size = size_of(*_spec_of(next(iter(shares.values()))))
-        if size + sum([masked.size for masked in list(self._masked)]) > MAX_MASKED:
+        groups = list(_groups.get(self.client, {}).values())
+        if size + sum([masked.size for group in groups for masked in list(group._masked)]) > MAX_MASKED:
             return None
         (handle,), channel, number = self._run(None, spdz_mask, (shares,), {})
         self._masks += 1
@@ -233,7 +234,7 @@ class Group:
             self._limit_lead(name, specs, settings)
         recorded = _recording.get()
         if recorded is not None:
-            recorded.append(Call(self, name, forms, options))
+            recorded.append(PastRun(self, name, forms, options))
         pointers = tuple([self._point(firsts, place, spec) for place, spec in enumerate(results)])
         for place, shares in enumerate(pointers if informs else ()):
             helper = self._require_provider()
@@ -291,9 +292,17 @@ class Group:
 
     def prepare(self, name: str, forms: Args, options: Kwargs, times: int = 1) -> None:
         """Let the provider deal, in advance, what a protocol needs, ``times`` times; see the function ``prepare``."""
-        self.renew()
-        if self.provider is not None:  # Without one, there is nothing to deal.
-            self.provider.ask(Prepare(self._channel, name, forms, options, times))
+        if self.provider is None:
+            return  # There is nothing to deal.
+        with self._lock:
+            self._renew()
+            self._number += 1
+            message, state = Prepare(self._channel, self._number, name, forms, options, times), self._state
+            self._state = None  # Unless all workers accept it, they need a new channel.
+            for location in self.parties:
+                location.tell(message)
+            self.provider.ask(message)
+            self._state = state
 
     def __repr__(self) -> str:
         helper = "no provider" if self.provider is None else f"provider {self.provider.id}"
@@ -301,7 +310,7 @@ class Group:
 
 
 _groups: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Group]] = weakref.WeakKeyDictionary()
-_recording: ContextVar[list[Call] | None] = ContextVar("recording", default=None)
+_recording: ContextVar[list[PastRun] | None] = ContextVar("recording", default=None)
 """The protocols that run in ``prepare``."""
 
 
@@ -331,7 +340,7 @@ def prepare(function: Function, times: int = 1, progress: Progress | None = None
     """
     if times < 1:
         raise ValueError(f"cannot prepare {times} calls: expected at least 1")
-    calls: list[Call] = []
+    calls: list[PastRun] = []
     token = _recording.set(calls)
     try:
         result = function()
@@ -345,7 +354,7 @@ def prepare(function: Function, times: int = 1, progress: Progress | None = None
     return result
 
 
-def last_call() -> Call | None:
+def last_call() -> PastRun | None:
     """Return the protocol that ran last in ``prepare``; None outside of it."""
     calls = _recording.get()
     return calls[-1] if calls else None

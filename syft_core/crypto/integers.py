@@ -15,7 +15,7 @@ from syft_core.crypto.authenticated_tensor import AUTHENTICATED, AuthenticatedTe
 from syft_core.crypto.kernels import Kernels, dtype_name
 from syft_core.crypto.spdz import BILINEAR, ELEMENTS, IMAGES, MATRICES
 from syft_core.crypto.truncation import truncate
-from syft_core.exceptions import OperationNotAllowedError, ProtocolError
+from syft_core.exceptions import OperationNotAllowedError, PrecisionError, ProtocolError
 from syft_core.hook.dispatch import framework_of
 from syft_core.location import WorkerLike
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -24,6 +24,17 @@ from syft_core.values import Nested, Tensor
 
 Integers: TypeAlias = Any
 """A shared value, a plain tensor of integers, or an integer."""
+
+
+watchers: list[Callable[[Integers, int], None]] = []
+"""Called with values that are divided, or with quotients and their divisors: what was divided must be in range."""
+
+
+def watch(x: Integers, divisor: int = 1) -> Integers:
+    """Let watchers see a value that is divided, or a quotient and its divisor; return it."""
+    for watcher in watchers:
+        watcher(x, divisor)
+    return x
 
 
 def is_shared(x: Integers) -> bool:
@@ -63,7 +74,7 @@ def kernels_of(x: Integers) -> Kernels:
     """Return the integer arithmetic of the framework of a value."""
     if is_authenticated(x):
         raise ProtocolError.not_authenticated()
-    kernels = framework_of(x).kernels
+    kernels: Kernels | None = framework_of(x).kernels
     if kernels is None:
         raise OperationNotAllowedError.no_kernels(framework_of(x).ALIAS)
     return kernels
@@ -74,11 +85,33 @@ def _send(value: Integers, pointer: PointerTensor) -> Integers:
     return send_copy(value, pointer._syft_owner, pointer._location) if _is_tensor(value) else value
 
 
+def _in_ring(value: Integers, like: AdditiveSharingTensor) -> Integers:
+    """Return a public operand in the ring of a shared value: a wider one would widen shares before they wrap around."""
+    if not _is_tensor(value) or dtype_name(value) == dtype_name(like):
+        return value
+    return kernels_of(value).cast(value, dtype_name(like))
+
+
 def make_public(value: Tensor, like: AdditiveSharingTensor) -> AdditiveSharingTensor:
     """Return a public value as a shared one: the first party holds it, and the others zeros."""
+    value = _in_ring(value, like)
     zeros = kernels_of(value).zeros(shape_of(value), dtype_name(value))
     shares = {id: _send(zeros if place else value, pointer) for place, (id, pointer) in enumerate(like.child.items())}
     return AdditiveSharingTensor(shares, like.group, like.protocol)
+
+
+def overwrite(target: Integers, value: Integers) -> None:
+    """Write integers in place, so that views of the target change too."""
+    own, new = shape_of(target), shape_of(value)
+    if own != new and spdz.broadcast(own, new) != own:
+        raise ValueError(f"cannot write numbers of shape {new} to a tensor of shape {own}: they do not fit; reshape")
+    if is_shared(target):
+        value = value if is_shared(value) else make_public(value, target)
+        target.assign(expand(value, own))
+    elif is_shared(value):
+        raise PrecisionError.shared_into_public()
+    else:
+        framework_of(target).overwrite(target, expand(value, own))
 
 
 def expand(x: Integers, shape: Sequence[int]) -> Integers:
@@ -98,6 +131,8 @@ def permute(x: Integers, axes: Sequence[int]) -> Integers:
 def reshape(x: Integers, shape: Sequence[int]) -> Integers:
     """Return the elements in another shape."""
     shape = tuple(shape)
+    if shape == shape_of(x):
+        return x
     return x.on_each(lambda p: p.reshape(shape)) if is_shared(x) else x.reshape(shape)
 
 
@@ -148,7 +183,7 @@ def add(x: Integers, y: Integers) -> Integers:
         x, y = y, x
     if not is_shared(x):
         return x + y
-    wide = expand(x, shape)
+    wide, y = expand(x, shape), _in_ring(y, x)
     places = {id: place for place, id in enumerate(wide.child)}
     # The others add 0: a result must not share the memory of an operand.
     shares = {id: p + (0 if places[id] else _send(y, p)) for id, p in wide.child.items()}
@@ -188,6 +223,9 @@ def multiply_and_add(
 ) -> Integers:
     """Multiply as ``multiply`` does, and add ``plus``; to images, it adds one number for each channel."""
     if all(map(is_shared, (x, y, plus))):
+        if watchers:
+            bias = plus if op == MATRICES else reshape(plus, (-1, 1, 1))
+            return add(multiply(x, y, divisor, op, **options), bias)
         shared: AdditiveSharingTensor = x
         return shared.multiply(y, op, plus, **({"divisor": divisor} if divisor != 1 else {}), **options)
     added = plus if op == MATRICES else reshape(plus, (-1, 1, 1))
@@ -199,13 +237,15 @@ def multiply(x: Integers, y: Integers, divisor: int = 1, op: str = ELEMENTS, **o
     if is_authenticated(x) or is_authenticated(y):
         return authenticated_tensor.multiply(x, y, divisor, op, **options)
     if is_shared(x) and is_shared(y):
-        if x is y and op == ELEMENTS:
-            return x.run(spdz.square, divisor=divisor) if divisor != 1 else x.run(spdz.square)
-        return x.multiply(y, op, **({"divisor": divisor} if divisor != 1 else {}), **options)
+        scaled = {"divisor": divisor} if divisor != 1 else {}
+        same = x is y and op == ELEMENTS
+        product = x.run(spdz.square, **scaled) if same else x.multiply(y, op, **scaled, **options)
+        return watch(product, divisor) if scaled else product
     if not is_shared(x) and not is_shared(y):
         known = x if _is_tensor(x) else y
         return divide(_multiply_plain(kernels_of(known), x, y, op, options), divisor)
     shared = _shared(x, y)
+    x, y = (value if is_shared(value) else _in_ring(value, shared) for value in (x, y))
     if op == ELEMENTS:
         spdz.broadcast(shape_of(x), shape_of(y))
     run = _find_product(shared.framework, op, options)
@@ -238,6 +278,7 @@ def divide(x: Integers, divisor: int) -> Integers:
         return x
     if is_authenticated(x):
         return x.run(auth_truncate, divisor=divisor)
+    watch(x)
     if is_shared(x):
         return x.run(truncate, divisor=divisor)
     return (x + divisor // 2) // divisor

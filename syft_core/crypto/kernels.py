@@ -7,11 +7,12 @@ import secrets
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from operator import iadd
 from typing import Any, ClassVar, TypeAlias
 
 from syft_core.crypto.prg import Stream
+from syft_core.crypto.products import DIGITS, FastestProduct, Product
 
 Array: TypeAlias = Any
 """An integer array of a framework: a share, or random numbers."""
@@ -20,9 +21,6 @@ DIGIT_BITS, MAX_TERMS = 22, 1 << 11
 """See Note [Digits]."""
 TERMS = MAX_TERMS // 4
 """How many products of two sums of digits can be added exactly."""
-LARGE, SPLIT = 1 << 23, 32
-"""From how many products of elements on a matrix product is faster by digits, and from how many for each element that
-is split into digits."""
 RINGS = ("int64", "int32")
 """The dtypes of shares."""
 ITEM_BYTES = {"int64": 8, "int32": 4, "int16": 2, "uint8": 1}
@@ -434,13 +432,35 @@ class NumpyLikeKernels(Kernels):
         return result
 
     def matmul(self, x: Array, y: Array) -> Array:
-        """Multiply matrices, in the way that is fastest for their size."""
-        if x.ndim < 2 or y.ndim < 2:
-            rows, columns = "i" * (x.ndim - 1), "j" * (y.ndim - 1)
-            return self.xp.einsum(f"...{rows[:1]}k,...k{columns[:1]}->...{rows[:1]}{columns[:1]}", x, y)
-        products = max(x.size * y.shape[-1], y.size * x.shape[-2])
-        if products < LARGE or products < SPLIT * (x.size + y.size):
-            return self.xp.einsum("...ik,...kj->...ij", x, y)
+        """Multiply matrices, in the way that is fastest for their size; see products.py."""
+        if x.ndim > 1 and y.ndim > 1:
+            return self._multiply(x, y)
+        wide, high = x if x.ndim > 1 else x[None], y if y.ndim > 1 else y[:, None]
+        found = self._multiply(wide, high)
+        axes = (*([-1] if y.ndim == 1 else []), *([-2] if x.ndim == 1 else []))
+        return found.squeeze(axes)
+
+    def ways_to_multiply(self) -> dict[str, Product]:
+        """Return the functions that multiply matrices of integers, by name."""
+        return {
+            "matmul": self.xp.matmul,
+            "einsum": self.multiply_by_rows,
+            DIGITS: self.multiply_by_digits,
+        }
+
+    @cached_property
+    def _multiply(self) -> FastestProduct:
+        return FastestProduct(self.ways_to_multiply())
+
+    def multiply_by_rows(self, x: Array, y: Array) -> Array:
+        """Multiply matrices by the lines of one and the columns of the other, which are brought together in memory."""
+        columns = self.xp.ascontiguousarray(y.swapaxes(-1, -2))
+        return self.xp.einsum("...ik,...jk->...ij", self.xp.ascontiguousarray(x), columns)
+
+    def multiply_by_digits(self, x: Array, y: Array) -> Array:
+        """Multiply matrices by their digits; see Note [Digits]."""
+        if 0 in (*x.shape, *y.shape):
+            return self.xp.matmul(x, y)
         parts = [
             self.multiply_part(x[..., start : start + TERMS], y[..., start : start + TERMS, :])
             for start in range(0, x.shape[-1], TERMS)

@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NoReturn
 
 from syft_core.crypto import integers, spdz
+from syft_core.crypto.approximations import FUNCTIONS
 from syft_core.crypto.authenticated_tensor import is_authenticated
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.kernels import Array, dtype_name
-from syft_core.exceptions import PrecisionError
-from syft_core.values import Function
+from syft_core.exceptions import OperationNotAllowedError, PrecisionError
+from syft_core.values import Function, Tensor
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,56 @@ class Numbers:
         """The smallest positive number that cannot be used."""
         return float(1 << (self.bits - 2)) / self.scale
 
+    @property
+    def infinity(self) -> float:
+        """The number that stands for infinity as a mask: 2^38 units, or 2^20 if values have 32 bits."""
+        return float(1 << (9 * self.bits // 16 + 2)) / self.scale
+
+    @property
+    def ring(self) -> str:
+        """The name of the dtype of the integers."""
+        return f"int{self.bits}"
+
     def of(self, number: float) -> int:
         """Return a Python number as a scaled integer."""
         if not abs(number) < self.limit:
             raise PrecisionError.out_of_range(self.limit)
         return round(number * self.scale)
+
+    def value(self, x: Integers) -> Integers:
+        """Return an operand as integers: integers as they are, a Python number encoded."""
+        return self.of(x) if isinstance(x, int | float) else x
+
+    def constant(self, number: float, like: Integers) -> Tensor:
+        """Return a Python number as a tensor of integers, in the framework of a value."""
+        return integers.kernels_of(like).zeros((), self.ring) + self.of(number)
+
+    def encode(self, plain: Tensor) -> Tensor:
+        """Return the integers of plain numbers; refuse numbers that are not finite, or too large for the ring."""
+        kernels, dtype = integers.kernels_of(plain), dtype_name(plain)
+        if dtype.startswith("complex"):
+            raise PrecisionError.complex_number()
+        if (self.scale > 1 or dtype != self.ring) and not kernels.is_within(kernels.to_floats(plain), self.limit):
+            raise PrecisionError.out_of_range(self.limit)
+        if dtype.startswith(("float", "bfloat")):
+            return kernels.encode(plain, self.scale, self.ring)
+        return kernels.cast(plain, self.ring) * self.scale
+
+    def encode_if_plain(self, x: Integers) -> Integers:
+        """Return an operand of a rule that gets plain tensors too as integers."""
+        return self.encode(x) if is_plain(x) else x
+
+    def compute(self, function: str, x: Integers, **options: int) -> Integers:
+        """Compute a function of ``FUNCTIONS``: on shares with its protocol, otherwise with floats."""
+        found = FUNCTIONS[function]
+        if integers.is_shared(x):
+            if self.scale == 1:
+                raise PrecisionError.no_fractions(function)
+            return x.run(found.protocol, scale=self.scale, **found.options, **options)
+        kernels = integers.kernels_of(x)
+        return self.encode(
+            kernels.compute(found.exact, kernels.decode(x, self.scale, kernels.dtype("float64")), options)
+        )
 
     def mul(self, x: Integers, y: Integers) -> Integers:
         """Multiply two numbers. A factor that is known to be 0 or 1 is used without its scale, which is exact."""
@@ -66,6 +113,8 @@ class Numbers:
         """Divide by a public number."""
         if divisor == 0:
             raise PrecisionError.division_by_zero()
+        if not math.isfinite(divisor):
+            raise PrecisionError.out_of_range(self.limit)
         if divisor == int(divisor) and 0 < abs(divisor) < 1 << 31:
             result = integers.divide(x, abs(int(divisor)))
             return integers.neg(result) if divisor < 0 else result
@@ -84,7 +133,10 @@ class Numbers:
             raise PrecisionError.out_of_range(self.limit)
         if not (integers.is_shared(x) or is_authenticated(x)):
             real = x if isinstance(x, int) else kernels.decode(x, 1, kernels.dtype("float64"))
-            return kernels.encode(real / divisors, 1, dtype_name(x) if hasattr(x, "dtype") else "int64")
+            quotients = real / divisors
+            if not kernels.is_within(quotients, 1 << (self.bits - 2)):
+                raise PrecisionError.out_of_range(self.limit)
+            return kernels.encode(quotients, 1, self.ring)
         first = float(xp.reshape(divisors, (-1,))[0]) if math.prod(divisors.shape) else 1.0
         if bool((divisors == first).all()):
             return self.over(integers.expand(x, shape), first)
@@ -112,6 +164,16 @@ class Numbers:
         if self.scale == 1:
             return self.from_bit(comparison(x, y))
         return _remember(*comparison(x, y, scale=self.scale))
+
+
+def is_plain(x: Integers) -> bool:
+    """Return whether an operand is a plain tensor of real numbers, not encoded yet."""
+    return hasattr(x, "shape") and dtype_name(x).startswith(("float", "bfloat"))
+
+
+def refuse(what: str, advice: str) -> NoReturn:
+    """Refuse what no protocol computes."""
+    raise OperationNotAllowedError.refused_by("FixedPrecisionTensor", what, f"there is no protocol for it; {advice}")
 
 
 def _remember(bit: Integers, scaled: Integers) -> Integers:

@@ -7,8 +7,8 @@ from math import prod
 from typing import Any
 
 from syft_core.crypto.comparison import count_comparisons, largest, sends_tournament
-from syft_core.crypto.kernels import Array, dtype_name
-from syft_core.crypto.protocol import Party, Spec, Steps, protocol
+from syft_core.crypto.kernels import Array, Kernels, dtype_name
+from syft_core.crypto.protocol import Role, Spec, Steps, protocol
 from syft_core.crypto.spdz import conv2d_shape
 from syft_core.crypto.truncation import BITS
 
@@ -25,7 +25,7 @@ def _pooled_size(x: Spec, options: Mapping[str, Any]) -> Spec:
     uses="the same as largest",
 )
 def max_pool2d(
-    party: Party,
+    party: Role,
     x: Array,
     *,
     size: Sequence[int],
@@ -47,7 +47,7 @@ def max_pool2d(
     uses="the same as largest",
 )
 def max_pool2d_positions(
-    party: Party,
+    party: Role,
     x: Array,
     *,
     size: Sequence[int],
@@ -64,12 +64,12 @@ def max_pool2d_positions(
 
 
 def stack_windows(
-    party: Party, x: Array, size: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
+    party: Role, x: Array, size: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
 ) -> Array:
     """Return the windows of images, with the elements of a window along the first axis."""
     kernels = party.kernels
     if any(padding):
-        lowest = -(1 << (BITS[dtype_name(x)] - 4))  # Smaller than any value; still in the range of a comparison.
+        lowest = -(1 << (BITS[dtype_name(x)] - 2))  # Smaller than any value; still in the range of a comparison.
         x = kernels.pad(x - lowest if party.leads else x, tuple(padding))
         x = x + lowest if party.leads else x
     views = kernels.windows(x, size, stride, dilation)
@@ -78,7 +78,7 @@ def stack_windows(
 
 
 @protocol(rounds=0, sends=0, opens="nothing", uses="nothing")
-def sum_pool2d(party: Party, x: Array, *, size: Sequence[int], stride: Sequence[int], padding: Sequence[int]) -> Steps:
+def sum_pool2d(party: Role, x: Array, *, size: Sequence[int], stride: Sequence[int], padding: Sequence[int]) -> Steps:
     """Add the values of each window.
 
     Rounds: 0. Bytes: 0.
@@ -89,7 +89,7 @@ def sum_pool2d(party: Party, x: Array, *, size: Sequence[int], stride: Sequence[
 
 @protocol(rounds=0, sends=0, opens="nothing", uses="nothing")
 def unpool2d(
-    party: Party,
+    party: Role,
     windows: Array,
     *,
     shape: Sequence[int],
@@ -103,7 +103,20 @@ def unpool2d(
     Rounds: 0. Bytes: 0.
     """
     yield from ()
-    kernels, (high, wide) = party.kernels, shape[-2:]
+    return fold_windows(party.kernels, windows, shape, size, stride, padding, dilation)
+
+
+def fold_windows(
+    kernels: Kernels,
+    windows: Array,
+    shape: Sequence[int],
+    size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int] = (1, 1),
+) -> Array:
+    """Compute what ``unpool2d`` does, on an array."""
+    high, wide = shape[-2:]
     views = kernels.permute(kernels.reshape(windows, (*size, *windows.shape[1:])), (2, 3, 0, 1, 4, 5))
     padded = (*shape[:2], high + 2 * padding[0], wide + 2 * padding[1])
     images = kernels.fold(views, padded, stride, dilation)

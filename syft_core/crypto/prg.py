@@ -22,6 +22,17 @@ def join_seeds(first: bytes, second: bytes, purpose: bytes = b"") -> bytes:
     return hashlib.blake2b(first + second + purpose, digest_size=SEED_BYTES).digest()
 
 
+def advance_seed(seed: bytes) -> tuple[bytes, bytes]:
+    """Return the seed of one use and the seed that follows; from the latter, nobody can compute the two before it."""
+    digest = hashlib.sha256(b"advance" + seed).digest()
+    return digest[:SEED_BYTES], digest[SEED_BYTES:]
+
+
+def derive_key(seed: bytes, label: bytes, number: int) -> bytes:
+    """Return the key of the stream that ``label`` and ``number`` select."""
+    return hashlib.blake2b(label + number.to_bytes(8, "little"), key=seed, digest_size=SEED_BYTES).digest()
+
+
 class Stream:
     """The keystream of a seed for one purpose: ``label`` and ``number`` select independent streams.
 
@@ -37,8 +48,14 @@ class Stream:
     __slots__ = ("_encryptor",)
 
     def __init__(self, seed: bytes, label: bytes = b"", number: int = 0) -> None:
-        key = hashlib.blake2b(label + number.to_bytes(8, "little"), key=seed, digest_size=SEED_BYTES).digest()
-        self._encryptor = _cipher()(key)
+        self._encryptor = _cipher()(derive_key(seed, label, number))
+
+    @classmethod
+    def of_key(cls, key: bytes) -> Stream:
+        """Return the stream of a key that ``derive_key`` computed."""
+        stream = cls.__new__(cls)
+        stream._encryptor = _cipher()(key)
+        return stream
 
     def take(self, size: int) -> bytearray:
         """Return the next ``size`` bytes."""

@@ -106,7 +106,7 @@ class Open:
 
 @dataclass(slots=True)
 class OpenBits:
-    """The same for XOR shares."""
+    """Send XOR shares to all other parties; the answer is the list of the values."""
 
     shares: tuple[Array, ...]
 
@@ -211,7 +211,7 @@ MASK = "mask"
 
 
 @dataclass(frozen=True)
-class Party:
+class Role:
     """Who runs a protocol: one of ``count`` parties, or the provider with rank ``PROVIDER``."""
 
     rank: int
@@ -263,6 +263,10 @@ class Protocol:
     ``axis``."""
     checks_operands: bool = False
     """Whether it fails if the operands do not fit together: so whether it succeeds reveals something about them."""
+    accuses: bool = False
+    """Whether it names parties that cheat: then messages prove who sent them, and for which call."""
+    protects: bool = False
+    """Whether it limits what its result reveals, for instance with noise: owners are shown that it computed it."""
 
     @cached_property
     def flags(self) -> frozenset[str]:
@@ -287,13 +291,15 @@ def protocol(
     keeps_mask: bool = False,
     by_line: bool = False,
     checks_operands: bool = False,
+    accuses: bool = False,
+    protects: bool = False,
     name: str = "",
 ) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:
     """Register a generator function as a protocol, with its costs; a test compares them with what a run counts."""
 
     def register(function: Callable[..., Steps]) -> Callable[..., Steps]:
         key = function.__name__ = name or function.__name__  # The name under which a client runs it.
-        facts = parties, has_helper, reveals, informs_client, keeps_mask, by_line, checks_operands
+        facts = parties, has_helper, reveals, informs_client, keeps_mask, by_line, checks_operands, accuses, protects
         PROTOCOLS.register(key, Protocol(key, function, rounds, sends, opens, uses, *facts))
         return function
 
@@ -371,7 +377,7 @@ def _rehearse(
 ) -> Rehearsal:
     entry = PROTOCOLS[name]
     blanks = [kernels.blank(*spec) for spec in specs]
-    steps = entry.function(Party(0, count, kernels), *blanks, **dict(options))
+    steps = entry.function(Role(0, count, kernels), *blanks, **dict(options))
     demands: list[Correlation] = []
     rounds = sends = 0
     answer: Any = None

@@ -1,4 +1,4 @@
-"""ProtocolRun: one party's run of a protocol, which goes on as far as what the others sent allows."""
+"""ProtocolRun: one party's execution of a protocol; it advances whenever the messages it waits for have arrived."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from hmac import compare_digest
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from syft_core.crypto.kernels import Array, dtype_name
 from syft_core.crypto.payloads import Payload, bytes_in
+from syft_core.crypto.prg import SEED_BYTES, derive_key
 from syft_core.crypto.protocol import (
     PROVIDER,
     Common,
+    Correlation,
     Draw,
     Keep,
     Open,
@@ -39,8 +42,30 @@ Finish: TypeAlias = Callable[[Nested, Exception | None], None]
 """Takes the result of a run, or its error."""
 Call: TypeAlias = Callable[[], bytes]
 """Returns what identifies a call; see Note [Calls] in protocol.py."""
+Seeds: TypeAlias = dict[int, bytes]
+"""The seed that a run has in common with each other rank."""
+Drawn: TypeAlias = dict[bytes, int]
+"""How many correlations of each form a run has used that were not prepared."""
 MAX_SMALL = 1 << 14
 """How many bytes fit into the buffers of a connection, so that sending them does not wait for the receiver."""
+
+
+PROOF = Spec((SEED_BYTES,), "uint8")
+"""The form of what proves who sent a message."""
+
+
+class PreparedAt(NamedTuple):
+    """The run that prepared a correlation, and its place among all that the run prepared."""
+
+    number: int
+    offset: int
+
+
+def count_draw(drawn: Drawn, demand: Correlation) -> int:
+    """Return how many correlations of a form were used before, and count one more."""
+    index = drawn.get(demand.label, 0)
+    drawn[demand.label] = index + 1
+    return index
 
 
 class ProtocolRun:
@@ -52,10 +77,23 @@ class ProtocolRun:
     """
 
     def __init__(
-        self, channel: Channel, number: int, steps: Steps, finish: Finish, waits: bool = False, call: Call = bytes
+        self,
+        channel: Channel,
+        number: int,
+        seeds: Seeds,
+        steps: Steps,
+        finish: Finish,
+        waits: bool = False,
+        call: Call = bytes,
+        proves: bool = False,
     ) -> None:
         self._channel, self._number, self._steps, self._finish = channel, number, steps, finish
+        self._seeds = seeds
+        """Forgotten when the run ends; see Note [Forgotten seeds] in channel.py."""
         self._describe_call = call
+        self._proves = proves
+        self._proofs: dict[bytes, int] = {}
+        """How many messages have been proved, by direction."""
         self._lock = threading.Lock()
         self._signals: SimpleQueue[None] | None = SimpleQueue() if waits else None
         self._request: Request | None = None
@@ -65,8 +103,9 @@ class ProtocolRun:
         """How many requests have been answered."""
         self._commons: dict[int, int] = {}
         """How often random arrays in common with each other rank were asked for; both ranks count the same."""
+        self._drawn: Drawn = {}
         self._draws: deque[Draw] = deque()
-        """The draws for which the first party has no corrections yet, in order."""
+        """The draws that were not prepared, and for which the first party has no corrections yet, in order."""
         self._corrections: deque[Payload] = deque()
         self._started = False
         self.cancelled: Exception | None = None
@@ -103,8 +142,6 @@ class ProtocolRun:
     def waits_for(self) -> list[int]:
         """The ranks of the parties from which the run needs something to continue."""
         channel, request = self._channel, self._request
-        if not self._started:
-            return channel.missing_seeds
         if type(request) is Rest:
             return [PROVIDER] if self._lacks_corrections(request.draw) else []
         arrived = channel.inboxes(self._number)
@@ -127,8 +164,7 @@ class ProtocolRun:
 
     def _fail(self, error: Exception) -> None:
         """End the run with an error, and tell the others."""
-        self.has_ended = True
-        self._channel.end(self._number, error)
+        self._end(error)
         self._steps.close()
         self._channel.notify(self._number, error)
         self._finish(None, error)
@@ -165,11 +201,15 @@ class ProtocolRun:
                 else:
                     self._unsent = request.shares
         except StopIteration as end:
-            self.has_ended = True
-            self._channel.end(self._number)
+            self._end()
             self._finish(end.value, None)
         except Exception as error:  # noqa: BLE001  # reported to the client
             self._fail(error)
+
+    def _end(self, error: Exception | None = None) -> None:
+        self.has_ended = True
+        self._seeds.clear()
+        self._channel.end(self._number, error)
 
     def _send_shares(self, shares: Sequence[Array]) -> None:
         self._unsent = None
@@ -187,22 +227,41 @@ class ProtocolRun:
         return [join_shares(parts) for parts in zip(request.shares, *received, strict=True)]
 
     def _send(self, request: Send) -> None:
-        self._channel.post(request.to, self._number, request.arrays)
+        arrays = request.arrays
+        if self._proves:
+            proof = bytearray(self._prove(request.to, self._channel.rank, request.to))
+            arrays = (*arrays, self._channel.arrays.from_bytes(proof, PROOF.dtype, PROOF.shape))
+        self._channel.post(request.to, self._number, arrays)
 
     def _receive(self, request: Receive) -> Payload:
-        received = self._channel.take(self._number, request.sender)
-        self._check([request.sender], list(request.specs), [received])
-        return received
+        channel, sender = self._channel, request.sender
+        received = channel.take(self._number, sender)
+        self._check([sender], [*request.specs, *([PROOF] if self._proves else [])], [received])
+        if not self._proves:
+            return received
+        *arrays, proof = received
+        if not compare_digest(channel.arrays.to_bytes(proof), self._prove(sender, sender, channel.rank)):
+            raise ProtocolError.foreign(channel.name_of(sender))
+        return tuple(arrays)
+
+    def _prove(self, other: int, sender: int, receiver: int) -> bytes:
+        """Return what only the two workers of a message know, if both run the same call; another one for each message.
+
+        So nobody is accused of what somebody else sent, or of what belongs to another call.
+        """
+        label = b"proof" + repr((sender, receiver)).encode() + self._call
+        index = self._proofs[label] = self._proofs.get(label, 0) + 1
+        return derive_key(self._seeds[other], label, index)
 
     def _find_common(self, request: Common) -> list[Array]:
         other = sum(request.ranks) - self._channel.rank
         if request.label:
-            return self._channel.common(other, request.label, 0, request.specs, lasting=True)
+            return self._channel.lasting(other, request.label, request.specs)
         index = self._commons[other] = self._commons.get(other, 0) + 1
-        return self._channel.common(other, self._call, self._number << 32 | index, request.specs)
+        return self._channel.common(self._seeds, other, self._call, index, request.specs)
 
     def _find_zeros(self, request: Zeros) -> list[Array]:
-        return self._channel.zeros(self._call, self._number, self._step, request.specs)
+        return self._channel.zeros(self._seeds, self._call, self._step, request.specs)
 
     def _verify(self, request: Verify) -> None:
         self._channel.verify(request)
@@ -226,41 +285,36 @@ class ProtocolRun:
         channel, demand = self._channel, draw.correlation
         free, _ = demand.forms
         if channel.rank == PROVIDER:
-            channel.deal(self._number, [demand])
+            channel.deal(self._number, self._seeds, [demand], self._drawn)
             return [None] * len(free)
-        stream, index = channel.draw(demand)
+        stream, place = channel.draw(self._seeds, demand, self._drawn)
         draw.rest = stream
         if channel.rank == 0:
-            draw.rest = index
-            self._draws.append(draw)
+            draw.rest = place
+            if place is None:
+                self._draws.append(draw)
         return expand(channel.arrays, stream, free)
 
     def _lacks_corrections(self, draw: Draw) -> bool:
         """Return whether the first party has to wait for the provider; other threads may change what is counted."""
-        if type(draw.rest) is not int:
+        channel = self._channel
+        if type(draw.rest) is PreparedAt:
+            return not channel.has_stock(draw.rest)
+        if channel.rank != 0 or draw.rest is not None:
             return False
-        channel, needed = self._channel, 0
-        for earlier in list(self._draws):
-            needed += not channel.has_stock(earlier.correlation.label, earlier.rest)
-            if earlier is draw:
-                break
+        waiting = list(self._draws)
+        needed = waiting.index(draw) + 1 if draw in waiting else 0
         arrived = [payload for payload, _ in list(channel.inbox(self._number, PROVIDER))]
         return len(self._corrections) + sum(map(len, map(_corrections_in, arrived))) < needed
 
     def _find_corrections(self, draw: Draw) -> None:
-        """Give all draws up to this one the first party's corrections, in order.
-
-        The provider sends the corrections of a run together, after those for its stock: if the former are here, so are
-        the latter.
-        """
-        while type(draw.rest) is int:
-            first = self._draws.popleft()
-            found = self._channel.take_stock(first.correlation.label, first.rest)
-            if found is None:
-                while not self._corrections:
-                    self._corrections.extend(_corrections_in(self._channel.take(self._number, PROVIDER)))
-                found = self._corrections.popleft()
-            first.rest = found
+        """Give a draw the first party's corrections, and those before it: the provider sends them in this order."""
+        if type(draw.rest) is PreparedAt:
+            draw.rest = self._channel.take_stock(draw.rest)
+        while draw.rest is None:
+            while not self._corrections:
+                self._corrections.extend(_corrections_in(self._channel.take(self._number, PROVIDER)))
+            self._draws.popleft().rest = self._corrections.popleft() or ()
 
     def _take_rest(self, request: Rest) -> Sequence[Array]:
         """Return this party's shares of the dependent arrays of a correlation."""

@@ -5,18 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from syft_core.crypto import integers
-from syft_core.crypto.additive_shared import FAST, AdditiveSharingTensor
-from syft_core.crypto.authenticated_tensor import AuthenticatedTensor
-from syft_core.crypto.fixed_precision import FixedPrecisionTensor
+from syft_core.crypto.additive_shared import FAST, FIELDS, SECURENN, AdditiveSharingTensor
+from syft_core.crypto.authenticated_tensor import AUTHENTICATED, AuthenticatedTensor
+from syft_core.crypto.fixed_precision import RINGS, FixedPrecisionTensor, find_ring
+from syft_core.crypto.kernels import dtype_name
+from syft_core.crypto.truncation import BITS
 from syft_core.exceptions import PrecisionError, ProtocolError
-from syft_core.hook.chain import below_wrapper, end_of, is_wrapper
+from syft_core.hook.chain import below_wrapper, end_of, is_wrapper, iter_links
 from syft_core.hook.dispatch import framework_of
 from syft_core.location import WorkerLike
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.pointers.travel import replace_end, wrap
-from syft_core.values import Tensor
+from syft_core.pointers.travel import replace_end
+from syft_core.tensors.identity import keeping_words
+from syft_core.tensors.numeric import NumericTensor
+from syft_core.values import Nested, Tensor
 
 
+@keeping_words("fix_precision", "float_precision", "share", "encrypt", "decrypt", "refresh")
 class Sharing:
     """Mixin with the methods to encode and share tensors, for wrappers and plain tensors."""
 
@@ -31,17 +36,23 @@ class Sharing:
         """Encode real numbers as integers with ``precision_fractional`` digits of ``base``.
 
         ``field`` is the ring: "long" (64 bits) or "int" (32 bits). ``dtype`` is the type of the numbers when they are
-        decoded, by default that of the tensor. What a pointer points to is encoded by its worker, without telling the
-        caller whether it fits: numbers that are too large become the largest, and NaN becomes 0.
+        decoded, by default that of the tensor; "long" and "int" are rings, as in PySyft 0.2. What a pointer points to
+        is encoded by its worker, without telling the caller whether it fits: numbers that are too large become the
+        largest, and NaN becomes 0.
         """
-        value = below_wrapper(self)
-        if is_wrapper(self) and not isinstance(value, PointerTensor):
+        end = end_of(self)
+        if any(isinstance(link, NumericTensor) for link in iter_links(self)):
             raise PrecisionError.not_plain()
-        layer = FixedPrecisionTensor(base, precision_fractional, field, dtype or framework_of(self).real_dtype(value))
-        layer.child = layer.encode_remotely(value) if is_wrapper(self) else layer.encode(value)
+        _require_no_graph(self, "encode")
+        layer = FixedPrecisionTensor(base, precision_fractional, field, dtype)
+        if isinstance(layer.dtype, str):
+            layer.dtype = _find_dtype(end, layer.dtype)
+        layer.dtype = layer.dtype or framework_of(self).real_dtype(end)
+        layer.child = layer.encode_remotely(end) if isinstance(end, PointerTensor) else layer.encode(end)
+        encoded = replace_end(self, end, layer) if is_wrapper(self) else layer.wrap()
         if no_wrap:
-            return layer
-        return _keep_gradient(layer.wrap(), getattr(self, "requires_grad", False))
+            return below_wrapper(encoded)
+        return _keep_gradient(encoded, getattr(self, "requires_grad", False))
 
     def fix_prec(self, *args: Any, **options: Any) -> Tensor:
         """Alias of ``fix_precision``."""
@@ -52,13 +63,14 @@ class Sharing:
         framework_of(self).replace_in_place(self, self.fix_precision(*args, **options))
         return self
 
+    fix_prec_ = fix_precision_
+
     def float_precision(self) -> Tensor:
-        """Return the real numbers that a chain with fixed precision encodes."""
-        layer = below_wrapper(self)
-        if not isinstance(layer, FixedPrecisionTensor):
-            raise PrecisionError.not_fixed()
-        decoded = layer.float_precision()
-        return wrap(decoded) if isinstance(decoded, PointerTensor) else decoded
+        """Return the real numbers that a chain encodes, outside of its graph; layers above fixed precision stay."""
+        layer = next((link for link in iter_links(self) if isinstance(link, FixedPrecisionTensor)), None)
+        if layer is None:
+            raise PrecisionError.not_here() if isinstance(end_of(self), PointerTensor) else PrecisionError.not_fixed()
+        return replace_end(self, layer, layer.float_precision())
 
     def float_prec(self) -> Tensor:
         """Alias of ``float_precision``."""
@@ -69,11 +81,15 @@ class Sharing:
         framework_of(self).replace_in_place(self, self.float_precision())
         return self
 
+    float_prec_ = float_precision_
+
     def share(
         self,
         *owners: WorkerLike,
         crypto_provider: WorkerLike | None = None,
         protocol: str = FAST,
+        field: str | int | None = None,
+        dtype: str | None = None,
         requires_grad: bool | None = None,
         no_wrap: bool = False,
     ) -> Tensor:
@@ -84,17 +100,21 @@ class Sharing:
         ``protocol`` selects how values are compared: "fast", or "snn" for SecureNN, which needs two owners. With
         "authenticated", parties that cheat are detected and named; values have 32 bits, and cannot be compared. What a
         pointer points to is shared by its worker, which must be one of the owners; nobody else sees it.
+        ``dtype`` or ``field``, "long" or "int", is the ring, by default that of the numbers.
         """
         end = end_of(self)
         if isinstance(end, AdditiveSharingTensor | AuthenticatedTensor):
             raise ProtocolError.shared_already()
+        _require_no_graph(self, "share")
         if any(isinstance(worker, list | tuple) for worker in owners):
             raise ProtocolError.a_list()
+        if dtype is not None or field is not None:
+            end = _convert_to_ring(self, end, find_ring(dtype if dtype is not None else field))
         owner = self.owner  # type: ignore[attr-defined]  # mixed into subclasses of Identified
         shared = integers.share(end, owners, crypto_provider, owner, protocol)
         if not is_wrapper(self):
             return shared if no_wrap else shared.wrap()
-        wrapper = replace_end(self, end, shared)
+        wrapper = replace_end(self, end_of(self), shared)
         wanted = getattr(self, "requires_grad", False) if requires_grad is None else requires_grad
         wrapper = _keep_gradient(wrapper, wanted)
         return below_wrapper(wrapper) if no_wrap else wrapper
@@ -114,20 +134,29 @@ class Sharing:
         field: str = "long",
         dtype: Any = None,
         protocol: str = FAST,
+        inplace: bool = False,
         **options: Any,
     ) -> Tensor:
         """Encode real numbers and share them: ``fix_precision(...).share(...)``.
 
-        ``protocol`` may also be "mpc", as in PySyft 0.2: the default.
+        ``protocol`` may also be "mpc", as in PySyft 0.2: the default. With ``inplace``, this tensor becomes the result.
         """
         if not isinstance(workers, list | tuple):
             raise ProtocolError.not_a_list()
         encoded = self.fix_precision(base, precision_fractional, field, dtype)
         options["protocol"] = FAST if protocol == "mpc" else protocol
-        return encoded.share(*workers, crypto_provider=crypto_provider, **options)
+        shared = encoded.share(*workers, crypto_provider=crypto_provider, **options)
+        if inplace:
+            framework_of(self).replace_in_place(self, shared)
+        return self if inplace else shared
 
-    def decrypt(self) -> Tensor:
-        """Fetch shared numbers and decode them: ``get().float_precision()``."""
+    def decrypt(self, protocol: str = "mpc") -> Tensor:
+        """Fetch shared numbers and decode them, outside of their graph: ``get().float_precision()``.
+
+        ``protocol`` has no effect, as the shares have one: PySyft 0.2 takes it.
+        """
+        if protocol not in ("mpc", FAST, SECURENN, AUTHENTICATED):
+            raise ProtocolError.unknown_protocol(protocol)
         return self.get().float_precision()  # type: ignore[attr-defined]  # mixed into Travelling
 
     def reconstruct(self) -> Tensor:
@@ -135,15 +164,45 @@ class Sharing:
         return self._syft_shared().reconstruct().wrap()
 
     def refresh(self) -> Tensor:
-        """Return new random shares of the same value."""
+        """Return new random shares of the same value: add random shares of zeros, as any other operation."""
         end = self._syft_shared()
-        return replace_end(self, end, end.refresh())
+        return self + replace_end(self, end, end.zero())
 
     def _syft_shared(self) -> AdditiveSharingTensor:
         end = end_of(self)
         if not isinstance(end, AdditiveSharingTensor):
             raise ProtocolError.not_shared()
         return end
+
+
+def _require_no_graph(tensor: Tensor, verb: str) -> None:
+    """Refuse a result of a graph: what is encoded or shared starts a new one, and gradients would end there."""
+    if getattr(tensor, "requires_grad", False) and not tensor.is_leaf:
+        raise PrecisionError.in_graph(verb)
+
+
+def _find_dtype(tensor: Tensor, name: str) -> Nested:
+    """Return a dtype of the framework of a tensor by its name."""
+    found = getattr(integers.kernels_of(tensor).xp, name, None)
+    if found is None:
+        raise PrecisionError.unknown_field(name)
+    return found
+
+
+def _convert_to_ring(chain: Tensor, end: Tensor, ring: str) -> Tensor:
+    """Return integers in the ring that the user names; numbers with fixed precision have one already."""
+    own, wanted = dtype_name(end), RINGS[ring]
+    if own == wanted:
+        return end
+    layers = [link for link in iter_links(chain) if isinstance(link, FixedPrecisionTensor)]
+    if layers or isinstance(end, PointerTensor):
+        raise PrecisionError.another_ring(ring, FIELDS.get(own, own))
+    if own.startswith(("float", "bfloat", "complex")):
+        return end  # refused with the usual advice
+    kernels = integers.kernels_of(end)
+    if not kernels.is_within(kernels.to_floats(end), 2.0 ** (BITS[wanted] - 1)):
+        raise PrecisionError.out_of_range(2.0 ** (BITS[wanted] - 1))
+    return kernels.cast(end, wanted)
 
 
 def _keep_gradient(wrapper: Tensor, requires_grad: bool) -> Tensor:

@@ -17,9 +17,9 @@ from syft_core.crypto.protocol import (
     Draw,
     Keep,
     Open,
-    Party,
     Recall,
     Rest,
+    Role,
     Spec,
     Steps,
     Zeros,
@@ -166,7 +166,7 @@ def _bilinear_options(options: dict[str, Any]) -> dict[str, Any]:
     uses="one triple; with a divisor, one truncation mask",
 )
 def spdz_mul(
-    party: Party, x: Array, y: Array, *plus: Array, op: str = ELEMENTS, divisor: int = 1, **options: Any
+    party: Role, x: Array, y: Array, *plus: Array, op: str = ELEMENTS, divisor: int = 1, **options: Any
 ) -> Steps:
     """Multiply two shared values, elementwise or with another bilinear operation, and add a third one if there is one.
 
@@ -189,7 +189,7 @@ def spdz_mul(
     return (yield from _finish(party, z, divisor, mask, draw, *[_shape_addend(kernels, op, part) for part in plus]))
 
 
-def _finish(party: Party, z: Array, divisor: int, mask: Sequence[Array], draw: Draw, *plus: Array) -> Steps:
+def _finish(party: Role, z: Array, divisor: int, mask: Sequence[Array], draw: Draw, *plus: Array) -> Steps:
     """Add the product of the masks to a product of shares, in place; with a divisor, divide it. Then add ``plus``."""
     if divisor == 1:
         (c,) = yield Rest(draw)
@@ -230,8 +230,9 @@ def _add(kernels: Kernels, op: str, total: Array, x: Array, y: Array, options: d
     opens="y - b, uniform because b is",
     uses="nothing",
     keeps_mask=True,
+    informs_client=True,
 )
-def spdz_mask(party: Party, y: Array) -> Steps:
+def spdz_mask(party: Role, y: Array) -> Steps:
     """Open a value under a mask, for products with it: the parties keep their shares of the mask, and what they opened.
 
     1. [b] is random: each party has its share in common with the provider.
@@ -255,7 +256,7 @@ def spdz_mask(party: Party, y: Array) -> Steps:
     uses="one triple with a kept mask; with a divisor, one truncation mask",
 )
 def spdz_mul_masked(
-    party: Party, x: Array, y: Array, *plus: Array, mask: int = 0, op: str = ELEMENTS, divisor: int = 1, **options: Any
+    party: Role, x: Array, y: Array, *plus: Array, mask: int = 0, op: str = ELEMENTS, divisor: int = 1, **options: Any
 ) -> Steps:
     """Multiply by a value y that was opened as e in the run of a number, by ``spdz_mask``.
 
@@ -267,7 +268,7 @@ def spdz_mul_masked(
     settings = tuple(sorted(options.items()))
     draw = Draw(_plan_masked(op, tuple(x.shape), tuple(y.shape), dtype_name(x), settings, divisor, mask))
     a, *masks = yield draw
-    b, e = yield Recall(mask, y)  # The first party has added e to b. After the draw: see ``Channel._forget_mask``.
+    b, e = yield Recall(mask, y)  # The first party has added e to b.
     (d,) = yield Open(x - a)
     z = _add(kernels, op, run(kernels, d, b, **options), a, e, options)
     return (yield from _finish(party, z, divisor, masks, draw, *[_shape_addend(kernels, op, part) for part in plus]))
@@ -304,7 +305,7 @@ def _add_division(correlation: Correlation, shape: Shape, dtype: str, divisor: i
     uses="one square; with a divisor, one truncation mask",
     by_line=True,
 )
-def square(party: Party, x: Array, *, divisor: int = 1) -> Steps:
+def square(party: Role, x: Array, *, divisor: int = 1) -> Steps:
     """Square a shared value:  open d = x - a;  [x²] = [c] + 2d[a] + d²,  the last term at the first party only.
 
     Rounds: 1, and 1 to truncate. Bytes: those of x, twice to truncate.
@@ -395,7 +396,7 @@ def conv2d_shape(
 
 
 @protocol(rounds=0, sends=0, opens="nothing", uses="nothing")
-def zero(_party: Party, x: Array) -> Steps:
+def zero(_party: Role, x: Array) -> Steps:
     """Compute fresh random shares of zeros, of the form of x, from seeds that pairs of parties share.
 
     Rounds: 0. Bytes: 0.
@@ -411,7 +412,7 @@ def zero(_party: Party, x: Array) -> Steps:
     uses="nothing",
     reveals=True,
 )
-def reconstruct(_party: Party, x: Array) -> Steps:
+def reconstruct(_party: Role, x: Array) -> Steps:
     """Open a value at all parties.
 
     Rounds: 1. Bytes: those of x.

@@ -8,7 +8,7 @@ from functools import partial
 from math import prod
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
-from syft_core.crypto.protocol import Correlation, Draw, Open, Party, Rest, Spec, Steps, protocol
+from syft_core.crypto.protocol import Correlation, Draw, Open, Rest, Role, Spec, Steps, protocol
 from syft_core.exceptions import ProtocolError
 
 BITS = {"int64": 64, "int32": 32}
@@ -60,7 +60,7 @@ def split_top(kernels: Kernels, x: Array) -> tuple[Array, Array]:
     uses="one truncation mask",
     by_line=True,
 )
-def truncate(party: Party, x: Array, *, divisor: int) -> Steps:
+def truncate(party: Role, x: Array, *, divisor: int) -> Steps:
     """Divide by a public number, for |x| < 2^(l-2) in a ring of l bits.
 
     The result is x / divisor, rounded up or down at random such that its expectation is exact: the error is less than
@@ -78,8 +78,8 @@ def truncate(party: Party, x: Array, *, divisor: int) -> Steps:
     return (yield from divide_masked(party, x + mask, divisor, draw))
 
 
-def divide_masked(party: Party, masked: Array, divisor: int, draw: Draw) -> Steps:
-    """Do what ``truncate`` does with x + r, in place; ``draw`` is of a truncation mask, or of one for a product."""
+def divide_masked(party: Role, masked: Array, divisor: int, draw: Draw) -> Steps:
+    """Truncate x, given as x + r, in place; ``draw`` is of a truncation mask, or of one for a product."""
     bits = BITS[dtype_name(masked)]
     lift = (1 << (bits - 2)) // divisor
     if party.leads:
@@ -89,7 +89,7 @@ def divide_masked(party: Party, masked: Array, divisor: int, draw: Draw) -> Step
     return party.kernels.blockwise(partial(_divide, party, divisor, lift, bits), c, quotient, sign)
 
 
-def _divide(party: Party, divisor: int, lift: int, bits: int, c: Array, quotient: Array, sign: Array) -> Array:
+def _divide(party: Role, divisor: int, lift: int, bits: int, c: Array, quotient: Array, sign: Array) -> Array:
     """Return the share of x / divisor, from the opened c."""
     kernels = party.kernels
     whole, remainder = divmod(1 << bits, divisor)

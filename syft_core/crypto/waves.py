@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from syft_core.crypto.kernels import Array, Kernels, Shape
-from syft_core.crypto.protocol import Correlation, Draw, Open, Party, Rest, Spec, Steps
+from syft_core.crypto.protocol import Correlation, Draw, Open, Rest, Role, Spec, Steps
 from syft_core.crypto.series import Series
 from syft_core.crypto.truncation import split_top
 
@@ -94,7 +94,7 @@ def digits(scale: int, largest: float) -> int:
     return BOUND - bits_of(scale) - bits_of(largest)
 
 
-def evaluate(party: Party, x: Array, series: Series, scale: int, result: int, extra: int) -> Steps:
+def evaluate(party: Role, x: Array, series: Series, scale: int, result: int, extra: int) -> Steps:
     """Compute a series of x, which has a scale; the result has the scale ``result · 2^extra``.
 
     1. Open  c = x·k + r,  where k is such that the period of the series is 2^64.
@@ -162,7 +162,7 @@ def _locate(kernels: Kernels, x: Array, parts: int) -> tuple[Array, Array]:
 
 
 def evaluate_exp(
-    party: Party, x: Array, scale: int, low: float, high: float, result: int, extra: int, blocks: int
+    party: Role, x: Array, scale: int, low: float, high: float, result: int, extra: int, blocks: int
 ) -> Steps:
     """Compute e^x for low <= x < high; the result has the scale ``result · 2^extra``.
 
@@ -232,7 +232,7 @@ class Widening(Correlation):
         return kernels.cast(low, "int64"), kernels.cast(top, "int64")
 
 
-def widen(party: Party, x: Array) -> Steps:
+def widen(party: Role, x: Array) -> Steps:
     """Turn shares of the ring of 32 bits into shares of that of 64 bits, for |x| < 2^30.
 
     As ``truncate``: open c = x + 2^30 + r;  then  x + 2^30 = c' - r' + w·2^31  with  w = top(c) xor top(r).

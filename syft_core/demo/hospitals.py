@@ -8,8 +8,8 @@ from syft_core.demo.screen import Screen
 from syft_core.exceptions import SyftError
 from syft_core.hook.hook import FrameworkHook
 from syft_core.peer import Peer
-from syft_core.workers.store import Stored
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.store import Stored
+from syft_core.workers.party.virtual import VirtualWorker
 
 Attempt = tuple[str, Callable[[], object]]
 """A line of code to show, and the function to run."""

@@ -13,8 +13,8 @@ from syft_core.hook.hook import FrameworkHook
 from syft_core.serde import codecs
 from syft_core.tensors.private import PrivateTensor
 from syft_core.values import Tensor
-from syft_core.workers.trace import trace
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_core.workers.seeing.trace import trace
 
 ROUNDS, PATIENTS = 40, 200
 RATE = 1.2 / (2 * PATIENTS)

@@ -26,7 +26,7 @@ p { margin: .3rem 0 .8rem } figure { margin: 0; overflow-x: auto } table { font-
 BOLD, CYAN, GREEN, MAGENTA, RED = "1", "1;36", "32", "35", "31"
 
 
-class Page:
+class DemoPage:
     """Pictures with a title and a caption each, in the order in which they were added."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Screen:
         self._pause = pause
         self._width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
         self._colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        self.page = Page()
+        self.page = DemoPage()
 
     def title(self, text: str) -> None:
         """Show the title of a section."""

@@ -7,10 +7,11 @@ result in that layer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NoReturn
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn
 
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
+from syft_core.hook.argument_plans import NO_PLAN, ArgumentPlan
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.caches import remember
 from syft_core.hook.hook_args import (
@@ -20,15 +21,15 @@ from syft_core.hook.hook_args import (
     on_registry_change,
     wrap_response,
 )
-from syft_core.hook.plans import NO_PLAN, Plan
+from syft_core.hook.operators import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS, UNARY_OPERATORS
 from syft_core.hook.ranks import OPAQUE, TRANSPARENT, WRAPPER
 from syft_core.hook.rules import is_flat, leaves, map_leaves, resolve
 from syft_core.registry import Registry
-from syft_core.values import Args, Kwargs, LayerType, Nested, Tensor
+from syft_core.values import Args, Function, Kwargs, LayerType, Nested, Tensor
 
 __all__ = ["OPAQUE", "TRANSPARENT", "WRAPPER", "dispatch", "forget_answers", "forward", "framework_of", "frameworks"]
 
-Answer = Callable[[Op, Plan, Args, Kwargs], Nested]
+Answer = Callable[[Op, ArgumentPlan, Args, Kwargs], Nested]
 
 
 def dispatch(op: Op, args: Args, kwargs: Kwargs) -> Nested:
@@ -46,26 +47,26 @@ def dispatch(op: Op, args: Args, kwargs: Kwargs) -> Nested:
     return op.run(*args) if answer is None else answer(op, plan, args, kwargs)
 
 
-_routes: dict[tuple[object, ...], tuple[Answer | None, Plan]] = {}
+_routes: dict[tuple[object, ...], tuple[Answer | None, ArgumentPlan]] = {}
 """The handler of a call and the plan for it, by operation and argument types."""
 
 
-def _find_route(key: tuple[object, ...], op: Op, args: Args, kwargs: Kwargs) -> tuple[Answer | None, Plan]:
+def _find_route(key: tuple[object, ...], op: Op, args: Args, kwargs: Kwargs) -> tuple[Answer | None, ArgumentPlan]:
     if all(is_flat(type(arg)) for arg in (*args, *kwargs.values())):
         plan = get_plan(op.name, args, kwargs)
-        route: tuple[Answer | None, Plan] = (_answer_of(plan.layer, op), plan)
+        route: tuple[Answer | None, ArgumentPlan] = (_answer_of(plan.layer, op), plan)
     else:  # The plan depends on the nesting; for an ambiguous name it even holds its arguments.
         route = (_look_up_nested, NO_PLAN)
     return remember(_routes, key, route)
 
 
-def _look_up_nested(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+def _look_up_nested(op: Op, _plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
     plan = get_nested_plan(op.name, args, kwargs)
     answer = _answer_of(plan.layer, op)
     return op.run(*args, **kwargs) if answer is None else answer(op, plan, args, kwargs)
 
 
-def forward(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+def forward(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
     """Handle a call on a layer without a rule: run it on the children, and wrap the result in the layer.
 
     If the result, or a part of it, *is* an argument, return the caller's own object: in-place operations, ``out=`` and
@@ -74,7 +75,7 @@ def forward(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
     layer = plan.layer
     is_wrapper = layer.rank == WRAPPER
     attributes = _NO_ATTRIBUTES if is_wrapper else attributes_of(op.name, plan, args, kwargs)
-    new_args = plan.args(args)
+    new_args = (args[0].child, args[1].child) if plan.is_pair else plan.args(args)
     new_kwargs = plan.kwargs(kwargs) if plan.kwargs is not None else kwargs
     result = dispatch(op, new_args, new_kwargs)
     if op.reveals:
@@ -96,7 +97,7 @@ types_wrapped_without_plan: set[type] = set()
 _NO_ATTRIBUTES: Mapping[str, object] = {}
 
 
-def attributes_of(name: str, plan: Plan, args: Args, kwargs: Kwargs) -> Mapping[str, object]:
+def attributes_of(name: str, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Mapping[str, object]:
     """Return the class attributes for the results of a call; refuse layers of one type with different attributes."""
     if plan.layer.rank == WRAPPER:
         return _NO_ATTRIBUTES
@@ -106,7 +107,9 @@ def attributes_of(name: str, plan: Plan, args: Args, kwargs: Kwargs) -> Mapping[
     return attributes
 
 
-def rewrap(name: str, result: Nested, plan: Plan, attributes: Mapping[str, object], call_args: Nested) -> Nested:
+def rewrap(
+    name: str, result: Nested, plan: ArgumentPlan, attributes: Mapping[str, object], call_args: Nested
+) -> Nested:
     """Wrap every tensor of ``result`` in the layer that was unwrapped."""
     wrapped = wrap_response(name, result, plan.layer, attributes)
     if plan.layer.records_lineage:
@@ -189,7 +192,7 @@ def _rule_answer(layer: LayerType, op: Op) -> Answer | None:
     return _make_reflected(rule) if op.reflected else rule
 
 
-def _refuse_each(op: Op, plan: Plan, _args: Args, _kwargs: Kwargs) -> NoReturn:
+def _refuse_each(op: Op, plan: ArgumentPlan, _args: Args, _kwargs: Kwargs) -> NoReturn:
     """Refuse an operation on lists that would bypass the layer's rule for single tensors."""
     raise OperationNotAllowedError.refused_by(
         plan.layer.__name__,
@@ -202,7 +205,7 @@ def _refuse_each(op: Op, plan: Plan, _args: Args, _kwargs: Kwargs) -> NoReturn:
 def _make_inplace(rule: Answer) -> Answer:
     """Turn a rule for an operation into one for the in-place operation, which returns the same tensor object."""
 
-    def answer(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+    def answer(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
         target = args[0]
         if type(target) is not plan.layer:
             raise OperationNotAllowedError.refused_by(
@@ -219,7 +222,7 @@ def _make_inplace(rule: Answer) -> Answer:
 def _make_reflected(rule: Answer) -> Answer:
     """Turn a rule for ``x - y`` into one for ``y.__rsub__(x)``."""
 
-    def answer(op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+    def answer(op: Op, _plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
         swapped = (args[1], args[0], *args[2:])
         return rule(op, get_plan(op.name, swapped, kwargs), swapped, kwargs)
 
@@ -232,7 +235,7 @@ def _add_listener(layer: LayerType, op: Op, answer: Answer) -> Answer:
     if listener is None:
         return answer
 
-    def announce(op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+    def announce(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
         listener((op.name, None, args, kwargs))
         return answer(op, plan, args, kwargs)
 
@@ -265,3 +268,70 @@ def framework_of(tensor: Tensor) -> FrameworkAttributes:
 frameworks_of_types: dict[type, FrameworkAttributes] = {}
 """Caches the frameworks of types of plain tensors."""
 on_registry_change(frameworks_of_types.clear)
+
+
+# --- methods
+
+
+class Forwarding:
+    """Methods, attributes and operators of the framework in which the chain ends, sent down the chain."""
+
+    child: Tensor = None
+    framework: Any = None
+    """The framework, if it is known without following the chain to its end."""
+    __len__: Function
+    __getitem__: Function
+
+    def __init__(self, child: Tensor) -> None:
+        self.child = child
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if self.child is None and self.framework is None:
+            raise no_child_error(self, name)
+        op = framework_of(self).methods.get(name)
+        if op is None:
+            raise AttributeError(f"cannot read {name!r}: neither {type(self).__name__} nor its framework has it")
+        if op.spelling == "getter":
+            return dispatch(op, (self,), {})
+        return lambda *args, **kwargs: dispatch(op, (self, *args), kwargs)
+
+    def __dir__(self) -> list[str]:
+        names = set(super().__dir__())
+        ends = self.child is not None or self.framework is not None
+        return sorted(names | set(framework_of(self).methods) if ends else names)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter([self[i] for i in range(len(self))])
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+
+def no_child_error(layer: Tensor, name: str) -> AttributeError:
+    """Return the error for using a layer that has no child yet."""
+    return AttributeError(
+        f"cannot read {name!r} of a {type(layer).__name__}: it has no child; put it on a tensor with `.on(x)`"
+    )
+
+
+def send_down(name: str) -> Function:
+    """Return a method that sends ``name`` down the chain; Python looks special methods up on the class."""
+
+    def method(self: Forwarding, *args: object) -> Nested:
+        framework = self.framework or framework_of(self)
+        op = framework.methods.get(name)
+        if op is None and name in INPLACE_OPERATORS:
+            return NotImplemented  # Tensors cannot change, so Python computes `x = x + y` instead.
+        return dispatch(op or framework.method(name), (self, *args), {})
+
+    method.__name__ = name
+    return method
+
+
+OPERATOR_NAMES = (*OPERATORS, *COMPARATORS, *UNARY_OPERATORS, *INPLACE_OPERATORS, *REFLECTED_OPERATORS)
+_CONTAINER = ("__len__", "__getitem__", "__setitem__", "__contains__")
+_CONVERSIONS = ("__bool__", "__float__", "__int__", "__index__", "__complex__")
+for _name in (*OPERATOR_NAMES, *_CONTAINER, *_CONVERSIONS):
+    setattr(Forwarding, _name, send_down(_name))

@@ -88,6 +88,8 @@ class Facts:
     """The arguments that are indices; local ones are sent with a call."""
     shape_depends_on_floats: bool = False
     """The form of the result depends on floats among the arguments: a scale, a probability."""
+    instead: str = ""
+    """A line that computes the same, or nearly the same, in a way that is permitted more often, for refusals."""
 
     @cached_property
     def _options(self) -> list[Option]:

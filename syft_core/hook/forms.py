@@ -32,7 +32,8 @@ class Form:
         return f"Form({list(self.shape)}, {self.dtype}, {self.device})"
 
 
-_forms: dict[object, Form] = {}
+known_forms: dict[object, Form] = {}
+"""All forms, by type of the shape and properties."""
 
 
 def form(
@@ -40,7 +41,7 @@ def form(
 ) -> Form:
     """Return the form with these properties."""
     key = (type(shape), shape, strides, dtype, device, requires_grad, is_leaf)
-    return _forms.get(key) or remember(_forms, key, Form(*key[1:]))
+    return known_forms.get(key) or remember(known_forms, key, Form(*key[1:]))
 
 
 class Inferred(NamedTuple):

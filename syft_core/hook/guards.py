@@ -16,14 +16,14 @@ def limit_integers(func: Function, largest: int) -> Function:
 
 def _check_and_run(func: Function, largest: int, *args: object, **kwargs: object) -> Nested:
     for leaf in leaves((args, kwargs)):
-        number = _number(leaf)
+        number = integer_of(leaf)
         if not -largest <= number <= largest:
             name = getattr(func, "__name__", "an operation")
             raise OverflowError(f"cannot run {name!r} with an integer above {largest}: use a smaller one")
     return func(*args, **kwargs)
 
 
-def _number(leaf: Tensor) -> int:
+def integer_of(leaf: Tensor) -> int:
     """Return ``leaf`` as an integer, as a framework would read it, or 0 if it is not an integer."""
     if type(leaf) is not int and getattr(leaf, "ndim", None) != 0:
         return 0

@@ -19,7 +19,7 @@ from syft_core.hook.dispatch import dispatch, forget_answers
 from syft_core.values import Function, Tensor
 
 if TYPE_CHECKING:
-    from syft_core.workers.base import BaseWorker
+    from syft_core.workers.party.base import BaseWorker
 
 _log = logging.getLogger(__name__)
 _MISSING = object()
@@ -255,11 +255,14 @@ class FrameworkHook(ABC):
         op = self.attributes.method(method_name)
         return lambda _self, *args, **kwargs: dispatch(op, (_self, *args), kwargs)
 
-    # Every layer type is dispatched in the same way; these names are kept from 0.1.
-    get_hooked_syft_method = get_hooked_method
-    get_hooked_pointer_method = get_hooked_method
-    get_hooked_multi_pointer_method = get_hooked_method
-    get_hooked_additive_shared_method = get_hooked_method
+    def get_hooked_syft_method(self, attr: str) -> Function:
+        """Return what ``get_hooked_method`` returns: every layer type is dispatched in the same way."""
+        return self.get_hooked_method(attr)
+
+    # These names are kept from 0.1.
+    get_hooked_pointer_method = get_hooked_syft_method
+    get_hooked_multi_pointer_method = get_hooked_syft_method
+    get_hooked_additive_shared_method = get_hooked_syft_method
 
     def get_hooked_func(self, attr: str) -> Function:
         """Return the function ``attr``, which runs plain tensors natively and dispatches chains to their layers."""

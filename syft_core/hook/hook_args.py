@@ -13,7 +13,15 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn, TypeVar
 
 from syft_core.exceptions import PureFrameworkTensorFoundError, RemoteObjectFoundError, ResponseSignatureError
-from syft_core.hook.attributes import INPLACE_OPERATORS
+from syft_core.hook.argument_plans import (
+    NO_PLAN,
+    ArgumentPlan,
+    build_get_tensor_type,
+    build_plan,
+    build_structural_plan,
+    build_unwrap_args_from_function,
+    build_unwrap_args_with_rules,
+)
 from syft_core.hook.caches import remember
 from syft_core.hook.folds import (
     Getter,
@@ -38,15 +46,7 @@ from syft_core.hook.folds import (
     typed_identity,
     zero_fold,
 )
-from syft_core.hook.plans import (
-    NO_PLAN,
-    Plan,
-    build_get_tensor_type,
-    build_plan,
-    build_structural_plan,
-    build_unwrap_args_from_function,
-    build_unwrap_args_with_rules,
-)
+from syft_core.hook.operators import INPLACE_OPERATORS
 from syft_core.hook.ranks import clear_ranks, is_framework_tensor, reject_framework_tensor
 from syft_core.hook.responses import (
     build_register_response,
@@ -131,7 +131,7 @@ __all__ = [
 T = TypeVar("T")
 
 # The caches. They can be replaced by new dicts at any time, because they are only looked up in this module.
-hook_method_args_functions: dict[object, Plan] = {}
+hook_method_args_functions: dict[object, ArgumentPlan] = {}
 hook_method_response_functions: dict[object, Function] = {}
 get_tensor_type_functions: dict[object, Getter] = {}
 register_response_functions: dict[object, Function] = {}
@@ -222,7 +222,7 @@ def on_registry_change(action: Callable[[], None]) -> None:
 _NESTED = NO_PLAN._replace()
 
 
-def get_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
+def get_plan(name: str, args: Args, kwargs: Kwargs) -> ArgumentPlan:
     """Return the plan for this call; build it if the signature is new."""
     key: tuple[object, ...] = (name, tuple(map(type, args)))
     if kwargs:
@@ -233,7 +233,7 @@ def get_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
     return plan if plan is not _NESTED else get_nested_plan(name, args, kwargs)
 
 
-def _build_first_plan(name: str, key: object, args: Args, kwargs: Kwargs) -> Plan:
+def _build_first_plan(name: str, key: object, args: Args, kwargs: Kwargs) -> ArgumentPlan:
     types = [type(a) for a in (*args, *kwargs.values())]
     if not all(is_flat(cls) for cls in types):
         remember(hook_method_args_functions, key, _NESTED)
@@ -243,7 +243,7 @@ def _build_first_plan(name: str, key: object, args: Args, kwargs: Kwargs) -> Pla
     return plan
 
 
-def get_nested_plan(name: str, args: Args, kwargs: Kwargs) -> Plan:
+def get_nested_plan(name: str, args: Args, kwargs: Kwargs) -> ArgumentPlan:
     """Return the plan for a call that has lists, tuples, dicts or slices among its arguments."""
     if _is_ambiguous(name):
         return build_structural_plan(name, args, kwargs)
@@ -278,7 +278,7 @@ def unwrap_args_from_function(
     return (new_args, new_kwargs, new_type, plan.layer) if return_args_type else (new_args, new_kwargs, new_type)
 
 
-def _require_layer(attr: str, args: Args, kwargs: Kwargs) -> Plan:
+def _require_layer(attr: str, args: Args, kwargs: Kwargs) -> ArgumentPlan:
     plan = get_plan(attr, args, kwargs)
     if plan.layer is None:
         raise PureFrameworkTensorFoundError.in_call(attr)

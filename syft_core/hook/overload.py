@@ -11,10 +11,11 @@ from functools import update_wrapper
 from typing import Any
 
 from syft_core.exceptions import PureFrameworkTensorFoundError
-from syft_core.hook.attributes import COMPARATORS, OPERATORS, UNARY_OPERATORS, Op
+from syft_core.hook.argument_plans import ArgumentPlan
+from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import Answer, attributes_of, rewrap
 from syft_core.hook.hook_args import get_plan, is_framework_tensor
-from syft_core.hook.plans import Plan
+from syft_core.hook.operators import COMPARATORS, OPERATORS, UNARY_OPERATORS
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 
@@ -33,7 +34,7 @@ class _Overloaded:
         self.owner: type = object
         """The layer type that defines this rule."""
 
-    def answer(self, _op: Op | None, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+    def answer(self, _op: Op | None, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
         """Unwrap, call, wrap; a numeric layer encodes plain operands first."""
         encodes = plan.layer.numeric and value_places(self.function) is None
         if encodes and any(is_framework_tensor(type(leaf)) for leaf in leaves((args, kwargs))):

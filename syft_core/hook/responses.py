@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from syft_core.exceptions import ResponseSignatureError
 from syft_core.hook.folds import Slot, check_type, fold_exactly, fold_into, one_fold, typed_identity
 from syft_core.hook.rules import backward_func, build_rule, is_mapped, map_leaves, rebuild, resolve
 from syft_core.values import Function, Kwargs, Nested, Tensor
-
-if TYPE_CHECKING:
-    from syft_core.workers.base import BaseWorker
 
 # --- Wrapping
 
@@ -75,7 +72,14 @@ def _get_register() -> Slot:
     return register_tensor
 
 
-def register_tensor(tensor: Tensor, owner: BaseWorker, response_ids: list[int] | None = None) -> Tensor:
+class Owner(Protocol):
+    """A worker, as far as it stores results."""
+
+    def register_obj(self, obj: Tensor, obj_id: int | str | None = None) -> object:
+        """Store a tensor, under an id if one is given."""
+
+
+def register_tensor(tensor: Tensor, owner: Owner, response_ids: list[int] | None = None) -> Tensor:
     """Store ``tensor`` on ``owner``, under the next of ``response_ids`` if given, and return it."""
     if response_ids is None:
         owner.register_obj(tensor)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from syft_core.exceptions import AuthenticationError, WorkerError
+from syft_core.exceptions import AddressError, AuthenticationError, WorkerError
+
+DEFAULT_PORT = 8777
+"""The port of a worker that names no other."""
 
 
 def is_loopback(host: str) -> bool:
@@ -18,6 +22,14 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_unspecified(host: str) -> bool:
+    """Return whether ``host`` stands for all addresses of this machine."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return not host
 
 
 @dataclass(frozen=True)
@@ -31,13 +43,21 @@ class Address:
     ca: str | Path | None = None
     cert: str | Path | None = None
     key: str | Path | None = None
+    name: str | None = None
+    """The name that the certificate must have, if it is not the host: a tunnel has another address than its worker."""
+
+    def __post_init__(self) -> None:
+        """Raise unless the host and the port can be right."""
+        if not (self.host and self.host.isprintable() and 0 < self.port < 1 << 16):
+            why, advice = _MALFORMED
+            raise AddressError.wrong(self.url, why, advice)
 
     @classmethod
-    def parse(cls, url: str, **options: Any) -> Address:
+    def parse(cls, url: str, default_port: int | None = None, **options: Any) -> Address:
         """Return the address for a URL like ``wss://host:port``."""
         try:
             parts = urlsplit(url)
-            host, port = parts.hostname, parts.port
+            host, port = parts.hostname, parts.port or default_port
         except ValueError:
             host, port = None, None
         if host is None or port is None or parts.scheme not in ("ws", "wss"):
@@ -83,6 +103,23 @@ def explain_certificate(error: ssl.SSLError) -> tuple[str, str] | None:
     )
 
 
+def explain_address(error: Exception, host: str, is_first: bool) -> tuple[str, str] | None:
+    """Return why connecting again does not help after an error, and what to do; None if it may help.
+
+    A name that cannot be looked up at the moment was right if there was a connection before.
+    """
+    if isinstance(error, socket.gaierror) and (is_first or error.errno != socket.EAI_AGAIN):
+        why = f"the host {host!r} cannot be found ({error.strerror})"
+        return why, "check the name, and give it without scheme and port"
+    if isinstance(error, ValueError | OverflowError):
+        return _MALFORMED
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLSyscallError):
+        why = f"what answers there does not use TLS, or another version ({error.reason})"
+        return why, "check the port; on this machine, a worker without TLS is reached without `secure`, `ca` and `cert`"
+    return None
+
+
+_MALFORMED = "the host or the port is malformed", 'write for instance `"north.example.org", 8777`'
 _ADVICE = {
     10: "ask its owner to renew it with `syft-core certs`",  # expired
     62: "connect by a name that the certificate has",  # the name of the host

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
@@ -21,21 +22,22 @@ from websockets.http11 import Response
 from websockets.typing import Subprotocol
 from websockets.uri import parse_uri
 
-from syft_core.exceptions import AuthenticationError, ConnectionLostError, WorkerError
-from syft_core.hook.hook import FrameworkHook
+from syft_core.exceptions import AddressError, AuthenticationError, ConnectionLostError, WorkerError
+from syft_core.hook.hook import FrameworkHook, current_hook
 from syft_core.location import Location
-from syft_core.messages import GetTicket, Introduce, Message
-from syft_core.network.address import Address, explain_certificate, is_loopback
-from syft_core.network.connection import Connection, Envelope, Kind
+from syft_core.messages import GetTicket, Introduce, Message, Store
+from syft_core.network.address import DEFAULT_PORT, Address, explain_address, explain_certificate, is_loopback
+from syft_core.network.connection import Connection, Envelope, Purpose
 from syft_core.network.session import CLIENT, LOST, PROTOCOL, REASON, RECEIVED, RESUMED, SESSION, STATE, WORKER, Session
 from syft_core.peer import Id, Peer
 from syft_core.serde import Limits
 from syft_core.serde.layout import Frame
 from syft_core.values import Tensor
-from syft_core.workers import codecs as _codecs  # noqa: F401  # registers codecs
-from syft_core.workers.base import BaseWorker
-from syft_core.workers.remote import Remote
-from syft_core.workers.wire import WireLocation
+from syft_core.workers.addresses.remote import Remote
+from syft_core.workers.addresses.wire import WireLocation
+from syft_core.workers.moving import codecs as _codecs  # noqa: F401  # registers codecs
+from syft_core.workers.party.base import BaseWorker
+from syft_core.workers.party.worker import Worker
 
 _log = logging.getLogger(__name__)
 MAX_REPLY = Limits().max_bytes
@@ -46,6 +48,14 @@ _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
 _instance = secrets.token_hex(6)
 """Distinguishes this process from others whose local worker has the same id."""
 _opened: weakref.WeakSet[WebsocketLocation] = weakref.WeakSet()
+
+
+_TEMPORARY = (408, 502, 503, 504)
+"""The answers of a proxy whose worker is being started."""
+
+
+class NotHttpError(ConnectionLostError):
+    """The other end of a connection speaks another protocol."""
 
 
 class WebsocketLocation(WireLocation):
@@ -98,9 +108,9 @@ class WebsocketLocation(WireLocation):
 
     def send_frames(self, sent: Sequence[Frame]) -> None:
         """Send one batch; keep a copy until the worker has confirmed it."""
-        self.transmit(Kind.BATCH, [frame if type(frame) is bytes else bytes(frame) for frame in sent])
+        self.transmit(Purpose.BATCH, [frame if type(frame) is bytes else bytes(frame) for frame in sent])
 
-    def transmit(self, kind: Kind, frames: Sequence[Any]) -> None:
+    def transmit(self, kind: Purpose, frames: Sequence[Any]) -> None:
         """Send a message, and again if the connection breaks; the frames must not change."""
         envelope = self._session.keep(frames, kind)
         if self._connection is None:
@@ -124,9 +134,9 @@ class WebsocketLocation(WireLocation):
             if received is None:
                 return None
             envelope, frames = received
-            if envelope.kind is Kind.REQUEST:
+            if envelope.kind is Purpose.REQUEST:
                 self._answer(envelope, frames)
-            elif envelope.kind is Kind.NOTE:
+            elif envelope.kind is Purpose.NOTE:
                 self._session.acknowledge(envelope.received)
                 if frames:
                     errors: list[Exception] = []
@@ -137,10 +147,11 @@ class WebsocketLocation(WireLocation):
 
     def _answer(self, envelope: Envelope, frames: Sequence[object]) -> None:
         """Execute commands of the worker on the client, such as the return of a gradient."""
-        reply = self._local.deliver(frames, Peer(self.id))
+        aliases = self._local.aliases  # The worker acts for this client, which waits for it, or for itself.
+        reply = self._local.deliver(frames, Peer(self.id), delegates=lambda peer: peer.id in aliases)
         try:
             if self._connection is not None:
-                self._connection.send(Envelope(Kind.RESPONSE, envelope.number, 0), reply)
+                self._connection.send(Envelope(Purpose.RESPONSE, envelope.number, 0), reply)
         except ConnectionLostError as error:
             self._reconnect(error)
 
@@ -166,9 +177,13 @@ class WebsocketLocation(WireLocation):
             try:
                 sock, response, unread = self._shake_hands(max(deadline - time.monotonic(), 1))
                 break
-            except (OSError, WebSocketException, ConnectionLostError) as error:
-                if isinstance(error, AuthenticationError):
+            except (OSError, WebSocketException, ConnectionLostError, ValueError, OverflowError) as error:
+                if isinstance(error, AuthenticationError | AddressError):
                     raise
+                is_first = not (self._session.sent or self._session.received)
+                if (wrong := explain_address(error, self._address.host, is_first)) is not None:
+                    why, advice = wrong
+                    raise AddressError.wrong(self.url, why, advice) from None
                 pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
                 attempt += 1
                 if time.monotonic() + pause > deadline:
@@ -231,7 +246,7 @@ class WebsocketLocation(WireLocation):
         try:
             prepare(sock)
             if self._tls is not None:
-                sock = self._tls.wrap_socket(sock, server_hostname=host)
+                sock = self._tls.wrap_socket(sock, server_hostname=self._address.name or host)
             protocol = ClientProtocol(parse_uri(self.url), subprotocols=[Subprotocol(PROTOCOL)])
             request = protocol.connect()
             headers = {CLIENT: self._name, SESSION: self._secret, RECEIVED: str(self._session.received)}
@@ -243,22 +258,34 @@ class WebsocketLocation(WireLocation):
             protocol.send_request(request)
             for data in protocol.data_to_send():
                 sock.sendall(data)
-            head, unread = read_head(sock, MAX_HANDSHAKE)
-            response, unread = _read_response(protocol, sock, head, unread)
-            why = response.headers.get(REASON, "the token is not valid")
-            if response.status_code == 429:
-                raise AuthenticationError.refused(self.url, why, "close other connections, or ask the owner")
-            if response.status_code in (401, 403):
-                raise AuthenticationError.refused(self.url, why)
-            if protocol.handshake_exc is not None:
-                why = response.headers.get(REASON, str(protocol.handshake_exc))
-                raise ConnectionLostError(f"cannot connect to {self.url}: {why}")
+            response, unread = self._read_answer(protocol, sock)
+            self._require_acceptance(response, protocol.handshake_exc)
         except BaseException as error:
             sock.close()
             if isinstance(error, ssl.SSLError) and (refusal := explain_certificate(error)) is not None:
                 raise AuthenticationError.refused(self.url, *refusal) from None
             raise
         return sock, response, unread
+
+    def _require_acceptance(self, response: Response, problem: Exception | None) -> None:
+        """Raise unless the worker accepts the connection."""
+        why = response.headers.get(REASON, "the token is not valid")
+        if response.status_code == 429:
+            raise AuthenticationError.refused(self.url, why, "close other connections, or ask the owner")
+        if response.status_code in (401, 403):
+            raise AuthenticationError.refused(self.url, why)
+        if response.status_code in _TEMPORARY:
+            raise ConnectionLostError(f"cannot connect to {self.url}: HTTP status {response.status_code}")
+        if problem is not None:
+            why = response.headers.get(REASON, f"a server that is not a worker answers ({problem})")
+            raise AddressError.wrong(self.url, why, "check the address and the port")
+
+    def _read_answer(self, protocol: ClientProtocol, sock: socket.socket) -> tuple[Response, bytes]:
+        try:
+            return _read_response(protocol, sock, *read_head(sock, MAX_HANDSHAKE, b"HTTP/"))
+        except NotHttpError:
+            advice = "check the port; if the worker uses TLS, leave `secure` out or give `ca`"
+            raise AddressError.wrong(self.url, "what answers there is not a worker", advice) from None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} id:{self.id} at {self.url}>"
@@ -267,14 +294,14 @@ class WebsocketLocation(WireLocation):
 class WebsocketClientWorker(WebsocketLocation):
     """The location of a worker on the network: pointers, ``send`` and ``search`` work as with a virtual worker.
 
-    Connecting to the same address again, with the same token, returns the existing location, so that a notebook cell
-    can run twice.
+    Connecting to the same address again returns the existing location, so that a notebook cell can run twice; other
+    options than before, such as ``ca`` or ``token``, are used from then on.
 
     Args:
         hook: the hook whose local worker is the client.
         host: the name or the address of the machine.
         port: the port.
-        secure: whether to use TLS; by default for all other machines, and if ``ca`` or ``cert`` is given.
+        secure: whether to use TLS; by default for all other machines, and if ``ca``, ``cert`` or ``name`` is given.
         id: the id that the worker must have; by default the id that it reports.
         is_client_worker: not used, nor are ``log_msgs`` and ``verbose``: the worker itself has these options.
         log_msgs: see above.
@@ -286,15 +313,16 @@ class WebsocketClientWorker(WebsocketLocation):
         cert: a file with the certificate of the client, and its key unless ``key`` has it.
         key: a file with the key of the certificate.
         client: the worker that connects, if it is not the local worker.
+        name: the name that the certificate of the worker must have, if it is not ``host``, e.g. behind a tunnel.
 
     """
 
     def __new__(cls, hook: Any, host: str, port: int, *_args: Any, **options: Any) -> WebsocketClientWorker:
         """Return the existing location for this address, or a new one."""
-        client, token = options.get("client") or hook.local_worker, _find_token(options.get("token"))
+        client = options.get("client") or hook.local_worker
         for known in list(client._known_workers.values()):
-            same = type(known) is cls and known.client is client and known._address.host == host
-            if same and (known._address.port, known._token) == (port, token):
+            same = type(known) is cls and known.client is client
+            if same and (known._address.host, known._address.port) == (host, port):
                 return known  # type: ignore[no-any-return]  # its type was compared
         return super().__new__(cls)
 
@@ -316,16 +344,17 @@ class WebsocketClientWorker(WebsocketLocation):
         cert: str | Path | None = None,
         key: str | Path | None = None,
         client: BaseWorker | None = None,
+        name: str | None = None,
     ) -> None:
-        if "_session" in self.__dict__:
-            self.connect()
-            return
         local: BaseWorker = client if client is not None else hook.local_worker
-        self._token = _find_token(token)
+        found = find_token(token)
         if secure is None:
-            secure = not is_loopback(host) or ca is not None or cert is not None
-        address = Address(host, port, secure, timeout, ca, cert, key)
-        authorization = "" if self._token is None else f"Bearer {self._token}"
+            secure = not is_loopback(host) or not (ca is None and cert is None and name is None)
+        address = Address(host, port, secure, timeout, ca, cert, key, name)
+        authorization = "" if found is None else f"Bearer {found}"
+        if "_session" in self.__dict__:
+            self._connect_with(address, authorization, id)
+            return
         super().__init__(local, id, address, f"{str(local.id).replace('@', '_')}-{_instance}", authorization)
         try:
             local.add_worker(self)
@@ -334,6 +363,26 @@ class WebsocketClientWorker(WebsocketLocation):
             raise
         for obj in data or ():
             local.send(obj, self, create_pointer=False)
+
+    def _connect_with(self, address: Address, authorization: str, id: Id | None) -> None:
+        """Continue the session with other options; if that fails, keep those from before."""
+        with self._lock:
+            before, was_closed = (self._address, self._authorization, self._tls, self._expected), self._closed
+            tls, expected = address.make_context(), self._expected if id is None else id
+            if (address, authorization, expected) != (before[0], before[1], before[3]):
+                self.disconnect(graceful=True)
+            self._address, self._authorization, self._tls, self._expected = address, authorization, tls, expected
+            try:
+                self.connect()
+            except (AuthenticationError, AddressError):
+                self._address, self._authorization, self._tls, self._expected = before
+                self._closed = was_closed
+                if not was_closed:
+                    with contextlib.suppress(WorkerError):
+                        self.connect()
+                raise
+            finally:
+                self.timeout = self._address.timeout
 
     @property
     def remote(self) -> Remote:
@@ -345,10 +394,48 @@ class WebsocketClientWorker(WebsocketLocation):
         found: list[Tensor] = self._local.request_search(query, self)
         return found
 
+    def restrict_behalf(self, peers: tuple[Peer, ...]) -> tuple[Peer, ...]:
+        """Return nobody for workers of this process: they use the connection, and so act as its user."""
+        return () if all(self._is_here(peer.id) for peer in peers) else peers
+
+    def _prepare(self, message: Message) -> None:
+        super()._prepare(message)
+        if type(message) is Store and message.holder is not None and self._is_here(message.holder):
+            message.holder = None  # The user of the connection holds it.
+
+    def _is_here(self, id: Id) -> bool:
+        return isinstance(self._local._known_workers.get(id), Worker)
+
     def introduce(self, other: Location, ids: Sequence[Id]) -> None:
         """Let this worker reach another one on the network on behalf of the client, for some objects there."""
         if isinstance(other, WebsocketClientWorker) and other.id != self.id:
             self.tell(Introduce(other.id, other.ask(GetTicket(self.id, tuple(ids)))))
+
+
+def connect(
+    url: str,
+    token: str | None = None,
+    ca: str | Path | None = None,
+    *,
+    cert: str | Path | None = None,
+    key: str | Path | None = None,
+    id: Id | None = None,
+    timeout: float = 60,
+) -> WebsocketClientWorker:
+    """Connect to a worker on a network, e.g. ``connect("wss://hospital.example:8777", token="...")``.
+
+    The scheme and the port may be left out: ``wss``, except on this machine, and 8777. The other options are those of
+    ``WebsocketClientWorker``.
+    """
+    hook = current_hook()
+    if hook is None:
+        raise WorkerError("cannot connect to a worker: no framework is hooked; hook one first, e.g. `TorchHook(torch)`")
+    scheme, _, rest = url.rpartition("://")
+    address = Address.parse(f"{scheme or 'wss'}://{rest}", default_port=DEFAULT_PORT)
+    secure = None if not scheme else address.secure
+    return WebsocketClientWorker(
+        hook, address.host, address.port, secure, id, timeout=timeout, token=token, ca=ca, cert=cert, key=key
+    )
 
 
 def prepare(sock: socket.socket) -> None:
@@ -360,8 +447,11 @@ def prepare(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-def read_head(sock: socket.socket, limit: int) -> tuple[bytes, bytes]:
-    """Read the head of an HTTP message; return it, and what came after it."""
+def read_head(sock: socket.socket, limit: int, start: bytes) -> tuple[bytes, bytes]:
+    """Read the head of an HTTP message; return it, and what came after it.
+
+    Raise ``NotHttpError`` as soon as it does not begin with ``start``.
+    """
     data = b""
     while b"\r\n\r\n" not in data:
         if len(data) > limit:
@@ -370,6 +460,8 @@ def read_head(sock: socket.socket, limit: int) -> tuple[bytes, bytes]:
         if not received:
             raise ConnectionLostError.closed()
         data += received
+        if not data.startswith(start[: len(data)]):
+            raise NotHttpError
     head, _, unread = data.partition(b"\r\n\r\n")
     return head + b"\r\n\r\n", unread
 
@@ -385,9 +477,10 @@ def _read_response(protocol: ClientProtocol, sock: socket.socket, head: bytes, u
             if isinstance(event, Response):
                 return event, unread
         received += len(head)
-        head = sock.recv(4096) if received < MAX_HANDSHAKE else b""
+        failed = protocol.handshake_exc is not None or received >= MAX_HANDSHAKE
+        head = b"" if failed else sock.recv(4096)
         if not head:
-            raise ConnectionLostError.malformed("it is not an answer to the opening handshake")
+            raise NotHttpError("it is not an answer to the opening handshake")
 
 
 def _leave_to_parent() -> None:
@@ -403,5 +496,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
 
 
-def _find_token(given: str | None) -> str | None:
+def find_token(given: str | None) -> str | None:
+    """Return the given token, or that of the environment."""
     return given if given is not None else os.environ.get("SYFT_TOKEN")

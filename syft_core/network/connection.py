@@ -43,7 +43,7 @@ _FIN, _MASKED = 0x80, 0x80
 _NO_MASK = bytes(4)
 
 
-class Kind(IntEnum):
+class Purpose(IntEnum):
     """The purpose of a message."""
 
     BATCH = 0
@@ -53,16 +53,16 @@ class Kind(IntEnum):
     RESPONSE = 2
     """The reply to them."""
     NOTE = 3
-    """A deposit, which has no reply unless it is refused; from the worker, that reply, or nothing but the envelope."""
+    """A note, which has no reply unless it is refused; from the worker, that reply, or nothing but the envelope."""
 
 
-_KINDS = tuple(Kind)
+_KINDS = tuple(Purpose)
 
 
 class Envelope(NamedTuple):
     """What the transport must know about a message."""
 
-    kind: Kind
+    kind: Purpose
     number: int
     """The position of the message in its direction, counted from 1 for each session."""
     received: int

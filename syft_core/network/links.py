@@ -7,40 +7,40 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 from syft_core.exceptions import AuthenticationError, ConnectionLostError, TicketError
 from syft_core.hook.forms import Form
 from syft_core.location import Location
-from syft_core.messages import Deposit, Message, Redeem
+from syft_core.messages import Message, Note, Redeem
 from syft_core.network.address import Address
 from syft_core.network.client import WebsocketLocation
-from syft_core.network.connection import Kind
+from syft_core.network.connection import Purpose
 from syft_core.peer import Id, Peer, behalf
 from syft_core.values import Outcome
-from syft_core.workers.base import BaseWorker
-from syft_core.workers.tickets import MAX_SECRET, MAX_TICKETS
+from syft_core.workers.addresses.tickets import MAX_SECRET, MAX_TICKETS
+from syft_core.workers.party.base import BaseWorker
 
 RECONNECT = 10.0
 """Seconds after which a worker that cannot be reached counts as gone."""
 PATIENCE = 0.1
 """Seconds between two looks for acknowledgements, and for refusals."""
 MAX_KEPT = 256
-"""How many deposits are kept until the other worker has acknowledged them."""
+"""How many notes are kept until the other worker has acknowledged them."""
 
 
-class Link(WebsocketLocation):
-    """A connection to another worker, opened with a ticket of a client; deposits need no reply."""
+class TicketLink(WebsocketLocation):
+    """A connection to another worker, opened with a ticket of a client; notes need no reply."""
 
     def tell(self, message: Message) -> None:
         """Send a message without waiting for the reply; the next call that waits raises the error."""
-        if type(message) is not Deposit:
+        if not message.facts.is_note:
             super().tell(message)
             return
-        sent = message.to_frames()
+        sent = cast("Note", message).to_frames()
         with self._lock:
             self.bytes_moved += sum(map(len, sent))
-            self.transmit(Kind.NOTE, sent)
+            self.transmit(Purpose.NOTE, sent)
             now, many = monotonic(), self._session.unacknowledged > MAX_KEPT
             if many or now > self._looked + PATIENCE:
                 self._looked = now
@@ -50,7 +50,7 @@ class Link(WebsocketLocation):
             self.flush()
 
     def flush(self) -> None:
-        """Wait until the other worker has executed everything, and received all deposits, which have no replies."""
+        """Wait until the other worker has executed everything, and received all notes, which have no replies."""
         self.confirm()
 
 
@@ -60,7 +60,7 @@ class _Client:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     tickets: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_TICKETS))
-    link: Link | None = None
+    link: TicketLink | None = None
 
 
 class PeerLocation(Location):
@@ -93,7 +93,7 @@ class PeerLocation(Location):
     def tell(self, message: Message) -> None:
         """Send a message on behalf of the client for which the worker acts."""
 
-        def tell(link: Link) -> None:
+        def tell(link: TicketLink) -> None:
             link.tell(message)
             link.push()
 
@@ -122,7 +122,7 @@ class PeerLocation(Location):
             if client.link is not None:
                 client.link.close()
 
-    def _use_link(self, use: Callable[[Link], Any]) -> Any:
+    def _use_link(self, use: Callable[[TicketLink], Any]) -> Any:
         peer = (behalf.get() or (self._worker.peer,))[0]
         client = self._clients.get(peer) or _Client()
         tickets, link = deque[str](), client.link
@@ -135,7 +135,7 @@ class PeerLocation(Location):
                     if not tickets:
                         raise TicketError.missing(self.id, str(peer))
                     name, ticket = str(self._worker.id), tickets.popleft()
-                    link = client.link = Link(self._worker, self.id, self._address, name, f"Ticket {ticket}")
+                    link = client.link = TicketLink(self._worker, self.id, self._address, name, f"Ticket {ticket}")
         try:
             for ticket in tickets:
                 link.tell(Redeem(ticket))

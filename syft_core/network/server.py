@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,9 @@ from syft_core.exceptions import (
 )
 from syft_core.hook.hook import FrameworkHook
 from syft_core.network.address import is_loopback
-from syft_core.network.client import prepare, read_head
-from syft_core.network.connection import Connection, Envelope, Kind, interrupt
+from syft_core.network.client import NotHttpError, prepare, read_head
+from syft_core.network.connection import Connection, Envelope, Purpose, interrupt
+from syft_core.network.identity import Identity
 from syft_core.network.session import (
     CLIENT,
     LOST,
@@ -51,18 +53,20 @@ from syft_core.network.session import (
     WORKER,
     Session,
 )
-from syft_core.network.tokens import Identity
 from syft_core.peer import Id, Peer
 from syft_core.pictures import one_line
 from syft_core.serde.layout import Frame
-from syft_core.workers.base import BaseWorker
-from syft_core.workers.tickets import Mandate
-from syft_core.workers.turns import FairLock
-from syft_core.workers.wire import WINDOW, WireLocation
+from syft_core.workers.addresses.tickets import Mandate
+from syft_core.workers.addresses.wire import WINDOW, WireLocation
+from syft_core.workers.moving.release import ReleaseRequest
+from syft_core.workers.party.base import BaseWorker
+from syft_core.workers.party.turns import FairLock
 
 _log = logging.getLogger(__name__)
 MAX_HANDSHAKE = 1 << 14
 """How many bytes a request to open a connection may have."""
+HEALTH = "/health"
+"""The address that answers everyone who asks whether the worker is served."""
 HANDSHAKE_SECONDS = 10
 """How long opening a connection may take."""
 MESSAGE_OVERHEAD = 1 << 24
@@ -87,6 +91,10 @@ LARGE_DEPOSIT = 1 << 16
 _LINGER = 1
 """How many seconds to wait until a client has read why its certificate was refused."""
 _MAX_NAME = 128
+_BAD_REQUEST = (
+    b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n"
+    + f"{REASON}: this is not a websocket request, or one end uses TLS and the other does not\r\n\r\n".encode()
+)
 _FORGOTTEN = "the worker was started again, or the session expired"
 
 
@@ -123,6 +131,8 @@ class ClientSession:
     """The newest connection, which gets the session."""
     waiting: deque[tuple[Envelope, Sequence[Any]]] = field(default_factory=deque)
     """Messages that arrived while the worker waited for a response."""
+    released: deque[tuple[int, list[ReleaseRequest]]] = field(default_factory=deque)
+    """The release requests whose copies left with a reply that was not acknowledged yet, with its number."""
     deposited: int = 0
     """How many deposits have not been acknowledged; a large one counts more."""
     busy_since: float | None = None
@@ -193,7 +203,7 @@ class ReverseLocation(WireLocation):
 
     def send_frames(self, sent: Sequence[Frame]) -> None:
         """Send a request to the client."""
-        self._require_connection().send(Envelope(Kind.REQUEST, self._number, 0), sent)
+        self._require_connection().send(Envelope(Purpose.REQUEST, self._number, 0), sent)
 
     def receive_frames(self, wait: bool) -> Sequence[Frame] | None:
         """Return the response of the client."""
@@ -202,7 +212,7 @@ class ReverseLocation(WireLocation):
             if received is None:
                 return None
             envelope, frames = received
-            if envelope.kind is Kind.RESPONSE:
+            if envelope.kind is Purpose.RESPONSE:
                 return frames
             self._of.waiting.append(received)
             try:
@@ -276,6 +286,7 @@ class Server:
         self._ended, self._is_valid = ended or {}, is_valid
         self._identities: dict[Id, Identity] = {}
         """Who has authenticated, by the id of the client."""
+        worker.is_owner = self._is_owner
         self._admitted: dict[socket.socket, tuple[tuple[str, bool], str]] = {}
         """The user of each connection, whether a worker with a ticket opened it, and its session."""
         self._lock = threading.Lock()
@@ -298,7 +309,7 @@ class Server:
         if self.tls is None:
             _log.warning("worker %r is served without TLS, to clients of this machine only", self.worker.id)
         self._start_thread(self._accept_clients)
-        self._start_thread(self._keep_house)
+        self._start_thread(self._run_maintenance)
 
     def wait(self) -> None:
         """Wait until the server is stopped."""
@@ -383,10 +394,11 @@ class Server:
             return True
         return False
 
-    def _keep_house(self) -> None:
-        """Disconnect whoever takes too long to authenticate, and look after the sessions."""
+    def _run_maintenance(self) -> None:
+        """Drop slow handshakes, expire idle sessions, send heartbeats."""
         while not self._stopping.wait(self._heartbeat):
             now = time.monotonic()
+            self.worker.ledger.count_refusals()
             for sock, since in list(self._opening.items()):
                 if now - since > HANDSHAKE_SECONDS:
                     interrupt(sock)
@@ -413,11 +425,17 @@ class Server:
         identity = self._identities.get((client.mandate or client).peer.id)
         return identity is None or self._is_valid(identity)
 
+    def _is_owner(self, peer: Peer) -> bool:
+        """Return whether a client has authenticated as an administrator, and is not acted for."""
+        identity = None if peer.behalf else self._identities.get(peer.id)
+        return peer.id == self.worker.id or (identity is not None and identity.admin and self._is_valid(identity))
+
     def _end_session(self, key: str, client: ClientSession) -> None:
         with client.lock:
             if client.connection is not None:
                 return
             self._sessions.pop(key, None)
+            self._confirm_releases(client, client.session.sent)  # It had the time to connect again.
             if client.mandate is not None:
                 self.worker.sessions.pop(client.mandate, None)
             elif all(other.peer.id != client.peer.id for other in self.sessions):
@@ -504,15 +522,23 @@ class Server:
 
     def _open(self, sock: socket.socket) -> tuple[ClientSession, bytes] | None:
         """Answer the opening handshake; return the session of the client, or None if it was refused."""
-        head, unread = read_head(sock, MAX_HANDSHAKE)
+        try:
+            head, unread = read_head(sock, MAX_HANDSHAKE, b"GET ")
+        except NotHttpError:
+            sock.sendall(_BAD_REQUEST)  # A client that expects TLS notices at once.
+            raise
         protocol = ServerProtocol(subprotocols=[Subprotocol(PROTOCOL)])
         protocol.receive_data(head)
         request = next((event for event in protocol.events_received() if isinstance(event, Request)), None)
         if request is None:
             return None
-        response, client = self._respond(protocol, request, sock)
+        is_probe = request.path == HEALTH and "Upgrade" not in request.headers
+        if is_probe:
+            response, client = protocol.reject(HTTPStatus.OK, "ok\n"), None
+        else:
+            response, client = self._respond(protocol, request, sock)
         if client is None:
-            self.connections_refused += 1
+            self.connections_refused += not is_probe
             response.headers["Connection"] = "close"
         protocol.send_response(response)
         for data in protocol.data_to_send():
@@ -656,9 +682,10 @@ class Server:
     def _serve_message(
         self, client: ClientSession, connection: Connection, envelope: Envelope, frames: Sequence[Any]
     ) -> None:
-        if envelope.kind not in (Kind.BATCH, Kind.NOTE):
+        if envelope.kind not in (Purpose.BATCH, Purpose.NOTE):
             return
         client.session.acknowledge(envelope.received)
+        self._confirm_releases(client, client.session.acknowledged)
         try:
             self.require_room(client)  # Before it is accepted: a client that connects again sends it again.
         except ConnectionLostError:
@@ -672,14 +699,24 @@ class Server:
                 pause := self.worker.guard.admit((client.mandate or client).peer, envelope.number)
             ):
                 self._stopping.wait(pause)
-            deliver = self.worker.deliver if envelope.kind is Kind.BATCH else self.worker.deliver_deposit
-            reply = deliver(frames, client.peer, client.mandate)
-            if envelope.kind is Kind.BATCH:
-                connection.send(client.session.keep(reply), reply)
+            deliver = self.worker.deliver if envelope.kind is Purpose.BATCH else self.worker.deliver_note
+            with self.worker.requests.collect() as released:
+                reply = deliver(frames, client.peer, client.mandate)
+            if envelope.kind is Purpose.BATCH:
+                sent = client.session.keep(reply)
+                if released:
+                    client.released.append((sent.number, released))
+                connection.send(sent, reply)
             else:
                 self._acknowledge(client, connection, frames, reply)
         finally:  # A server that stops waits until then.
             client.busy_since = None
+
+    def _confirm_releases(self, client: ClientSession, number: int) -> None:
+        """Let the worker drop released copies that arrived with replies up to ``number``."""
+        while client.released and client.released[0][0] <= number:
+            with self.worker.lock:
+                self.worker.requests.confirm(client.released.popleft()[1])
 
     def _acknowledge(
         self, client: ClientSession, connection: Connection, frames: Sequence[Any], reply: Sequence[Any]
@@ -688,7 +725,7 @@ class Server:
         client.deposited += 1 + sum([len(frame) for frame in frames]) // LARGE_DEPOSIT
         if reply or client.deposited >= MAX_DEPOSITED:
             client.deposited = 0
-            connection.send(Envelope(Kind.NOTE, 0, client.session.received), reply)
+            connection.send(Envelope(Purpose.NOTE, 0, client.session.received), reply)
 
 
 class WebsocketServerWorker(BaseWorker):
@@ -828,8 +865,10 @@ def start_thread(thread: threading.Thread, stack: int) -> None:
 def _encrypt(sock: ssl.SSLSocket) -> None:
     try:
         sock.do_handshake()
-    except ssl.SSLError:
+    except ssl.SSLError as error:
         with contextlib.suppress(OSError):  # Closing a socket with unread data would discard the alert that says why.
+            if error.reason == "HTTP_REQUEST":  # The client does not use TLS, and reads this.
+                socket.socket.send(sock, _BAD_REQUEST)
             sock.shutdown(socket.SHUT_WR)
             sock.settimeout(_LINGER)
             sock.recv(MAX_HANDSHAKE)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from syft_core.exceptions import ConnectionLostError
-from syft_core.network.connection import Connection, Envelope, Kind
+from syft_core.network.connection import Connection, Envelope, Purpose
 from syft_core.serde.layout import Frame
 
 PROTOCOL = "syft-core.1"
@@ -31,14 +31,19 @@ class Session:
         self.sent = 0
         self.unacknowledged_bytes = 0
         """The number of bytes in the messages that are kept."""
-        self._kept: deque[tuple[Kind, int, Sequence[Frame]]] = deque()
+        self._kept: deque[tuple[Purpose, int, Sequence[Frame]]] = deque()
 
     @property
     def unacknowledged(self) -> int:
         """The number of messages that are kept."""
         return len(self._kept)
 
-    def keep(self, frames: Sequence[Frame], kind: Kind = Kind.BATCH) -> Envelope:
+    @property
+    def acknowledged(self) -> int:
+        """The number of the last message that has arrived at the other end."""
+        return self.sent - len(self._kept)
+
+    def keep(self, frames: Sequence[Frame], kind: Purpose = Purpose.BATCH) -> Envelope:
         """Give a message its number, and keep it until it is acknowledged; the frames must not change."""
         self.sent += 1
         self._kept.append((kind, self.sent, frames))

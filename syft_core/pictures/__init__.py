@@ -4,12 +4,12 @@ These are pure functions: they send no messages and do not depend on the rest of
 """
 
 from syft_core.pictures.boxes import chain_html, describe_form, form_of, worker_html
-from syft_core.pictures.sequence import Arrow, Step, fold, sequence_svg
+from syft_core.pictures.sequence import Arrow, Repeated, fold, sequence_svg
 from syft_core.pictures.tables import html_table, one_line, text_table
 
 __all__ = [
     "Arrow",
-    "Step",
+    "Repeated",
     "chain_html",
     "describe_form",
     "fold",

@@ -16,7 +16,7 @@ from syft_core.pictures.tables import html_table
 from syft_core.values import Tensor
 
 if TYPE_CHECKING:
-    from syft_core.workers.base import BaseWorker
+    from syft_core.workers.party.base import BaseWorker
 
 # Translucent, so that text is readable on light and dark pages.
 _TINTS = {
@@ -31,7 +31,7 @@ _ROW = "display:flex;align-items:center;gap:6px;flex-wrap:wrap;font-family:monos
 _SMALL = "font-size:11px;opacity:.75"
 
 
-class Link(NamedTuple):
+class Box(NamedTuple):
     """One box: its kind, its title and the lines below the title."""
 
     kind: str
@@ -60,7 +60,7 @@ def worker_html(worker: BaseWorker) -> str:
         rows.append((str(id), form_of(entry.value), tags, " ".join(filter(None, parts)), kept, private))
     name = f"{type(worker).__name__} {worker.id}: {count} object{'' if count == 1 else 's'}"
     if not rows:
-        return _draw_row([Link("wrapper", name)])
+        return _draw_row([Box("wrapper", name)])
     return html_table(name, ("id", "form", "tags", "description", "kept by", "private to"), rows)
 
 
@@ -126,46 +126,46 @@ def describe_form(name: str, shape: Sequence[int] | None) -> str:
 # --- the links of a chain
 
 
-def _iter_rows(link: Tensor) -> Iterator[list[Link]]:
+def _iter_rows(link: Tensor) -> Iterator[list[Box]]:
     """Yield one row of links for the chain and, if it branches, one for each branch."""
-    links: list[Link] = []
+    links: list[Box] = []
     while (child := _get_child(link)) is not None and not isinstance(child, dict):
         if _is_wrapper(link):
-            links.append(Link("wrapper", "Wrapper"))
+            links.append(Box("wrapper", "Wrapper"))
         elif (shown := repr(link)).endswith(inner := repr(child)):
-            links.append(Link("layer", shown.removesuffix(inner).rstrip(">")))
+            links.append(Box("layer", shown.removesuffix(inner).rstrip(">")))
         else:  # See Note [What a picture shows].
-            yield [*links, Link("layer", shown)]
+            yield [*links, Box("layer", shown)]
             return
         link = child
     yield links + _end_links(link, child)
     for name, branch in (child or {}).items():
-        ends = _end_links(branch, None) if _is_pointer(branch) else [Link("data", form_of(branch))]
-        yield [Link("layer", str(name)), *ends]
+        ends = _end_links(branch, None) if _is_pointer(branch) else [Box("data", form_of(branch))]
+        yield [Box("layer", str(name)), *ends]
 
 
-def _end_links(link: Tensor, child: dict[str, Tensor] | None) -> list[Link]:
+def _end_links(link: Tensor, child: dict[str, Tensor] | None) -> list[Box]:
     """Return the links at the end of a chain: data, a layer, or a pointer and what it points to."""
     if _is_pointer(link):
-        name = Link("pointer", type(link).__name__, (f"{getattr(link.owner, 'id', '?')}:{link.id}",))
+        name = Box("pointer", type(link).__name__, (f"{getattr(link.owner, 'id', '?')}:{link.id}",))
         gone, form = getattr(link, "gone", None), getattr(link, "known_form", None)
         known = () if form is None else (str(list(form.shape)),)
-        return [name, Link("remote", _format_place(link), known if gone is None else (f"gone: {gone}",))]
+        return [name, Box("remote", _format_place(link), known if gone is None else (f"gone: {gone}",))]
     if child is not None:
-        return [Link("layer", type(link).__name__, (f"{len(child)} branches",))]
-    return [Link("layer", repr(link)) if hasattr(type(link), "rank") else Link("data", repr(link), (form_of(link),))]
+        return [Box("layer", type(link).__name__, (f"{len(child)} branches",))]
+    return [Box("layer", repr(link)) if hasattr(type(link), "rank") else Box("data", repr(link), (form_of(link),))]
 
 
 # --- HTML
 
 
-def _draw_row(links: list[Link]) -> str:
+def _draw_row(links: list[Box]) -> str:
     arrow, far = '<span style="opacity:.6">▸</span>', '<span style="opacity:.8">⇢</span>'
     parts = [(far if link.kind == "remote" else arrow) + _draw_box(link) for link in links[1:]]
     return f'<div style="{_ROW}">{_draw_box(links[0])}{"".join(parts)}</div>'
 
 
-def _draw_box(link: Link) -> str:
+def _draw_box(link: Box) -> str:
     style = _BOX.format(line="dashed" if link.kind == "remote" else "solid", tint=_TINTS[link.kind])
     title = f'<div style="white-space:pre">{escape(link.title)}</div>'
     lines = "".join(f'<div style="{_SMALL}">{escape(line)}</div>' for line in link.lines)

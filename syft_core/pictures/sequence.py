@@ -80,14 +80,14 @@ class Arrow(NamedTuple):
     times: int = 1
 
 
-class Step(NamedTuple):
+class Repeated(NamedTuple):
     """A sequence of arrows, and how many times it is repeated."""
 
     arrows: tuple[Arrow, ...]
     times: int = 1
 
 
-def sequence_svg(actors: Sequence[str], steps: Sequence[Step], note: str = "") -> str:
+def sequence_svg(actors: Sequence[str], steps: Sequence[Repeated], note: str = "") -> str:
     """Draw the messages between ``actors``."""
     places = _place_lifelines(actors, [arrow for step in steps for arrow in step.arrows])
     reached = [x + _half_width(name) for name, x in places.items()]
@@ -228,7 +228,7 @@ def _draw_label(arrow: Arrow, x: float, y: float, anchor: str) -> str:
     return label + (detail if arrow.detail else "")
 
 
-def _draw_loop(step: Step, places: dict[str, float], top: float, bottom: float) -> str:
+def _draw_loop(step: Repeated, places: dict[str, float], top: float, bottom: float) -> str:
     """Draw a frame around repeated arrows, with their count."""
     xs = [places[name] for arrow in step.arrows for name in (arrow.start, arrow.end)]
     left, right = min(xs) - 46, max(xs) + 46

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dis
+import operator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache, partial
+from itertools import chain
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 from weakref import ReferenceType
@@ -17,17 +21,45 @@ MAX_OBJECTS = 10_000
 
 
 def find_captured(function: Function, state: object = ()) -> list[Any]:
-    """Return the objects that ``function`` can reach, and those of ``state``: closures, globals, attributes."""
+    """Return the objects that ``function`` can reach, and those of ``state``: closures, globals, attributes.
+
+    Of a class, these are the methods with names that the code of other functions contains, and ``forward``.
+    """
     seen: dict[int, Any] = {}
     waiting = [function, *reversed(leaves(state))]
     while waiting and len(seen) < MAX_OBJECTS:
-        thing = waiting.pop()
-        if id(thing) in seen or isinstance(thing, _SKIPPED):
-            continue
-        seen[id(thing)] = thing
-        waiting += reversed(list(_find_parts(thing)))
+        while waiting and len(seen) < MAX_OBJECTS:
+            thing = waiting.pop()
+            if id(thing) in seen or isinstance(thing, _SKIPPED):
+                continue
+            seen[id(thing)] = thing
+            waiting += reversed(list(_find_parts(thing)))
+        names = find_names(seen.values())
+        waiting = [
+            method for thing in seen.values() for method in _find_methods(thing, names) if id(method) not in seen
+        ]
     # A container that is returned would keep the weak references in it, for instance those of recurrent layers.
     return [thing for thing in seen.values() if not isinstance(thing, _CONTAINERS)]
+
+
+def find_names(things: Iterable[object]) -> set[str]:
+    """Return all names in the code of the user's functions among ``things``."""
+    codes = [thing.__code__ for thing in things if isinstance(thing, FunctionType) and not _is_of_library(thing)]
+    return {"forward", "__call__"}.union(*map(_find_names_in, codes))
+
+
+def _find_methods(thing: object, names: set[str]) -> list[FunctionType]:
+    """Return the methods and properties of an object's own classes that have one of these names."""
+    if isinstance(thing, (FunctionType, MethodType, *_CONTAINERS)) or _is_part_of_library(thing):
+        return []
+    own = [cls for cls in type(thing).__mro__ if not is_library(cls.__module__) and cls.__module__ != "builtins"]
+    found = [vars(cls)[name] for cls in own for name in names & vars(cls).keys()]
+    functions = [value.fget if isinstance(value, property) else value for value in found]
+    return [function for function in functions if isinstance(function, FunctionType)]
+
+
+def _is_of_library(function: FunctionType) -> bool:
+    return is_library(function.__module__ or "")
 
 
 _CONTAINERS = (dict, list, tuple, set, frozenset)
@@ -38,8 +70,10 @@ def _find_parts(thing: object) -> Iterator[Any]:
     if isinstance(thing, MethodType):
         yield from (thing.__self__, thing.__func__)
     elif isinstance(thing, FunctionType):
-        if not is_library(thing.__module__):
-            yield from _find_names(thing)
+        if not _is_of_library(thing):
+            yield from _find_values(thing)
+    elif isinstance(thing, partial):
+        yield from (thing.func, *thing.args, *thing.keywords.values())
     elif isinstance(thing, dict):
         yield from thing.values()
     elif isinstance(thing, _CONTAINERS):
@@ -63,18 +97,145 @@ def is_tensor_like(thing: object) -> bool:
     return hasattr(type(thing), "shape")
 
 
-def _find_names(function: FunctionType) -> Iterator[Any]:
-    """Yield the values of closure variables, defaults, and globals that the code names."""
-    for cell in function.__closure__ or ():
-        with suppress(ValueError):  # It has no value yet.
-            yield cell.cell_contents
+def _find_values(function: FunctionType) -> Iterator[object]:
+    """Yield the values of closure variables, defaults, and globals that the code reads."""
+    yield from (value for _, value in _find_variables(function))
     yield from (function.__defaults__ or ())
     yield from (function.__kwdefaults__ or {}).values()
-    names: set[str] = set()
-    codes = [function.__code__]
-    while codes:
-        code = codes.pop()
-        names.update(code.co_names)
-        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    for name in names & function.__globals__.keys():
-        yield function.__globals__[name]
+
+
+def _find_variables(function: FunctionType) -> Iterator[tuple[str, object]]:
+    """Yield the closure variables, and the globals that the code reads."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # It has no value yet.
+            yield name, cell.cell_contents
+    held = function.__globals__
+    yield from ((name, held[name]) for name in _find_globals(function.__code__) if name in held)
+
+
+@lru_cache(maxsize=1_000)
+def _find_globals(code: CodeType) -> tuple[str, ...]:
+    """Return the names of the globals that the code of a function, and of the functions in it, reads."""
+    steps = [step for part in _find_codes(code) for step in dis.get_instructions(part)]
+    return tuple(dict.fromkeys(step.argval for step in steps if step.opname in _READS_GLOBAL))
+
+
+@lru_cache(maxsize=1_000)
+def _find_names_in(code: CodeType) -> frozenset[str]:
+    return frozenset(name for part in _find_codes(code) for name in part.co_names)
+
+
+def _find_codes(code: CodeType) -> list[CodeType]:
+    """Return the code of a function, and of the functions in it."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return [code, *[part for constant in inner for part in _find_codes(constant)]]
+
+
+_READS_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
+
+
+# --- settings
+
+Settings = dict[tuple[int, str], object]
+"""Values by the identity of the object that has the setting, and the name of the setting."""
+
+
+def find_settings(objects: Sequence[object], stateful: tuple[type, ...]) -> Settings:
+    """Return what the steps of a function depend on besides tensors.
+
+    That are the variables that functions read, and the attributes of ``stateful`` objects: the numbers, flags and texts
+    among them, for instance ``training`` of a module and ``lr`` of an optimizer, and the identities of their parts. Of
+    other objects, only the attributes count whose names the functions contain.
+    """
+    found: Settings = {}
+    names = find_names(objects)
+    for thing in objects:
+        if isinstance(thing, FunctionType):
+            if not _is_of_library(thing):
+                for name, value in _find_variables(thing):
+                    found[id(thing), name] = _freeze(value)
+        elif isinstance(thing, stateful):
+            _add_settings(thing, found)
+        elif not is_tensor_like(thing) and (own := getattr(thing, "__dict__", None)) and not _is_part_of_library(thing):
+            named = names & own.keys()
+            found.update({(id(thing), name): _freeze(own[name]) for name in named if _is_setting(own[name])})
+    return found
+
+
+class Snapshot:
+    """The values from which ``find_settings`` reads, to find out quickly that none has been replaced."""
+
+    def __init__(self, objects: Sequence[object], stateful: tuple[type, ...]) -> None:
+        self._functions = [thing for thing in objects if isinstance(thing, FunctionType) and not _is_of_library(thing)]
+        self._containers: list[Collection[object]] = []
+        """The lists, and the keys and values of the dicts, as they are now and later."""
+        for thing in objects:
+            if isinstance(thing, stateful):
+                self._add(vars(thing), _DEPTH)
+            elif not (isinstance(thing, FunctionType) or is_tensor_like(thing) or _is_part_of_library(thing)):
+                self._add(getattr(thing, "__dict__", {}), 0)
+        self._values = [*chain.from_iterable(self._containers), *self._read_variables()]
+
+    def is_current(self) -> bool:
+        """Return whether all values are the same objects."""
+        variables = self._read_variables()
+        if sum(map(len, self._containers)) + len(variables) != len(self._values):
+            return False
+        return all(map(operator.is_, chain(chain.from_iterable(self._containers), variables), self._values))
+
+    def _read_variables(self) -> list[object]:
+        return [value for function in self._functions for _, value in _find_variables(function)]
+
+    def _add(self, container: dict[Any, Any] | list[Any], depth: int) -> None:
+        """Add a dict or a list, and those in it: the parts of a module, the groups of an optimizer."""
+        parts = container.values() if isinstance(container, dict) else container
+        self._containers += (container.keys(), parts) if isinstance(container, dict) else (parts,)
+        for part in list(parts) if depth else ():
+            if isinstance(part, dict) or (isinstance(part, list) and len(part) <= MAX_OBJECTS):
+                self._add(part, depth - 1)
+
+
+_DEPTH = 3
+"""How deep the settings of modules and optimizers are: attributes, groups of parameters, their lists."""
+
+
+def find_change(before: Settings, now: Settings) -> str | None:
+    """Return the name of a setting that differs."""
+    if before == now:
+        return None
+    return next(name for key in before.keys() | now.keys() if before.get(key) != now.get(key) for name in key[1:])
+
+
+def _add_settings(thing: object, found: Settings) -> None:
+    place = id(thing)
+    for name, value in vars(thing).items():
+        cls = type(value)
+        if cls in _SETTINGS:
+            if name[0] != "_" or not is_library(type(thing).__module__):
+                found[place, name] = cls, value
+        elif isinstance(value, dict):
+            if value and (parts := [(key, id(part)) for key, part in value.items() if _is_setting(key)]):
+                found[place, name] = parts
+        elif cls is tuple:
+            if _is_setting(value):
+                found[place, name] = value
+        elif cls is list and value and isinstance(value[0], dict):
+            _add_groups(place, value, found)
+
+
+def _add_groups(place: int, groups: list[dict[str, object]], found: Settings) -> None:
+    """Add the settings of the groups of an optimizer, and the identities of their parameters."""
+    for number, group in enumerate(groups):
+        for key, part in group.items():
+            found[place + number, key] = tuple(map(id, part)) if isinstance(part, list) else _freeze(part)
+
+
+_SETTINGS = frozenset({bool, int, float, complex, str, bytes, type(None)})
+
+
+def _is_setting(value: object) -> bool:
+    return type(value) in _SETTINGS or (isinstance(value, tuple) and all(map(_is_setting, value)))
+
+
+def _freeze(value: object) -> object:
+    return (type(value), value) if _is_setting(value) else id(value)

@@ -10,21 +10,21 @@ from functools import partial
 from typing import Any
 
 from syft_core.exceptions import PlanError, ValueRefusedError
-from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, form
-from syft_core.hook.hook import attached_hook, attached_hooks, current_hook, is_library
+from syft_core.hook.hook import FrameworkHook, attached_hook, attached_hooks, current_hook, is_library
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import WorkerLike
-from syft_core.messages import Store
 from syft_core.plans.capture import find_captured
 from syft_core.plans.pointer import MultiPointerPlan, PointerPlan, find_place
 from syft_core.plans.program import Program
 from syft_core.plans.recording import Recorder, assemble, is_settled
+from syft_core.plans.state import Recording, find_tensors
 from syft_core.pointers.meeting import copy_if_plain
-from syft_core.pointers.object_pointer import ObjectPointer, new_id
-from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
-from syft_core.pointers.travel import send_copy
-from syft_core.values import Function, Nested, Tensor
+from syft_core.pointers.object_pointer import ObjectPointer
+from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.pointers.travel import Travelling
+from syft_core.tensors.identity import Identified
+from syft_core.values import Args, Function, Nested, Tensor
 
 ANY_LENGTHS = (3, 2)
 """The lengths with which a dimension of any length, -1, is recorded: the steps must not depend on it."""
@@ -40,8 +40,8 @@ class State(tuple[Any, ...]):
         return tuple(self)
 
 
-class Plan:
-    """A function of tensors that is recorded with ``build`` and sent with ``send``.
+class Plan(Identified):
+    """A function of tensors that is recorded with ``build`` and sent with ``send``; ``get`` fetches its state.
 
     Pass the function, or write a subclass with the method ``forward``. Models, optimizers and tensors that the function
     refers to are the *state* of the plan. ``state`` lists those that it cannot find by itself.
@@ -58,17 +58,14 @@ class Plan:
     ) -> None:
         if forward is not None:
             vars(self)["forward"] = forward
+        _require_shapes(args_shape, args_dtypes)
         self.name: str = name or str(getattr(forward, "__name__", type(self).__name__))
         self.state = State(state)
-        self.program: Program | None = None
+        self.recording: Recording | None = None
         self._shapes = args_shape
         self._dtypes = args_dtypes
-        self._tensors: list[Tensor] = []
-        self._setters: list[Callable[[Tensor], None] | None] = []
         self._known: dict[Any, list[Form]] = {}
         self._pointers: dict[Any, PointerPlan] = {}
-        self.copied: set[int] = set()
-        """The positions of the state that is sent as a copy, because it is here and not on a worker."""
 
     def forward(self, *args: object) -> Nested:
         """Compute the result; defined by a subclass, or given to the constructor."""
@@ -76,36 +73,55 @@ class Plan:
 
     # --- recording
 
-    def build(self, *args: object) -> Plan:
-        """Record the function on copies of ``args``, or on zeros of ``args_shape``; the function runs 2 or 3 times."""
-        hook = current_hook()
-        if hook is None:
-            raise PlanError(f"cannot record the plan {self.name!r}: no framework is hooked; hook one first")
-        self._pointers = {}
-        code = getattr(inspect.unwrap(self.forward), "__code__", None)
-        where = (code.co_filename, code.co_firstlineno) if code else (self.name, 0)
-        recorder = Recorder(hook, self.name, where)
+    def build(self, *args: object, trace_autograd: bool = False) -> Plan:
+        """Record the function on copies of ``args``, or on zeros of ``args_shape``; the function runs 2 or 3 times.
+
+        ``trace_autograd`` has no effect: backward passes are always recorded.
+        """
+        if self.recording is not None and self.recording.examples is None:
+            raise PlanError(
+                f"cannot record the plan {self.name!r}: it was fetched from a worker, without its function; call or "
+                f"send it as it is"
+            )
+        self._require_hook()
         varies = not args and any(-1 in shape for shape in self._shapes or ())
         examples = map_leaves(_example_of, args) if args else tuple(self._make_examples(ANY_LENGTHS[0]))
         others = tuple(self._make_examples(ANY_LENGTHS[1])) if varies else map_leaves(_nudge, examples)
+        self._pointers = {}
+        self._record(examples, others, varies)
+        return self
+
+    def _require_hook(self) -> FrameworkHook:
+        if (hook := current_hook()) is None:
+            raise PlanError(f"cannot use the plan {self.name!r}: no framework is hooked; hook one first")
+        return hook
+
+    def _record(self, examples: tuple[object, ...], others: tuple[object, ...], varies: bool) -> None:
+        hook = self._require_hook()
+        self._known = {}
+        code = getattr(inspect.unwrap(self.forward), "__code__", None)
+        where = (code.co_filename, code.co_firstlineno) if code else (self.name, 0)
+        recorder = Recorder(hook, self.name, where)
         with ExitStack() as stack:
             objects = find_captured(self.forward, self.state)
             held = [
                 stack.enter_context(each.attributes.hold_state(objects, recorder, partial(_send_state, recorder)))
                 for each in attached_hooks()
             ]
-            self._tensors = [tensor for tensors, _ in held for tensor in tensors]
+            tensors = [tensor for tensors, _ in held for tensor in tensors]
             for each in attached_hooks():
                 stack.enter_context(each.attributes.place_new_tensors(recorder))
             self._run(recorder, examples)
             self._run(recorder, examples)
             if varies or not is_settled(recorder) or any(type(leaf) is float for leaf in leaves(examples)):
                 self._run(recorder, others)
-            self.program, used, made = assemble(recorder, self._find_forms(examples, varies))
-            self._tensors = [self._tensors[place] for place in used]
+            program, used, made = assemble(recorder, self._find_forms(examples, varies))
             found = {id: setter for _, find in held for id, setter in find().items()}
-            self._setters = [found.get(id) for id in made]
-        return self
+        recording = Recording(
+            program, [tensors[place] for place in used], [found.get(id) for id in made], (examples, others, varies)
+        )
+        recording.note(self.forward, self.state)
+        self.recording = recording
 
     def _find_forms(self, examples: tuple[object, ...], varies: bool) -> tuple[Form | None, ...]:
         """Return the forms of the arguments, with -1 for any length; None for numbers."""
@@ -144,12 +160,26 @@ class Plan:
         hook: Any = current_hook()
         dtypes = [*self._dtypes, *[None] * (len(self._shapes) - len(self._dtypes))]
         for shape, dtype in zip(self._shapes, dtypes, strict=True):
-            yield hook.create_zeros(*[length if side == -1 else side for side in shape], dtype=dtype)
+            yield self._make_zeros(hook, [length if side == -1 else side for side in shape], dtype)
+
+    def _make_zeros(self, hook: FrameworkHook, shape: list[int], dtype: object) -> Tensor:
+        try:
+            return hook.create_zeros(*shape, dtype=dtype)
+        except TypeError as error:
+            raise PlanError(
+                f"cannot record the plan {self.name!r}: {dtype!r} in `args_dtypes` is not a dtype; pass dtypes, "
+                f"e.g. `args_dtypes=[{hook.name}.float32]`"
+            ) from error
+
+    @property
+    def program(self) -> Program | None:
+        """The recorded operations, as they are sent; None if the plan is not recorded."""
+        return None if self.recording is None else self.recording.program
 
     @property
     def is_built(self) -> bool:
         """Whether the plan is recorded."""
-        return self.program is not None
+        return self.recording is not None
 
     @property
     def code(self) -> str:
@@ -165,63 +195,92 @@ class Plan:
         return [self.program.describe(routine, place) for place in range(len(routine.steps))]
 
     def parameters(self) -> list[Tensor]:
-        """Return the tensors of the state."""
-        return list(self._tensors)
+        """Return the tensors of the state; before the plan is recorded, those that the function can reach."""
+        if self.recording is not None:
+            return list(self.recording.tensors)
+        return find_tensors(find_captured(self.forward, self.state))
+
+    @classmethod
+    def from_program(cls, program: Program, tensors: list[Tensor]) -> Plan:
+        """Return a plan that was fetched from a worker: without the function, a call runs the recorded steps."""
+        plan = cls(program.name)
+        vars(plan)["forward"] = plan._run_steps
+        missing = len(program.state) - len(tensors)
+        setters: list[Callable[[Tensor], None] | None] = [tensors.append] * missing
+        plan.recording = Recording(replace(program), tensors, setters, None)
+        plan.recording.note(plan.forward, ())
+        return plan
+
+    def _run_steps(self, *args: object) -> Nested:
+        """Run the recorded steps on the local worker, and fetch the results and the state."""
+        there = self._send(self._require_hook().local_worker)
+        answer = there(*args)
+        there.get()
+        return map_leaves(lambda leaf: leaf.get() if isinstance(leaf, Travelling) else leaf, answer)
 
     # --- sending and calling
 
     def send(self, *workers: WorkerLike) -> Any:
-        """Send the plan, with copies of its local state, and return a pointer; to several workers, one for all."""
-        if self.program is None:
-            raise PlanError.not_built(self.name)
+        """Send the plan, with copies of its local state, and return a pointer; to several workers, one for all.
+
+        If the state has other gradients, settings or parts than when the plan was recorded, it is recorded again.
+        """
+        self._require_recording()
         if not workers:
             raise TypeError("cannot send without a worker: pass one, e.g. `plan.send(bob)`")
         pointers = [self._send(worker) for worker in workers]
         return pointers[0] if len(pointers) == 1 else MultiPointerPlan(pointers)
 
+    def get(self, user: str | None = None, reason: str = "") -> Plan:
+        """Fetch the state from the worker that the plan was sent to, and return the plan."""
+        places = [pointer for pointer in self._pointers.values() if pointer.gone is None]
+        if len(places) != 1:
+            where = ", ".join([repr(pointer.location_id) for pointer in places]) or "no worker"
+            raise PlanError(
+                f"cannot get the plan {self.name!r}: it is on {where}; call `get` of the pointer that `send` returned"
+            )
+        places[0].get(user=user, reason=reason)
+        return self
+
+    def _record_again(self, examples: Args) -> None:
+        try:
+            self._record(*examples)
+        except Exception as error:
+            note = (
+                f"the plan {self.name!r} was recorded again, because its state has changed: build it with new examples"
+            )
+            vars(error)["__notes__"] = [note, *getattr(error, "__notes__", ())]  # Python 3.10 has no `add_note`.
+            raise
+
+    def _require_recording(self) -> Recording:
+        if self.recording is None:
+            raise PlanError.not_built(self.name)
+        return self.recording
+
     def _send(self, worker: WorkerLike) -> PointerPlan:
-        hook: Any = current_hook()
-        program: Any = self.program
-        owner = hook.local_worker
-        location = owner.location_of(worker)
+        hook = self._require_hook()
+        recording = self._require_recording()
+        location = hook.local_worker.location_of(worker)
         sent = self._pointers.get(location.id)
         if sent is not None and sent.gone is None:
-            return sent
-        state: list[PointerTensor] = []
-        for place, tensor in enumerate(self._tensors):
-            remote = getattr(tensor, "child", None)
-            if isinstance(remote, PointerTensor):
-                if remote._location.id != location.id:
-                    raise PlanError(
-                        f"cannot send the plan {self.name!r} to worker {location.id!r}: a part of its state is on "
-                        f"{remote._location.id!r}; move the model there, or fetch it"
-                    )
-                state.append(remote)
-            else:
-                self.copied.add(place)
-                state.append(send_copy(tensor, owner, location))
-        frameworks = [step.framework for step in program.routines[0].steps if step.framework]
-        for place in range(program.made):
-            self.copied.add(len(self._tensors) + place)
-            state.append(pointer_at(location, new_id(), owner.attributes_of(frameworks[0]), owner))
-        pointer = PointerPlan(location, new_id(), owner=owner)
-        bound = replace(program, state=tuple([part._id_at_location for part in state]))
-        pointer.program, pointer.state, pointer.plan = bound, tuple(state), self
+            if sent.recording is recording and sent.digest == recording.digest(self.forward, self.state):
+                return sent
+            if sent.calls:
+                raise PlanError.trained(self.name, location.id)
+        if recording.is_incomplete:
+            raise PlanError(
+                f"cannot send the plan {self.name!r} again: a tensor that one call leaves for the next is not part of "
+                f"a module or an optimizer, so `get()` did not return it; keep it in a buffer, and change it in place"
+            )
+        if recording.examples is not None and not recording.fits(self.forward, self.state):
+            self._record_again(recording.examples)
+            recording = self._require_recording()
+        pointer = recording.send(hook.local_worker, location, self._syft_tags, self._syft_description)
+        pointer.plan = self
+        pointer.digest = recording.digest(self.forward, self.state)
         pointer.known.update(self._known)
-        try:
-            location.tell(Store(pointer._id_at_location, bound))
-        except BaseException:
-            pointer.gone = "it could not be sent"
-            raise
         self._pointers[location.id] = pointer
         return pointer
-
-    def put_state(self, place: int, value: Tensor) -> None:
-        """Put a tensor that was fetched into its place in the state."""
-        if place < len(self._tensors):
-            framework_of(value).replace_in_place(self._tensors[place], value)
-        elif (setter := self._setters[place - len(self._tensors)]) is not None:
-            setter(value)
 
     def __call__(self, *args: Any) -> Nested:
         """Run the plan: on the worker of pointers among the arguments, otherwise here, with the function itself."""
@@ -234,6 +293,27 @@ class Plan:
 
     def __str__(self) -> str:
         return self.code or repr(self)
+
+
+def _require_shapes(shapes: Sequence[Nested] | None, dtypes: Sequence[object]) -> None:
+    """Raise unless ``args_shape`` has a shape for each argument, and ``args_dtypes`` no more dtypes than that."""
+    if shapes is None:
+        return
+    is_list = isinstance(shapes, list | tuple)
+    if not is_list or not all(isinstance(shape, list | tuple) and all(map(_is_length, shape)) for shape in shapes):
+        raise PlanError(
+            f"cannot record a plan with args_shape={shapes!r}: it must be a list with the shape of each argument; -1 "
+            f"means any length, e.g. `args_shape=[(-1, 2), (1,)]`"
+        )
+    if len(dtypes) > len(shapes):
+        raise PlanError(
+            f"cannot record a plan with {len(dtypes)} dtypes for {len(shapes)} shapes: `args_dtypes` must not be "
+            f"longer than `args_shape`"
+        )
+
+
+def _is_length(side: object) -> bool:
+    return type(side) is int and side >= -1
 
 
 def func2plan(
@@ -308,3 +388,6 @@ def _tensors_in(answer: Nested, recorder: Recorder) -> list[Tensor]:
         if isinstance(pointer, PointerTensor) and pointer._id_at_location not in recorder.tape.inputs:
             found.setdefault(pointer._id_at_location, leaf)
     return list(found.values())
+
+
+PointerPlan.make_plan = Plan.from_program

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from syft_core.exceptions import NotCollocatedError, PlanError
+from syft_core.exceptions import NotCollocatedError, ObjectNotFoundError, PlanError
 from syft_core.hook.forms import Form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
-from syft_core.messages import FetchAll, Placed, RunPlan, Tag
+from syft_core.messages import FetchAll, Placed, Tag
+from syft_core.plans.messages import RunPlan
 from syft_core.plans.program import Program, Slot
 from syft_core.pointers.fetches import Steps
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, keep_gradients, pointer_at
 from syft_core.pointers.prediction import UNCERTAIN
-from syft_core.pointers.travel import pointer_types, send_copy
-from syft_core.values import Nested, Tensor
+from syft_core.pointers.travel import pointer_types, send_copy, wrap
+from syft_core.values import Function, Nested, Tensor
 
 PLAN = "plan"
 """The kind of a plan in the results of a search."""
@@ -29,8 +31,20 @@ class PointerPlan(ObjectPointer):
     """The program, if this client recorded it; without it every call waits for the forms of its results."""
     state: tuple[PointerTensor, ...] = ()
     """Pointers to the state that belongs to the plan, in the order of its slots."""
+    setters: tuple[Callable[[Tensor], None] | None, ...] = ()
+    """Functions that put the state into its places here; None for state that stays on the worker."""
     plan: Any = None
-    """The plan that was sent, whose state ``get`` updates."""
+    """The plan that was sent, whose state ``get`` updates; None for a plan that was found."""
+    make_plan: ClassVar[Function]
+    """Returns a plan made of a program and its state; set by the module of plans, which imports this one."""
+    recording: object = None
+    """The recording of that plan which was sent."""
+    before_call: Function | None = None
+    """Raises if that recording does not fit its models any more."""
+    after_fetch: Function | None = None
+    """Notes that the state has been fetched."""
+    digest: object = None
+    """What the local state was like then."""
     calls = 0
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -41,6 +55,8 @@ class PointerPlan(ObjectPointer):
     def __call__(self, *args: Any) -> Nested:
         """Run the plan on its worker, on pointers and numbers; return pointers to the results."""
         self.require_alive()
+        if self.before_call is not None:
+            self.before_call()
         given = leaves(args)
         sent = tuple([self._prepare(leaf) for leaf in given])
         if self.program is not None and self._location.predicts:
@@ -67,16 +83,27 @@ class PointerPlan(ObjectPointer):
         return point(answer) if is_flat(type(answer)) else map_leaves(point, answer)
 
     def fetch(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> Steps:
-        """Fetch the state of the plan, put it into the tensors it was recorded with, and return the plan."""
-        if self.plan is None or self.has_arrived:
-            return (yield from super().fetch(user, reason, deregister_ptr))
+        """Fetch the state of the plan, put it into the tensors it was recorded with, and return the plan.
+
+        A plan that was found has none: it is fetched together with its state, and can be called and sent.
+        """
+        if self.has_arrived:
+            return self._arrived
+        if self.plan is None:
+            program = yield from super().fetch(user, reason, deregister_ptr)
+            ids = program.state if program.begun else program.state[: len(program.state) - program.made]
+            tensors = (yield self._location, FetchAll(ids, user, reason)) if ids else []
+            self.plan = PointerPlan.make_plan(program, list(tensors))
+            return self.plan
         self.require_alive()
         state = self._find_state()
-        own = [place for place, pointer in enumerate(state) if pointer.gone is None and place in self.plan.copied]
+        own = [place for place, part in enumerate(state) if part.gone is None and self.setters[place] is not None]
         values = yield self._location, FetchAll(tuple([state[place]._id_at_location for place in own]), user, reason)
         for place, value in zip(own, values, strict=True):
             state[place].gone = f"it was fetched by {self.owner.id!r}"
-            self.plan.put_state(place, value)
+            self.setters[place](value)  # type: ignore[misc]  # checked above
+        if self.after_fetch is not None:
+            self.after_fetch(self)
         self.gone = f"it was fetched by {self.owner.id!r}"
         self._location.drop(self._id_at_location)
         return self.plan
@@ -84,6 +111,16 @@ class PointerPlan(ObjectPointer):
     def keep_arrived(self, value: object) -> None:
         """Keep the plan, whose state has arrived."""
         super().keep_arrived(value if self.plan is None else self.plan)
+
+    def parameters(self) -> list[Tensor]:
+        """Return pointers to the state of the plan."""
+        self.require_alive()
+        if self.program is None:
+            raise PlanError(
+                f"cannot list the parameters of {self._name()}: only the client that sent a plan knows them; fetch it "
+                f"with `get()`"
+            )
+        return [wrap(pointer) for pointer in self._find_state()]
 
     def publish(self) -> PointerPlan:
         """Make the worker keep the plan and its state permanently, also the state that the first call creates."""
@@ -93,9 +130,20 @@ class PointerPlan(ObjectPointer):
         return super().publish()
 
     def _find_state(self) -> tuple[PointerTensor, ...]:
-        """Return pointers to the state that exists by now."""
-        made = self.program.made if self.program is not None and not self.calls else 0
-        return self.state[: len(self.state) - made]
+        """Return pointers to the state that exists by now; another pointer to the plan may have created some."""
+        made = self.program.made if self.program is not None and not self.has_begun else 0
+        if made:
+            try:
+                self._location.describe([part._id_at_location for part in self.state[-made:]])
+            except ObjectNotFoundError:
+                return self.state[:-made]
+            self.calls += 1
+        return self.state
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the first call has been made."""
+        return bool(self.calls) or (self.program is not None and self.program.begun)
 
     def _prepare(self, leaf: Tensor) -> Nested:
         """Return what the message contains for an argument: a pointer or a number; local tensors are sent first."""
@@ -110,7 +158,7 @@ class PointerPlan(ObjectPointer):
 
     def _predict(self, sent: tuple[object, ...]) -> list[Form] | None:
         """Return the forms of the results, if a call with arguments of these forms was made or recorded before."""
-        first = self.program is not None and len(self.program.routines) > 1 and not self.calls
+        first = self.program is not None and len(self.program.routines) > 1 and not self.has_begun
         return None if not self._location.predicts or first else self.known.get(_signature(sent))
 
     def _tell(self, message: RunPlan, forms: list[Form]) -> Nested:

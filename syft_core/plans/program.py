@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -20,12 +19,11 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import attached_hook
 from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.hook.ranks import framework_types
 from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.messages import MAX_RESULTS, make_codec
 from syft_core.pictures import form_of
 from syft_core.serde import codecs
-from syft_core.values import Nested
+from syft_core.values import Nested, Tensor
 
 MAX_STEPS = 1 << 15
 """How many steps a program may have."""
@@ -89,6 +87,10 @@ class Routine:
     """The returned value, with slots for tensors."""
     carry: tuple[Any, ...] = ()
     """Pairs of a state slot and the slot whose value is the state for the next call."""
+    before: tuple[Any, ...] = ()
+    """The form of each part of the state before the call; None if it does not exist yet, or was not recorded."""
+    gradients: tuple[Any, ...] = ()
+    """The parts of the state, by position, that have a gradient before the call."""
 
 
 @dataclass(eq=False, repr=False)
@@ -160,6 +162,9 @@ class Program:
         for pair in routine.carry:
             is_pair = type(pair) is tuple and len(pair) == 2 and all(type(part) is int for part in pair)
             _require(is_pair and len(self.inputs) <= pair[0] < start and pair[1] in tensors, "its carry is wrong")
+        are_forms = all(entry is None or type(entry) is Form for entry in routine.before)
+        _require(are_forms and len(routine.before) in (0, len(self.state)), "its state has a wrong form")
+        _require(all(type(place) is int for place in routine.gradients), "its gradients are wrong")
         return len(self.find_returned(routine))
 
     def find_returned(self, routine: Routine) -> list[int]:
@@ -183,10 +188,9 @@ class Program:
         return {id(routine): list(_prepare(self, routine)) for routine in self.routines}
 
     @cached_property
-    def facts(self) -> dict[int, RoutineFacts]:
-        """The facts about each routine, by identity."""
-        start = len(self.inputs) + len(self.state)
-        return {id(routine): _describe(routine, start) for routine in self.routines}
+    def gradients_read_first(self) -> dict[int, frozenset[int]]:
+        """The slots whose gradients a routine reads before its first backward pass, by identity of routine."""
+        return {id(routine): frozenset(_find_gradients_read_first(routine)) for routine in self.routines}
 
     @cached_property
     def changes_gradients(self) -> bool:
@@ -282,31 +286,13 @@ codecs.register(make_codec(Program))
 # --- replaying
 
 
-class RoutineFacts(NamedTuple):
-    """What a worker must know about a routine before it replays it in one loop."""
-
-    is_reviewed: bool
-    """Whether all operations are reviewed."""
-    needs_tracking: bool
-    """Whether a step needs more tracking than the loop does: it reads memory beyond its operands, gives a tensor a
-    gradient or makes it need one, or uses the gradient of a result that is not stored."""
-    accumulates: bool
-    """Whether it runs a backward pass."""
-
-
-def _describe(routine: Routine, start: int) -> RoutineFacts:
-    calls = [(look_up(step), step) for step in routine.steps if step.framework]
-    slots = [leaf for step in routine.steps for leaf in leaves((step.args, step.kwargs)) if type(leaf) is Slot]
-    return RoutineFacts(
-        is_reviewed=all(op.tier == "reviewed" for op, _ in calls),
-        needs_tracking=any(_needs_tracking(op, step) for op, step in calls)
-        or any(slot.attr is not None and slot.number >= start for slot in slots),
-        accumulates=any(op.accumulates for op, _ in calls),
-    )
-
-
-def _needs_tracking(op: Op, step: Step) -> bool:
-    return op.reads_beyond or op.retains or (op.alters_autograd and not op.clears_gradient(step.args))
+def _find_gradients_read_first(routine: Routine) -> Iterator[int]:
+    for step in routine.steps:
+        if step.framework and look_up(step).accumulates:
+            return
+        for leaf in leaves((step.args, step.kwargs)):
+            if type(leaf) is Slot and leaf.attr is not None:
+                yield leaf.number
 
 
 class Operation(NamedTuple):
@@ -314,19 +300,22 @@ class Operation(NamedTuple):
 
     place: int
     step: Step
+    framework: FrameworkAttributes | None
     op: Op | None
     """The operation of the op table; None for arithmetic and constants."""
     run: Callable[..., Any]
-    is_direct: bool
-    """Whether it only computes results from its operands, so that nothing has to be tracked."""
-    written: tuple[Slot, ...]
-    """The slots that it may change."""
-    args: Callable[[list[Any]], Any]
-    kwargs: Callable[[list[Any]], dict[str, Any]] | None
+    reads: tuple[tuple[int, str | None], ...]
+    """The slots of its operands in order, each with the attribute of its value that is the operand."""
+    args: Fill
+    kwargs: Fill | None
     first: int
     """The slot of the first result."""
     dead: tuple[int, ...]
     """The slots that no later step needs."""
+
+
+Fill = Callable[[list[Any]], Any]
+"""A function of the operands of a step that returns its arguments."""
 
 
 class Segment(NamedTuple):
@@ -337,59 +326,11 @@ class Segment(NamedTuple):
     operations: list[Operation]
 
 
-Execute = Callable[[Operation, Any, "dict[str, Any]"], Any]
-
-
-def replay(program: Program, routine: Routine, slots: list[Any], execute: Execute) -> None:
-    """Run the steps of a call on ``slots``; ``execute`` runs those that change something."""
-    place = 0
-    try:
-        for segment in program.prepared[id(routine)]:
-            modes = None if segment.framework is None else segment.modes
-            with nullcontext() if modes is None else segment.framework.apply_modes(modes, (), {}):  # type: ignore[union-attr]  # checked above
-                for operation in segment.operations:
-                    place = operation.place
-                    args = operation.args(slots)
-                    kwargs = operation.kwargs(slots) if operation.kwargs is not None else _NONE
-                    is_direct = operation.is_direct
-                    result = operation.run(*args, **kwargs) if is_direct else execute(operation, args, kwargs)
-                    _put_results(slots, operation, result)
-    except Exception as error:
-        _note_step(error, program, routine, place)
-        raise
-
-
-_NONE: dict[str, Any] = {}
-
-
-@contextmanager
-def explaining(program: Program, routine: Routine, place: int) -> Iterator[None]:
-    """Add a note to an error in this block: the step of the plan that failed."""
-    try:
-        yield
-    except Exception as error:
-        _note_step(error, program, routine, place)
-        raise
-
-
-def _note_step(error: Any, program: Program, routine: Routine, place: int) -> None:
+def note_step(error: Any, program: Program, routine: Routine, place: int) -> None:
+    """Add a note to an error: the step of the plan that failed."""
     line = program.describe(routine, place)
     note = f"in step {place + 1} of {len(routine.steps)} of the plan {program.name!r}: {line}"
     error.__notes__ = [*getattr(error, "__notes__", ()), note]  # Python 3.10 has no `add_note`.
-
-
-def _put_results(slots: list[Any], operation: Operation, result: Nested) -> None:
-    """Put the results of a step into their slots, and clear the slots that are no longer needed."""
-    count, first = operation.step.count, operation.first
-    if count == 1 and (operation.op is None or framework_types.get(type(result))):
-        slots[first] = result
-    elif count:
-        made = [leaf for leaf in leaves(result) if build_rule(leaf)]
-        if len(made) != count:
-            raise count_error(len(made), count)
-        slots[first : first + count] = made
-    for number in operation.dead:
-        slots[number] = None
 
 
 def count_error(found: int, expected: int) -> PlanError:
@@ -408,17 +349,18 @@ def _prepare(program: Program, routine: Routine) -> Iterator[Segment]:
         dead = tuple([number for number in last.get(place, ()) if number >= len(program.inputs) + len(program.state)])
         op = None if not step.framework else look_up(step)
         run = NUMBERS[step.op] if op is None and step.op in NUMBERS else (op.run if op is not None else _identity)
-        written = () if op is None else tuple(leaf for leaf in op.targets(step.args, step.kwargs) if type(leaf) is Slot)
-        is_direct = step.op != ITEM if op is None else op.only_computes and not written
-        kwargs = _fill_dict(step.kwargs) if step.kwargs else None
-        found.append(
-            (modes, Operation(place, step, op, run, is_direct, written, _fill(step.args), kwargs, known, dead))
-        )
+        framework = attributes_of(step.framework) if step.framework else None
+        slots = [leaf for leaf in leaves((step.args, step.kwargs)) if type(leaf) is Slot]
+        places = iter(range(len(slots)))
+        args, kwargs = _fill(step.args, places), _fill(step.kwargs, places) if step.kwargs else None
+        reads = tuple([(slot.number, slot.attr) for slot in slots])
+        operation = Operation(place, step, framework, op, run, reads, args, kwargs, known, dead)
+        found.append((modes, operation))
         known += step.count
     for modes, group in groupby(found, key=operator.itemgetter(0)):
         operations = [operation for _, operation in group]
-        named = [operation.step.framework for operation in operations if operation.step.framework]
-        yield Segment(attributes_of(named[0]) if named else None, modes, operations)
+        named = [operation.framework for operation in operations if operation.framework is not None]
+        yield Segment(named[0] if named else None, modes, operations)
 
 
 def look_up(step: Step) -> Op:
@@ -447,39 +389,43 @@ def _last_uses(routine: Routine) -> dict[int, list[int]]:
     return uses
 
 
-Fill = Callable[[list[Any]], Any]
-
-
-def _fill(part: Nested) -> Fill:
-    """Return a function that replaces the slots in a part of a call by their values."""
+def _fill(part: Nested, places: Iterator[int]) -> Fill:
+    """Return a function that replaces the slots in a part of a call by the operands, in order."""
     cls = type(part)
     if cls is Slot:
-        number, attr = part.number, part.attr
-        return operator.itemgetter(number) if attr is None else lambda slots: _read(slots[number], attr)
+        return operator.itemgetter(next(places))
     if is_framework_tensor(cls):  # A call may change or keep it.
         copy = framework_of(part).transfer
-        return lambda _slots: copy(part)
-    if not _has_slots(part):
-        return lambda _slots: part
+        return lambda _operands: copy(part)
+    if not any(type(leaf) is Slot or is_framework_tensor(type(leaf)) for leaf in leaves(part)):
+        return lambda _operands: part
     if cls is list or cls is tuple:
-        fills = [_fill(item) for item in part]
-        return lambda slots: cls([fill(slots) for fill in fills])
-    return lambda slots: map_leaves(lambda leaf: _fill(leaf)(slots), part)
+        return _fill_items(part, places)
+    order = [next(places) for leaf in leaves(part) if type(leaf) is Slot]
+    return lambda operands: _fill_any(part, iter([operands[place] for place in order]))
 
 
-def _fill_dict(parts: dict[str, Any]) -> Callable[[list[Any]], dict[str, Any]]:
-    if not _has_slots(parts):
-        return lambda _slots: parts
-    fills = {name: _fill(part) for name, part in parts.items()}
-    return lambda slots: {name: fill(slots) for name, fill in fills.items()}
+def _fill_items(items: Nested, places: Iterator[int]) -> Fill:
+    """Return such a function for a list or a tuple."""
+    cls = type(items)
+    if cls is tuple and len(items) > 1 and all(type(item) is Slot for item in items):
+        return operator.itemgetter(*[next(places) for _ in items])
+    fills = [_fill(item, places) for item in items]
+    return lambda operands: cls([fill(operands) for fill in fills])
 
 
-def _has_slots(part: Nested) -> bool:
-    """Return whether a part of a call differs from call to call."""
-    return any(type(leaf) is Slot or is_framework_tensor(type(leaf)) for leaf in leaves(part))
+def _fill_any(part: Nested, operands: Iterator[Any]) -> Nested:
+    """Replace the slots in any container by operands, and copy its tensors."""
+
+    def fill(leaf: Tensor) -> Nested:
+        if type(leaf) is Slot:
+            return next(operands)
+        return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
+
+    return map_leaves(fill, part)
 
 
-def _read(value: object, attr: str) -> Nested:
+def read_gradient(value: object, attr: str) -> Nested:
     """Return the gradient of a tensor."""
     framework = framework_of(value)
     if attr != framework.gradient:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from syft_core.exceptions import PlanError
 from syft_core.hook.attributes import FrameworkAttributes, words
 from syft_core.hook.dispatch import framework_of
-from syft_core.hook.forms import Form
+from syft_core.hook.forms import Form, form
 from syft_core.hook.hook import FrameworkHook, find_line_of_program
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves, signature
@@ -53,6 +53,10 @@ class Tape:
     results: dict[Id, int] = field(default_factory=dict)
     """The number of each result, by id."""
     count: int = 0
+    before: dict[Id, Form | None] = field(default_factory=dict)
+    """The forms of the state before the run, by id."""
+    gradients: set[Id] = field(default_factory=set)
+    """The parts of the state that had a gradient before the run."""
     answer: Any = None
     is_open: bool = True
 
@@ -91,8 +95,17 @@ class Recorder(Location):
         return self._send(tensor, self.state)
 
     def begin(self) -> None:
-        """Start a new run."""
+        """Start a new run, and note what the state is like."""
         self.tape = Tape(self.plan)
+        for id in (*self.state, *self.earlier):
+            plain = self.peek(id) if self.worker.object_store.get(id) is not None else None
+            if plain is not None:
+                framework = framework_of(plain)
+                known = framework.form_of(plain)
+                if known is not None:
+                    self.tape.before[id] = form(known.shape, None, known.dtype, None, known.requires_grad)
+                    if framework.autograd is not None and known.is_leaf and self.has_gradient(id, framework.gradient):
+                        self.tape.gradients.add(id)
 
     def send_input(self, value: object, place: int) -> Tensor:
         """Return what the function gets for an argument: a pointer to a copy of a tensor, a traced float."""
@@ -330,11 +343,16 @@ def assemble(recorder: Recorder, inputs: tuple[object, ...]) -> tuple[Program, l
     made = list(dict.fromkeys(_find_keys("earlier", before)))
     numbers: dict[Any, int] = {key: place for place, key in enumerate([*used, *made])}
     start = len(inputs) + len(numbers)
-    later = _routine(before, len(inputs), start, numbers, {numbers[id]: number for id, number in carried.items()})
+    before.gradients |= last.gradients  # The steps are the same with and without them.
+    ids = {number: id for id, number in recorder.state.items()}
+    state = [*[ids[number] for number in used], *made]
+    later = _routine(
+        before, len(inputs), start, numbers, {numbers[id]: number for id, number in carried.items()}, state
+    )
     routines = [later]
     if before is not recorder.tapes[0] and not is_settled(recorder):
         created = {numbers[id]: recorder.earlier[id][1] for id in made}
-        routines.insert(0, _routine(recorder.tapes[0], len(inputs), start, numbers, created))
+        routines.insert(0, _routine(recorder.tapes[0], len(inputs), start, numbers, created, state))
     return Program(recorder.plan, inputs, (0,) * len(numbers), len(made), tuple(routines)), used, made
 
 
@@ -345,7 +363,9 @@ def _find_keys(kind: str, *tapes: Tape) -> list[Any]:
     return [ref.key for ref in refs if ref.kind == kind]
 
 
-def _routine(tape: Tape, inputs: int, start: int, numbers: dict[Any, int], carry: dict[int, int]) -> Routine:
+def _routine(
+    tape: Tape, inputs: int, start: int, numbers: dict[Id, int], carry: dict[int, int], state: list[Id]
+) -> Routine:
     """Return the steps of a run with slots for references; ``start`` is the slot of the first result."""
 
     def to_slot(leaf: object) -> Nested:
@@ -364,7 +384,9 @@ def _routine(tape: Tape, inputs: int, start: int, numbers: dict[Any, int], carry
         modes = step.modes if step.modes is not None else modes
         steps.append(replace(step, args=args, kwargs=kwargs, modes=changed))
     pairs = tuple([(inputs + number, start + result) for number, result in carry.items()])
-    return Routine(tuple(steps), map_leaves(to_slot, tape.answer), pairs)
+    forms = tuple([tape.before.get(id) for id in state])
+    gradients = tuple([place for place, id in enumerate(state) if id in tape.gradients])
+    return Routine(tuple(steps), map_leaves(to_slot, tape.answer), pairs, forms, gradients)
 
 
 def _find_difference(recorder: Recorder, one: Tape, two: Tape, carried: dict[Id, int]) -> tuple[str, Line] | None:

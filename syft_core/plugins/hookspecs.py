@@ -1,8 +1,8 @@
 """The hooks with which a plugin extends syft-core.
 
 A plugin is a module that implements some of these functions, marked with ``hookimpl``, and is listed in the entry-point
-group ``syft_core``. Each hook receives the registry or function to register with. The first three are called when the
-plugin is registered, and ``register_operations`` for every framework that is hooked, before or after that.
+group ``syft_core``. Each hook receives the registry or function to register with. All are called when the plugin
+is registered, except ``register_operations``: for every framework that is hooked, before or after that.
 """
 
 from __future__ import annotations
@@ -36,6 +36,19 @@ def register_codecs(register: Callable[..., object]) -> None:
 
     A backend registers the codecs of its framework's types when its hook is loaded, because they need the framework.
     """
+
+
+@hookspec
+def register_messages(register: Callable[..., None]) -> None:
+    """Call ``register(YourMessage, handler)`` for each kind of message; see ``syft_core.messages.register_message``.
+
+    A plugin of another distribution uses wire codes of 1000 or more.
+    """
+
+
+@hookspec
+def register_kinds(register: Callable[..., None]) -> None:
+    """Call ``register(YourClass, kind)`` to let workers store objects other than tensors; see ``workers/kinds.py``."""
 
 
 @hookspec

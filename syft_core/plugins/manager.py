@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 import pluggy
@@ -12,10 +14,13 @@ import pluggy
 from syft_core.exceptions import PluginError
 from syft_core.hook.hook import FrameworkHook, attached_hooks, on_attach
 from syft_core.hook.hook_args import default_register_tensor
+from syft_core.kinds import register_kind
+from syft_core.messages import Message, register_message
 from syft_core.plugins import hookspecs
 from syft_core.plugins.backend import Backend
 from syft_core.registry import Registry
 from syft_core.serde import register_codec
+from syft_core.serde.codec import require_user_code
 
 
 class PluginManager:
@@ -37,7 +42,9 @@ class PluginManager:
         on_attach(self._announce)
 
     def discover(self) -> None:
-        """Register every plugin in the entry-point group ``syft_core``."""
+        """Register the features of syft-core, and every plugin in the entry-point group ``syft_core``."""
+        for name in _find_features():
+            self.register(importlib.import_module(name), name)
         for entry_point in entry_points(group=hookspecs.PROJECT):
             self._load(entry_point)
 
@@ -46,18 +53,22 @@ class PluginManager:
         if self._pluggy.has_plugin(name):
             raise PluginError.broken(name, "another plugin has the same name")
         # Collected, until the whole plugin is known to be valid.
-        backends, types, codecs = _new_backends(), list[type](), list[Callable[[], object]]()
+        backends, types, rest = _new_backends(), list[type](), list[Callable[[], object]]()
+
+        def collect(register: Callable[..., object]) -> Callable[..., None]:
+            return lambda *args, **given: rest.append(partial(register, *args, **given))
+
         try:
             self._pluggy.register(plugin, name=name)
             self._require_known_hooks(plugin, name)
             self._call(name, "register_backends", backends)
             self._call(name, "register_tensor_types", lambda *given: types.extend(given))
-            self._call(
-                name, "register_codecs", lambda *args, **given: codecs.append(partial(register_codec, *args, **given))
-            )
+            self._call(name, "register_codecs", collect(register_codec))
+            self._call(name, "register_messages", collect(partial(_register_message, self._is_own(name))))
+            self._call(name, "register_kinds", collect(register_kind))
             self.backends.require_free(backends)
             default_register_tensor(*types)
-            for register in codecs:
+            for register in rest:
                 register()
             self.backends.update(backends)
             self.provided[name] = list(backends)
@@ -80,6 +91,9 @@ class PluginManager:
             if name in backend.exports:
                 return backend.resolve(backend.exports[name])
         return None
+
+    def _is_own(self, name: str) -> bool:
+        return name.startswith("syft_core.") or self.origins.get(name, "").startswith("syft-core ")
 
     def _load(self, entry_point: EntryPoint) -> None:
         distribution = entry_point.dist
@@ -115,6 +129,18 @@ class PluginManager:
         for implementation in getattr(self._pluggy.hook, hook).get_hookimpls():
             if implementation.plugin_name == name:
                 implementation.function(*[argument for _ in implementation.argnames])
+
+
+def _find_features() -> list[str]:
+    """Return the plugin modules in the packages of syft-core: each makes its package a feature."""
+    root = Path(__file__).parents[1]  # Looking for a module would import its package, and what that needs.
+    return [f"{root.name}.{path.parent.name}.plugin" for path in sorted(root.glob("*/plugin.py"))]
+
+
+def _register_message(is_own: bool, kind: type[Message], *args: Any) -> None:
+    if not is_own:
+        require_user_code(kind.code)
+    register_message(kind, *args)
 
 
 def _new_backends() -> Registry[str, Backend]:

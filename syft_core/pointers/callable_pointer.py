@@ -16,7 +16,7 @@ from syft_core.tensors.identity import Identified
 from syft_core.values import Function, Nested, Tensor
 
 if TYPE_CHECKING:
-    from syft_core.workers.base import BaseWorker
+    from syft_core.workers.party.base import BaseWorker
 
 
 class ObjectWrapper(Identified):

@@ -19,26 +19,8 @@ if TYPE_CHECKING:
     from syft_core.pointers.pointer_tensor import PointerTensor
 
 
-def find_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
-    """Return the first pointer of a call, and whether its arguments contain plain tensors or what they are read from.
-
-    All tensors of a call must be on one worker. Plain tensors are sent with the command only if they are indices or
-    have no dimensions; so are the arrays and numbers of another library.
-    """
-    found: Tensor = None
-    for arg in (*args, *kwargs.values()) if kwargs else args:
-        cls = type(arg)
-        if cls is pointer_type and arg.gone is None and arg.whole is None:
-            if found is None:
-                found = arg
-            elif arg._location is not found._location and arg._location.id != found._location.id:
-                raise NotCollocatedError.between(op.name, found._location.id, arg._location.id)
-        elif cls not in _PLAIN:
-            return _find_nested_pointer(pointer_type, op, args, kwargs)
-    return found, False
-
-
-_PLAIN = frozenset({int, float, bool, str, type(None)})
+PLAIN = frozenset({int, float, bool, str, type(None)})
+"""The types of arguments that are no tensors."""
 
 
 def copy_plain_tensors(op: Op, pointer: Tensor, args: Nested, kwargs: Nested) -> tuple[Nested, Nested]:
@@ -48,8 +30,18 @@ def copy_plain_tensors(op: Op, pointer: Tensor, args: Nested, kwargs: Nested) ->
     def copy(leaf: Tensor) -> Tensor:
         return pointer.framework.convert(leaf) if _is_foreign(op, leaf) else copy_if_plain(leaf)
 
-    copied = map_leaves(copy, (args, kwargs))
+    copied = map_leaves(copy, (_expand_mask(op, pointer, args), kwargs))
     return copied[0], copied[1]
+
+
+def _expand_mask(op: Op, pointer: Tensor, args: Nested) -> Nested:
+    """Replace a local mask as an index by the positions that it selects, which determine the shape of the result."""
+    if op.attr != "__getitem__" or len(args) != 2 or not is_framework_tensor(type(args[1])):
+        return args
+    mask, known = args[1], pointer.known_form
+    positions = pointer.framework.positions_of(mask)
+    fits = known is not None and tuple(known.shape[: len(mask.shape)]) == tuple(mask.shape)
+    return (args[0], positions) if positions is not None and fits else args
 
 
 def copy_if_plain(leaf: Tensor) -> Tensor:
@@ -57,14 +49,18 @@ def copy_if_plain(leaf: Tensor) -> Tensor:
     return framework_of(leaf).transfer(leaf) if is_framework_tensor(type(leaf)) else leaf
 
 
-def _find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
-    """Do what ``find_pointer`` does for nested arguments."""
+def find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
+    """Return the first pointer of a call, and whether its arguments contain plain tensors or what they are read from.
+
+    All tensors of a call must be on one worker. Plain tensors are sent with the command only if they are indices or
+    have no dimensions; so are the arrays and numbers of another library.
+    """
     found: Tensor = None
     plain = large = False
     local: Tensor = None
     others: list[Tensor] = []
     for arg in leaves((args, kwargs)):
-        if type(arg) in _PLAIN:
+        if type(arg) in PLAIN:
             continue
         if type(arg) is pointer_type:
             if found is None:

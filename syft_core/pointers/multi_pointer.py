@@ -8,9 +8,9 @@ from typing import Any
 
 from syft_core.exceptions import MixedLayersError
 from syft_core.hook import hook_args
+from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import dispatch, framework_of
-from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.pointers.fetches import complete_all
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -39,7 +39,7 @@ class MultiPointerTensor(AbstractTensor):
         self.child = Children((pointer.location_id, pointer) for pointer in pointers)
 
     @classmethod
-    def respond(cls, op: Op, _plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+    def respond(cls, op: Op, _plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
         """Run an operation on every worker, and combine the results."""
         operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls]
         workers = list(operands[0].child)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from syft_core.exceptions import AlreadyRetrievedError
+from syft_core.handle import RequestHandle
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import AskRelease, Fetch, Lease, Tag
@@ -118,6 +119,12 @@ class ObjectPointer(Identified):
             self.gone = f"it was fetched by {self.owner.id!r}"
         return value
 
+    def get_known(self) -> Outcome:
+        """Fetch a copy of the object if it was computed only from what this client has sent itself."""
+        self.require_alive()
+        message = Fetch(self._id_at_location, self.point_to_attr, True, None, "computed from your own values", True)
+        return self._location.ask(message)
+
     def keep_arrived(self, value: object) -> None:
         """Keep the fetched object, because the call that fetched it failed for others: the next ``get`` returns it."""
         if self.gone is not None:
@@ -129,12 +136,12 @@ class ObjectPointer(Identified):
             self._location.drop(self._id_at_location, self.lender)
         self.gone = why
 
-    def request(self, reason: str) -> int:
-        """Ask the owner of the worker to release the object; return the number of the request."""
+    def request(self, reason: str) -> RequestHandle:
+        """Ask the owner of the worker to release the object; return the request."""
         self.require_alive()
         require_text("reason", reason)
-        number: int = self._location.ask(AskRelease((self._id_at_location,), self.point_to_attr, reason))
-        return number
+        message = AskRelease((self._id_at_location,), self.point_to_attr, reason)
+        return RequestHandle(self._location, self._location.ask(message))
 
     def lease(self: P) -> P:
         """Return a second pointer to the same object, with its own lease; a pointer to an attribute has no lease."""

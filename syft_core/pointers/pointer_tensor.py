@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, OperationNotAllowedError, ValueRefusedError
+from syft_core.exceptions import (
+    IdNotUniqueError,
+    ObjectNotFoundError,
+    OperationNotAllowedError,
+    ValueRefusedError,
+)
 from syft_core.hook import hook_args
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.chain import plain_below
@@ -17,7 +23,7 @@ from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Forward, GetBack, Placed, Run, SendOn
 from syft_core.peer import Id
 from syft_core.pointers import prediction
-from syft_core.pointers.meeting import copy_plain_tensors, find_pointer
+from syft_core.pointers.meeting import PLAIN, copy_plain_tensors, find_nested_pointer
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.revealing import reveal
 from syft_core.tensors.abstract import AbstractTensor
@@ -106,8 +112,19 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     @classmethod
     def respond(cls, op: Op, _plan: object, args: Args, kwargs: Kwargs) -> Nested:
-        """Send an operation to the worker of its arguments, and return pointers to its results."""
-        pointer, plain = find_pointer(cls, op, args, kwargs)
+        """Send an operation to the worker of its arguments, and return pointers to its results.
+
+        All tensors of a call must be on one worker.
+        """
+        pointer: Any = None
+        plain = False
+        for arg in (*args, *kwargs.values()) if kwargs else args:
+            is_whole = type(arg) is cls and arg.gone is None and arg.whole is None
+            if is_whole and (pointer is None or arg._location is pointer._location):
+                pointer = arg if pointer is None else pointer
+            elif type(arg) not in PLAIN:
+                pointer, plain = find_nested_pointer(cls, op, args, kwargs)
+                break
         framework, location = pointer.framework, pointer._location
         if (op.is_special or op.attr in framework.facts_of_form) and (
             answer := _answer_here(op, pointer, args, kwargs)
@@ -127,9 +144,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         result = location.ask(message)
         if type(result) is Placed:
             return pointer_at(location, result.id, framework, pointer._syft_owner)
-        if result is None:
-            return _return_changed(op, pointer, args, kwargs)
-        return result if is_flat(type(result)) else map_leaves(lambda leaf: pointer_for(leaf, pointer), result)
+        return _return_changed(op, pointer, args, kwargs) if result is None else _point_to_parts(result, pointer)
 
     # --- moving and copying
 
@@ -345,7 +360,13 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         found = [ref() for ref in self._sent_with]
         others = [other for other in found if other is not None and other is not self and other.gone is None]
         group = [self, *[other for other in others if other._location is self._location]]
-        forms = self._location.describe([other._id_at_location for other in group], self.framework.gradient)
+        try:
+            forms = self._location.describe([other._id_at_location for other in group], self.framework.gradient)
+        except ObjectNotFoundError as error:  # Another tensor of the module may be gone.
+            if error.id == self._id_at_location:
+                raise
+            group = [self]
+            forms = self._location.describe([self._id_at_location], self.framework.gradient)
         for other, form in zip(group, forms, strict=True):
             other.remember_gradient(form if form is not None and form.strides is not None else None, form is not None)
 
@@ -361,7 +382,7 @@ def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> 
     if op.local:
         return _answer_local_op(op, pointer, args)
     if op.tier == "off":
-        raise OperationNotAllowedError.off(op.name)
+        raise OperationNotAllowedError.off(op.name, op.instead)
     if op.spelling == "getter" and op.attr == pointer.framework.gradient:
         return _gradient(pointer)
     if op.accumulates:
@@ -413,6 +434,8 @@ def keep_gradients(location: Location, targets: Sequence[PointerTensor] | None =
     Locally, ``g = p.grad`` is a tensor of its own, which ``p.grad = None`` does not change.
     """
     held = location.gradients
+    if held:
+        location.push()  # Buffered commands have pointers, too, which the program may have dropped.
     if not held:
         return
     if targets is None:
@@ -442,17 +465,36 @@ def _may_be_one(one: PointerTensor | None, other: PointerTensor) -> bool:
 
 
 def _keep(location: Location, gradients: list[PointerTensor]) -> None:
-    """Let the worker store gradients as objects, and let the pointers to them point to these."""
-    held = [each for each in gradients if (w := each.whole) is not None and w.gone is None and w.has_gradient()]
+    """Let the worker store gradients as objects, and let the pointers to them point to these.
+
+    Gradients whose tensors the worker no longer has are left out: the command that replaces others must not fail.
+    """
     stored = []
-    for gradient in held:
-        framework = gradient.framework
-        autograd: Any = framework.autograd
-        stored.append(PointerTensor.respond(framework.method(autograd.identity), None, (gradient,), {}))
-    if held:
+    for gradient in gradients:
+        whole = gradient.whole
+        if whole is None or whole.gone is not None:
+            continue
+        with _forgetting_if_gone(location, gradient):
+            if whole.has_gradient():
+                autograd: Any = gradient.framework.autograd
+                op = gradient.framework.method(autograd.identity)
+                stored.append((gradient, PointerTensor.respond(op, None, (gradient,), {})))
+    if stored:
         location.push()  # Commands that are still buffered refer to the gradients.
-    for gradient, whole in zip(held, stored, strict=True):
+    for gradient, whole in stored:
         gradient.take_over(whole)
+
+
+@contextmanager
+def _forgetting_if_gone(location: Location, gradient: PointerTensor) -> Iterator[None]:
+    """Forget a gradient instead of raising an error if its worker no longer has the tensor."""
+    try:
+        yield
+    except ObjectNotFoundError as error:
+        if gradient.whole is None or error.id != gradient.whole._id_at_location:
+            raise
+        for key in [key for key, known in location.gradients.items() if known is gradient]:
+            del location.gradients[key]
 
 
 def _gradient(pointer: PointerTensor) -> Tensor:
@@ -505,6 +547,10 @@ def _point_to(
         return new
 
     return point(result) if is_flat(type(result)) else map_leaves(point, result)
+
+
+def _point_to_parts(result: Nested, pointer: PointerTensor) -> Nested:
+    return result if is_flat(type(result)) else map_leaves(lambda leaf: pointer_for(leaf, pointer), result)
 
 
 def pointer_for(leaf: Tensor, pointer: PointerTensor) -> Tensor:

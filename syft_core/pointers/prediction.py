@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from syft_core.exceptions import SyftError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.forms import Form, is_constant, predictions, remember_prediction
 from syft_core.hook.hook_args import is_framework_tensor
@@ -101,6 +102,8 @@ def run(
     if op.retains:
         location.uncertain_gradients = True
     prediction = predict(pointer_type, op, pointer.framework, args, kwargs)
+    if prediction is None and _ask_forms(pointer_type, pointer, args, kwargs):
+        prediction = predict(pointer_type, op, pointer.framework, args, kwargs)
     if prediction is None:
         if op.targets(args, kwargs) and len(history_of(pointer_type, args, kwargs)) > 2:
             location.forget_histories()  # The targets, and what shares memory with them, joined other graphs.
@@ -110,6 +113,28 @@ def run(
     if prediction.changed:
         _note_changes(pointer_type, prediction, location, args, kwargs)
     return prediction.result, prediction.plain, prediction.shared
+
+
+def _ask_forms(pointer_type: type[PointerTensor], pointer: PointerTensor, args: Nested, kwargs: Nested) -> bool:
+    """Ask for the unknown forms of operands, for instance of objects that were found; return whether there were any.
+
+    The command itself would have to wait otherwise, and so would every other one on these objects.
+    """
+    location = pointer._location
+    pointers = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type and leaf.whole is None]
+    # Forms that were forgotten may have changed together with others, which the answer would not tell.
+    unknown = [leaf for leaf in pointers if leaf._known is None and leaf._aliases is None]
+    unknown = [leaf for leaf in unknown if leaf._seen != location.form_epoch]
+    if not unknown or pointer.framework.state() is None:
+        return False
+    try:
+        forms = location.describe([leaf._id_at_location for leaf in unknown])
+    except SyftError:  # The command fails for the same reason.
+        return False
+    for leaf, form in zip(unknown, forms, strict=True):
+        is_certain = form is not None and form.strides is not None and not form.requires_grad
+        leaf.remember_form(form if is_certain else None)  # A leaf of a graph has a history, which is not known.
+    return True
 
 
 def _note_changes(

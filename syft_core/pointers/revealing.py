@@ -57,19 +57,30 @@ def reveal(op: Op, pointer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
     if op.local:
         raise ValueRefusedError.of(op.name, pointer.location.id, may_consent=False)
     reason = _find_reason(pointer.owner)
-    if reason is None:
-        raise _refusal(op, pointer, *find_line_of_program())  # A variable would keep the pointer alive.
 
     def fetch(leaf: Tensor) -> Nested:
-        return leaf.get(reason=reason, deregister_ptr=False) if isinstance(leaf, ObjectPointer) else leaf
+        if not isinstance(leaf, ObjectPointer):
+            return leaf
+        return _fetch_known(leaf) if reason is None else leaf.get(reason=reason, deregister_ptr=False)
 
-    copied_args, copied_kwargs = map_leaves(fetch, (args, kwargs))
+    try:
+        copied_args, copied_kwargs = map_leaves(fetch, (args, kwargs))
+    except ValueRefusedError:
+        raise _refusal(op, pointer, *find_line_of_program()) from None  # A variable would keep the pointer alive.
     return dispatch(op, copied_args, copied_kwargs)
+
+
+def _fetch_known(pointer: Tensor) -> Tensor:
+    """Fetch a mask, an index or a length if the worker confirms that it depends only on what this client has sent."""
+    form = getattr(pointer, "known_form", None)
+    if pointer._location.records or form is None or not pointer.framework.is_integral(form.dtype):
+        raise ValueRefusedError.of("get", pointer.location.id)
+    return pointer.get_known()
 
 
 def _refusal(op: Op, pointer: Tensor, file: str, line: int) -> Exception:
     """Return the error, with a note that names the call, unless the program was typed in and has no file."""
-    error: Any = ValueRefusedError.of(op.name, pointer.location.id)
+    error: Any = ValueRefusedError.of(op.name, pointer.location.id, instead=pointer.framework.explain_read())
     if not file.startswith("<"):
         error.__notes__ = [f"{op.attr!r} was called by {file}:{line}"]
     return error  # type: ignore[no-any-return]  # Python 3.10 has no `__notes__`

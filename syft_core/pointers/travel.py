@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from syft_core.exceptions import ProtocolError, SendNotPermittedError
+from syft_core.exceptions import PrecisionError, ProtocolError, SendNotPermittedError
+from syft_core.handle import RequestHandle
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper, iter_links
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.ranks import is_framework_tensor
@@ -17,13 +18,13 @@ from syft_core.pointers.fetches import Steps, complete_all
 from syft_core.pointers.multi_pointer import MultiPointerTensor, combine_pointers
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.tensors.identity import Identified
+from syft_core.tensors.identity import Identified, keep_words
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.tensors.private import PrivateTensor, require_sendable
 from syft_core.values import Kwargs, Tensor
 
 if TYPE_CHECKING:
-    from syft_core.workers.base import BaseWorker
+    from syft_core.workers.party.base import BaseWorker
 
 
 class Travelling:
@@ -73,7 +74,7 @@ class Travelling:
             pointer.garbage_collect_data = garbage_collect_data
             if preinitialize_grad:
                 _zero_grad(self, pointer)
-        result: Tensor = pointers[0] if len(pointers) == 1 else MultiPointerTensor(pointers)
+        result: Tensor = pointers[0] if len(pointers) == 1 else keep_words(self, MultiPointerTensor(pointers))
         return result if no_wrap else wrap(result)
 
     def send_(
@@ -104,13 +105,13 @@ class Travelling:
             return pointer.get(sum_results=sum_results, user=user, reason=reason)
         return replace_end(self, pointer, pointer.get(user=user, reason=reason, deregister_ptr=deregister_ptr))
 
-    def request(self, reason: str) -> int | dict[Id, int]:
+    def request(self, reason: str) -> RequestHandle | dict[Id, RequestHandle]:
         """Ask the worker's owner to release the object; after approval, ``get`` works.
 
-        Returns the number of the request; for a shared value, one for each party.
+        Returns the request; for a shared value, one for each party.
         """
-        numbers: int | dict[Id, int] = _require_pointer(self, "request").request(reason)
-        return numbers
+        made: RequestHandle | dict[Id, RequestHandle] = _require_pointer(self, "request").request(reason)
+        return made
 
     def get_(self, user: str | None = None, reason: str = "") -> Tensor:
         """Fetch the object that the chain points to, and turn this tensor into it, in place."""
@@ -209,9 +210,11 @@ class Travelling:
                 "cannot make a pointer private: its data has left; make the data private before it is sent, e.g. "
                 f"`p = y.private_tensor({allowed_users!r}).send(bob)`"
             )
+        if isinstance(below_wrapper(self), NumericTensor) and getattr(self, "requires_grad", False):
+            raise PrecisionError.in_graph("make private")
         users = frozenset([allowed_users] if isinstance(allowed_users, str) else allowed_users)
-        layer = PrivateTensor(users, child=below_wrapper(self))
-        return layer if no_wrap else framework_of(self).wrapper(layer)
+        layer = keep_words(self, PrivateTensor(users, child=below_wrapper(self)))
+        return layer if no_wrap else keep_words(self, framework_of(self).wrapper(layer))
 
     def allow(self, user: str) -> bool:
         """Return whether all private layers of the chain allow ``user``."""
@@ -389,9 +392,11 @@ def _require_pointer(chain: Tensor, verb: str) -> Tensor:
 def replace_end(chain: Tensor, end: Tensor, new: Tensor) -> Tensor:
     """Return the layers of ``chain`` on another end: a pointer, a plain tensor or another chain."""
     link = chain.child
-    if link is end:
-        return new if is_framework_tensor(type(new)) or is_wrapper(new) else wrap(new)
-    return framework_of(new).wrapper(_stack_layers(link, end, below_wrapper(new)))
+    if link is not end:
+        new = framework_of(new).wrapper(_stack_layers(link, end, below_wrapper(new)))
+    elif not (is_framework_tensor(type(new)) or is_wrapper(new)):
+        new = wrap(new)
+    return keep_words(chain, new)
 
 
 def _stack_layers(link: Tensor, end: Tensor, new: Tensor) -> Tensor:

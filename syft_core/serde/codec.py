@@ -110,6 +110,8 @@ class CodecTable:
         raise SerdeError(self._explain_missing(kind))
 
     def _explain_missing(self, kind: type) -> str:
+        if (reason := getattr(kind, "unsendable", None)) is not None:
+            return f"cannot serialize a {kind.__name__}: {reason}"
         names = [qualified_name(known) for known in self.by_type]
         near = difflib.get_close_matches(qualified_name(kind), names, n=2)
         bases = [qualified_name(base) for base in kind.__mro__[1:] if base in self.by_type]

@@ -1,8 +1,14 @@
-"""The codec for exceptions: a registered class, the message and plain attributes; reading one does not raise it."""
+"""The codec for exceptions: a registered class, the message and plain attributes; reading one does not raise it.
+
+Texts are sent without the directories of this machine.
+"""
 
 from __future__ import annotations
 
 import builtins
+import contextlib
+import re
+from types import MemberDescriptorType
 
 from syft_core import exceptions
 from syft_core.exceptions import SerdeError
@@ -37,8 +43,8 @@ def _simplify(error: BaseException, _: Context) -> tuple[object, ...]:
             f"cannot serialize a {qualified_name(type(error))}: it asks this process to stop, so it is not sent; "
             f"catch it here"
         )
-    plain = {name: value for name, value in vars(error).items() if _is_plain(value)}
-    return qualified_name(listed), qualified_name(type(error)), _text(error), plain
+    plain = {name: _hide_paths(value) for name, value in _attributes_of(error).items() if _is_plain(value)}
+    return qualified_name(listed), qualified_name(type(error)), _hide_paths(_text(error)), plain
 
 
 def _detail(payload: Payload, _: Context) -> Exception:
@@ -46,22 +52,67 @@ def _detail(payload: Payload, _: Context) -> Exception:
     kind = failures.get(listed) if type(listed) is str else None
     if kind is None or type(raised) is not str or type(text) is not str or type(attributes) is not dict:
         raise SerdeError("cannot rebuild an exception: its class is not registered here; use `register_failure`")
-    names = set(dir(kind))
-    are_valid = all(type(name) is str and name not in names and _is_plain(x) for name, x in attributes.items())
+    names, slots = set(dir(kind)), _slots_of(kind)
+    are_valid = all(
+        type(name) is str and (name in slots or name not in names) and _is_plain(x) for name, x in attributes.items()
+    )
     require(are_valid, "an exception: an attribute is not plain or hides a method")
     # Not through __init__: its arguments are unknown.
     error = kind.__new__(kind, text)
     error.args = (text,)
-    vars(error).update(attributes)
+    for name, value in attributes.items():
+        if name in slots:
+            slots[name].__set__(error, value)
+        else:
+            vars(error)[name] = value
     if raised != listed:
         vars(error)["raised_as"] = raised
+    require(_is_printable(error), "an exception: it cannot be printed")
     return error
 
 
+def _attributes_of(error: BaseException) -> dict[str, object]:
+    """Return the attributes that were set on an exception, including those in slots."""
+    found = vars(error).copy()
+    for name, slot in _slots_of(type(error)).items():
+        with contextlib.suppress(AttributeError):  # It was not set.
+            found[name] = slot.__get__(error)
+    return found
+
+
+def _slots_of(kind: type) -> dict[str, MemberDescriptorType]:
+    """Return the slots of a class, without those of classes that are not written in Python."""
+    members = [item for base in kind.__mro__ if "__slots__" in vars(base) for item in vars(base).items()]
+    return {name: value for name, value in members if isinstance(value, MemberDescriptorType)}
+
+
+def _is_printable(error: Exception) -> bool:
+    try:
+        return type(str(error)) is type(repr(error)) is str
+    except Exception:  # noqa: BLE001  # whatever a class raises if an attribute is missing or has a wrong type
+        return False
+
+
 def _text(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"[Errno {error.errno}] {error.strerror}"
     # str() of a KeyError quotes its argument, and would quote it again at the receiver.
     args = error.args
     return args[0] if len(args) == 1 and type(args[0]) is str else str(error)
+
+
+def _hide_paths(value: object) -> object:
+    """Return a plain value with only the last part of each absolute path in it."""
+    if type(value) is str:
+        return _PATH.sub("", value) if "/" in value or "\\" in value else value
+    return type(value)(map(_hide_paths, value)) if isinstance(value, (list, tuple)) else value
+
+
+_PATH = re.compile(
+    r"""(?<=['"])(?:[A-Za-z]:)?[/\\](?:[^'"/\\\n]+[/\\])+(?=[^'"/\\\n]*['"])"""  # quoted, perhaps with spaces
+    r"""|(?:(?<=file://)|(?<![\w.:/\\<>~-]))(?:[A-Za-z]:)?[/\\](?:[^\s'"/\\:]+[/\\])+"""
+)
+"""The directories of an absolute path."""
 
 
 def _is_plain(value: object) -> bool:

@@ -110,15 +110,15 @@ class _Writer:
             if seen is not None:
                 return [REFERENCE, seen[0]]
         depth += 1
-        self._nodes_left -= 1
-        if depth > self._max_depth or self._nodes_left < 0:
-            raise _limit_error("serialize an object", depth, self._context.limits)
         payload = obj if kind is tuple or kind is list else codec.simplify(obj, self._context)
         if type(payload) is not tuple and type(payload) is not list:
             raise SerdeError(
                 f"cannot serialize a {qualified_name(codec.type)}: its simplify returned a {type(payload).__name__}; "
                 f"return a tuple of serializable values"
             )
+        self._nodes_left -= len(payload)
+        if depth > self._max_depth or self._nodes_left < 0:
+            raise _limit_error("serialize an object", depth, self._context.limits)
         if NATIVE.issuperset(map(type, payload)):
             node = [*payload]
         else:
@@ -155,7 +155,7 @@ class _Reader:
 
     def read(self, node: list[object], depth: int) -> Any:
         depth += 1
-        self._nodes_left -= 1
+        self._nodes_left -= len(node) - 1
         if depth > self._max_depth or self._nodes_left < 0:
             raise _limit_error("read a message", depth, self._context.limits)
         code = node[0]

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from syft_core.exceptions import NotRegisteredError
-from syft_core.hook.dispatch import OPAQUE, WRAPPER, Answer, framework_of
+from syft_core.hook.dispatch import OPAQUE, WRAPPER, Answer, Forwarding, framework_of, no_child_error
 from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.hook_args import backward_func, type_rule
 from syft_core.hook.overload import iter_rules
 from syft_core.hook.rules import resolve
-from syft_core.tensors.forwarding import Forwarding, no_child_error
-from syft_core.tensors.identity import Identified
+from syft_core.tensors.identity import Identified, keep_words
 from syft_core.values import Function, Kwargs, Tensor
 
 
@@ -36,7 +35,7 @@ class AbstractTensor(Identified, Forwarding):
     on_function_call: ClassVar[Function | None] = None
     """An optional class method, called with ``(name, None, args, kwargs)`` before each function."""
     on_method_call: ClassVar[Function | None] = None
-    """The same for methods."""
+    """An optional class method, called with ``(name, None, args, kwargs)`` before each method."""
 
     def __init__(
         self,
@@ -91,12 +90,13 @@ class AbstractTensor(Identified, Forwarding):
             )
         if not wrap:
             self.child = tensor
-            return self
+            return keep_words(tensor, self)
         is_wrapper = getattr(type(tensor), "rank", None) == WRAPPER
         if is_wrapper and not self.numeric:
             self.child, tensor.child = tensor.child, self
             return tensor
         self.child = tensor.child if is_wrapper else tensor
+        keep_words(tensor, self)
         known = getattr(tensor, "_syft_id", None)
         wrapper = self.wrap()
         if known is not None:
@@ -115,7 +115,7 @@ class AbstractTensor(Identified, Forwarding):
 
     def wrap(self, register: bool = True, type: object = None) -> Tensor:  # the dtype is always that of the chain
         """Return a framework wrapper around this layer, registered on its owner unless that is a client."""
-        wrapper = framework_of(self).wrapper(self)
+        wrapper = keep_words(self, framework_of(self).wrapper(self))
         owner = self.owner
         if register and owner is not None and not owner.is_client_worker:
             owner.register_obj(wrapper)
@@ -123,7 +123,7 @@ class AbstractTensor(Identified, Forwarding):
 
     def copy(self) -> Tensor:
         """Return a copy of the chain and its data, with a new id."""
-        return self.copy_onto(None if self.child is None else _copy_child(self.child))
+        return keep_words(self, self.copy_onto(None if self.child is None else _copy_child(self.child)))
 
     def clone(self) -> Tensor:
         """Return a copy with the same id, owner, tags and description."""

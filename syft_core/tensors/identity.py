@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from syft_core.exceptions import SyftError
@@ -11,12 +12,13 @@ from syft_core.hook.hook import current_worker
 from syft_core.ids import IdProvider
 from syft_core.pictures import chain_html
 from syft_core.serde import serialize
-from syft_core.values import Tensor
+from syft_core.values import Function, Tensor
 
 if TYPE_CHECKING:
     from syft_core.location import Party
 
 ID_PROVIDER = IdProvider()
+C = TypeVar("C")
 T = TypeVar("T", bound="Identified")
 
 
@@ -115,6 +117,38 @@ class Identified:
         require_text("description", description)
         self.description = description
         return self
+
+
+def keep_words(source: object, target: Tensor) -> Tensor:
+    """Give ``target`` the tags and the description of ``source``, unless it has its own, and return it.
+
+    A plain array of numpy can have neither.
+    """
+    tags, description = getattr(source, "_syft_tags", None), getattr(source, "_syft_description", None)
+    if (tags or description is not None) and hasattr(type(target), "_syft_tags"):
+        target._syft_tags = target._syft_tags or set(tags or ())
+        if target._syft_description is None:
+            target._syft_description = description
+    return target
+
+
+def keeping_words(*names: str) -> Callable[[type[C]], type[C]]:
+    """Return a class decorator: the results of these methods keep the tags and the description of the tensor."""
+
+    def decorate(cls: type[C]) -> type[C]:
+        for name in names:
+            setattr(cls, name, _keeping_words(vars(cls)[name]))
+        return cls
+
+    return decorate
+
+
+def _keeping_words(method: Function) -> Function:
+    @wraps(method)
+    def call(self: object, *args: object, **options: object) -> Tensor:
+        return keep_words(self, method(self, *args, **options))
+
+    return call
 
 
 def require_text(what: str, *values: object) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
+from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import Op
 from syft_core.hook.chain import end_of, iter_links
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, form
 from syft_core.hook.overload import OverloadedMethod, overloaded
-from syft_core.hook.plans import Plan
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.values import Args, Kwargs, Nested, Tensor
 
@@ -58,13 +58,14 @@ class NumericTensor(AbstractTensor):
         framework_of(self.child).overwrite(self.child, child)
 
     @classmethod
-    def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+    def respond(cls, op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
         """Answer what follows from the form; refuse any other operation without a rule."""
         layer = plan.leader(args, kwargs)
         framework = framework_of(layer)
         if op.attr in framework.facts_of_form:
             return framework.fact(op, layer.form)
-        raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals)
+        alternative = framework.alternatives.get(op.operation)
+        raise OperationNotAllowedError.without_rule(cls.__name__, op.name, op.operation, op.reveals, alternative)
 
     @overloaded.method
     def detach(self, _self: Tensor) -> Tensor:

@@ -7,11 +7,11 @@ from typing import Any
 
 from syft_core.exceptions import OperationNotAllowedError, SendNotPermittedError
 from syft_core.hook import hook_args
+from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import Op
 from syft_core.hook.chain import below_wrapper, is_wrapper, iter_links
 from syft_core.hook.dispatch import TRANSPARENT, dispatch, forward, framework_of
 from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.hook.plans import Plan
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.peer import Peer
 from syft_core.serde import codecs
@@ -51,7 +51,7 @@ class PrivateTensor(AbstractTensor):
         return self
 
     @classmethod
-    def respond(cls, op: Op, plan: Plan, args: Args, kwargs: Kwargs) -> Nested:
+    def respond(cls, op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
         """Run an operation below the layer; restrict its results to users whom every operand allows."""
         targets = op.targets(args, kwargs)
         _require_private_targets(op, targets)

@@ -36,7 +36,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Call:
+class SampleCall:
     """One way to call an operation, with an outcome for each set of values."""
 
     op: Op
@@ -63,11 +63,11 @@ class Call:
         return f"{self.op.name} of {', '.join(shown)}"
 
 
-def collect_calls(hook: FrameworkHook) -> list[Call]:
+def collect_calls(hook: FrameworkHook) -> list[SampleCall]:
     """Call every operation that may run on a worker in several ways; return the calls that work with some values."""
     ops = [op for op in hook.attributes.ops if op.tier != "off" and op.spelling != "setter" and not op.local]
     given = [list(_arguments(hook.create_tensor, number)) for number in range(SETS)]
-    calls = [Call(op, _try(hook.attributes, op, sets)) for op in ops for sets in zip(*given, strict=True)]
+    calls = [SampleCall(op, _try(hook.attributes, op, sets)) for op in ops for sets in zip(*given, strict=True)]
     return [call for call in calls if call.working]
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from syft_core.exceptions import MixedLayersError, OperationNotAllowedError, WrapperLeakError
 from syft_core.hook import hook_args
-from syft_core.hook.attributes import COMPARATORS
 from syft_core.hook.hook import FrameworkHook
+from syft_core.hook.operators import COMPARATORS
 from syft_core.hook.overload import overloaded
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.logging import LoggingTensor

@@ -10,7 +10,7 @@ from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.facts import WRITES_ALL
 from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.rules import leaves
-from syft_core.testing.calls import SETS, Call, forms, is_tensor, plain_parts, run
+from syft_core.testing.calls import SETS, SampleCall, forms, is_tensor, plain_parts, run
 from syft_core.testing.section import VALUES, Section, fix
 from syft_core.values import Tensor
 
@@ -31,14 +31,16 @@ class DisclosureSection(Section):
         assert {"add", "sub", "mul"} <= reviewed, "without them, clients cannot compute on private data"
 
     @fix("Op.facts (Facts.discloses, form_depends)")
-    def test_the_form_of_a_result_does_not_depend_on_values(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
+    def test_the_form_of_a_result_does_not_depend_on_values(
+        self, hook: FrameworkHook, calls: Sequence[SampleCall]
+    ) -> None:
         for call in calls:
             if call.op.tier == "reviewed" and call.discloses_nothing:
                 found = [forms(hook.attributes, outcome.result) for outcome in call.working]
                 assert all(form == found[0] for form in found), f"{call} has results of several forms: {found}"
 
     @fix("Op.facts (Facts.reveals, states_fact)")
-    def test_an_operation_that_returns_a_value_is_marked(self, calls: Sequence[Call]) -> None:
+    def test_an_operation_that_returns_a_value_is_marked(self, calls: Sequence[SampleCall]) -> None:
         for call in calls:
             if not call.op.reveals:
                 found = [plain_parts(outcome.result) for outcome in call.working]
@@ -46,13 +48,13 @@ class DisclosureSection(Section):
                 assert not any(type(part) is float for part in found[0]), f"{call} returns a number"
 
     @fix("Op.facts (Facts.partial)")
-    def test_an_operation_that_is_not_partial_works_with_all_values(self, calls: Sequence[Call]) -> None:
+    def test_an_operation_that_is_not_partial_works_with_all_values(self, calls: Sequence[SampleCall]) -> None:
         for call in calls:
             if not call.op.partial and call.discloses_nothing:
                 assert len(call.working) == SETS, f"{call} fails with some values"
 
     @fix("Op.facts (Facts.writes)", "describe_op(inplace=...)")
-    def test_every_change_to_an_argument_is_declared(self, calls: Sequence[Call]) -> None:
+    def test_every_change_to_an_argument_is_declared(self, calls: Sequence[SampleCall]) -> None:
         for call in calls:
             for outcome in call.working:
                 targets = call.op.targets(outcome.args, {})

@@ -9,7 +9,7 @@ import pytest
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.rules import leaves, map_leaves
-from syft_core.testing.calls import Call, form_of, is_tensor
+from syft_core.testing.calls import SampleCall, form_of, is_tensor
 from syft_core.testing.section import OTHERS, VALUES, Section, fix
 from syft_core.values import Tensor
 
@@ -42,7 +42,7 @@ class FormSection(Section):
                 assert predicted is attributes.form_of(attributes.transfer(tensor))
 
     @fix("FrameworkAttributes.answer_from_form", "FrameworkAttributes.facts_of_form")
-    def test_facts_of_form_follow_from_the_form(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
+    def test_facts_of_form_follow_from_the_form(self, hook: FrameworkHook, calls: Sequence[SampleCall]) -> None:
         attributes = hook.attributes
         for call in calls:
             if call.op.attr not in attributes.facts_of_form or len(call.outcomes[0].before) > 1:
@@ -55,13 +55,15 @@ class FormSection(Section):
                     assert found == outcome.result, f"{call} is {outcome.result!r}, but {found!r} according to the form"
 
     @fix("FrameworkAttributes.infer")
-    def test_inferred_results_have_the_forms_of_real_ones(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
+    def test_inferred_results_have_the_forms_of_real_ones(
+        self, hook: FrameworkHook, calls: Sequence[SampleCall]
+    ) -> None:
         if hook.attributes.state() is None:
             pytest.skip("the backend does not infer forms (`FrameworkAttributes.state` returns None)")
         inferred = [call for call in calls if self._is_inferred(hook, call)]
         assert inferred, "`state` returns a value, so `infer` must infer some results"
 
-    def _is_inferred(self, hook: FrameworkHook, call: Call) -> bool:
+    def _is_inferred(self, hook: FrameworkHook, call: SampleCall) -> bool:
         """Compare the inferred result of a call, if there is one, with each outcome."""
         attributes, outcome = hook.attributes, call.working[0]
         given = map_leaves(lambda leaf: attributes.form_of(leaf) if is_tensor(leaf) else leaf, outcome.before)

@@ -9,12 +9,13 @@ from operator import add, mul, sub, truediv
 import pytest
 
 from syft_core.exceptions import OperationNotAllowedError
-from syft_core.hook.attributes import COMPARATORS, INPLACE_OPERATORS, OPERATORS, SYNONYMS, UNARY_OPERATORS, Op
+from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.hook import FrameworkHook
+from syft_core.hook.operators import COMPARATORS, INPLACE_OPERATORS, OPERATORS, SYNONYMS, UNARY_OPERATORS
 from syft_core.tensors.logging import LoggingTensor
 from syft_core.tensors.plus_is_minus import PlusIsMinusTensor
-from syft_core.testing.calls import Call, is_tensor
+from syft_core.testing.calls import SampleCall, is_tensor
 from syft_core.testing.section import OTHERS, VALUES, Section, fix
 from syft_core.values import Function, Nested, Tensor
 
@@ -64,7 +65,7 @@ class SpellingSection(Section):
     """A layer's rule applies to every spelling of an operation: operator, method, function and attribute."""
 
     @fix("FrameworkAttributes._collect", "describe_op(synonyms=...)")
-    def test_functions_that_compute_the_same_are_one_operation(self, calls: Sequence[Call]) -> None:
+    def test_functions_that_compute_the_same_are_one_operation(self, calls: Sequence[SampleCall]) -> None:
         for call in calls:
             known = SYNONYMS.get(call.op.attr, call.op.operation)
             if call.op.each is None:
@@ -74,7 +75,7 @@ class SpellingSection(Section):
                 f"{call.op.name} computes what {name!r} does, but a rule for {name!r} would not apply"
             )
 
-    def _arithmetic(self, calls: Sequence[Call]) -> Iterator[tuple[Call, str]]:
+    def _arithmetic(self, calls: Sequence[SampleCall]) -> Iterator[tuple[SampleCall, str]]:
         """Yield the calls on two tensors that give the same result as an operator for all values."""
         for call in calls:
             if call.op.tier != "reviewed" or not _is_binary(call) or call.op.inplace or call.op.reflected:
@@ -92,13 +93,15 @@ class SpellingSection(Section):
         return is_tensor(result) and repr(self.numbers(result)) == repr(self.numbers(expected)) and len(expected) > 1
 
     @fix("FrameworkAttributes._collect", "describe_op")
-    def test_a_rule_applies_to_every_spelling_of_an_operation(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
+    def test_a_rule_applies_to_every_spelling_of_an_operation(
+        self, hook: FrameworkHook, calls: Sequence[SampleCall]
+    ) -> None:
         for op in self._spellings(calls, "add"):
             self._check_rule(hook, op, sub)
         for op in self._spellings(calls, "sub"):
             self._check_rule(hook, op, add)
 
-    def _spellings(self, calls: Sequence[Call], operation: str) -> list[Op]:
+    def _spellings(self, calls: Sequence[SampleCall], operation: str) -> list[Op]:
         found = {call.op: None for call in calls if call.op.operation == operation and _is_binary(call)}
         assert found, f"no operation in the table is called {operation!r}"
         return list(found)
@@ -111,7 +114,7 @@ class SpellingSection(Section):
         assert self.numbers(result.child.child) == self.numbers(expected), f"{op.name} bypasses a layer's rule"
 
     @fix("the wrapper's protocol method", "FrameworkAttributes._collect")
-    def test_a_function_of_a_chain_returns_a_chain(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
+    def test_a_function_of_a_chain_returns_a_chain(self, hook: FrameworkHook, calls: Sequence[SampleCall]) -> None:
         for operation in ("add", "sub"):
             for op in self._spellings(calls, operation):
                 if op.spelling == "function":
@@ -120,7 +123,7 @@ class SpellingSection(Section):
                     assert getattr(result, "is_wrapper", False), f"{op.name} bypassed the chain"
 
     @fix("FrameworkAttributes._methods", "the wrapper's attributes")
-    def test_a_chain_has_the_attributes_of_its_data(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
+    def test_a_chain_has_the_attributes_of_its_data(self, hook: FrameworkHook, calls: Sequence[SampleCall]) -> None:
         getters = {call.op for call in calls if call.op.spelling == "getter" and len(call.outcomes[0].before) == 1}
         for op in getters & set(hook.attributes.methods.values()):
             plain = hook.create_tensor(VALUES)
@@ -131,7 +134,7 @@ class SpellingSection(Section):
                 assert found == expected, f"{op.attr} is {found!r} for a chain, but {expected!r} for its data"
 
 
-def _is_binary(call: Call) -> bool:
+def _is_binary(call: SampleCall) -> bool:
     """Return whether a call takes exactly two tensors of floats."""
     before = call.outcomes[0].before
     return call.op.each is None and len(before) == 2 and all(is_tensor(x) and "float" in str(x.dtype) for x in before)

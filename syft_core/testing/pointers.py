@@ -12,7 +12,7 @@ from syft_core.hook.dispatch import dispatch
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.revealing import revealing
-from syft_core.testing.calls import Call, is_tensor, plain_parts
+from syft_core.testing.calls import SampleCall, is_tensor, plain_parts
 from syft_core.testing.section import VALUES, Bob, Section, fix
 from syft_core.values import Tensor
 
@@ -50,13 +50,13 @@ class PointerSection(Section):
             assert (tuple(tensor.shape), tensor.dtype, len(tensor)) == (tuple(plain.shape), plain.dtype, 3)
 
     @fix("FrameworkAttributes._collect", "FrameworkAttributes.infer", "Op.facts", _CODECS)
-    def test_operations_on_pointers_give_the_same_results(self, bob: Bob, calls: Sequence[Call]) -> None:
+    def test_operations_on_pointers_give_the_same_results(self, bob: Bob, calls: Sequence[SampleCall]) -> None:
         usual = {call.op: call for call in calls if call.op.tier == "reviewed" and not call.op.random}
         for call in usual.values():
             if call.discloses_nothing and any(map(is_tensor, leaves(call.outcomes[0].before))):
                 self._check(bob, call)
 
-    def _check(self, bob: Bob, call: Call) -> None:
+    def _check(self, bob: Bob, call: SampleCall) -> None:
         """Compare the result of a call, or the tensor it changes, with that of the same call on pointers."""
         outcome, copy = call.working[0], bob.hook.attributes.copy
         sent = map_leaves(lambda leaf: self.send(bob, copy(leaf)) if is_tensor(leaf) else leaf, outcome.before)
@@ -116,7 +116,7 @@ class PointerSection(Section):
         assert self.fetch(made) == [0.0, 0.0]
 
     @fix("FrameworkAttributes.result_types")
-    def test_named_tuples_keep_their_type(self, bob: Bob, calls: Sequence[Call]) -> None:
+    def test_named_tuples_keep_their_type(self, bob: Bob, calls: Sequence[SampleCall]) -> None:
         named = {type(call.working[0].result): call for call in calls if call.returns_named_tuple}
         for call in named.values():
             if call.op.tier == "reviewed":

@@ -18,7 +18,7 @@ from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.revealing import revealing
-from syft_core.testing.calls import SETS, Call, is_tensor
+from syft_core.testing.calls import SETS, SampleCall, is_tensor
 from syft_core.testing.section import VALUES, Bob, Section, fix
 from syft_core.values import Function, Tensor
 
@@ -103,14 +103,14 @@ class PrivateDataSection(Section):
                 part.get()
 
     @fix("Op.facts (Facts.discloses, form_depends)")
-    def test_a_form_that_depends_on_private_values_is_refused(self, bob: Bob, calls: Sequence[Call]) -> None:
+    def test_a_form_that_depends_on_private_values_is_refused(self, bob: Bob, calls: Sequence[SampleCall]) -> None:
         for call in calls:
             if call.op.tier == "reviewed" and not call.discloses_nothing:
                 seen = self._observe(bob, call.op, call.working[0].before)
                 assert seen.startswith(ValueRefusedError.__name__), f"{call} runs on private data: {seen}"
 
     @fix("Op.facts (Facts.partial, tier)")
-    def test_a_failure_that_depends_on_values_is_not_disclosed(self, bob: Bob, calls: Sequence[Call]) -> None:
+    def test_a_failure_that_depends_on_values_is_not_disclosed(self, bob: Bob, calls: Sequence[SampleCall]) -> None:
         for call in calls:
             if call.op.tier == "reviewed" and len(call.working) < SETS:
                 seen = {self._observe(bob, call.op, outcome.before) for outcome in call.outcomes}

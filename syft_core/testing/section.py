@@ -12,9 +12,9 @@ import pytest
 
 from syft_core.hook.chain import end_of
 from syft_core.hook.hook import FrameworkHook
-from syft_core.testing.calls import Call, collect_calls
+from syft_core.testing.calls import SampleCall, collect_calls
 from syft_core.values import Tensor
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 
 VALUES = [1.0, 2.0, 4.0]
 OTHERS = [3.0, 5.0, 2.0]
@@ -25,6 +25,10 @@ class ConformanceError(AssertionError):
     """A backend violates its contract."""
 
 
+class MissingOverrideError(NotImplementedError):
+    """The test class of a backend does not override a method that has no default."""
+
+
 def fix(*methods: str) -> Callable[[Check], Check]:
     """Name the methods that a check is about; its failure message tells the author to fix them."""
 
@@ -33,6 +37,8 @@ def fix(*methods: str) -> Callable[[Check], Check]:
         def report(*args: object, **kwargs: object) -> None:
             try:
                 check(*args, **kwargs)
+            except MissingOverrideError:
+                raise
             except (Exception, pytest.fail.Exception) as error:
                 promise = check.__name__.removeprefix("test_").replace("_", " ")
                 names = " or ".join(f"`{method}`" for method in methods)
@@ -66,7 +72,10 @@ class Section:
 
     def concatenate(self, tensors: Sequence[Tensor]) -> Tensor:
         """Concatenate tensors with a function of the framework that takes a list."""
-        raise NotImplementedError("override `concatenate` with your framework's function")
+        raise MissingOverrideError(
+            "cannot run this check: the test class has no `concatenate`; add "
+            "`def concatenate(self, tensors): return my_framework.cat(tensors)` with your framework's function"
+        )
 
     def numbers(self, tensor: Tensor) -> Tensor:
         """Return the values of a plain tensor as a number or a nested list."""
@@ -113,7 +122,7 @@ class Section:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def calls(cls) -> Sequence[Call]:
+    def calls(cls) -> Sequence[SampleCall]:
         """Return calls of the operations in the table on plain tensors, with their outcomes."""
         with cls.attach_hook() as hook:
             return collect_calls(hook)

@@ -13,7 +13,7 @@ from syft_core.hook.rules import leaves
 from syft_core.serde import Context, codecs, deserialize, serialize
 from syft_core.serde.structure import MALFORMED
 from syft_core.tensors.logging import LoggingTensor
-from syft_core.testing.calls import Call
+from syft_core.testing.calls import SampleCall
 from syft_core.testing.section import VALUES, Section, fix
 from syft_core.values import Tensor
 
@@ -81,7 +81,9 @@ class SerdeSection(Section):
             assert all(type(number) in _NUMBERS for number in leaves(numbers)), f"part {place} may be {forged!r}"
 
     @fix("FrameworkAttributes.result_types")
-    def test_named_tuples_that_operations_return_are_listed(self, hook: FrameworkHook, calls: Sequence[Call]) -> None:
+    def test_named_tuples_that_operations_return_are_listed(
+        self, hook: FrameworkHook, calls: Sequence[SampleCall]
+    ) -> None:
         listed = hook.attributes.result_types
         for call in calls:
             if call.returns_named_tuple:

@@ -37,8 +37,8 @@ from syft_core.messages import Fetch
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.travel import get_all
 from syft_core.values import Tensor
-from syft_core.workers.base import BaseWorker
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.base import BaseWorker
+from syft_core.workers.party.virtual import VirtualWorker
 
 SECRET = [86753.0, 1.0]
 
@@ -170,7 +170,7 @@ class TransportConformance:
 
         if world.far.predicts:
             assert "on worker 'far'" in _notes(caught.value)
-            assert "fetching.py" in _notes(caught.value)
+            assert "syft_core.workers.moving.fetching, line" in _notes(caught.value)
 
     def test_the_first_failure_is_raised_with_its_line_and_later_commands_are_skipped(self, world: World) -> None:
         index, wrong = [0, 0], [0, 9]

@@ -45,42 +45,86 @@ def register_codecs(table: CodecTable) -> None:
         register_failure(error)
 
 
-def _adapt_strategy(name: str) -> tuple[OfWorker, OfWorker]:
-    """Return the functions of a strategy with the ancestor's signatures."""
-    chosen = strategies[name]
-    return (lambda _worker, tensor: chosen.serialize(tensor)), (lambda _worker, data: chosen.deserialize(data))
+def _simplify(codec: Codec, worker: Worker, obj: object) -> tuple[object, ...]:
+    payload = codec.simplify(obj, Context(worker))
+    return tuple([bytes(part) if isinstance(part, memoryview) else part for part in payload])
 
 
-def _adapt_codec(codec: Codec) -> tuple[OfWorker, OfWorker]:
-    """Return the functions of a codec with the ancestor's signatures; scripts need ``worker.allow_scripts = True``."""
-
-    def simplify(worker: Worker, obj: object) -> tuple[object, ...]:
-        payload = codec.simplify(obj, Context(worker))
-        return tuple([bytes(part) if isinstance(part, memoryview) else part for part in payload])
-
-    def detail(worker: Worker, payload: tuple[object, ...]) -> object:
-        allow_scripts = getattr(worker, "allow_scripts", False) is True
-        return codec.detail(list(payload), Context(worker, allow_scripts=allow_scripts))
-
-    return simplify, detail
+def _detail(codec: Codec, worker: Worker, payload: tuple[object, ...]) -> object:
+    """Read an object; scripts need ``worker.allow_scripts = True``."""
+    allow_scripts = getattr(worker, "allow_scripts", False) is True
+    return codec.detail(list(payload), Context(worker, allow_scripts=allow_scripts))
 
 
-def _adapt_constants(codec: Codec) -> tuple[OfWorker, OfWorker]:
-    """Return the functions of a codec for constants, which the ancestor sends as a number instead of a tuple."""
-    return (
-        lambda worker, constant: codec.simplify(constant, Context(worker))[0],
-        lambda worker, number: codec.detail([number], Context(worker)),
-    )
+def simplified_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> object:
+    """Return shape, name of the dtype, and numbers of a tensor."""
+    return strategies["all"].serialize(tensor)
 
 
-simplified_tensor_serializer, simplified_tensor_deserializer = _adapt_strategy("all")
-numpy_tensor_serializer, numpy_tensor_deserializer = _adapt_strategy("numpy")
-torch_tensor_serializer, torch_tensor_deserializer = _adapt_strategy("torch")
-_simplify_torch_device, _detail_torch_device = _adapt_codec(names.DEVICE)
-_simplify_torch_size, _detail_torch_size = _adapt_codec(names.SIZE)
-_simplify_script_module, _detail_script_module = _adapt_codec(script.SCRIPT_MODULE)
-_simplify_torch_mem_format, _detail_torch_mem_format = _adapt_constants(names.MEMORY_FORMAT)
-_simplify_torch_dtype, _detail_torch_dtype = _adapt_constants(names.DTYPE)
+def simplified_tensor_deserializer(worker: Worker, tensor_tuple: tuple[object, ...]) -> torch.Tensor:
+    """Read the result of ``simplified_tensor_serializer``."""
+    return strategies["all"].deserialize(tensor_tuple)
+
+
+def numpy_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> object:
+    """Return a tensor as numpy writes it."""
+    return strategies["numpy"].serialize(tensor)
+
+
+def numpy_tensor_deserializer(worker: Worker, tensor_bin: object) -> torch.Tensor:
+    """Read the result of ``numpy_tensor_serializer``."""
+    return strategies["numpy"].deserialize(tensor_bin)
+
+
+def torch_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> object:
+    """Return the raw bytes of a tensor."""
+    return strategies["torch"].serialize(tensor)
+
+
+def torch_tensor_deserializer(worker: Worker, tensor_bin: object) -> torch.Tensor:
+    """Read the result of ``torch_tensor_serializer``."""
+    return strategies["torch"].deserialize(tensor_bin)
+
+
+def _simplify_torch_device(worker: Worker, device: torch.device) -> tuple[object, ...]:
+    return _simplify(names.DEVICE, worker, device)
+
+
+def _detail_torch_device(worker: Worker, device_type: tuple[object, ...]) -> object:
+    return _detail(names.DEVICE, worker, device_type)
+
+
+def _simplify_torch_size(worker: Worker, size: torch.Size) -> tuple[object, ...]:
+    return _simplify(names.SIZE, worker, size)
+
+
+def _detail_torch_size(worker: Worker, size: tuple[object, ...]) -> object:
+    return _detail(names.SIZE, worker, size)
+
+
+def _simplify_script_module(worker: Worker, obj: torch.jit.ScriptModule) -> tuple[object, ...]:
+    return _simplify(script.SCRIPT_MODULE, worker, obj)
+
+
+def _detail_script_module(worker: Worker, script_module_bin: tuple[object, ...]) -> object:
+    return _detail(script.SCRIPT_MODULE, worker, script_module_bin)
+
+
+# The ancestor sends constants as a number instead of a tuple.
+def _simplify_torch_mem_format(worker: Worker, mem_format: torch.memory_format) -> object:
+    return _simplify(names.MEMORY_FORMAT, worker, mem_format)[0]
+
+
+def _detail_torch_mem_format(worker: Worker, mem_format: int) -> object:
+    return _detail(names.MEMORY_FORMAT, worker, (mem_format,))
+
+
+def _simplify_torch_dtype(worker: Worker, dtype: torch.dtype) -> object:
+    return _simplify(names.DTYPE, worker, dtype)[0]
+
+
+def _detail_torch_dtype(worker: Worker, dtype: int) -> object:
+    return _detail(names.DTYPE, worker, (dtype,))
 
 
 def _serialize_tensor(worker: Worker, tensor: torch.Tensor) -> Any:

@@ -33,11 +33,11 @@ _RECEIVED = {
 
 
 def simplify_plain(tensor: torch.Tensor) -> tuple[object, ...] | None:
-    """Do what ``simplify_dense`` does, faster, for contiguous cpu tensors with a numpy dtype; else return None."""
+    """Fast version of ``simplify_dense`` for contiguous cpu tensors with a numpy dtype; return None for others."""
     number = _FAST.get(tensor.dtype)
     if number is None or tensor.layout is not _STRIDED or tensor.is_nested:
         return None
-    if not tensor.is_contiguous() or tensor.is_neg():
+    if not tensor.is_contiguous() or tensor.is_neg() or tensor._is_zerotensor():
         return None
     array = tensor.numpy()
     return number, (array.tobytes() if array.nbytes <= INLINE else memoryview(array)), *array.shape
@@ -50,7 +50,7 @@ def simplify_dense(tensor: torch.Tensor) -> tuple[object, ...]:
 
 def view_bytes(tensor: torch.Tensor) -> bytes | memoryview:
     """Return the elements of a strided cpu tensor as bytes in row-major order, without a copy if possible."""
-    tensor = tensor.resolve_conj().resolve_neg()
+    tensor = resolve(tensor)
     if not tensor.is_contiguous():
         # Some dtypes cannot be copied; integers of the same size can.
         same = _SAME_SIZE.get(tensor.element_size())
@@ -58,6 +58,12 @@ def view_bytes(tensor: torch.Tensor) -> bytes | memoryview:
     if not tensor.numel():
         return b""
     return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
+
+
+def resolve(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor whose memory has its values: not those to be conjugated or negated, nor zeros without memory."""
+    # Torch 2.4 would read other memory as that of a tensor of zeros, which some gradients are.
+    return (tensor.clone() if tensor._is_zerotensor() else tensor).resolve_conj().resolve_neg()
 
 
 def find_memory_order(tensor: torch.Tensor) -> tuple[int, ...] | None:

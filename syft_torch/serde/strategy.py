@@ -19,7 +19,7 @@ from syft_core.registry import Registry
 from syft_core.serde import Context, SerdeError, deserialize, serialize
 from syft_core.serde.received import count_elements, require
 from syft_torch.serde.names import DTYPE_NAMES, DTYPE_NUMBERS, DTYPES_BY_NAME, find
-from syft_torch.serde.raw import detail_dense, view_bytes
+from syft_torch.serde.raw import detail_dense, resolve, view_bytes
 
 _PACKED = DTYPES_BY_NAME.get("float4_e2m1fn_x2")
 _INTEGERS = {DTYPES_BY_NAME[f"{sign}int{bits}"] for sign in ("", "u") for bits in (8, 16, 32, 64)} | {torch.bool}
@@ -69,7 +69,7 @@ def to_list(tensor: torch.Tensor) -> tuple[tuple[int, ...], str, list[Any]]:
     """Return the shape, the dtype name and a flat list of numbers; warn if autograd history is lost."""
     if tensor.requires_grad:
         warnings.warn("a tensor that requires grad is serialized as plain numbers: its history is lost", stacklevel=3)
-    flat = _require_strided(tensor, "a list").resolve_conj().resolve_neg().reshape(-1)
+    flat = resolve(_require_strided(tensor, "a list")).reshape(-1)
     listed, convert = _get_list_dtype(flat.dtype)
     return tuple(tensor.shape), DTYPE_NAMES[tensor.dtype], convert(flat, listed).tolist()
 

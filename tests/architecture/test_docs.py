@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from syft_core.messages import COMMANDS, Batch
-from syft_core.workers import permissions
+from syft_core.messages import HANDLERS, Batch
+from syft_core.workers.seeing import permissions
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -55,7 +55,8 @@ def test_the_tests_that_the_documentation_names_exist() -> None:
 def test_the_security_page_has_a_line_for_every_message_and_policy() -> None:
     rows = "\n".join(line.split("|")[1] for line in SECURITY.splitlines() if line.startswith("|"))
 
-    assert [message.__name__ for message in (*COMMANDS, Batch) if f"`{message.__name__}`" not in rows] == []
+    ours = [message for message in (*HANDLERS, Batch) if message.__module__.startswith("syft_")]
+    assert [message.__name__ for message in ours if f"`{message.__name__}`" not in rows] == []
     for policy in (permissions.unless_private, permissions.only_published, permissions.nothing):
         assert f"`{policy.__name__}`" in rows
 
@@ -63,5 +64,18 @@ def test_the_security_page_has_a_line_for_every_message_and_policy() -> None:
 def test_a_reviewer_finds_the_messages_the_op_tables_and_the_ledger_on_one_page() -> None:
     linked = set(re.findall(r"\]\(\.\./((?:syft_\w+|tests)/[^)#]+)\)", SECURITY))
 
-    assert {"syft_core/messages.py", "syft_core/workers/handlers.py", "syft_core/workers/ledger.py"} <= linked
+    assert {
+        "syft_core/messages.py",
+        "syft_core/workers/party/handlers.py",
+        "syft_core/workers/seeing/ledger.py",
+    } <= linked
     assert {"syft_torch/attributes.py", "syft_numpy/attributes.py", "syft_core/ids.py"} <= linked
+
+
+def test_the_readme_installs_the_library_before_it_uses_it() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```(?:sh|python)\n(.*?)```", text, re.DOTALL)
+
+    assert "pip install" in blocks[0]
+    assert ". .venv/bin/activate" in blocks[0]
+    assert any("syft-core worker" in block for block in blocks[1:])

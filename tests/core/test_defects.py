@@ -14,7 +14,7 @@ from syft_core.exceptions import PlanMismatchError, SyftError
 from syft_core.hook import hook_args
 from syft_core.hook.hook import current_hook
 from syft_core.tensors.logging import LoggingTensor
-from syft_core.workers.base import BaseWorker
+from syft_core.workers.party.base import BaseWorker
 
 pytestmark = pytest.mark.usefixtures("hook")
 

@@ -15,7 +15,7 @@ from syft_toy.plugin import BACKEND
 from syft_core.demo import Screen, finish_demo, run_demo
 from syft_core.demo import screen as screens
 from syft_core.demo.hospitals import get_refusal
-from syft_core.demo.screen import Page
+from syft_core.demo.screen import DemoPage
 from syft_core.hook.hook import current_hook
 from syft_core.plugins.backend import find_installed
 
@@ -126,7 +126,7 @@ def test_the_page_goes_to_a_temporary_folder_by_default(
 
 
 def test_the_page_loads_nothing_and_escapes_text() -> None:
-    page = Page()
+    page = DemoPage()
     page.add("a < b", "c & d", "<svg/>")
 
     html = page.html()

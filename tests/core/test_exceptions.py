@@ -51,8 +51,13 @@ TEXTS = {
     ),
     ("CheatingError", "by"): (
         ("bob",),
-        "cannot finish the protocol: worker 'bob' sent values that fail authentication, and there is no result; "
-        "share the values again, without this worker",
+        "cannot finish the protocol: worker 'bob' sent values that fail authentication, and there is no result; it "
+        "cheats, or the client used shares that do not belong together, or the provider dealt wrong ones: share the "
+        "values again, without this worker",
+    ),
+    ("AddressError", "wrong"): (
+        ("wss://far:8777", "there is no host 'far'", "check the name"),
+        "cannot connect to wss://far:8777: there is no host 'far'; check the name",
     ),
     ("AuthenticationError", "refused"): (
         ("wss://far:8777", "the token has expired"),
@@ -87,6 +92,11 @@ TEXTS = {
         ("Introduce", "ana through eve"),
         "cannot execute Introduce for 'ana through eve': it changes what the worker keeps for a client, and only the "
         "client itself may do that; send it for yourself",
+    ),
+    ("TicketError", "claimed"): (
+        ("eve", "ana"),
+        "cannot execute a batch of 'eve' on behalf of 'ana': the sender has no ticket of that peer; send it "
+        "yourself, or let the peer introduce you",
     ),
     ("TicketError", "too_many"): (
         ("ana", 256),
@@ -132,6 +142,21 @@ TEXTS = {
         "cannot run the plan 'step': object 5, a part of its state, is not the one it was sent with; send the plan "
         "again",
     ),
+    ("PlanError", "other_state"): (
+        ("step", 2, "has a gradient, unlike"),
+        "cannot run the plan 'step': part 2 of its state has a gradient, unlike when the plan was recorded; record it "
+        "again with `plan.build(...)`, and send it",
+    ),
+    ("PlanError", "changed"): (
+        ("step", "lr"),
+        "cannot run the plan 'step': 'lr', a setting of its models or a variable that it reads, changed after it was "
+        "recorded; undo the change, or fetch the plan with `get()` and send it again",
+    ),
+    ("PlanError", "trained"): (
+        ("step", "bob"),
+        "cannot send the plan 'step' to worker 'bob' again: its state has changed both here and there; fetch it with "
+        "`get()` first, or record it again to send what is here",
+    ),
     ("PlanError", "not_built"): (
         ("step",),
         "cannot send the plan 'step': it is not recorded yet; call `plan.build(...)` with example tensors",
@@ -153,8 +178,8 @@ TEXTS = {
     ),
     ("OperationNotAllowedError", "without_rule"): (
         ("FixedTensor", "toy.exp", "exp", False),
-        "cannot run 'toy.exp' on a FixedTensor: the layer encodes its values and has no rule for it; compute "
-        "it with other operations, or fetch and decode the tensor first; to support it, give FixedTensor a rule called "
+        "cannot run 'toy.exp' on a FixedTensor: the layer encodes its values and has no rule for it; fetch the value "
+        "and decode it first, for instance `x.get().float_precision()`; to support it, give FixedTensor a rule called "
         "'exp'",
     ),
     ("OperationNotAllowedError", "no_numeric_wrapper"): (
@@ -212,6 +237,11 @@ TEXTS = {
         ("bob",),
         "cannot use the id 'bob': it is in use; leave it out to get a new one",
     ),
+    ("IdNotUniqueError", "reserved"): (
+        ("ages", "bob"),
+        "cannot use the id 'ages': worker 'bob' hides objects, and lets only its owner name them; leave it out to get "
+        "a new one",
+    ),
     ("AlreadyRetrievedError", "because"): (
         ("[a pointer]", "it was fetched by 'me'"),
         "cannot use [a pointer]: it was fetched by 'me'; use the result of that call, or next time fetch a copy: "
@@ -253,7 +283,7 @@ TEXTS = {
     ("NotCollocatedError", "local"): (
         ("toy.add", "bob"),
         "cannot run 'toy.add': its arguments live on 'bob' and in this process; send the local one: `y = "
-        "y.send('bob')`, or create it inside the worker's with block",
+        "y.send('bob')`, or create it in a block \"with p.location:\"",
     ),
     ("NotCollocatedError", "draw"): (
         ("toy.shuffle", "bob"),
@@ -269,18 +299,91 @@ TEXTS = {
         ("eve", 7, "bob", "it is private"),
         "cannot get object 7 from worker 'bob' as 'eve': it is private; ask its owner for it with `p.request(\"why\")`",
     ),
-    ("GetNotPermittedError", "by_request"): (
-        ("eve", 7, "bob", 3, "denied", "too detailed"),
+    ("ReleasePendingError", "to_fetch"): (
+        ("eve", 7, "bob", 3),
+        "cannot get object 7 from worker 'bob' as 'eve': request 3 is waiting for its owner; try again later, or wait "
+        "with `request.wait()`",
+    ),
+    ("ReleasePendingError", "still"): (
+        (3, "bob"),
+        "cannot go on: request 3 to worker 'bob' is waiting for its owner; wait longer, or look again with "
+        "`request.state`",
+    ),
+    ("ReleaseDeniedError", "to_fetch"): (
+        ("eve", 7, "bob", 3, " (too detailed)"),
         "cannot get object 7 from worker 'bob' as 'eve': its owner denied request 3 (too detailed); ask again with "
         "another reason, or for less",
     ),
+    ("ReleaseDeniedError", "denied"): (
+        (3, "bob", " (too detailed)"),
+        "cannot go on: the owner of worker 'bob' denied request 3 (too detailed); ask again with another reason, or "
+        "for less",
+    ),
+    ("ReleaseDeniedError", "lapsed"): (
+        (3, "bob"),
+        "cannot go on: request 3 lapsed, because worker 'bob' was started again and has no store; ask again",
+    ),
+    ("ReleaseDeniedError", "used"): (
+        (3, "bob"),
+        "cannot fetch request 3 from worker 'bob': it was fetched already, and an approval is good for one fetch; ask "
+        "again",
+    ),
+    ("ApprovalError", "condition"): (
+        ("study", "'user' is missing"),
+        "cannot use the standing approval 'study': 'user' is missing; see `[approvals.NAME]` in `syft-core worker "
+        "--example`",
+    ),
+    ("ApprovalError", "unknown"): (
+        ("study", "bob", "; did you mean 'a-study'?"),
+        "cannot find the standing approval 'study': worker 'bob' has none of that name; did you mean 'a-study'?",
+    ),
+    ("ApprovalError", "taken"): (
+        ("study",),
+        "cannot add the standing approval 'study': there is one of that name; choose another name, or revoke that one",
+    ),
+    ("ApprovalError", "contradicts"): (
+        ("study", "other"),
+        "cannot add the standing approval 'study': 'other' is for the same user, form and data, so it would not be "
+        "clear which limits apply; revoke 'other' first",
+    ),
+    ("ApprovalError", "matches_nothing"): (
+        ("study", "2020-01-01 is in the past"),
+        "cannot add the standing approval 'study': it could never be used, because 2020-01-01 is in the past; correct "
+        "it",
+    ),
+    ("ApprovalError", "revoked"): (
+        ("study",),
+        "cannot revoke the standing approval 'study': it was revoked already; nothing is left to do",
+    ),
+    ("StorageError", "request"): (
+        ("request 3", "bob", "No space left on device"),
+        "cannot keep request 3 on worker 'bob': it cannot be written to disk (No space left on device); nothing has "
+        "changed; ask its owner to repair the disk, then try again",
+    ),
     ("ReleaseError", "unknown"): (
         (9, "bob"),
-        "cannot decide on request 9: worker 'bob' has no such request; list them with `worker.requests`",
+        "cannot find request 9: worker 'bob' has no such request of yours; list them with `worker.requests()`",
+    ),
+    ("ReleaseError", "being_fetched"): (
+        (3, "bob"),
+        "cannot take back the approval of request 3 of worker 'bob': it is being fetched; deny the next request",
+    ),
+    ("ReleaseError", "decision"): (
+        ("maybe", "approve, deny, withdraw"),
+        "cannot make the decision 'maybe': it is not one of approve, deny, withdraw; choose one of them",
+    ),
+    ("ReleaseError", "not_owner"): (
+        ("eve", "bob"),
+        "cannot decide on worker 'bob' as 'eve': only its owner may; connect with the token of an administrator",
     ),
     ("ReleaseError", "decided"): (
         (3, "bob", "denied"),
         "cannot decide on request 3 of worker 'bob': it was denied already; wait for a new request",
+    ),
+    ("ReleaseError", "differs"): (
+        (3, "bob"),
+        "cannot decide on request 3 of worker 'bob': it is not what was reviewed, because the digest differs; review "
+        "it again",
     ),
     ("ReleaseError", "nothing"): (
         ("bob",),
@@ -372,17 +475,18 @@ TEXTS = {
     ),
     ("OperationNotAllowedError", "off"): (
         ("toy.crash",),
-        "cannot run 'toy.crash' on a worker: it is not memory-safe for all arguments; use another operation",
+        "cannot run 'toy.crash' on a worker: it is not memory-safe for all arguments; fetch the tensor first: `p = "
+        "p.get()`",
     ),
     ("ValueRefusedError", "unreviewed"): (
         ("toy.nonzero", "bob"),
-        "cannot run 'toy.nonzero' on 'bob': it has not been reviewed for use on a worker with private data; use a"
-        " reviewed operation (docs/security.md), or ask the owner to run it",
+        "cannot run 'toy.nonzero' on a pointer: it has not been reviewed for private data (docs/security.md), and its "
+        "operands have private values on 'bob'; ask the owner for them: `p.request(\"why\")`",
     ),
     ("ValueRefusedError", "undecided"): (
-        ("toy.index", "bob"),
-        "cannot run 'toy.index' on a pointer: its kind of result depends on private values on 'bob'; use another "
-        "operation, or ask the owner to run it",
+        ("toy.index", "bob", "p + p"),
+        "cannot run 'toy.index' on a pointer: its kind of result depends on private values on 'bob'; use `p + p`, or "
+        'ask the owner for them: `p.request("why")`',
     ),
     ("ValueRefusedError", "of"): (
         ("toy.item", "bob"),
@@ -401,8 +505,13 @@ TEXTS = {
     ),
     ("ValueRefusedError", "form"): (
         ("toy.nonzero", "bob"),
-        "cannot run 'toy.nonzero' on a pointer: the shape of its result would reveal private values on 'bob'; use"
-        " an operation with a fixed shape, e.g. `torch.where(mask, p, 0)` instead of `p[mask]`",
+        "cannot run 'toy.nonzero' on a pointer: the shape of its result would reveal private values on 'bob'; ask "
+        'the owner for them: `p.request("why")`',
+    ),
+    ("ValueRefusedError", "foreign"): (
+        ("numpy.sum", "bob", "use `toy.sum(p)`, or ", "p.get()"),
+        "cannot run 'numpy.sum' on a pointer: it would implicitly reveal a value from 'bob'; use `toy.sum(p)`, or "
+        "fetch it first: `p = p.get()`",
     ),
     ("ValueRefusedError", "beyond"): (
         ("toy.as_strided", "bob"),
@@ -470,6 +579,17 @@ TEXTS = {
         "cannot raise a fixed-precision number to this power: the exponent must be a multiple of 1/2; for "
         "positive numbers, use `(y * x.log()).exp()`",
     ),
+    ("PrecisionError", "differs"): (
+        ("aten.mul.Tensor", (0, 1), 7.04e13, 1.07e9),
+        "cannot trust 'aten.mul.Tensor': element (0, 1) of its result is out of range, or not the one that floats "
+        "give; at this precision, numbers must be smaller than 7.04e+13, and products smaller than 1.07e+09, in size; "
+        "scale the data, normalize between layers, or use fewer fractional digits",
+    ),
+    ("PrecisionError", "in_graph"): (
+        ("share",),
+        "cannot share a result that requires a gradient: the graph would end here, and the tensors before it get no "
+        "gradient; write `x.detach()` if this is what you want, or encode and share the parameters instead",
+    ),
     ("PrecisionError", "not_fixed"): (
         (),
         "cannot convert to floats: the tensor has no fixed precision; use it as it is, or call `x.fix_precision()`",
@@ -482,7 +602,8 @@ TEXTS = {
     ("PrecisionError", "out_of_range"): (
         (9200000000000.0,),
         "cannot encode a number: it is not finite, or not smaller than 9.2e+12 in size, and does not fit into the "
-        "ring; scale the data, or use fewer fractional digits; to mask numbers, use a large one instead of infinity",
+        "ring; scale the data, or use fewer fractional digits; to mask numbers, add -inf, or write it with "
+        "`where` or `masked_fill`",
     ),
     ("PrecisionError", "not_a_precision"): (
         (2.5, -1),
@@ -518,6 +639,16 @@ TEXTS = {
         ("short",),
         "cannot use the field 'short': there is none of this name; use 'long' (64 bits) or 'int' (32 bits)",
     ),
+    ("PrecisionError", "another_ring"): (
+        ("int", "long"),
+        "cannot share with dtype='int': the numbers have the ring 'long'; leave it out, or name the ring before: "
+        "`x.fix_precision(field='int')`",
+    ),
+    ("PrecisionError", "not_here"): (
+        (),
+        "cannot convert to floats: what the pointer points to is on its worker; fetch it first: "
+        "`x.get().float_precision()`",
+    ),
     ("PrecisionError", "unknown_method"): (
         ("sigmoid", "magic"),
         "cannot compute sigmoid with the method 'magic': there is none of this name; leave it out",
@@ -545,6 +676,16 @@ TEXTS = {
     ("ProtocolError", "not_an_integer"): (
         ("float32",),
         "cannot share float32 numbers: shares are integers; write `x.fix_precision().share(...)`",
+    ),
+    ("ProtocolError", "not_virtual"): (
+        ("bob",),
+        "cannot check results: worker 'bob' is not a virtual worker, and all shares would be read; develop with "
+        "virtual workers, and leave `sy.checking()` out of programs for others",
+    ),
+    ("ProtocolError", "cannot_check_authenticated"): (
+        (),
+        "cannot check results of authenticated shares: nobody reads them without their keys; check the program with "
+        'the default protocol, and `field="int"` for the same range',
     ),
     ("ProtocolError", "not_shared"): (
         (),
@@ -615,6 +756,11 @@ TEXTS = {
     ("ProtocolError", "unreachable"): (
         ("bob", "refused"),
         "cannot finish the protocol: party 'bob' cannot be reached (refused); share the values again when it is back",
+    ),
+    ("ProtocolError", "foreign"): (
+        ("bob",),
+        "cannot continue the protocol: what came in the name of party 'bob' does not belong to this run; the client "
+        "started another one there, somebody else sent it, or the party cheats: repeat the operation",
     ),
     ("ProtocolError", "untrusted"): (
         ("bob", "alice, carol"),

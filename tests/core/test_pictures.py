@@ -10,13 +10,23 @@ from syft_toy.hook import ToyHook
 from toy_layers import Watcher
 
 from syft_core.hook.forms import form
-from syft_core.pictures import Arrow, Step, chain_html, fold, form_of, html_table, sequence_svg, text_table, worker_html
+from syft_core.pictures import (
+    Arrow,
+    Repeated,
+    chain_html,
+    fold,
+    form_of,
+    html_table,
+    sequence_svg,
+    text_table,
+    worker_html,
+)
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.private import PrivateTensor
-from syft_core.workers.base import BaseWorker
-from syft_core.workers.ledger import Entry, Ledger
+from syft_core.workers.party.base import BaseWorker
+from syft_core.workers.seeing.ledger import Entry, Ledger
 
 SECRET = 8675309.0
 
@@ -179,7 +189,12 @@ def test_text_from_peers_is_escaped(hook: ToyHook, words: str) -> None:
     ledger.record(Entry(0.0, words, words, words, (words,), words, words))
     arrow = Arrow(words, words, "data", words, words, words)
 
-    pages = [worker_html(worker), chain_html(x), ledger._repr_html_(), sequence_svg([words], [Step((arrow,))], words)]
+    pages = [
+        worker_html(worker),
+        chain_html(x),
+        ledger._repr_html_(),
+        sequence_svg([words], [Repeated((arrow,))], words),
+    ]
 
     for page in pages:
         assert page is not None
@@ -229,7 +244,7 @@ def test_a_diagram_has_a_lifeline_for_each_actor_and_an_arrow_for_each_message()
         Arrow("bob", "me", "departure", "get #1", "Vector[2]", "all of it"),
     )
 
-    drawn = sequence_svg(["me", "bob"], [Step((there, back)), Step((there,), times=3)], "a note")
+    drawn = sequence_svg(["me", "bob"], [Repeated((there, back)), Repeated((there,), times=3)], "a note")
 
     assert drawn.count('class="life"') == 2
     assert drawn.count("<g>") == 3
@@ -248,7 +263,7 @@ def boxes_of_names(drawn: str) -> list[tuple[float, float]]:
 def test_long_names_are_truncated_and_do_not_overlap() -> None:
     name = "the-hospital-with-a-name-that-goes-on-and-on"
 
-    drawn = sequence_svg([name, "bob", name[::-1]], [Step((Arrow("bob", "bob", "compute", "x" * 90),))])
+    drawn = sequence_svg([name, "bob", name[::-1]], [Repeated((Arrow("bob", "bob", "compute", "x" * 90),))])
 
     boxes = boxes_of_names(drawn)
     assert boxes[0][0] > 0
@@ -268,20 +283,20 @@ def test_a_note_fits_into_the_picture() -> None:
 
 
 def test_a_repeated_message_is_one_arrow_with_a_count() -> None:
-    drawn = sequence_svg(["me", "bob"], [Step((Arrow("me", "bob", "talk", "ask", times=3),))])
+    drawn = sequence_svg(["me", "bob"], [Repeated((Arrow("me", "bob", "talk", "ask", times=3),))])
 
     assert ">ask (3 ×)<" in drawn  # noqa: RUF001  # times
 
 
 def test_a_failure_has_the_colour_of_failures() -> None:
-    drawn = sequence_svg(["me", "bob"], [Step((Arrow("me", "bob", "failure", "get #1", "refused"),))])
+    drawn = sequence_svg(["me", "bob"], [Repeated((Arrow("me", "bob", "failure", "get #1", "refused"),))])
 
     assert 'class="label failed"' in drawn
     assert 'class="detail failed"' in drawn
 
 
 def test_a_diagram_loads_nothing() -> None:
-    drawn = sequence_svg(["me"], [Step((Arrow("me", "me", "talk", "think"),))])
+    drawn = sequence_svg(["me"], [Repeated((Arrow("me", "me", "talk", "think"),))])
 
     assert not re.search(r"href|url\(|<script|@import", drawn)
     assert re.findall(r"https?://[^\"]*", drawn) == ["http://www.w3.org/2000/svg"]

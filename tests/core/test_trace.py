@@ -12,12 +12,23 @@ from syft_toy.hook import ToyHook
 from toy_layers import Watcher
 
 import syft_core
-from syft_core.messages import Describe, Fetch, FetchAll, Forward, Message, Run, Search, Store, Tag
+from syft_core.hook.operators import operation_name
+from syft_core.messages import (
+    HANDLERS,
+    Describe,
+    Fetch,
+    FetchAll,
+    Forward,
+    Message,
+    MessageFacts,
+    Run,
+    Search,
+    Store,
+    Tag,
+)
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.workers import trace as tracing
-from syft_core.workers.base import BaseWorker
-from syft_core.workers.handlers import HANDLERS
-from syft_core.workers.trace import Event, Trace, operation_name, trace, traces
+from syft_core.workers.party.base import BaseWorker
+from syft_core.workers.seeing.trace import Event, Trace, trace, traces
 
 SECRET = 8675309.0
 
@@ -155,7 +166,7 @@ def test_fetched_data_goes_to_the_client_that_asked(me: Any, bob: BaseWorker) ->
 
 
 def test_every_message_has_a_description() -> None:
-    assert set(HANDLERS) == set(tracing._ABOUT)
+    assert [kind for kind in HANDLERS if kind.facts.text is MessageFacts.text] == []
 
 
 @pytest.mark.parametrize(
@@ -234,7 +245,7 @@ def test_similar_results_are_counted(hook: ToyHook, me: Any, bob: BaseWorker) ->
 def test_a_long_trace_is_truncated_with_a_note() -> None:
     seen = Trace(limit=150)
     for number in range(160):
-        seen.note(Event("Search", f"search #{number * number}", "me", "bob", ()))
+        seen.note(Event("Search", f"search #{number * number}", "me", "bob", "talk", ()))
 
     assert len(seen) == 150
     assert "100 later messages not shown" in seen.svg()

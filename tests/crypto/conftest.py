@@ -10,7 +10,7 @@ import pytest
 
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.plugins.manager import load_backend
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 
 from ..network.processes import start_worker
 from .settings import Setting, attach

@@ -14,12 +14,14 @@ import numpy as np
 from syft_core import crypto
 from syft_core.crypto.channel import Channel, start_protocol
 from syft_core.crypto.kernels import dtype_name, size_of
-from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Open, OpenBits, Party, Receive, Send, Spec, Steps
+from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Open, OpenBits, Receive, Role, Send, Spec, Steps, rehearse
 from syft_core.crypto.run import Finish
 
 for _module in pkgutil.iter_modules(crypto.__path__, f"{crypto.__name__}."):
     importlib.import_module(_module.name)  # It may register protocols.
 
+CORE = {name for name, entry in PROTOCOLS.items() if entry.function.__module__.startswith(f"{crypto.__name__}.")}
+"""The protocols of the core; features register others."""
 Shares = list[Any]
 View = Callable[[int, int, Any], None]
 Alter = Callable[[int, int, Any], Any]
@@ -34,6 +36,8 @@ class Group:
     def __init__(self, count: int, kernels: Any, watch: View | None = None) -> None:
         self.kernels, self.count, self.number = kernels, count, 0
         self.alter: Alter | None = None
+        self.provided: dict[int, Any] = {}
+        """What the provider stores for the client, by the number of the run: also the handles of masks."""
         self._costs: Costs | None = None
         self.channels: dict[int, Channel] = {}
         names = [f"party {rank}" for rank in range(count)]
@@ -69,6 +73,7 @@ class Group:
         results, errors = self.attempt(name, *operands, **options)
         for error in errors.values():
             raise error
+        self.provided[self.number] = results.pop(PROVIDER, None)
         parties = [results[rank] for rank in range(self.count)]
         return [list(shares) for shares in zip(*parties, strict=True)] if isinstance(parties[0], tuple) else parties
 
@@ -93,6 +98,13 @@ class Group:
             own = [shares[rank] for shares in operands]
             self._start(rank, name, own, options, make_finish(rank))
         return results, errors
+
+    def prepare(self, name: str, specs: tuple[Spec, ...], times: int, **options: Any) -> None:
+        """Let all roles prepare what a protocol needs ``times`` times."""
+        self.number += 1
+        demands = rehearse(self.kernels, name, specs, tuple(sorted(options.items())), self.count).demands
+        for channel in self.channels.values():
+            channel.prepare(self.number, demands, times)
 
     def measure(self, name: str, *operands: Shares, **options: Any) -> tuple[int, int]:
         """Run a protocol; return the length of its longest chain of messages, and the bytes that all roles sent."""
@@ -134,7 +146,7 @@ class Costs:
         """The length of the longest chain of messages."""
         return max(self._clocks.values(), default=0)
 
-    def observe(self, party: Party, steps: Steps) -> Steps:
+    def observe(self, party: Role, steps: Steps) -> Steps:
         """Run the steps of a role, and count what it sends; corrections are not counted, they may be dealt before."""
         rank, answer = party.rank, None
         try:

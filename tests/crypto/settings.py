@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 
 BASE, DIGITS = 2, 16
 

@@ -216,7 +216,7 @@ def test_integers_and_floats_are_not_mixed(shared: Setting, other: Any) -> None:
 @pytest.mark.parametrize("compute", [lambda x: x / x, lambda x: 6 / x, lambda x: x**-1])
 def test_integers_have_no_reciprocal(shared: Setting, compute: Callable[[Any], Any]) -> None:
     x = shared.share(shared.plain(np.array([4])))
-    with pytest.raises((PrecisionError, OperationNotAllowedError), match="reciprocal"):
+    with pytest.raises((PrecisionError, OperationNotAllowedError), match="reciprocal|quotient"):
         compute(x)
     assert np.asarray(x.get()).tolist() == [4]
 

@@ -14,12 +14,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from syft_core.crypto import channel as channel_module  # noqa: E402
-from syft_core.crypto import protocol  # noqa: E402
-from syft_core.crypto.channel import SETUP, Channel  # noqa: E402
+from syft_core.crypto import parties, protocol  # noqa: E402
+from syft_core.crypto.channel import SETUP, Channel, Channels  # noqa: E402
 from syft_core.crypto.group import Group, find_group  # noqa: E402
+from syft_core.crypto.messages import Deposit, OpenChannel, Prepare, RunProtocol  # noqa: E402
 from syft_core.crypto.payloads import pack, split, unpack  # noqa: E402
-from syft_core.crypto.protocol import PROVIDER, Draw, Open, Recall, Spec  # noqa: E402
-from syft_core.crypto.spdz import Square, reconstruct, spdz_mul, spdz_mul_masked, zero  # noqa: E402
+from syft_core.crypto.protocol import PROVIDER, Open, Spec  # noqa: E402
+from syft_core.crypto.spdz import Square, reconstruct, spdz_mul, zero  # noqa: E402
 from syft_core.exceptions import (  # noqa: E402
     CheatingError,
     GetNotPermittedError,
@@ -29,17 +30,16 @@ from syft_core.exceptions import (  # noqa: E402
     QuotaExceededError,
     TicketError,
 )
-from syft_core.messages import Batch, Deposit, Fetch, GetTicket, OpenChannel, Prepare, Run, RunProtocol  # noqa: E402
+from syft_core.messages import Batch, Fetch, GetTicket, Run  # noqa: E402
 from syft_core.network.address import Address  # noqa: E402
-from syft_core.network.connection import Kind  # noqa: E402
-from syft_core.network.links import Link  # noqa: E402
-from syft_core.network.quotas import Allowance, QuotaGuard  # noqa: E402
+from syft_core.network.connection import Purpose  # noqa: E402
+from syft_core.network.links import TicketLink  # noqa: E402
 from syft_core.network.server import Server  # noqa: E402
+from syft_core.operating.quotas import Allowance, QuotaGuard  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.serde import Context, frames, from_frames  # noqa: E402
-from syft_core.workers import protocols  # noqa: E402
-from syft_core.workers.tickets import Mandate  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.addresses.tickets import Mandate  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_torch.kernels import TorchKernels  # noqa: E402
 
 from ..network.processes import authenticate  # noqa: E402
@@ -68,14 +68,14 @@ def deliver(worker: VirtualWorker, command: Any, sender: Peer, behalf: tuple[Pee
     """Send a message by hand, and return the reply; raise its failure."""
     context = Context(worker=worker.hook.local_worker, receiver=worker.id)
     sent = [bytes(frame) for frame in frames(Batch(1, (command,), True, behalf), context)]
-    reply = from_frames(worker.deliver(sent, sender), Context(worker=worker))
+    reply = from_frames(worker.deliver(sent, sender, delegates=lambda _peer: True), Context(worker=worker))
     if reply.failure is not None:
         raise reply.failure.error
     return reply.value
 
 
 def channel_of(worker: VirtualWorker, group: Group) -> Channel:
-    return worker.channels.find(group.client.peer, group._channel)
+    return worker.part(Channels).find(group.client.peer, group._channel)
 
 
 def require_intact(hook: Any, workers: dict[str, VirtualWorker], group: Group) -> None:
@@ -114,7 +114,7 @@ def test_a_ticket_of_another_client_opens_no_channel(hook: Any, workers: Any, gr
     mandate = Mandate(alice.tickets.redeem(ticket, "bob"))
     deposit = Deposit(group._channel, 1, PAYLOAD)
 
-    refused = from_frames(alice.deliver_deposit(deposit.to_frames(), Peer("bob"), mandate), Context(worker=alice))
+    refused = from_frames(alice.deliver_note(deposit.to_frames(), Peer("bob"), mandate), Context(worker=alice))
     assert "cannot find channel" in str(refused.failure.error)
     claimed = [bytes(frame) for frame in frames(Batch(1, (deposit,), True, (Peer("me"),)))]
     refused = from_frames(alice.deliver(claimed, Peer("bob"), mandate), Context(worker=alice))
@@ -126,7 +126,7 @@ def test_a_ticket_is_valid_for_one_channel(hook: Any, workers: Any, group: Group
     alice = workers["alice"]
     mandate = Mandate(alice.tickets.redeem(deliver(alice, GetTicket("bob", (5,)), Peer("me")), "bob"))
 
-    reply = alice.deliver_deposit(Deposit(group._channel, 1, PAYLOAD).to_frames(), Peer("bob"), mandate)
+    reply = alice.deliver_note(Deposit(group._channel, 1, PAYLOAD).to_frames(), Peer("bob"), mandate)
 
     assert isinstance(from_frames(reply, Context(worker=alice)).failure.error, TicketError)
     require_intact(hook, workers, group)
@@ -156,11 +156,11 @@ def test_a_number_of_a_run_is_used_once(hook: Any, workers: Any, group: Group) -
 def test_only_a_worker_of_the_group_joins_it(workers: Any) -> None:
     bob = workers["bob"]
 
-    for parties, rank in ((("bob",), 0), (("bob", "bob"), 0), (("bob", "alice"), 7), (("alice", "carol"), 0)):
+    for names, rank in ((("bob",), 0), (("bob", "bob"), 0), (("bob", "alice"), 7), (("alice", "carol"), 0)):
         with pytest.raises(ProtocolError, match="cannot open channel"):
-            deliver(bob, OpenChannel(77, "torch", parties, "dora", rank, 77), EVE)
+            deliver(bob, OpenChannel(77, "torch", names, "dora", rank, 77), EVE)
     with pytest.raises(ProtocolError, match="cannot find channel 77"):
-        deliver(bob, Prepare(77, "relu", (((3,), "int64"),), {}, 1), EVE)
+        deliver(bob, Prepare(77, 1, "relu", (((3,), "int64"),), {}, 1), EVE)
 
 
 # --- what may be deposited
@@ -302,7 +302,7 @@ def test_workers_to_which_a_client_describes_another_group_have_no_seed_in_commo
 
 
 def test_what_waits_for_runs_is_bounded(hook: Any, workers: Any, group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocols, "MAX_HELD", 10_000)
+    monkeypatch.setattr(parties, "MAX_HELD", 10_000)
     alice, large = workers["alice"], pack(KERNELS, (torch.zeros(500, dtype=torch.int64),))
     deliver(alice, Deposit(group._channel, group._number + 2, large), Peer("bob"), (Peer("me"),))
 
@@ -361,7 +361,7 @@ def test_pieces_that_do_not_fit_together_are_refused(
 def test_pieces_that_wait_for_the_rest_are_bounded_and_forgotten(
     hook: Any, workers: Any, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocols, "MAX_HELD", 10_000)
+    monkeypatch.setattr(parties, "MAX_HELD", 10_000)
     alice, piece = workers["alice"], bytearray(1000)
 
     def send(number: int, left: int) -> None:
@@ -406,7 +406,7 @@ def test_who_claims_to_act_for_a_client_does_not_close_its_channels(
             deliver(workers["bob"], opening, EVE, (group.client.peer,))
     for message in (
         RunProtocol(group._channel, 10**6, "zero", (), {}, 1, 0, False),
-        Prepare(group._channel, "zero", (), {}, 1),
+        Prepare(group._channel, 10**6, "zero", (), {}, 1),
     ):
         with pytest.raises(TicketError, match="only the client itself may do that"):
             deliver(workers["bob"], message, EVE, (group.client.peer,))
@@ -416,13 +416,13 @@ def test_who_claims_to_act_for_a_client_does_not_close_its_channels(
 
 def test_keys_are_used_only_by_their_group_and_its_client(hook: Any, workers: Any, group: Group) -> None:
     bob, me = workers["bob"], hook.local_worker.peer
-    for sender, parties, provider, rank in (
+    for sender, names, provider, rank in (
         (EVE, ("bob", "alice"), "carol", 0),
         (me, ("bob", "alice"), "dora", 0),
         (me, ("bob", "dora"), "carol", 0),
         (me, ("alice", "bob"), "carol", 1),
     ):
-        assert deliver(bob, OpenChannel(78, "torch", parties, provider, rank, group.keys), sender) is False
+        assert deliver(bob, OpenChannel(78, "torch", names, provider, rank, group.keys), sender) is False
     assert deliver(bob, OpenChannel(78, "torch", ("bob", "alice"), "carol", 0, 79), me) is False
     require_intact(hook, workers, group)
 
@@ -444,7 +444,7 @@ def test_keys_are_not_used_again_after_another_party_cheated(hook: Any, workers:
 
 
 def test_the_number_of_keys_of_a_client_is_bounded(hook: Any, workers: Any, group: Group) -> None:
-    channels = workers["bob"].channels
+    channels = workers["bob"].part(Channels)
     for id in range(channel_module.MAX_CHANNELS + 5):
         channels.keep_keys(EVE, id, channel_module.TagKeys((("bob", "alice"), "carol", 0), {}))
 
@@ -460,10 +460,10 @@ def test_a_client_with_many_channels_loses_its_own(hook: Any, workers: Any, grou
         with pytest.raises(ProtocolError):  # The others do not answer.
             deliver(bob, OpenChannel(id, "torch", ("bob", "alice"), "carol", 0, id), EVE)
 
-    assert len(bob.channels._channels[EVE]) == channel_module.MAX_CHANNELS
+    assert len(bob.part(Channels)._channels[EVE]) == channel_module.MAX_CHANNELS
     require_intact(hook, workers, group)
     bob.forget_client(EVE)
-    assert EVE not in bob.channels._channels
+    assert EVE not in bob.part(Channels)._channels
 
 
 def test_runs_that_nobody_else_joins_are_bounded(hook: Any, workers: Any, group: Group) -> None:
@@ -503,13 +503,13 @@ def test_empty_arrays_and_bytes_weigh_something_while_they_wait() -> None:
     assert channel_module.weigh((bytes(5000),)) > 5000
 
 
-def test_what_the_provider_sends_in_advance_is_bounded_with_its_labels(
+def test_what_the_provider_sends_in_advance_is_bounded(
     workers: Any, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocols, "MAX_HELD", 100_000)
+    monkeypatch.setattr(parties, "MAX_HELD", 100_000)
 
     def send(place: int) -> None:
-        payload = pack(KERNELS, (bytes([place]) * 50_000, 0, ()))
+        payload = pack(KERNELS, (1000, place, (torch.zeros(7000, dtype=torch.int64),)))
         deliver(workers["bob"], Deposit(group._channel, SETUP, payload), Peer("carol"), (Peer("me"),))
 
     send(0)
@@ -585,7 +585,7 @@ def test_options_of_a_wrong_type_are_refused(hook: Any, workers: Any, group: Gro
 
 @pytest.mark.parametrize("options", [{"divisor": 1.5}, {"groups": True}], ids=str)
 def test_options_of_a_wrong_type_are_refused_in_advance_too(workers: Any, group: Group, options: Any) -> None:
-    call = Prepare(group._channel, spdz_mul.__name__, (((3,), "int64"),) * 2, options, 1)
+    call = Prepare(group._channel, group._number + 1, spdz_mul.__name__, (((3,), "int64"),) * 2, options, 1)
 
     with pytest.raises(ProtocolError, match="cannot run 'spdz_mul': its option '(divisor|groups)' has a wrong type"):
         deliver(workers["carol"], call, Peer("me"))
@@ -595,8 +595,8 @@ def test_threads_of_one_channel_draw_different_random_numbers() -> None:
     channel = groups.Group(2, KERNELS).channels[1]
     both = threading.Barrier(2)
 
-    class Slow(dict[bytes, int]):
-        """Lets another thread read a counter before this one has increased it."""
+    class Slow(dict[bytes, Any]):
+        """Lets another thread read what is prepared before this one has taken it."""
 
         def get(self, *args: Any) -> Any:
             found = super().get(*args)
@@ -604,15 +604,17 @@ def test_threads_of_one_channel_draw_different_random_numbers() -> None:
                 both.wait(0.2)
             return found
 
-    channel._used = Slow()
-    drawn: list[int] = []
-    threads = [threading.Thread(target=lambda: drawn.append(channel.draw(Square((3,), "int64"))[1])) for _ in range(2)]
+    demand = Square((3,), "int64")
+    channel.prepare(1, [demand], 2)
+    channel._pools = Slow(channel._pools)
+    drawn: list[Any] = []
+    threads = [threading.Thread(target=lambda: drawn.append(channel.draw({}, demand, {})[1])) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert sorted(drawn) == [0, 1]
+    assert sorted(drawn) == [(1, 0), (1, 1)]
 
 
 def test_a_channel_that_is_closed_while_it_advances_a_run_ends_the_run() -> None:
@@ -626,17 +628,6 @@ def test_a_channel_that_is_closed_while_it_advances_a_run_ends_the_run() -> None
     channel.start(1, steps(), lambda _result, error: ended.append(str(error)))
 
     assert ended == ["closed"]
-
-
-def test_a_run_asks_for_a_kept_mask_after_it_has_drawn_random_numbers() -> None:
-    """When a mask is forgotten, so is how many of its random numbers were used: a run must not draw them any more."""
-    group = groups.Group(2, KERNELS)
-    x = KERNELS.arrays.zeros((3,), "int64")
-    steps = spdz_mul_masked(group.channels[1].party, x, x, x, mask=1)
-
-    draw = next(steps)
-    assert isinstance(draw, Draw)
-    assert isinstance(steps.send([x]), Recall)
 
 
 def test_an_unknown_protocol_or_operand_is_refused(workers: Any, group: Group) -> None:
@@ -667,7 +658,7 @@ def test_a_result_that_exceeds_the_quota_is_refused_before_it_is_computed(worker
         with pytest.raises(QuotaExceededError, match="bytes on the worker, and the limit is 100,000"):
             deliver(worker, call, Peer("me"))
     with pytest.raises(QuotaExceededError):
-        deliver(carol, Prepare(group._channel, spdz_mul.__name__, forms, {}, 1), Peer("me"))
+        deliver(carol, Prepare(group._channel, group._number + 1, spdz_mul.__name__, forms, {}, 1), Peer("me"))
 
 
 def test_forms_that_exceed_the_quota_are_refused_before_a_protocol_is_rehearsed(workers: Any, group: Group) -> None:
@@ -675,7 +666,7 @@ def test_forms_that_exceed_the_quota_are_refused_before_a_protocol_is_rehearsed(
     carol.guard = QuotaGuard(carol, {"default": Allowance(bytes=100_000)})
 
     with pytest.raises(QuotaExceededError):
-        deliver(carol, Prepare(group._channel, "largest", ((shape, "int64"),), {}, 1), Peer("me"))
+        deliver(carol, Prepare(group._channel, group._number + 1, "largest", ((shape, "int64"),), {}, 1), Peer("me"))
 
     assert not [key for key in protocol._rehearsals if Spec(shape) in key[2]]
 
@@ -817,7 +808,7 @@ def server(hook: Any) -> Iterator[Server]:
 
 def test_a_client_with_a_token_cannot_send_deposits(hook: Any, server: Server) -> None:
     address = Address("127.0.0.1", server.port, secure=False)
-    eve = Link(VirtualWorker(hook, id="bob", auto_add=False), "alice", address, "bob", "Bearer secret of eve")
+    eve = TicketLink(VirtualWorker(hook, id="bob", auto_add=False), "alice", address, "bob", "Bearer secret of eve")
 
     eve.tell(Deposit(5, 1, PAYLOAD))
 
@@ -828,13 +819,13 @@ def test_a_client_with_a_token_cannot_send_deposits(hook: Any, server: Server) -
 
 def test_whoever_poses_as_the_provider_gets_no_half_of_a_seed(hook: Any, server: Server) -> None:
     address = Address("127.0.0.1", server.port, secure=False)
-    eve = Link(VirtualWorker(hook, id="eve", auto_add=False), "alice", address, "eve", "Bearer secret of eve")
+    eve = TicketLink(VirtualWorker(hook, id="eve", auto_add=False), "alice", address, "eve", "Bearer secret of eve")
     client = Peer(eve.client_id, "eve")
     sent: list[Any] = []
     alice = Channel(["bob", "alice"], "carol", 1, KERNELS, lambda *post: sent.append(post))
-    server.worker.channels.add(client, 5, alice)
+    server.worker.part(Channels).add(client, 5, alice)
     ticket = eve.ask(GetTicket("carol", (5,)))
-    carol = Link(VirtualWorker(hook, id="x", auto_add=False), "alice", address, "carol", f"Ticket {ticket}")
+    carol = TicketLink(VirtualWorker(hook, id="x", auto_add=False), "alice", address, "carol", f"Ticket {ticket}")
 
     assert carol.ask(Deposit(5, SETUP, b"chosen by a liar")) is None
 
@@ -845,16 +836,16 @@ def test_whoever_poses_as_the_provider_gets_no_half_of_a_seed(hook: Any, server:
 
 def test_arbitrary_frames_in_place_of_a_deposit_are_refused(hook: Any, server: Server) -> None:
     address = Address("127.0.0.1", server.port, secure=False)
-    eve = Link(VirtualWorker(hook, id="eve", auto_add=False), "alice", address, "eve", "Bearer secret of eve")
+    eve = TicketLink(VirtualWorker(hook, id="eve", auto_add=False), "alice", address, "eve", "Bearer secret of eve")
     ticket = eve.ask(GetTicket("bob", (5,)))
-    bob = Link(VirtualWorker(hook, id="x", auto_add=False), "alice", address, "bob", f"Ticket {ticket}")
+    bob = TicketLink(VirtualWorker(hook, id="x", auto_add=False), "alice", address, "bob", f"Ticket {ticket}")
     noise = random.Random(7)
 
     for location in (eve, bob):
         for _ in range(200):
             count = noise.randrange(4)
             with location._lock:
-                location.transmit(Kind.NOTE, [noise.randbytes(noise.randrange(60)) for _ in range(count)])
+                location.transmit(Purpose.NOTE, [noise.randbytes(noise.randrange(60)) for _ in range(count)])
         with pytest.raises(Exception, match="cannot"):
             location.flush()
         location.flush()

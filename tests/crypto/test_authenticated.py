@@ -214,9 +214,9 @@ def test_whoever_changes_a_message_is_named_and_there_is_no_result(
         index = sent[receiver] = sent.get(receiver, -1) + 1
         if index != message:
             return payload
-        arrays = list(payload)
+        *arrays, proof = payload
         arrays[part % len(arrays)] = change(arrays[part % len(arrays)], place, amount)
-        return tuple(arrays)
+        return (*arrays, proof)
 
     group.alter = alter
     results, errors = OPERATIONS[operation](group, x, y)
@@ -284,7 +284,7 @@ def test_changes_of_the_upper_bits_do_not_make_honest_parties_accuse_each_other(
 
         def alter(sender: int, receiver: int, payload: Any) -> Any:
             changed = (payload[0] ^ np.int64(-1 << 63), *payload[1:])
-            return changed if (sender, receiver, len(payload)) == (0, 1, 3) else payload
+            return changed if (sender, receiver, len(payload)) == (0, 1, 4) else payload
 
         group.alter = alter
         results, errors = group.attempt("auth_mul", x, y)
@@ -311,6 +311,76 @@ def test_after_cheating_no_further_run_of_the_group_has_a_result() -> None:
     assert results.keys() <= {PROVIDER}
     for rank in (0, 1, 2):
         assert "worker 'party 1' sent values that fail authentication" in str(errors[rank])
+
+
+# --- who may be blamed
+
+
+@pytest.mark.parametrize("sender", [1, PROVIDER], ids=["a party", "the provider"])
+@pytest.mark.parametrize("operation", [*sorted(OPERATIONS), "input"])
+def test_nobody_is_accused_of_what_somebody_else_sent_in_their_name(operation: str, sender: int) -> None:
+    """A client has tickets for all workers, and replaces what one of them sends. It does not know their seeds."""
+    group = Group(3, NumpyKernels())
+    x, y = share(group, np.arange(9).reshape(3, 3), 0), share(group, np.arange(9).reshape(3, 3), 1)
+
+    def pose(by: int, to: int, payload: Any) -> Any:
+        return tuple(change(array, 0, 3) for array in payload) if (by, to) == (sender, 0) else payload
+
+    group.alter = pose
+    if operation == "input":
+        results, errors = group.attempt("auth_input", [np.zeros(4, "int64")] * 3, owner=1)
+    else:
+        results, errors = OPERATIONS[operation](group, x, y)
+
+    assert 0 not in results
+    assert not [error for error in errors.values() if isinstance(error, CheatingError)]
+    name = "provider" if sender == PROVIDER else "party 1"
+    assert f"what came in the name of party '{name}' does not belong to this run" in str(errors[0])
+    assert group.channels[0].keys.cheating is None
+
+
+@pytest.mark.parametrize("stranger", [1, PROVIDER], ids=["a party", "the provider"])
+def test_nobody_is_accused_if_the_client_starts_different_calls(stranger: int) -> None:
+    group = Group(2, NumpyKernels())
+    x = share(group, np.arange(4))
+    group.number += 1
+    ended: dict[int, BaseException | None] = {}
+
+    def start(rank: int, operand: Any) -> None:
+        options = {"divisor": 7 if rank == stranger else 8}
+        group._start(rank, "auth_truncate", [operand], options, lambda _, error: ended.update({rank: error}))
+
+    start(PROVIDER, Spec((3, 4)))
+    for rank in (0, 1):
+        start(rank, x[rank])
+
+    assert set(ended) >= {0, 1}
+    assert not [error for error in ended.values() if isinstance(error, CheatingError)]
+    assert all(channel.keys.cheating is None for channel in group.channels.values())
+
+
+def test_a_client_that_mixes_up_shares_makes_a_party_accuse_an_innocent_one_and_the_error_says_so() -> None:
+    group = Group(2, NumpyKernels())
+    x, y = share(group, np.arange(4), 0), share(group, np.arange(4), 1)
+
+    _, errors = group.attempt("auth_open", [x[0], y[1]])
+
+    accusations = [str(error) for error in errors.values() if type(error) is CheatingError]
+    assert accusations
+    assert all("it cheats, or the client used shares that do not belong together" in text for text in accusations)
+
+
+@pytest.mark.parametrize("name", ["auth_open", "auth_truncate", "auth_add_public", "auth_mul"])
+def test_an_operand_without_the_rows_of_an_authenticated_share_is_refused_before_anything_is_sent(name: str) -> None:
+    sent: list[Any] = []
+    group = Group(2, NumpyKernels(), watch=lambda *message: sent.append(message))
+    words = [np.zeros((2, 3), "int64")] * 2
+    operands = [words] if name in ("auth_open", "auth_truncate") else [words, words]
+
+    with pytest.raises(ValueError, match="cannot use a share of the shape .*: an authenticated one has 3 rows"):
+        group.run(name, *operands, **({"divisor": 2} if name == "auth_truncate" else {}))
+
+    assert not [payload for *_, payload in sent if type(payload) is tuple]
 
 
 def test_a_message_of_another_form_names_its_sender() -> None:

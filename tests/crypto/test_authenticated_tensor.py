@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 from syft_core.crypto.authenticated import auth_random  # noqa: E402
 from syft_core.crypto.authenticated_tensor import AuthenticatedTensor  # noqa: E402
+from syft_core.crypto.channel import Channels  # noqa: E402
 from syft_core.crypto.group import find_group  # noqa: E402
 from syft_core.crypto.protocol import PROVIDER  # noqa: E402
 from syft_core.exceptions import (  # noqa: E402
@@ -23,9 +24,9 @@ from syft_core.exceptions import (  # noqa: E402
     PrecisionError,
     ProtocolError,
 )
-from syft_core.network.quotas import Allowance, QuotaGuard  # noqa: E402
+from syft_core.operating.quotas import Allowance, QuotaGuard  # noqa: E402
 from syft_core.plugins.manager import load_backend  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
 from .conftest import NAMES, Parties  # noqa: E402
 
@@ -155,6 +156,11 @@ REAL: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
     "sum": (lambda x, _y: x.sum(1), 0),
     "mean": (lambda x, _y: x.mean(), STEP),
     "a row": (lambda x, _y: x[1], 0),
+    "a column": (lambda x, _y: x[:, 0], 0),
+    "a slice": (lambda x, _y: x[:, 1:3], 0),
+    "every other column": (lambda x, _y: x[..., ::2], 0),
+    "chosen columns": (lambda x, _y: x[:, [2, 0]], 0),
+    "narrow": (lambda x, _y: x.narrow(1, 0, 2), 0),
     "transpose": (lambda x, _y: x.T.reshape(-1), 0),
     "linear": (lambda x, y: torch.nn.functional.linear(x, y, y[:, 0]), STEP),
 }
@@ -261,7 +267,7 @@ def change_messages(cheater: Any) -> None:
 
         return send
 
-    for channels in cheater.channels._channels.values():
+    for channels in cheater.part(Channels)._channels.values():
         for channel in channels.values():
             channel._post = alter(channel._post)
 
@@ -509,7 +515,7 @@ def test_values_cannot_be_used_after_a_worker_has_lost_its_keys(
     share: Share, workers: dict[str, Any], who: str
 ) -> None:
     x, y = share(X), share(Y)
-    workers[who].channels.forget(workers[who].hook.local_worker.id)
+    workers[who].part(Channels).forget(workers[who].hook.local_worker.id)
 
     with pytest.raises(ProtocolError, match="cannot find channel"):
         (x * y).get()

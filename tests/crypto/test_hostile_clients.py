@@ -15,15 +15,17 @@ import pytest
 torch, np = pytest.importorskip("torch"), pytest.importorskip("numpy")
 
 from syft_core.crypto.authenticated import auth_mul, auth_truncate  # noqa: E402
+from syft_core.crypto.channel import Channels  # noqa: E402
 from syft_core.crypto.group import Group, find_group  # noqa: E402
+from syft_core.crypto.messages import Deposit, OpenChannel, RunProtocol  # noqa: E402
 from syft_core.crypto.payloads import pack  # noqa: E402
-from syft_core.crypto.protocol import Open, Party, Rest  # noqa: E402
+from syft_core.crypto.protocol import Open, Rest, Role  # noqa: E402
 from syft_core.crypto.securenn import private_compare  # noqa: E402
 from syft_core.crypto.spdz import spdz_mul, spdz_mul_masked  # noqa: E402
 from syft_core.exceptions import GetNotPermittedError, MixedLayersError, ProtocolError  # noqa: E402
-from syft_core.messages import Deposit, Fetch, RunProtocol  # noqa: E402
+from syft_core.messages import Fetch  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402
 from syft_torch.kernels import TorchKernels  # noqa: E402
 
@@ -90,20 +92,23 @@ def test_the_provider_reveals_no_mask_in_another_protocol(client: Client, secret
     client.start("bob", "spdz_mask", (secret,), 502)
     client.start("alice", "spdz_mask", (zeros,), 503)
 
-    channel = client.workers["alice"].channels.find(ME, client.group._channel)
+    channel = client.workers["alice"].part(Channels).find(ME, client.group._channel)
     opened, mask = channel._masks[client.group._number + 1].opened, client.fetch("carol", 501)
     assert (opened + mask.numpy()).tolist() != SECRET
     assert client.fetch("alice", 503).tolist() == [0]
 
 
 def test_a_party_does_not_use_a_mask_that_it_received(client: Client, secret: Any) -> None:
-    """The client chooses the mask under which bob inputs his secret, and reads what he sends at alice."""
-    client.pose("carol", "bob", torch.zeros(1, 3).long())
-    client.pose("carol", "bob", torch.zeros(3).long())
-    client.start("bob", "auth_input", (secret,), 501, owner=0)
-    client.start("alice", "reconstruct", (client.send("alice", torch.zeros(3).long()),), 502)
+    """The client chooses the mask under which bob inputs his secret, and would read what he sends at alice."""
+    proof = torch.zeros(16, dtype=torch.uint8)
+    client.pose("carol", "bob", torch.zeros(1, 3).long(), proof)
+    client.pose("carol", "bob", torch.zeros(3).long(), proof)
 
-    assert client.fetch("alice", 502).tolist() != SECRET
+    with pytest.raises(ProtocolError, match="what came in the name of party 'carol' does not belong to this run"):
+        client.start("bob", "auth_input", (secret,), 501, owner=0)
+
+    channel = client.workers["alice"].part(Channels).find(ME, client.group._channel)
+    assert not channel._inboxes
 
 
 @pytest.mark.parametrize("small", [0, 1], ids=["x", "y"])
@@ -134,7 +139,7 @@ def test_every_element_of_a_product_has_a_mask_of_its_own(divisor: int) -> None:
     """The client claims that the gradient of four filters has one element."""
     images, gradients = np.ones((1, 4, 1, 1), "int64"), np.ones((1, 1, 1, 1), "int64")
     options = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "shape": (1, 1, 1, 1)}
-    steps = spdz_mul(Party(1, 2, NumpyKernels()), images, gradients, op="filters", divisor=divisor, **options)
+    steps = spdz_mul(Role(1, 2, NumpyKernels()), images, gradients, op="filters", divisor=divisor, **options)
     draw = next(steps)
     opening = steps.send([np.ones(*spec) for spec in draw.correlation.forms[0]])
     assert isinstance(opening, Open)
@@ -150,7 +155,7 @@ def test_every_element_of_a_product_has_a_mask_of_its_own(divisor: int) -> None:
 def test_every_element_is_compared_under_masks_of_its_own() -> None:
     bits, numbers = np.zeros((2, 64), "uint8"), np.zeros(2, "int64")
     for x, r, beta in ((bits[0], numbers, numbers), (bits, numbers[:1], numbers), (bits, numbers, numbers[0])):
-        steps = private_compare(Party(0, 2, NumpyKernels()), x, r, beta)
+        steps = private_compare(Role(0, 2, NumpyKernels()), x, r, beta)
         with pytest.raises(ValueError, match="expected one number and one random bit for each"):
             next(steps)
 
@@ -183,3 +188,40 @@ def test_whether_a_private_value_is_a_valid_tag_is_not_revealed(
 
     with pytest.raises(ProtocolError, match="cannot run 'auth_.*' on private values"):
         group.run(protocol, *operands, **options)
+
+
+# --- what a client can do that works together with a party: see authenticated.md
+
+ZEROS = torch.zeros(3, 3).long()
+
+
+def read_key(client: Client) -> Any:
+    """Return the key of alice: the client adds 1 to zeros, and fetches what alice has instead of a share."""
+    client.start("alice", "auth_add_public", tuple(client.send("alice", x) for x in (ZEROS, ZEROS[0] + 1)), 801)
+    client.group._number += 1
+    return -client.fetch("alice", 801)[2, 0]
+
+
+def test_a_client_and_a_party_together_can_forge_values_of_this_client(client: Client, group: Group) -> None:
+    """The client is trusted: it reads a key of alice, and bob changes his share and his tag accordingly."""
+    x = torch.tensor([5, 6, 7]).share(
+        client.workers["bob"],
+        client.workers["alice"],
+        crypto_provider=client.workers["carol"],
+        protocol="authenticated",
+    )
+    key = read_key(client)
+    stored = client.workers["bob"].object_store.entry(x.child.child["bob"].id_at_location).value
+    stored[0] += 1
+    stored[1] += key
+
+    assert x.get().tolist() == [6, 7, 8]
+
+
+def test_the_keys_of_one_client_do_not_open_or_forge_values_of_another(client: Client, group: Group) -> None:
+    eve, me = Peer("laptop@eve", "eve"), group.client.peer
+    for name, rank in (("alice", 1), ("bob", 0), ("carol", -1)):
+        deliver(client.workers[name], OpenChannel(77, "torch", ("bob", "alice"), "carol", rank, 77), eve)
+
+    keys = client.workers["alice"].part(Channels)._keys
+    assert not set(keys[eve][77].seeds.values()) & set(keys[me][group.keys].seeds.values())

@@ -11,12 +11,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import syft_core as sy  # noqa: E402  # torch may be missing
-from syft_core.crypto import count  # noqa: E402
+from syft_core.crypto import count, parties  # noqa: E402
 from syft_core.crypto import group as group_module  # noqa: E402
+from syft_core.crypto.channel import Channels  # noqa: E402
 from syft_core.crypto.group import find_group  # noqa: E402
 from syft_core.crypto.spdz import spdz_mask, spdz_mul_masked  # noqa: E402
 from syft_core.exceptions import GetNotPermittedError, ProtocolError  # noqa: E402
-from syft_core.workers import protocols  # noqa: E402
 
 NAMES = ("bob", "alice", "carol")
 X, W = torch.arange(12.0).view(3, 4) / 7, torch.arange(20.0).view(5, 4) / 3 - 2
@@ -111,15 +111,18 @@ def test_masks_are_forgotten_with_the_weight(workers: Any, share: Any) -> None:
     x, w = share(X), share(W)
     for _ in range(3):
         linear(x, w)
-    channels = [next(iter(workers[name].channels._channels.values())) for name in NAMES[:2]]
-    kept = [channel for own in channels for channel in own.values()]
+    channels = [next(iter(workers[name].part(Channels)._channels.values())) for name in NAMES]
+    *kept, provider = [channel for own in channels for channel in own.values()]
     assert all(len(channel._masks) == 1 for channel in kept)
+    assert len(provider._forms) == 1
 
     del w
     gc.collect()
     linear(x, share(W))
 
     assert all(not channel._masks and not channel.masked and channel.kept == 0 for channel in kept)
+    assert not provider._forms
+    assert not provider._values
 
 
 def test_masks_take_no_more_memory_than_a_client_may_use(
@@ -129,7 +132,7 @@ def test_masks_take_no_more_memory_than_a_client_may_use(
     for _ in range(2):
         linear(x, w)
     linear(x, other)
-    monkeypatch.setattr(protocols, "MAX_HELD", 5000)
+    monkeypatch.setattr(parties, "MAX_HELD", 5000)
 
     with pytest.raises(ProtocolError, match="a mask of 3,840 bytes: masks of the client take 3,840 bytes here already"):
         linear(x, other)
@@ -137,7 +140,9 @@ def test_masks_take_no_more_memory_than_a_client_may_use(
 
 def test_a_client_masks_no_more_than_the_parties_should_keep(share: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     x, w, other = share(X), share(W), share(W + 1)
-    monkeypatch.setattr(group_module, "MAX_MASKED", 8 * W.numel())
+    groups = [group for own in group_module._groups.values() for group in own.values()]
+    kept = sum(masked.size for group in groups for masked in group._masked)
+    monkeypatch.setattr(group_module, "MAX_MASKED", kept + 8 * W.numel())
 
     sent = [(linear(x, w)[1], linear(x, other)[1]) for _ in range(4)]
 
@@ -206,7 +211,7 @@ def test_the_same_value_is_opened_under_a_new_mask_each_time(hook: Any, workers:
     y = share(torch.arange(50.0)).child.child.child
     kept = [group.mask(y) for _ in range(3)]
 
-    (channel,) = next(iter(workers["bob"].channels._channels.values())).values()
+    (channel,) = next(iter(workers["bob"].part(Channels)._channels.values())).values()
     opened = [channel._masks[masked.number].opened for masked in kept]
     assert not (opened[0] == opened[1]).any()
     assert not (opened[1] == opened[2]).any()

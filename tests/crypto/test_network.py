@@ -17,6 +17,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from syft_core.crypto.checking import checking  # noqa: E402
 from syft_core.crypto.comparison import relu  # noqa: E402
 from syft_core.crypto.group import find_group  # noqa: E402
 from syft_core.crypto.kernels import size_of  # noqa: E402
@@ -31,7 +32,8 @@ from syft_core.exceptions import (  # noqa: E402
 )
 from syft_core.plugins.manager import load_backend  # noqa: E402
 from syft_core.serde.context import PEER_LIMITS  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
+from syft_torch.differential_privacy.votes import REFUSED, GNMax  # noqa: E402
 
 from ..network.proxy import Proxy  # noqa: E402
 from ..network.supervised import supervise  # noqa: E402
@@ -41,6 +43,15 @@ from .conftest import NUMPY, Parties  # noqa: E402
 @pytest.fixture(scope="module")
 def workers(parties: Parties) -> dict[str, Any]:
     return {name: parties.connect(name) for name in ("bob", "alice", "dora", "carol")}
+
+
+def test_results_of_workers_on_the_network_are_not_checked(workers: dict[str, Any]) -> None:
+    x = torch.tensor([1.5]).fix_precision()
+    x = x.share(workers["bob"], workers["alice"], crypto_provider=workers["carol"])
+
+    with checking(), pytest.raises(ProtocolError, match="cannot check results: worker 'bob' is not a virtual worker"):
+        x + x
+    assert (x + x).get().float_precision().tolist() == [3.0]
 
 
 def test_an_idle_client_does_not_hold_up_the_parties(parties: Parties, workers: dict[str, Any]) -> None:
@@ -57,6 +68,14 @@ def test_an_idle_client_does_not_hold_up_the_parties(parties: Parties, workers: 
             return
         time.sleep(0.05)
     pytest.fail("the result did not appear")
+
+
+def test_workers_in_processes_of_their_own_vote(workers: dict[str, Any]) -> None:
+    method = GNMax(3, sigma=1e-3, threshold=5, threshold_sigma=1e-3)
+    table = torch.tensor([[0, 1, 2, label % 3] for label in range(9)])
+    labels = [table[place::3].send(workers[name]) for place, name in enumerate(("bob", "alice", "dora"))]
+
+    assert method.vote(labels, workers["carol"]).get().tolist() == [0, 1, 2, REFUSED]
 
 
 def test_numpy_clients_compute_with_numpy_workers() -> None:

@@ -102,7 +102,25 @@ def test_a_mask_is_forgotten_with_what_was_opened_under_it() -> None:
 
     for rank in (0, 1):
         channel = group.channels[rank]
-        assert (channel.kept, channel._masks, channel._labels, len(channel._used)) == (0, {}, {}, 1)
+        assert (channel.kept, channel._masks) == (0, {})
+
+
+@pytest.mark.parametrize("divisor", [7, 256])
+def test_a_quotient_reveals_one_comparison_on_the_lost_digits_to_whoever_knows_what_was_opened(divisor: int) -> None:
+    """What truncation.md says, and no more than that."""
+    sent: list[Any] = []
+    group = Group(2, NumpyKernels(), watch=lambda sender, _to, arrays: sent.append((sender, arrays)))
+    x = np.random.default_rng(7).integers(-(1 << 40), 1 << 40, 500)
+
+    found = group.open(group.run("truncate", group.share(x), divisor=divisor))
+
+    shares = [arrays[0] for sender, arrays in sent if sender != -1]
+    lift = (1 << 62) // divisor * divisor
+    unsigned = [int(c) % (1 << 64) for c in shares[0] + shares[1]]
+    for quotient, value, c in zip(found.tolist(), (x + lift).tolist(), unsigned, strict=True):
+        mask = (c - value + (1 << 63)) % (1 << 64) - (1 << 63)
+        is_larger = value % divisor > (value + mask) % divisor
+        assert quotient == value // divisor + is_larger - lift // divisor
 
 
 @pytest.mark.parametrize("divisor", [2, 7, 1000, 65536, 1 << 20])
@@ -132,7 +150,7 @@ def test_signs_and_what_follows_from_them_are_right(group: Group, values: Any) -
     assert (group.open(group.run("is_negative", shares)) == (x < 0)).all()
     positive, derivative = group.run("relu", shares, derivative=True)
     assert (group.open(positive) == np.maximum(x, 0)).all()
-    assert (group.open(derivative) == (x >= 0)).all()
+    assert (group.open(derivative) == (x > 0)).all()
     assert (
         group.open(group.run("maximum", group.share(x // 2), group.share(y // 2))) == np.maximum(x // 2, y // 2)
     ).all()
@@ -206,14 +224,36 @@ def test_prepared_correlations_are_used_first() -> None:
     sent: list[Any] = []
     group = Group(2, NumpyKernels(), watch=lambda sender, receiver, payload: sent.append((sender, receiver)))
     x = np.arange(6)
-    for demand in rehearse(NumpyKernels(), "relu", (Spec((6,)),), (), 2).demands:
-        group.channels[-1].prepare(demand, 2)
+    group.prepare("relu", (Spec((6,)),), 2)
 
     for _ in range(2):
         assert (group.open(group.run("relu", group.share(x - 3))) == np.maximum(x - 3, 0)).all()
     assert (-1, 0) not in sent
     assert (group.open(group.run("relu", group.share(x - 3))) == np.maximum(x - 3, 0)).all()
     assert (-1, 0) in sent
+
+
+def test_corrections_may_arrive_after_the_run_that_uses_them_has_started_but_only_once() -> None:
+    group = Group(2, NumpyKernels())
+    provider, first = group.channels[-1], group.channels[0]
+    late: list[Any] = []
+    send, provider._post = provider._post, lambda *message: late.append(message)
+    group.prepare("square", (Spec((6,)),), 2)
+    provider._post = send
+
+    results, errors = group.attempt("square", group.share(np.arange(6)))
+    assert 0 not in results
+    for _, number, payload in late:
+        for run in first.receive(-1, number, payload):
+            run.advance()
+
+    assert not errors
+    assert (group.open([results[0], results[1]]) == np.arange(6) ** 2).all()
+    assert (group.open(group.run("square", group.share(np.arange(6)))) == np.arange(6) ** 2).all()
+    for _, number, payload in late:
+        with pytest.raises(ProtocolError, match="it was sent before"):
+            first.receive(-1, number, payload)
+    assert (first.held, first._stock, first._awaited) == (0, {}, set())
 
 
 @pytest.mark.parametrize("framework", ["numpy", "torch"])
@@ -258,7 +298,7 @@ def test_a_divisor_that_is_not_a_positive_integer_is_refused(divisor: Any) -> No
 def test_products_of_large_matrices_are_exact_for_all_integers(
     framework: str, terms: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("syft_core.crypto.kernels.LARGE", 0)
+    monkeypatch.setenv("SYFT_PRODUCTS", "digits")
     kernels, random, info = make_kernels(framework), np.random.default_rng(3), np.iinfo("int64")
     x, y = (random.integers(info.min, info.max, shape, endpoint=True) for shape in ((2000, terms), (40, terms)))
     x[0], y[0] = info.min, info.max

@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-import syft_core as sy
-from syft_core.exceptions import SyftError, ValueRefusedError
+from syft_core.exceptions import SyftError
 
 from .programs import Program
 
@@ -26,27 +25,20 @@ class Outcome:
     """"same bits", a difference, or why it is refused."""
     ratio: float | None = None
     """Its time as a multiple of the local time."""
-    reads: str = ""
-    """The first value that it reads implicitly, for which it needs consent."""
 
 
 def compare(program: Program, bob: Any) -> Outcome:
-    """Train a model locally and on a worker; give consent if the model reads values implicitly."""
+    """Train a model locally and on a worker."""
     torch.manual_seed(0)
     model, batch = program.build(), program.batch()
     remote = copy.deepcopy(model).send(bob)
     there = {name: tensor.send(bob) for name, tensor in batch.items()}
     expected, at_home = _train(program, model, batch)
-    reads = ""
     try:
-        found, elsewhere = _train(program, copy.deepcopy(remote), there)
-    except ValueRefusedError as error:
-        reads = getattr(error, "__notes__", [str(error)])[0]
-        with sy.revealing("the model reads its mask"):
-            found, elsewhere = _train(program, remote, there)
+        found, elsewhere = _train(program, remote, there)
     except SyftError as error:
         return Outcome(f"refused: {error}")
-    return Outcome(judge(expected, found), elsewhere / at_home, reads)
+    return Outcome(judge(expected, found), elsewhere / at_home)
 
 
 def judge(expected: Iterable[torch.Tensor], found: Iterable[torch.Tensor]) -> str:

@@ -42,8 +42,6 @@ class Program:
     build: Callable[[], nn.Module]
     batch: Callable[[], Batch]
     loss: Callable[[nn.Module, Batch], torch.Tensor]
-    reads_its_mask: bool = False
-    """Whether the model reads values of its mask."""
 
 
 def of_transformers(model: nn.Module, batch: Batch) -> torch.Tensor:
@@ -91,54 +89,61 @@ def mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 10))
 
 
+SMALL = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "vocab_size": 100,
+    "max_position_embeddings": 64,
+}
+GPT = {"n_embd": 16, "n_layer": 2, "n_head": 2, "vocab_size": 100, "n_positions": 64}
+
+
+def make_model(name: str, config: str, **options: Any) -> Callable[[], nn.Module]:
+    """Return a function that builds a model of transformers."""
+
+    def build() -> nn.Module:
+        transformers = import_module("transformers")
+        return getattr(transformers, name)(getattr(transformers, config)(**options)).train()
+
+    return build
+
+
+small_bert = make_model("BertForSequenceClassification", "BertConfig", **SMALL)
+small_gpt = make_model("GPT2LMHeadModel", "GPT2Config", **GPT, bos_token_id=1, eos_token_id=2)
+
+
 def transformers_programs() -> Iterator[Program]:
-    small = {
-        "hidden_size": 16,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 32,
-        "vocab_size": 100,
-        "max_position_embeddings": 64,
-    }
+    small, gpt, model = SMALL, GPT, make_model
 
-    def model(name: str, config: str, **options: Any) -> Callable[[], nn.Module]:
-        def build() -> nn.Module:
-            transformers = import_module("transformers")
-            return getattr(transformers, name)(getattr(transformers, config)(**options)).train()
+    def program(name: str, build: Callable[[], nn.Module], batch: Callable[[], Batch]) -> Program:
+        return Program(name, "transformers", build, batch, of_transformers)
 
-        return build
-
-    def program(name: str, build: Callable[[], nn.Module], batch: Callable[[], Batch], reads: bool = False) -> Program:
-        return Program(name, "transformers", build, batch, of_transformers, reads)
-
-    bert = model("BertForSequenceClassification", "BertConfig", **small)
-    yield program("BERT", bert, text(), True)
-    yield program("BERT without a mask", bert, text(masked=False))
+    yield program("BERT", small_bert, text())
+    yield program("BERT without a mask", small_bert, text(masked=False))
     distil = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "vocab_size": 100}
-    yield program(
-        "DistilBERT", model("DistilBertForSequenceClassification", "DistilBertConfig", **distil), text(), True
-    )
-    yield program("RoBERTa", model("RobertaForSequenceClassification", "RobertaConfig", **small), text(), True)
+    yield program("DistilBERT", model("DistilBertForSequenceClassification", "DistilBertConfig", **distil), text())
+    yield program("RoBERTa", model("RobertaForSequenceClassification", "RobertaConfig", **small), text())
     image = {**small, "image_size": 32, "patch_size": 8, "num_labels": 5}
     image = {name: value for name, value in image.items() if name not in ("vocab_size", "max_position_embeddings")}
     yield program("ViT", model("ViTForImageClassification", "ViTConfig", **image), pixels(32, "pixel_values", "labels"))
-    gpt = {"n_embd": 16, "n_layer": 2, "n_head": 2, "vocab_size": 100, "n_positions": 64}
-    yield program("GPT-2", model("GPT2LMHeadModel", "GPT2Config", **gpt), text(labels=None), True)
+    yield program("GPT-2", model("GPT2LMHeadModel", "GPT2Config", **gpt), text(labels=None))
     yield program("GPT-2 without a mask", model("GPT2LMHeadModel", "GPT2Config", **gpt), text(False, None))
     decoder = {**small, "num_key_value_heads": 1}
-    yield program("Llama", model("LlamaForCausalLM", "LlamaConfig", **decoder), text(labels=None), True)
+    yield program("Llama", model("LlamaForCausalLM", "LlamaConfig", **decoder), text(labels=None))
     yield program("Llama without a mask", model("LlamaForCausalLM", "LlamaConfig", **decoder), text(False, None))
     yield program(
         "Mistral", model("MistralForCausalLM", "MistralConfig", **decoder, sliding_window=8), text(labels=None)
     )
     albert = {**small, "embedding_size": 8}
-    yield program("ALBERT", model("AlbertForSequenceClassification", "AlbertConfig", **albert), text(), True)
+    yield program("ALBERT", model("AlbertForSequenceClassification", "AlbertConfig", **albert), text())
     relative = {**small, "relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
     yield program("DeBERTa", model("DebertaForSequenceClassification", "DebertaConfig", **relative), text())
-    yield program("MPNet", model("MPNetForSequenceClassification", "MPNetConfig", **small), text(), True)
+    yield program("MPNet", model("MPNetForSequenceClassification", "MPNetConfig", **small), text())
     fnet = {name: value for name, value in small.items() if name != "num_attention_heads"}
     yield program("FNet", model("FNetForSequenceClassification", "FNetConfig", **fnet), text(masked=False))
-    yield program("Qwen2", model("Qwen2ForCausalLM", "Qwen2Config", **decoder), text(labels=None), True)
+    yield program("Qwen2", model("Qwen2ForCausalLM", "Qwen2Config", **decoder), text(labels=None))
     bloom = {"vocab_size": 100, "hidden_size": 16, "n_layer": 2, "n_head": 2}
     yield program("BLOOM", model("BloomForCausalLM", "BloomConfig", **bloom), text(labels=None))
     mamba = {"vocab_size": 100, "hidden_size": 16, "num_hidden_layers": 2, "state_size": 4}
@@ -148,7 +153,7 @@ def transformers_programs() -> Iterator[Program]:
     yield program("Cohere", model("CohereForCausalLM", "CohereConfig", **small), text(False, None))
     t5 = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2, "vocab_size": 100}
     t5 |= {"decoder_start_token_id": 0, "pad_token_id": 0}
-    yield program("T5", model("T5ForConditionalGeneration", "T5Config", **t5), text(labels=None), True)
+    yield program("T5", model("T5ForConditionalGeneration", "T5Config", **t5), text(labels=None))
 
 
 def vision_programs() -> Iterator[Program]:

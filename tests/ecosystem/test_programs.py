@@ -10,12 +10,22 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+import syft_core as sy  # noqa: E402
+from syft_core.exceptions import ValueRefusedError  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 
 from .compare import compare  # noqa: E402
-from .programs import Program, programs  # noqa: E402
-from .tools import measure_with_torchmetrics, train_with_lightning  # noqa: E402
+from .programs import Program, programs, small_bert, text  # noqa: E402
+from .tools import (  # noqa: E402
+    generate,
+    measure_with_torchmetrics,
+    run_layers_of_opacus,
+    train_with_lightning,
+    train_with_opacus,
+    train_with_peft,
+    train_with_transformers,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -36,20 +46,25 @@ def require(package: str) -> Any:
 def test_a_model_trains_as_locally(program: Program, bob: Any) -> None:
     require(program.package)
 
-    outcome = compare(program, bob)
-
-    assert outcome.verdict == "same bits"
-    assert bool(outcome.reads) == program.reads_its_mask
+    assert compare(program, bob).verdict == "same bits"
 
 
-def test_the_error_names_the_value_that_a_model_reads(bob: Any) -> None:
+def test_a_mask_of_the_worker_is_read_with_consent(bob: Any) -> None:
     require("transformers")
-    program = next(program for program in programs() if program.reads_its_mask)
+    batch = text()()
+    bob.load_data([batch["attention_mask"].tag("#mask")])
+    model = small_bert().eval()
+    expected = model(**batch).logits.detach()
+    there = {name: tensor.send(bob) for name, tensor in batch.items()} | {"attention_mask": bob.search("#mask")[0]}
+    model.send(bob)
 
-    outcome = compare(program, bob)
+    with pytest.raises(ValueRefusedError) as caught:
+        model(**there)
+    with sy.revealing("is anything masked?"):
+        found = model(**there).logits.get()
 
-    assert "__bool__" in outcome.reads
-    assert "masking_utils.py" in outcome.reads
+    assert "masking_utils.py" in getattr(caught.value, "__notes__", [""])[0]
+    assert torch.equal(found, expected)
 
 
 def test_a_trainer_trains_as_locally(bob: Any) -> None:
@@ -62,3 +77,32 @@ def test_an_accuracy_is_computed_on_the_worker(bob: Any) -> None:
     require("torchmetrics")
 
     assert measure_with_torchmetrics(bob).verdict == "same bits"
+
+
+def test_the_trainer_of_transformers_trains_as_locally(bob: Any) -> None:
+    require("transformers")
+    require("accelerate")
+
+    assert train_with_transformers(bob).verdict == "same bits"
+
+
+@pytest.mark.parametrize("options", [{}, {"do_sample": True}, {"num_beams": 2}], ids=["greedy", "sampled", "beams"])
+def test_text_is_generated_as_locally(bob: Any, options: Any) -> None:
+    require("transformers")
+
+    assert generate(bob, **options).verdict == "same bits"
+
+
+@pytest.mark.parametrize("sends_first", [True, False])
+def test_low_rank_layers_are_trained_as_locally(bob: Any, sends_first: bool) -> None:
+    require("transformers")
+    require("peft")
+
+    assert train_with_peft(bob, sends_first).verdict == "same bits"
+
+
+def test_differentially_private_training_gives_the_numbers_of_local_training(bob: Any) -> None:
+    require("opacus")
+
+    assert train_with_opacus(bob).verdict == "same bits"
+    assert run_layers_of_opacus(bob).verdict == "same bits"

@@ -52,7 +52,9 @@ def test_every_operation_has_one_tier_and_one_family(backend: tuple[FrameworkAtt
     families = [getattr(facts, name) for name in FAMILIES if hasattr(facts, name)]
 
     assert sum(map(len, families)) == len(facts.REVIEWED | getattr(facts, "UNCHECKABLE", frozenset()))
-    assert not facts.REVIEWED & (facts.OFF | facts.REVEALS | facts.LOCAL | facts.FORM_DEPENDS | facts.BEYOND)
+    assert not facts.REVIEWED & (facts.OFF | facts.REVEALS | facts.LOCAL | facts.FORM_DEPENDS)
+    assert not (facts.REVIEWED | facts.OFF) & facts.PUBLIC
+    assert not facts.REVIEWED & getattr(facts, "BEYOND", frozenset())
     assert sum(attributes.tiers().values()) == len(attributes.ops)
 
 
@@ -99,6 +101,8 @@ def test_the_core_needs_no_names_of_operations(fact: str) -> None:
     for attributes in (TorchAttributes(torch), NumpyAttributes(np)):
         for op in attributes.ops:
             if op.operation not in KNOWN_TO_THE_CORE[fact].split() or op.spelling == "getter" or op.local:
+                continue
+            if fact == "reads_beyond" and attributes.ALIAS == "numpy":  # its `resize` is off, or returns a copy
                 continue
             if fact == "writes":
                 assert op.writes or op.name in ("torch.put", "torch.Tensor.put"), op.name  # they return a new tensor

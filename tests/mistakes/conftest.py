@@ -50,6 +50,7 @@ def notebook(hook: Any) -> Iterator[dict[str, Any]]:
         "y": torch.ones(3),
         "model": torch.nn.Linear(3, 1),
     }
+    torch.distributions.Distribution.set_default_validate_args(__debug__)
     for id in known.keys() - before.keys():
         del known[id]
     bob.clear_objects()

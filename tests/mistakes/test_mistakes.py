@@ -41,6 +41,9 @@ APART = "its arguments live on 'bob' and 'alice'; move the first one, e.g. `p = 
 UNKNOWN = "cannot find worker 'bobb': no worker here has this id; did you mean 'bob'?"
 SPENT = "it was fetched by 'me'; use the result of that call, or next time fetch a copy: `p.copy().get()`"
 NO_WORKER = "cannot find a worker: expected a worker or its id, got {}; write `x.send(bob)`"
+TRAINED = "model = nn.Sequential(model).send(bob); model(p).sum().backward()"
+FETCH_ARRAY = "it would implicitly reveal a value from 'bob'; fetch it first: `p = p.get().numpy()`"
+SKIP = "or skip the check: `torch.distributions.Distribution.set_default_validate_args(False)`"
 USER = "sy.local_worker.user = 'me'"
 NOT_PICKLED = "cannot pickle or copy the worker 'bob': it belongs to this process; use its id, or connect to it"
 UNSAVED = "cannot save or pickle a pointer: its data is on 'bob'; fetch it first: `p = p.get()`, or `model.get()`"
@@ -106,7 +109,26 @@ VALUES = [
     Mistake("p.nonzero().tolist()", ValueRefusedError, REVEALS),
     Mistake("p.argmax().item()", ValueRefusedError, REVEALS),
     Mistake("np.mean([p, p])", ValueRefusedError, REVEALS, "p = p.sum()"),
-    Mistake("np.save(io.BytesIO(), p)", ValueRefusedError, REVEALS),
+    Mistake("np.save(io.BytesIO(), p)", ValueRefusedError, FETCH_ARRAY),
+    Mistake(
+        "np.sum(p)",
+        ValueRefusedError,
+        "use `torch.sum(p)`, or fetch it first: `p = p.get().numpy()`",
+        fixed_by_advice=False,
+    ),
+    Mistake("np.mean(p)", ValueRefusedError, "use `torch.mean(p)`, or fetch", fixed_by_advice=False),
+    Mistake("np.max(p)", ValueRefusedError, "use `torch.max(p)`, or fetch", fixed_by_advice=False),
+    Mistake("np.std(p, axis=0)", ValueRefusedError, "use `torch.std(p)`, or fetch", fixed_by_advice=False),
+    Mistake("np.percentile(p, 50)", ValueRefusedError, FETCH_ARRAY),
+    Mistake("np.dot(p, p)", ValueRefusedError, "use torch.dot with the same arguments, or fetch it first"),
+    Mistake("np.concatenate([p, p])", ValueRefusedError, "use torch.concatenate with the same arguments, or fetch"),
+    Mistake("torch.full((3,), p)", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("torch.arange(p)", ValueRefusedError, REVEALS, "p = p.sum()"),
+    Mistake("torch.distributions.Gamma(p, p).log_prob(p)", ValueRefusedError, SKIP),
+    Mistake("torch.distributions.Normal(p, p).log_prob(p)", ValueRefusedError, SKIP),
+    Mistake("torch.distributions.Categorical(logits=p).sample()", ValueRefusedError, SKIP),
+    Mistake("torch.distributions.Dirichlet(p).log_prob(p / p.sum())", ValueRefusedError, SKIP),
+    Mistake("torch.distributions.Poisson(p).log_prob(p)", ValueRefusedError, SKIP),
     Mistake("np.testing.assert_allclose(p, p)", ValueRefusedError, REVEALS),
     Mistake("torch.FloatTensor([p, p])", ValueRefusedError, REVEALS, "p = p.sum()"),
     Mistake("'x' * p", ValueRefusedError, REVEALS, "p = p.sum().long()"),
@@ -142,9 +164,9 @@ PLACES = [
         NotCollocatedError,
         "send the model: `model.send('bob')`",
         "model = nn.Sequential(model.send(bob), nn.Linear(1, 1))",
-        False,
-        False,
     ),
+    Mistake("y.to(p)", NotCollocatedError, HERE_AND_THERE),
+    Mistake("y.type_as(p)", NotCollocatedError, HERE_AND_THERE),
     Mistake(
         "torch.bernoulli(p / 3, generator=generator)",
         NotCollocatedError,
@@ -229,6 +251,8 @@ SAVING = [
         "model.send(bob)",
         fixed_by_advice=False,
     ),
+    Mistake("torch.save(model, io.BytesIO())", WrapperLeakError, UNSAVED, TRAINED, fixed_by_advice=False),
+    Mistake("pickle.dumps(model)", WrapperLeakError, UNSAVED, TRAINED, fixed_by_advice=False),
     Mistake("torch.save([p, y], io.BytesIO())", WrapperLeakError, UNSAVED, "model.send(bob)", fixed_by_advice=False),
     Mistake(
         "torch.jit.script(model)",

@@ -45,6 +45,11 @@ class Chromium:
     def open(self, url: str) -> None:
         self.call("POST", "/url", {"url": url})
 
+    def resize(self, width: int, height: int) -> None:
+        """Let pages see a screen of this size, also one that is smaller than a window can be."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.call("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics})
+
     def find(self, selector: str) -> str:
         """Return an element, as soon as the page has it."""
         return str(self.call("POST", "/element", {"using": "css selector", "value": selector})[_ELEMENT])
@@ -68,16 +73,27 @@ class Chromium:
         return [line["message"] for line in self.call("POST", "/se/log", {"type": "browser"})]
 
 
+def start_driver(attempts: int = 5) -> tuple[subprocess.Popen[str], int]:
+    """Start the program that drives a browser; return it and its port."""
+    assert DRIVER is not None
+    for _ in range(attempts):
+        driver = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert driver.stdout is not None
+        printed = []
+        for line in driver.stdout:
+            printed.append(line)
+            if "started successfully on port" in line:
+                return driver, int(line.rstrip().rstrip(".").rsplit(" ", 1)[1])
+        driver.communicate()  # It ended before it was ready.
+    raise AssertionError(f"the driver of the browser does not start: {''.join(printed)}")
+
+
 @contextmanager
 def open_browser(*flags: str) -> Iterator[Chromium]:
     """Start a browser with a profile of its own."""
-    assert DRIVER is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        driver = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        driver, port = start_driver()
         try:
-            assert driver.stdout is not None
-            started = next(line for line in driver.stdout if "started successfully on port" in line)
-            port = int(started.rstrip().rstrip(".").rsplit(" ", 1)[1])
             browser = Chromium(port, [*_FLAGS, f"--user-data-dir={Path(folder)}", *flags])
             try:
                 yield browser

@@ -12,7 +12,7 @@ from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Server
 from syft_core.plugins.manager import load_backend
 from syft_core.testing.transport import equip
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 
 from .processes import authenticate
 from .proxy import Proxy

@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 
 from syft_core.exceptions import GetNotPermittedError
-from syft_core.network.tokens import Identity
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.network.identity import Identity
+from syft_core.workers.party.virtual import VirtualWorker
 from syft_torch.hook import TorchHook
 
 from .browser import open_browser
@@ -48,9 +48,9 @@ def draw(path: Path, *flags: str) -> None:
         model.request("the progression model for our paper")
         row = x[0]
         row.request("to debug my loss")
-        served.worker.approve(1, by="Dr. Noor")
+        served.worker.approve(served.worker.requests[0], by="Dr. Noor")
         mean.get(reason="test set")
-        served.worker.deny(3, "single patients do not leave", by="Dr. Noor")
+        served.worker.deny(served.worker.requests[2], "single patients do not leave", by="Dr. Noor")
         with suppress(GetNotPermittedError):
             model.get()
         browser.open(served.page.url)

@@ -11,12 +11,12 @@ from typing import Any
 
 from syft_core.network.address import Address
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.data import DataSource, load
+from syft_core.network.identity import Identity
 from syft_core.network.links import PeerLocation
 from syft_core.network.server import Credentials, Server
-from syft_core.network.tokens import Identity
+from syft_core.operating.data import DataSource, load
 from syft_core.testing.transport import equip
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 
 
 def authenticate(credentials: Credentials) -> Identity | None:

@@ -42,8 +42,12 @@ class Proxy:
         while True:
             try:
                 near, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
                 far = socket.create_connection(("127.0.0.1", self._target))
             except OSError:
+                near.close()
                 return
             self.connections += 1
             with self._changing:

@@ -9,8 +9,8 @@ import sys
 
 import numpy as np
 
-from syft_core.network.storage import Storage
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.operating.storage import Storage
+from syft_core.workers.party.virtual import VirtualWorker
 from syft_numpy.hook import NumpyHook
 
 SIZE = 5_000

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.page import Page
+from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server
-from syft_core.network.tokens import Identity
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.operating.page import Page
+from syft_core.workers.party.virtual import VirtualWorker
 
 TOKENS = {"owner-secret": Identity("Dr. Noor", True), "ana-secret": Identity("ana")}
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import sys
 from dataclasses import fields, is_dataclass
@@ -10,7 +11,7 @@ import pytest
 
 from syft_core.cli import main
 from syft_core.exceptions import ConfigurationError
-from syft_core.network.config import (
+from syft_core.operating.config import (
     EXAMPLE,
     PeerConfig,
     WorkerConfig,
@@ -19,7 +20,8 @@ from syft_core.network.config import (
     parse_config,
     read_config,
 )
-from syft_core.network.quotas import Allowance, find_allowance
+from syft_core.operating.quotas import Allowance, find_allowance
+from syft_core.workers.moving.approvals import CONDITIONS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -48,7 +50,7 @@ def test_the_example_has_every_key_and_all_its_comments_can_be_used(tmp_path: Pa
     ]
     keys = {line.split(" =")[0].strip() for line in lines if " = " in line}
     classes = (WorkerConfig, WorkerLimits, Allowance, PeerConfig)
-    expected = {field.name for cls in classes for field in fields(cls)} - {"limits", "users", "peers"}
+    expected = {field.name for cls in classes for field in fields(cls)} - {"limits", "users", "peers", "approvals"}
     used = "\n".join(line for line in lines if " = " in line or line.startswith("[") or line.strip() == "]")
 
     config = read(tmp_path, used)
@@ -56,6 +58,24 @@ def test_the_example_has_every_key_and_all_its_comments_can_be_used(tmp_path: Pa
     assert expected <= keys
     assert config.peers["south"] == PeerConfig("wss://south.example.org:8777", tmp_path / "certs" / "south.pem")
     assert config.users["ana"].bytes == 8 * 10**9
+    assert set(config.approvals["scan-study"]) == set(CONDITIONS)
+    assert parse_config(json.loads(json.dumps(config.to_table()))).approvals == config.approvals
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('[approvals.a]\nuser = "ana"', "cannot read .*approvals.a: .*'computed_from' is missing"),
+        ('[approvals.a]\nuser = "ana"\ncomputed_from = "#x"\ncuont = 3', "did you mean 'count'"),
+        ("approvals = 3", "expected a table"),
+        ("[approvals]\na = 3", "expected a table"),
+        ('on_request = "mail \'"', "No closing quotation"),
+        ('on_request = ""', "it is empty"),
+    ],
+)
+def test_wrong_approvals_and_hooks_are_configuration_errors(tmp_path: Path, text: str, why: str) -> None:
+    with pytest.raises(ConfigurationError, match=why):
+        read(tmp_path, text).require_valid()
 
 
 def test_paths_in_a_file_are_relative_to_its_folder(tmp_path: Path) -> None:
@@ -110,6 +130,7 @@ def test_trusted_workers_come_from_the_file_or_the_command_line(tmp_path: Path) 
         ({"port": "high"}, "port: 'high' is not a number or a size; write 64MB or 4GB"),
         ({"port": -1}, "port: expected a number, got -1"),
         ({"port": True}, "port: expected a number, got True"),
+        ({"threads": "many"}, "threads: 'many' is not a number"),
         ({"id": 5}, "id: expected a text, got 5"),
         ({"users": {"ana": {"tier": "pubic"}}}, "tier: it is 'pubic'; did you mean 'public'"),
         ({"users": 3}, "users: expected a table"),

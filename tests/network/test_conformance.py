@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from syft_core.exceptions import TicketError
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Server
-from syft_core.testing.transport import TransportConformance
+from syft_core.testing.transport import TransportConformance, World, _tensor
 
 from .processes import authenticate, start_worker
 
@@ -39,6 +40,14 @@ class Websocket(TransportConformance):
                 location.close()
             server.stop()
         assert process.exitcode == 0
+
+    def test_objects_move_in_both_directions(self, world: World) -> None:
+        """Far reaches near with a token of its own, so it cannot act for a client; ``test_tickets.py`` has tickets."""
+        x = _tensor(world.hook, [1.0, 2.0]).send(world.near).move(world.far)
+
+        with pytest.raises(TicketError, match="cannot execute a batch of 'far' on behalf of 'me'"):
+            x.move(world.near)
+        assert x.get().tolist() == [1.0, 2.0]
 
 
 class TestTorchOverWebsocket(Websocket):

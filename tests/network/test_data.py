@@ -11,8 +11,8 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from syft_core.exceptions import ConfigurationError, GetNotPermittedError  # noqa: E402
-from syft_core.network.data import DataSource, choose_backend, load  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.operating.data import DataSource, choose_backend, load  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
 
 def load_one(text: str, any_hook: Any) -> Any:

@@ -18,10 +18,12 @@ import torch
 
 from syft_core import cli
 from syft_core.exceptions import GetNotPermittedError, LedgerError, WriteNotPermittedError
-from syft_core.messages import FetchAll
-from syft_core.workers.journal import MAX_TEXT, Journal
-from syft_core.workers.ledger import Entry, Ledger, read_ledger
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.messages import Batch, Call, Fetch, FetchAll, Forward, Search, SendOn
+from syft_core.pointers.callable_pointer import ObjectWrapper
+from syft_core.serde import Context, frames, from_frames
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_core.workers.seeing.journal import MAX_TEXT, Journal
+from syft_core.workers.seeing.ledger import MAX_REFUSALS, Entry, Ledger, read_ledger
 
 
 @pytest.fixture
@@ -81,10 +83,96 @@ def test_departures_refusals_and_releases_are_in_the_file(bob: Any, path: Path) 
     assert refused.names == ("#ages",)
     assert refused.reason.startswith("Fetch: cannot get object")
     assert entries[3].reason.startswith("Run: cannot change object")
-    assert (released.request, released.approver, released.names) == (1, "dr. noor", ("#ages",))
+    assert (released.request, released.approver, released.names) == (bob.requests[0].id, "dr. noor", ("#ages",))
     assert (entries[-2].reason, entries[-2].approver) == ("too few", "dr. noor")
     assert "15." not in path.read_text()
     assert [entry.event for entry in bob.ledger] == ["departed", "released"]
+
+
+def deliver(worker: Any, *commands: Any, asks: bool = True) -> Any:
+    """Deliver a batch that was written by hand."""
+    me = worker.hook.local_worker
+    sent = frames(Batch(1, commands, asks), Context(worker=me, receiver=worker.id))
+    return from_frames(worker.deliver(sent, me.peer), Context(worker=me))
+
+
+def test_a_batch_that_fails_after_a_fetch_lets_nothing_leave_and_records_nothing(bob: Any, path: Path) -> None:
+    mean = bob.search("#ages")[0].mean()
+    id, open_id = mean.child.id_at_location, bob.search("#ages")[0].id_at_location
+    bob.approve(mean.request("table 1"), by="dr. noor")
+    before = events(path)
+
+    failed = [
+        deliver(bob, Fetch(id), Fetch("missing")),
+        deliver(bob, Fetch(id, None, True), Fetch(open_id)),
+        deliver(bob, FetchAll((id, "missing"))),
+        deliver(bob, Fetch("missing"), Fetch(id)),
+    ]
+    assert all(reply.failure is not None and reply.value is None for reply in failed)
+    assert deliver(bob, Fetch(id), Search(())).value is not None
+    assert deliver(bob, Fetch(id), asks=False).value is None
+
+    assert {"released", "departed"}.isdisjoint(events(path)[len(before) :])
+    assert len(bob.ledger) == 0
+    assert mean.get().item() == 15.0
+    assert events(path).count("released") == len(bob.ledger) == 1
+
+
+def test_what_cannot_be_encoded_is_not_recorded(bob: Any, path: Path) -> None:
+    bob.register_obj(ObjectWrapper(lambda: object(), id="f"), "f")
+
+    assert deliver(bob, Fetch("f")).failure is not None
+    assert deliver(bob, Call("f", (), {}, 1)).failure is not None
+
+    assert "departed" not in events(path)
+    assert len(bob.ledger) == 0
+
+
+def test_an_object_that_did_not_arrive_is_recorded_as_undelivered(bob: Any, torch_hook: Any, path: Path) -> None:
+    alice = VirtualWorker(torch_hook, id="alice", serialize=False)
+    x = torch.ones(2).send(bob)
+    other = torch.ones(2).send(alice)
+    taken = other.id_at_location
+    for message in (Forward, SendOn):
+        command = message(x.id_at_location, *((None, "alice", taken) if message is Forward else ("alice", taken)))
+        assert deliver(bob, command).failure is not None
+
+    assert events(path)[-4:] == ["departed", "undelivered"] * 2
+    assert list(read_ledger(path))[-1].reason == "sent on: IdNotUniqueError"
+    assert len(bob.ledger) == bob.ledger.departures == 0
+    assert x.move(alice).get().tolist() == [1.0, 1.0]
+    assert "departed" in events(path)[-1:]
+
+
+def test_refusals_are_counted_after_the_first_ones_of_a_user(bob: Any, path: Path) -> None:
+    ages = bob.search("#ages")[0].id_at_location
+    for _ in range(200):
+        deliver(bob, Fetch(ages, None, True))
+        deliver(bob, FetchAll((ages,) * 1000))
+    torch.ones(2).send(bob).get()
+    assert events(path).count("refused") == MAX_REFUSALS
+    size = path.stat().st_size
+
+    bob.ledger.count_refusals(0)
+
+    last = list(read_ledger(path))[-1]
+    assert last.event == "refused"
+    assert last.user == "eve"
+    assert last.reason.startswith("390 more refusals in ")
+    assert last.reason.endswith("in all: Fetch 200, FetchAll 200")
+    assert path.stat().st_size < size + 1000 < 20_000
+    deliver(bob, Fetch(ages))
+    assert events(path)[-1] == "refused"
+
+
+def test_refusals_that_were_only_counted_are_recorded_when_the_ledger_is_closed(bob: Any, path: Path) -> None:
+    ages = bob.search("#ages")[0].id_at_location
+    for _ in range(MAX_REFUSALS + 1):
+        deliver(bob, Fetch(ages))
+
+    bob.ledger.close()
+
+    assert [entry.reason for entry in read_ledger(path)][-1].startswith("1 more refusals in ")
 
 
 def test_a_refused_move_is_recorded_once(bob: Any, torch_hook: Any, path: Path) -> None:
@@ -159,9 +247,9 @@ def test_the_chain_continues_after_a_restart(path: Path) -> None:
     fill(path, 2)
     fill(path, 1)
 
-    assert [entry.id for entry in read_ledger(path)] == ["", 0, 1, 0]
+    assert [entry.id for entry in read_ledger(path)] == ["", "0", "1", "0"]
     last = list(read_ledger(path))[-1]
-    assert last == Entry(1.5e9, "ana", 0, "Tensor[2]", (1, "x"), "me", "why\n", ("#a", ""))
+    assert last == Entry(1.5e9, "ana", "0", "Tensor[2]", ("1", "x"), "me", "why\n", ("#a", ""))
 
 
 def test_an_incomplete_last_line_is_set_aside_and_reported(path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -193,7 +281,7 @@ def test_two_processes_cannot_write_to_one_ledger(path: Path) -> None:
 
 def test_a_changed_ledger_is_not_continued(path: Path) -> None:
     fill(path, 3)
-    path.write_bytes(path.read_bytes().replace(b'"id":1', b'"id":7'))
+    path.write_bytes(path.read_bytes().replace(b'"id":"1"', b'"id":"7"'))
 
     with pytest.raises(LedgerError, match="cannot verify line 3"):
         Ledger("bob", path)
@@ -248,12 +336,49 @@ def test_show_prints_a_table_or_json_of_one_user_and_what_precedes_a_changed_lin
     cli.main(["ledger", "show", str(path), "--json"])
     assert [json.loads(row)["event"] for row in capsys.readouterr().out.splitlines()] == ["opened", *["departed"] * 3]
     path.write_bytes(path.read_bytes().replace(b"carol", b"clara"))
-    cli.main(["ledger", "show", str(path)])
-    rows = capsys.readouterr().out.splitlines()
-    assert len(rows) == 5
-    assert rows[-1].startswith("cannot verify line 4")
-    assert cli.main(["ledger", "show", str(path.with_name("none"))]) == 0
-    assert "No such file or directory" in capsys.readouterr().out
+    assert cli.main(["ledger", "show", str(path)]) == 1
+    shown = capsys.readouterr()
+    assert len(shown.out.splitlines()) == 4
+    assert shown.err.startswith("syft-core: cannot verify line 4")
+
+
+@pytest.mark.parametrize("verb", ["show", "verify"])
+@pytest.mark.parametrize("kind", ["missing", "folder", "empty", "text"])
+def test_what_is_not_a_ledger_is_an_error_of_one_line(
+    path: Path, verb: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if kind == "folder":
+        path.mkdir()
+    elif kind != "missing":
+        path.write_text("" if kind == "empty" else "root:x:0:0\n")
+
+    assert cli.main(["ledger", verb, str(path)]) == 1
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("syft-core: cannot ")
+    assert shown.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "token add {0}/none/tokens --user ana",
+        "certs {0}/file --host x",
+        "certs {0}/file/x --host x",
+        "token list {0}/file",
+    ],
+)
+def test_a_bad_path_is_an_error_of_one_line(tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "file").chmod(0o600)
+
+    assert cli.main(command.format(tmp_path).split()) == 1
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("syft-core: cannot ")
+    assert shown.err.count("\n") == 1
 
 
 def test_a_long_text_of_a_peer_takes_little_room(path: Path) -> None:
@@ -266,7 +391,7 @@ def test_a_long_text_of_a_peer_takes_little_room(path: Path) -> None:
 
 
 def test_memory_has_only_the_last_departures_and_a_file_has_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syft_core.workers.ledger.MAX_REMEMBERED", 3)
+    monkeypatch.setattr("syft_core.workers.seeing.ledger.MAX_REMEMBERED", 3)
     ledger = Ledger("bob", path)
 
     for number in range(5):
@@ -274,13 +399,13 @@ def test_memory_has_only_the_last_departures_and_a_file_has_all(path: Path, monk
     ledger.close()
 
     assert ([entry.id for entry in ledger], ledger.departures) == ([2, 3, 4], 5)
-    assert [entry.id for entry in read_ledger(path)][1:] == [0, 1, 2, 3, 4]
+    assert [entry.id for entry in read_ledger(path)][1:] == ["0", "1", "2", "3", "4"]
 
 
 def test_without_a_file_the_last_departures_are_in_memory_and_the_table_counts_the_others(
     bob: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("syft_core.workers.ledger.MAX_REMEMBERED", 3)
+    monkeypatch.setattr("syft_core.workers.seeing.ledger.MAX_REMEMBERED", 3)
     bob.ledger.close()
     bob.ledger = Ledger("bob")
 
@@ -288,21 +413,21 @@ def test_without_a_file_the_last_departures_are_in_memory_and_the_table_counts_t
         torch.ones(1).tag(*tags).send(bob).get(reason=f"{len(tags)}")
 
     assert bob.ledger.departures == 8
-    assert (len(bob.ledger), bob.ledger._outlined_objects) == (3, 0)
+    assert len(bob.ledger) == 3
     assert str(bob.ledger).endswith("\nand 5 earlier departures, which are not in memory")
     assert "and 5 earlier departures" in bob.ledger._repr_html_()
     assert bob.ledger.kinds()[0][0] == "3"
 
 
 def test_departures_that_nobody_reads_do_not_fill_the_memory(bob: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syft_core.workers.ledger.MAX_REMEMBERED", 3)
+    monkeypatch.setattr("syft_core.workers.seeing.ledger.MAX_REMEMBERED", 3)
     bob.ledger.close()
     bob.ledger = Ledger("bob")
 
     for _ in range(9):
         torch.ones(1).send(bob).get()
 
-    assert (len(bob.ledger._outlined), bob.ledger.departures) == (3, 9)
+    assert (len(bob.ledger), bob.ledger.departures) == (3, 9)
 
 
 def test_long_tags_of_sources_do_not_take_room_with_every_departure(bob: Any, path: Path) -> None:
@@ -330,3 +455,49 @@ def test_only_the_owner_can_read_the_file(path: Path) -> None:
     fill(path, 1)
 
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_new_file_continues_a_large_one_without_a_stop(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for start in (0, 10):  # The second ledger continues after a restart.
+        ledger = Ledger("bob", path, limit=1000)
+        for number in range(start, start + 10):
+            ledger.record(Entry(1.5e9, "ana", number, "Tensor[2]", (), "me"))
+        ledger.close()
+
+    files = sorted(path.parent.glob("bob.ledger*"))
+    assert len(files) > 3
+    assert [entry.id for entry in read_ledger(path) if entry.event == "departed"] == [str(n) for n in range(20)]
+    assert cli.main(["ledger", "verify", str(path)]) == 0
+    capsys.readouterr()
+    changed = path.with_name("bob.ledger.2")
+    changed.write_bytes(changed.read_bytes().replace(b'"ana"', b'"eve"', 1))
+    assert cli.main(["ledger", "verify", str(path)]) == 1
+    assert "bob.ledger.2" in capsys.readouterr().err
+    with pytest.raises(LedgerError, match="bob.ledger.2"):
+        Ledger("bob", path)
+    changed.unlink()
+    with pytest.raises(LedgerError, match="bob.ledger.2"):
+        Ledger("bob", path)
+
+
+def test_a_crash_between_renaming_a_ledger_and_the_next_breaks_no_chain(path: Path) -> None:
+    fill(path, 2)
+    path.rename(path.with_name("bob.ledger.1"))
+
+    fill(path, 1)
+
+    assert events(path) == ["opened", "departed", "departed", "continued", "departed"]
+
+
+def test_a_file_that_was_cut_before_it_was_continued_is_noticed(path: Path) -> None:
+    ledger = Ledger("bob", path)
+    for number in range(3):
+        ledger.record(Entry(1.5e9, "ana", number, "Tensor[2]", (), "me"))
+    assert ledger.file is not None
+    aside = ledger.file.rotate()
+    ledger.record(Entry(1.5e9, "ana", 3, "Tensor[2]", (), "me"))
+    ledger.close()
+    aside.write_bytes(b"".join(aside.read_bytes().splitlines(keepends=True)[:-1]))
+
+    with pytest.raises(LedgerError, match="cannot find the hash"):
+        events(path)

@@ -14,7 +14,7 @@ import pytest
 
 from syft_core.exceptions import ConnectionLostError
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 
 from .processes import start_worker
 from .served import serve

@@ -16,8 +16,8 @@ from syft_core.network.address import Address
 from syft_core.network.client import WebsocketClientWorker, WebsocketLocation
 from syft_core.network.links import PeerLocation
 from syft_core.network.server import Server
-from syft_core.workers.tickets import MAX_TICKETS
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.addresses.tickets import MAX_TICKETS
+from syft_core.workers.party.virtual import VirtualWorker
 
 from .processes import authenticate
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import http.client
 import json
 import logging
@@ -11,22 +12,23 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import pytest
 
-from syft_core.exceptions import AuthenticationError, GetNotPermittedError
-from syft_core.network import page as page_module
-from syft_core.network import views
-from syft_core.network.logs import configure_logs
-from syft_core.network.page import Page, SignIns
-from syft_core.network.quotas import Allowance, QuotaGuard
+from syft_core.exceptions import AuthenticationError, GetNotPermittedError, ReleasePendingError
+from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server, WebsocketServerWorker, make_server_context
-from syft_core.network.throttle import FREE, Throttle
-from syft_core.network.tokens import Identity
+from syft_core.operating import page as page_module
+from syft_core.operating import views
+from syft_core.operating.logs import configure_logs
+from syft_core.operating.page import Page, SignIns
+from syft_core.operating.quotas import Allowance, QuotaGuard
+from syft_core.operating.throttle import FREE, Throttle
+from syft_core.workers.seeing.ledger import Ledger, read_ledger
 
 from .served import Served, serve
 
@@ -57,12 +59,14 @@ class Browser:
         connection = http.client.HTTPConnection(
             "127.0.0.1", self._page.port, timeout=20, source_address=(self._address, 0)
         )
+        if method == "POST" and "Authorization" not in headers:
+            headers.setdefault("Origin", f"http://127.0.0.1:{self._page.port}")
         if self.cookie:
             headers["Cookie"] = f'other="[1, 2"; {self.cookie}; last'
-        connection.request(method, path, body, headers)
-        response = connection.getresponse()
-        answer = Answer(response.status, dict(response.getheaders()), response.read().decode())
-        connection.close()
+        with closing(connection):  # Also if the page does not answer.
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            answer = Answer(response.status, dict(response.getheaders()), response.read().decode())
         if "Set-Cookie" in answer.headers:
             self.cookie = answer.headers["Set-Cookie"].partition(";")[0]
         return answer
@@ -75,11 +79,19 @@ class Browser:
         assert found is not None
         return found[1]
 
+    def review(self, path: str) -> dict[str, str]:
+        """Return the hidden fields of the forms of a request."""
+        return dict(re.findall(r'type="hidden" name="(\w+)" value="([0-9a-f]+)"', self.get(path).body))
+
     def post(self, path: str, **fields: str) -> Answer:
         return self.request("POST", path, urlencode(fields))
 
     def sign_in(self, token: str = "owner-secret") -> Answer:
         return self.post("/login", token=token, csrf=self.csrf("/login"))
+
+
+def path_of(served: Served, place: int = 0) -> str:
+    return f"/requests/{served.worker.requests[place].id}"
 
 
 def ask_for_release(served: Served, reason: str = "for the paper") -> Any:
@@ -99,9 +111,10 @@ def test_the_page_needs_a_sign_in(served: Served) -> None:
         assert (answer.status, answer.headers["Location"], answer.body) == (303, "/login", "")
 
 
-@pytest.mark.parametrize("path", ["/requests/1/approve", "/requests/1/deny", "/logout", "/login"])
+@pytest.mark.parametrize("path", ["{}/approve", "{}/deny", "/logout", "/login"])
 def test_a_form_from_elsewhere_is_refused(served: Served, path: str) -> None:
     pointer = ask_for_release(served)
+    path = path.format(path_of(served))
     browser = Browser(served.page)
     browser.sign_in()
 
@@ -169,18 +182,66 @@ def test_a_sign_in_expires() -> None:
     assert sign_ins.find("") is None
 
 
-def test_who_guesses_is_slowed_down_and_others_are_not(served: Served) -> None:
-    guesser = Browser(served.page)
+def test_wrong_tokens_are_throttled_but_never_delay_a_right_one_of_the_same_address(served: Served) -> None:
+    browser = Browser(served.page)
     for _ in range(FREE):
-        assert guesser.get("/", "guess").status == 401
+        assert browser.get("/", "guess").status == 401
 
-    refused = guesser.get("/", "owner-secret")
+    refused = browser.get("/", "guess")
 
     assert refused.status == 429
     assert int(refused.headers["Retry-After"]) >= 1
-    assert guesser.sign_in().status == 429
-    assert guesser.get("/metrics", "owner-secret").status == 429
-    assert Browser(served.page, "127.0.0.2").get("/", "owner-secret").status == 200
+    assert browser.sign_in("guess").status == 429
+    assert browser.get("/metrics", "guess").status == 429
+    assert Browser(served.page, "127.0.0.2").get("/", "guess").status == 401
+    assert browser.get("/", "owner-secret").status == 200
+    assert browser.get("/metrics", "owner-secret").status == 200
+    assert browser.sign_in().status == 303
+    assert served.connect().search() == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:{port}", "localhost.evil.example", "127.0.0.1.nip.io", "", "0.0.0.0", "a@localhost"],
+)
+def test_the_page_does_not_answer_to_the_name_of_a_stranger(served: Served, host: str) -> None:
+    browser = Browser(served.page)
+    for path in ("/", "/login", "/health", "/metrics", "/anything"):
+        headers = {"Host": host.format(port=served.page.port), "Authorization": "Bearer owner-secret"}
+        answer = browser.request("GET", path, **headers)
+        assert answer.status == 421
+        assert "does not answer to this name" in answer.body
+    assert browser.request("POST", "/login", "", Host=host.format(port=served.page.port)).status == 421
+
+
+def test_the_page_answers_to_the_names_that_its_owner_lists(served: Served) -> None:
+    page = Page(served.server, names=["ward.example.org", "*.wild.example"])
+    page.start()
+    try:
+        for host in ("ward.example.org", "WARD.example.org:443", "a.wild.example", "localhost", "[::1]:8778"):
+            assert Browser(page).request("GET", "/health", Host=host).status == 200
+        for host in ("wild.example", "a.b.wild.example", "example.org"):
+            assert Browser(page).request("GET", "/health", Host=host).status == 421
+    finally:
+        page.stop()
+
+
+@pytest.mark.parametrize("origin", ["null", "", "http://evil.example", "http://127.0.0.1", "file://127.0.0.1:{port}"])
+def test_every_change_needs_the_origin_of_the_page(served: Served, origin: str) -> None:
+    pointer = ask_for_release(served)
+    browser, path = Browser(served.page), path_of(served)
+    browser.sign_in()
+    fields, origin = browser.review(path), origin.format(port=served.page.port)
+
+    for target in (f"{path}/approve", f"{path}/deny", "/logout", "/login"):
+        body = urlencode({**fields, "why": "no", "token": "owner-secret"})
+        assert browser.request("POST", target, body, Origin=origin).status == 403
+        answer = browser.request("POST", target, body, Origin=origin, Authorization="Bearer owner-secret")
+        assert answer.status == 403
+
+    assert served.worker.requests[0].state == "open"
+    assert browser.get("/").status == 200
+    del pointer
 
 
 def test_the_wait_doubles_up_to_a_minute_and_is_forgotten() -> None:
@@ -244,12 +305,13 @@ def test_without_tls_the_page_is_for_this_machine_only(hook: Any) -> None:
 def test_a_user_with_a_certificate_needs_no_token_but_the_form_of_the_page(hook: Any) -> None:
     served = Served(hook)
     served.server.authenticate = lambda given: Identity("Dr. Noor", True) if given.certificate == "noor" else None
-    get = page_module.Request("GET", "/", {}, certificate="noor")
-    post = page_module.Request("POST", "/logout", {}, certificate="noor")
+    here = {"Host": "localhost", "Origin": "http://localhost"}
+    get = page_module.Request("GET", "/", here, certificate="noor")
+    post = page_module.Request("POST", "/logout", here, certificate="noor")
 
     assert served.page.respond(get).status == 200
     assert served.page.respond(post).status == 403
-    assert served.page.respond(page_module.Request("GET", "/", {})).status == 303
+    assert served.page.respond(page_module.Request("GET", "/", here)).status == 303
 
 
 def _make_tls(folder: Path) -> ssl.SSLContext:
@@ -267,10 +329,11 @@ def test_with_tls_the_page_is_encrypted_and_a_stalled_handshake_holds_up_nobody(
     with serve(hook, tls=context) as served:
         stalled = socket.create_connection(("127.0.0.1", served.page.port), timeout=20)
         connection = http.client.HTTPSConnection("127.0.0.1", served.page.port, timeout=20, context=trust)
-        connection.request("GET", "/login")
-        response = connection.getresponse()
-        cookie = response.headers["Set-Cookie"]
-        stalled.close()
+        with closing(stalled), closing(connection):
+            connection.request("GET", "/login")
+            response = connection.getresponse()
+            cookie = response.headers["Set-Cookie"]
+            response.read()
         with pytest.raises((ConnectionError, http.client.HTTPException)):
             Browser(served.page).get("/login")
 
@@ -285,7 +348,8 @@ def test_the_owner_of_a_websocket_worker_has_a_token_of_their_own(hook: Any) -> 
     page = Page(worker.server)
 
     def ask(token: str | None) -> int:
-        return page.respond(page_module.Request("GET", "/", {"Authorization": f"Bearer {token}"})).status
+        headers = {"Host": "localhost", "Authorization": f"Bearer {token}"}
+        return page.respond(page_module.Request("GET", "/", headers)).status
 
     assert (ask(worker.owner_token), ask(worker.token), ask("")) == (200, 403, 401)
 
@@ -341,14 +405,15 @@ def test_what_peers_write_is_escaped_wherever_it_is_shown(hook: Any) -> None:
         served.worker.load_data([torch.ones(3).private_tensor([f"user{EVIL}"]).tag("#mine")])
         secret = bob.search("#mine")[0] + 1
         data.copy().get(reason=f"because{EVIL}")
-        assert secret.request(f"reason{EVIL}") == 1
-        assert secret.request(f"again{EVIL}") == 2
+        secret.request(f"reason{EVIL}")
+        secret.request(f"again{EVIL}")
+        first, second = path_of(served), path_of(served, 1)
         browser = Browser(served.page)
         browser.sign_in("evil")
-        browser.post("/requests/1/deny", why=f"answer{EVIL}", csrf=browser.csrf("/requests/1"))
+        browser.post(f"{first}/deny", why=f"answer{EVIL}", **browser.review(first))
         limit(served, f"quota{EVIL}")
 
-        pages = [browser.get(path).body for path in ("/", "/requests/1", "/requests/2", "/login", f"/{EVIL[:8]}")]
+        pages = [browser.get(path).body for path in ("/", first, second, "/login", f"/{EVIL[:8]}")]
 
     for shown in pages:
         assert "<script" not in shown
@@ -363,12 +428,11 @@ def test_long_texts_of_peers_are_cut(served: Served) -> None:
     users = [f"{long}{number}" for number in range(100)]
     kept = [torch.ones(1).private_tensor(users).tag(*[f"#{long}{number}" for number in range(64)]).describe(long)]
     served.worker.load_data(kept)
-    asked = bob.search(f"#{long}0")[0].request(long)
+    bob.search(f"#{long}0")[0].request(long)
     torch.ones(1).send(bob).get(reason=long)
     browser = Browser(served.page)
     browser.sign_in()
 
-    assert asked == 1
     assert len(browser.get("/").body) < 50_000
 
 
@@ -419,53 +483,75 @@ def test_an_approved_request_lets_the_user_get_the_object(served: Served) -> Non
         pointer.get()
     browser = Browser(served.page)
     browser.sign_in()
-    assert "for the paper" in browser.get("/requests/1").body
+    path = path_of(served)
+    assert "for the paper" in browser.get(path).body
 
-    answer = browser.post("/requests/1/approve", csrf=browser.csrf("/requests/1"))
+    answer = browser.post(f"{path}/approve", **browser.review(path))
 
     assert (answer.status, answer.headers["Location"]) == (303, "/")
     assert torch.equal(pointer.get(), torch.tensor([173506.0]))
-    assert served.worker.ledger[0].reason == "request 1, approved by Dr. Noor"
+    assert served.worker.ledger[0].reason == f"request {path[-16:]}, approved by Dr. Noor"
 
 
 def test_a_denied_request_tells_the_user_why(served: Served) -> None:
     pointer = ask_for_release(served)
     browser = Browser(served.page)
     browser.sign_in()
-    csrf = browser.csrf("/requests/1")
-    assert browser.post("/requests/1/deny", csrf=csrf, why="  ").status == 400
-    assert browser.post("/requests/1/deny", csrf=csrf, why="x" * 501).status == 400
+    path = path_of(served)
+    fields = browser.review(path)
+    assert browser.post(f"{path}/deny", **fields, why="  ").status == 400
+    assert browser.post(f"{path}/deny", **fields, why="x" * 501).status == 400
 
-    assert browser.post("/requests/1/deny", csrf=csrf, why="too few patients").status == 303
+    assert browser.post(f"{path}/deny", **fields, why="too few patients").status == 303
 
     with pytest.raises(GetNotPermittedError, match="too few patients"):
         pointer.get()
-    again = browser.post("/requests/1/approve", csrf=csrf)
+    again = browser.post(f"{path}/approve", **fields)
     assert again.status == 409
     assert "denied" in again.body
 
 
 def test_a_program_decides_with_the_token_of_an_owner(served: Served) -> None:
     pointer = ask_for_release(served)
-    program = Browser(served.page)
+    program, path = Browser(served.page), path_of(served)
+    body = urlencode({"digest": served.worker.requests[0].digest})
 
-    weak = program.request("POST", "/requests/1/approve", "", Authorization="Bearer ana-secret")
-    answer = program.request("POST", "/requests/1/approve", "", Authorization="Bearer owner-secret")
+    weak = program.request("POST", f"{path}/approve", body, Authorization="Bearer ana-secret")
+    answer = program.request("POST", f"{path}/approve", body, Authorization="Bearer owner-secret")
 
     assert (weak.status, answer.status) == (403, 303)
     assert pointer.get().shape == (1,)
+
+
+def test_a_decision_about_something_else_than_what_was_reviewed_is_refused(served: Served) -> None:
+    pointer = ask_for_release(served)
+    other = pointer + 1
+    other.request("for the paper")
+    browser = Browser(served.page)
+    browser.sign_in()
+    fields = browser.review(path_of(served))
+
+    for digest in ("", "0" * 64, browser.review(path_of(served, 1))["digest"]):
+        for verb in ("approve", "deny"):
+            answer = browser.post(f"{path_of(served)}/{verb}", csrf=fields["csrf"], digest=digest, why="no")
+            assert answer.status == 409
+            assert "it is not what was reviewed" in answer.body
+
+    assert [request.state for request in served.worker.requests] == ["open", "open"]
+    assert browser.post(f"{path_of(served)}/approve", **fields).status == 303
 
 
 def test_unknown_requests_and_methods_are_refused(served: Served) -> None:
     browser = Browser(served.page)
     browser.sign_in()
 
+    assert browser.get(f"/requests/{'0' * 16}").status == 404
+    assert browser.get(f"/requests/{'0' * 16}/approve").status == 404
     assert browser.get("/requests/1").status == 404
-    assert browser.get("/requests/1/approve").status == 404
     assert browser.get("/requests/x").status == 404
     assert browser.request("BREW", "/").status == 501
     pointer = ask_for_release(served)
-    assert browser.get("/requests/1/approve").status == 405
+    assert browser.get(f"{path_of(served)}/approve").status == 405
     assert served.worker.requests[0].state == "open"
     del pointer
 
@@ -522,7 +608,7 @@ def test_metrics_count_and_name_nobody(served: Served) -> None:
     assert samples['syft_requests{state="open"}'] == "1"
     assert samples["syft_restarts_total"] == samples["syft_departures_total"] == "0"
     for line in answer.body.splitlines():
-        assert re.fullmatch(r'# (HELP|TYPE) syft_\w+ .+|syft_\w+(\{\w+="\w+"\})? \d+', line)
+        assert re.fullmatch(r'# (HELP|TYPE) syft_\w+ .+|syft_\w+(\{\w+="[\w.]+"\})? \d+', line)
     for secret in ("ana", "#ages", "86753"):
         assert secret not in answer.body
 
@@ -544,12 +630,12 @@ def test_logs_are_lines_of_json_and_contain_no_token(served: Served, capsys: pyt
     browser = Browser(served.page)
     browser.sign_in("guess")
     browser.sign_in()
-    browser.post("/requests/1/approve", csrf=browser.csrf("/requests/1"))
+    browser.post(f"{path_of(served)}/approve", **browser.review(path_of(served)))
 
     written = capsys.readouterr().err
     lines = {line["event"]: line for line in map(json.loads, written.splitlines())}
     assert {"refused a token", "signed in", "request approved"} <= set(lines)
-    assert (lines["request approved"]["number"], lines["request approved"]["by"]) == (1, "Dr. Noor")
+    assert (lines["request approved"]["id"], lines["request approved"]["by"]) == (path_of(served)[-16:], "Dr. Noor")
     assert lines["signed in"]["address"] == "127.0.0.1"
     assert "secret" not in written
     assert "guess" not in written
@@ -568,9 +654,11 @@ def test_logs_are_lines_of_json_and_contain_no_token(served: Served, capsys: pyt
         (b"POST /login HTTP/1.0\r\n\r\n", b"411"),
         (b"POST /login HTTP/1.0\r\nContent-Length: -1\r\n\r\n", b"411"),
         (b"POST /login HTTP/1.0\r\nContent-Length: 99999\r\n\r\n", b"413"),
-        (b"POST /login HTTP/1.0\r\nContent-Length: 3\r\n\r\n\xff\xfe\xfd", b"403"),
-        (b"GET / HTTP/1.0\r\nCookie: \x00;;=;syft\r\n\r\n", b"303"),
-        (b"GET / HTTP/1.0\r\nAuthorization: Bearer \xff\r\n\r\n", b"401"),
+        (b"POST /login HTTP/1.0\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n\xff\xfe\xfd", b"403"),
+        (b"GET / HTTP/1.0\r\nHost: localhost\r\nCookie: \x00;;=;syft\r\n\r\n", b"303"),
+        (b"GET / HTTP/1.0\r\n\r\n", b"421"),
+        (b"GET / HTTP/1.0\r\nHost: localhost\r\nHost: evil\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer \xff\r\n\r\n", b"401"),
     ],
 )
 def test_a_malformed_request_gets_an_error_and_the_page_goes_on(served: Served, sent: bytes, status: bytes) -> None:
@@ -614,3 +702,146 @@ def test_a_client_that_never_ends_the_tls_handshake_is_disconnected(
                 continue
             except OSError:
                 break
+
+
+# --- the desk
+
+
+def test_the_values_are_shown_on_demand_and_recorded_as_seen(hook: Any, tmp_path: Path) -> None:
+    with serve(hook, ledger=Ledger("hospital", path=tmp_path / "ledger")) as served:
+        ask_for_release(served)
+        browser = Browser(served.page)
+        browser.sign_in()
+        assert "173506" not in browser.get(path_of(served)).body
+
+        shown = browser.post(f"{path_of(served)}/show", csrf=browser.csrf("/"))
+
+        assert "[173506.0]" in shown.body
+        (seen,) = [entry for entry in read_ledger(tmp_path / "ledger") if entry.event == "seen"]
+        assert (seen.approver, seen.request) == ("Dr. Noor", served.worker.requests[0].id)
+
+
+def test_one_click_approves_a_request_and_the_like_of_it(served: Served) -> None:
+    pointer = ask_for_release(served)
+    browser = Browser(served.page)
+    browser.sign_in()
+    fields = browser.review(path_of(served))
+
+    wrong = browser.post(f"{path_of(served)}/rule", **fields, name="study", count="2", per_day="3")
+    assert (wrong.status, len(served.worker.approvals)) == (409, 0)
+    assert "per_day = 3 contradicts count = 2" in html.unescape(wrong.body)
+    assert browser.post(f"{path_of(served)}/rule", **fields, name="study", count="2").status == 303
+
+    assert pointer.get().item() == 173506.0
+    again = served.clients[0].search("#ages")[0] * 3
+    assert again.get().item() == 260259.0
+    assert "1 of 2" in browser.get("/").body
+    assert browser.post("/rules/study/revoke", csrf=browser.csrf("/")).status == 303
+    with pytest.raises(GetNotPermittedError, match="it was revoked"):
+        (served.clients[0].search("#ages")[0] * 4).get()
+    assert browser.post(f"{path_of(served)}/rule", **fields, name="other").status == 409
+
+
+def test_an_approval_is_taken_back_on_the_page(served: Served) -> None:
+    pointer = ask_for_release(served)
+    browser = Browser(served.page)
+    browser.sign_in()
+    fields = browser.review(path_of(served))
+    browser.post(f"{path_of(served)}/approve", **fields)
+
+    assert browser.post(f"{path_of(served)}/withdraw", **fields).status == 303
+
+    with pytest.raises(ReleasePendingError):
+        pointer.get()
+
+
+def test_programs_read_requests_as_json(served: Served) -> None:
+    ask_for_release(served)
+    browser = Browser(served.page)
+
+    assert browser.get("/requests", "ana-secret").status == 403
+    answer = browser.get("/requests", "owner-secret")
+    (listed,) = json.loads(answer.body)
+
+    assert answer.headers["Content-Type"] == "application/json"
+    assert (listed["id"], listed["state"]) == (served.worker.requests[0].id, "open")
+    one = browser.request("GET", path_of(served), Authorization="Bearer owner-secret", Accept="application/json")
+    assert json.loads(one.body) == listed
+
+
+def test_the_ledger_is_filtered_and_downloaded_with_refusals_and_decisions(hook: Any, tmp_path: Path) -> None:
+    with serve(hook, ledger=Ledger("hospital", path=tmp_path / "ledger")) as served:
+        pointer = ask_for_release(served)
+        with pytest.raises(GetNotPermittedError):
+            pointer.get()
+        served.worker.deny(served.worker.requests[0], "too few", by="Dr. Noor")
+        browser = Browser(served.page)
+        browser.sign_in()
+
+        refused = browser.get("/?event=refused&user=ana").body.partition("<h2>Ledger")[2]
+        nobody = browser.get("/?user=somebody").body.partition("<h2>Ledger")[2]
+        downloaded = browser.get("/ledger")
+
+        assert ">refused<" in refused
+        assert ">denied</td>" not in refused
+        assert "nothing has left" in nobody
+        assert downloaded.body == (tmp_path / "ledger").read_text()
+        assert downloaded.headers["Content-Disposition"] == 'attachment; filename="ledger"'
+
+
+def test_the_page_does_not_reload_by_itself(served: Served) -> None:
+    browser = Browser(served.page)
+    browser.sign_in()
+
+    assert "http-equiv" not in browser.get("/").body
+
+
+def test_behind_a_trusted_proxy_cookies_are_secure_and_each_client_is_throttled_alone(hook: Any) -> None:
+    with serve(hook) as served:
+        page = Page(served.server, proxies=["127.0.0.1"])
+        page.start()
+        try:
+            proxied = {"X-Forwarded-For": "6.6.6.6, 10.0.0.9", "X-Forwarded-Proto": "https"}
+            answer = Browser(page).request("GET", "/login", **proxied)
+            assert "; Secure" in answer.headers["Set-Cookie"]
+            assert answer.headers["Set-Cookie"].startswith("__Host-")
+            plain = Browser(page).request("GET", "/login", **{"X-Forwarded-Proto": "http"})
+            assert "Secure" not in plain.headers["Set-Cookie"]
+            for _ in range(FREE + 1):
+                wrong = Browser(page).request("GET", "/metrics", Authorization="Bearer wrong", **proxied)
+            assert wrong.status == 429
+            other = {**proxied, "X-Forwarded-For": "10.0.0.9, 10.0.0.10"}
+            assert Browser(page).request("GET", "/metrics", Authorization="Bearer wrong", **other).status == 401
+            direct = Browser(served.page).request("GET", "/login", **proxied)
+            assert "Secure" not in direct.headers["Set-Cookie"]
+        finally:
+            page.stop()
+
+
+def test_the_history_of_requests_is_there_after_a_restart(hook: Any, tmp_path: Path) -> None:
+    with serve(hook, ledger=Ledger("hospital", path=tmp_path / "ledger")) as served:
+        ask_for_release(served, "the first")
+        served.worker.deny(served.worker.requests[0], "too few", by="Dr. Noor")
+        served.worker.search("#ages")
+        (served.clients[0].search("#ages")[0] + 1).request("the second")
+        served.worker.ledger.close()
+    with serve(hook, ledger=Ledger("hospital", path=tmp_path / "ledger")) as served:
+        browser = Browser(served.page)
+        browser.sign_in()
+
+        shown = browser.get("/").body
+
+        assert [request.state for request in served.worker.requests] == ["denied", "lapsed"]
+        for text in ("the first", "too few", "the second", "by Dr. Noor"):
+            assert text in shown
+        served.worker.ledger.close()
+
+
+def test_metrics_have_memory_disk_ledger_size_and_release(hook: Any, tmp_path: Path) -> None:
+    with serve(hook, ledger=Ledger("hospital", path=tmp_path / "ledger")) as served:
+        metrics = Browser(served.page).get("/metrics", "ana-secret").body
+
+        assert f"\nsyft_ledger_bytes {(tmp_path / 'ledger').stat().st_size}\n" in metrics
+        assert re.search(r"\nsyft_memory_peak_bytes [1-9]\d{6,}\n", metrics)
+        assert re.search(r"\nsyft_disk_free_bytes \d+\n", metrics)
+        assert re.search(r'\nsyft_info\{version="[0-9.]+"\} 1\n', metrics)

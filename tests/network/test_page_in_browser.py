@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from syft_core.network.tokens import Identity
+from syft_core.network.identity import Identity
 
 from .browser import BROWSER, DRIVER, open_browser
 from .served import serve
@@ -70,3 +70,69 @@ def test_text_from_peers_runs_nothing_in_the_browser(hook: Any) -> None:
         assert browser.run("return document.title") == "hospital: worker"
         assert browser.text("main").count("<script>document") >= 4
         assert browser.run("return document.querySelectorAll('script, img').length") == 0
+
+
+AUDIT = """
+const found = [];
+const visible = (e) => e.offsetParent !== null;
+for (const e of document.querySelectorAll("input:not([type=hidden]), select")) {
+  if (!document.querySelector(`label[for="${e.id}"]`)) found.push("no label: " + e.name);
+}
+for (const e of document.querySelectorAll("th")) if (e.scope !== "col") found.push("no scope: " + e.textContent);
+for (const e of document.querySelectorAll("a, button")) {
+  if (!(e.textContent.trim() || e.getAttribute("aria-label"))) found.push("no name: " + e.outerHTML);
+  if (visible(e) && e.tabIndex < 0) found.push("not reachable: " + e.outerHTML);
+}
+if (!document.documentElement.lang || !document.title) found.push("no language or title");
+const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
+if (new Set(ids).size !== ids.length) found.push("an id is used twice");
+const parse = (text) => text.match(/[0-9.]+/g).map(Number);
+const light = (c) => {
+  const linear = (v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const [r, g, b] = c.slice(0, 3).map((v) => linear(v / 255));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const back = (e) => {
+  for (; e; e = e.parentElement) {
+    const c = parse(getComputedStyle(e).backgroundColor);
+    if (c.length < 4 || c[3] > 0) return c;
+  }
+  return [255, 255, 255];
+};
+for (const e of document.querySelectorAll("body *")) {
+  const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+  if (!own || !visible(e)) continue;
+  const [a, b] = [light(parse(getComputedStyle(e).color)), light(back(e))].sort((x, y) => y - x);
+  const ratio = (a + 0.05) / (b + 0.05);
+  if (ratio < 4.5) found.push(`contrast ${ratio.toFixed(2)}: ${e.tagName} ${e.className} ${e.textContent}`);
+}
+if (document.documentElement.scrollWidth > innerWidth) found.push("wider than the window");
+return found;
+"""
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_every_page_has_labels_names_contrast_and_fits_390_pixels(hook: Any, mode: str) -> None:
+    flags = ["--force-dark-mode"] if mode == "dark" else []
+    with serve(hook) as served, open_browser("--window-size=500,900", *flags) as browser:
+        browser.resize(390, 844)
+        served.worker.load_data([torch.linspace(0, 1, 100).private_tensor([]).tag("#ages").describe("d" * 300)])
+        bob = served.connect()
+        for reason in ("for the paper", "no", "yes", "w" * 200):
+            (bob.search("#ages")[0] * 2).request(reason)
+        served.worker.deny(served.worker.requests[1], "too few", by="Dr. Noor")
+        served.worker.approve(served.worker.requests[2], by="Dr. Noor")
+        served.worker.allow("study", user="ana", computed_from=["#ages"], count=1)
+        browser.open(served.page.url)
+        assert browser.run(AUDIT) == []
+        browser.type("input[name=token]", "owner-secret")
+        browser.click("button")
+        browser.find("header")
+        assert browser.run(AUDIT) == []
+        for request in served.worker.requests:
+            browser.open(f"{served.page.url}requests/{request.id}")
+            assert browser.run(AUDIT) == []
+        browser.open(f"{served.page.url}requests/{served.worker.requests[0].id}")
+        browser.click("form[action$=show] button")
+        browser.find("svg.histogram")
+        assert browser.run(AUDIT) == []

@@ -16,20 +16,8 @@ from syft_core.exceptions import (
     ReleaseError,
 )
 from syft_core.hook.forms import form
-from syft_core.messages import (
-    AskRelease,
-    Batch,
-    Fetch,
-    FetchAll,
-    Forward,
-    Lease,
-    Release,
-    Run,
-    RunPlan,
-    Store,
-    Tag,
-)
-from syft_core.network.quotas import (
+from syft_core.messages import AskRelease, Batch, Fetch, FetchAll, Forward, Lease, Release, Run, Store, Tag
+from syft_core.operating.quotas import (
     PATIENCE,
     Allowance,
     Bucket,
@@ -39,12 +27,13 @@ from syft_core.network.quotas import (
     make_policy,
 )
 from syft_core.peer import Peer
+from syft_core.plans.messages import RunPlan
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import Context, frames, from_frames
-from syft_core.workers.permissions import unless_private
-from syft_core.workers.release import MAX_OPEN
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.moving.release import MAX_OPEN
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_core.workers.seeing.permissions import unless_private
 
 from .conftest import Connect
 
@@ -193,7 +182,7 @@ def test_who_has_used_up_the_cpu_seconds_has_to_wait(limit: Limit, connect: Conn
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, which stands still."""
     now = [1000.0]
-    monkeypatch.setattr("syft_core.network.quotas.monotonic", lambda: now[0])
+    monkeypatch.setattr("syft_core.operating.quotas.monotonic", lambda: now[0])
     return now
 
 
@@ -300,7 +289,7 @@ def test_a_refused_function_of_the_owner_is_not_called(far: Any, connect: Connec
 def ask(worker: Any, *commands: Any, sender: Peer, behalf: tuple[Peer, ...] = ()) -> None:
     """Deliver a batch that was written by hand."""
     sent = frames(Batch(1, commands, True, behalf), Context(worker=worker))
-    reply = from_frames(worker.deliver(sent, sender), Context(worker=worker))
+    reply = from_frames(worker.deliver(sent, sender, delegates=lambda _peer: True), Context(worker=worker))
     if reply.failure is not None:
         raise reply.failure.error
 
@@ -329,7 +318,7 @@ def test_copies_for_release_requests_count(far: Any) -> None:
     with pytest.raises(QuotaExceededError, match="cannot execute a AskRelease"):
         ask(far, AskRelease((1,), None, "another"), sender=MALLORY)
 
-    far.deny(1, "no")
+    far.deny(far.requests[0], "no")
     ask(far, AskRelease((1,), None, "another"), sender=MALLORY)
 
 
@@ -360,7 +349,7 @@ REPEATING = [Fetch(2), Fetch(2, None, True), Forward(2, None, "alice", 3), Fetch
 def test_what_leaves_is_not_larger_than_the_quota_because_something_is_repeated(
     far: Any, message: Any, quota: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("syft_core.network.quotas.MAX_COPIES", 100_000)
+    monkeypatch.setattr("syft_core.operating.quotas.MAX_COPIES", 100_000)
     far.guard = QuotaGuard(far, {"eve": Allowance(bytes=quota)})
     _store_view(far)
 

@@ -14,7 +14,7 @@ from syft_core.exceptions import GetNotPermittedError
 from syft_core.messages import Batch, Fetch
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
 from syft_core.serde import frames
-from syft_core.workers.ledger import Ledger, read_ledger
+from syft_core.workers.seeing.ledger import Ledger, read_ledger
 
 from .envelopes import pack, unpack
 from .served import Served, serve
@@ -47,7 +47,7 @@ def model(ages: Any) -> Any:
 def test_an_approved_result_leaves_once_and_the_ledger_names_the_approver(served: Served, ages: Any) -> None:
     mean = ages.mean()
     number = mean.request("table 1")
-    with pytest.raises(GetNotPermittedError, match="request 1 is waiting for its owner"):
+    with pytest.raises(GetNotPermittedError, match=f"request {number} is waiting for its owner"):
         mean.get()
     served.worker.approve(number, by="Dr. Noor")
 
@@ -57,9 +57,9 @@ def test_an_approved_result_leaves_once_and_the_ledger_names_the_approver(served
         mean.get()
     (entry,) = served.worker.ledger
     assert (entry.user, entry.names, entry.approver) == ("ana", ("#ages",), "Dr. Noor")
-    assert entry.reason == "table 1, request 1, approved by Dr. Noor"
+    assert entry.reason == f"table 1, request {number}, approved by Dr. Noor"
     released = [line for line in read_ledger(served.worker.ledger.file.path) if line.event == "released"]
-    assert [(line.user, line.request, line.approver) for line in released] == [("ana", 1, "Dr. Noor")]
+    assert [(line.user, line.request, line.approver) for line in released] == [("ana", number.id, "Dr. Noor")]
 
 
 def test_an_approved_model_leaves_once(served: Served, model: Any) -> None:
@@ -67,11 +67,12 @@ def test_an_approved_model_leaves_once(served: Served, model: Any) -> None:
     with pytest.raises(GetNotPermittedError):
         model.get()
 
-    served.worker.approve(model.request("the paper"), by="Dr. Noor")
+    request = model.request("the paper")
+    served.worker.approve(request, by="Dr. Noor")
     model.get()
 
     assert model.location is None
-    assert {entry.reason for entry in served.worker.ledger} == {"request 1, approved by Dr. Noor"}
+    assert {entry.reason for entry in served.worker.ledger} == {f"request {request}, approved by Dr. Noor"}
     with pytest.raises(GetNotPermittedError, match="it is private"):
         kept.get()
 
@@ -81,7 +82,7 @@ def test_a_denied_model_stays_and_the_error_says_why(served: Served, model: Any)
 
     with pytest.raises(
         GetNotPermittedError,
-        match=r"its owner denied request 1 \(too few patients\); ask again with another reason, or for less",
+        match=r"its owner denied request [0-9a-f]{16} \(too few patients\); ask again with another reason, or for less",
     ):
         model.get()
 

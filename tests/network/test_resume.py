@@ -16,7 +16,7 @@ from syft_core.messages import Fetch
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Server
 from syft_core.network.session import Session
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 
 from .processes import authenticate
 

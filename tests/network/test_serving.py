@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import subprocess
 import sys
 from collections import deque
@@ -15,11 +16,12 @@ from websockets.sync.client import connect
 
 from syft_core.exceptions import AuthenticationError
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.config import WorkerConfig, parse_config
+from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server
-from syft_core.network.serving import Authentication
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
-from syft_core.network.tokens import Identity, TokenFile
+from syft_core.operating.config import WorkerConfig, parse_config
+from syft_core.operating.serving import Authentication
+from syft_core.operating.tokens import TokenFile
 
 torch = pytest.importorskip("torch")
 
@@ -117,9 +119,22 @@ def test_a_client_continues_its_session_with_another_token(hook: Any, far: Any, 
 )
 def test_a_process_whose_supervisor_is_gone_ends(then: str, code: int) -> None:
     program = (
-        "import os, threading; from syft_core.network import serving; serving.STOP_SECONDS = 2; "
+        "import os, threading; from syft_core.operating import serving; serving.STOP_SECONDS = 2; "
         "stopping = threading.Event(); "
-        f"threading.Thread(target=serving._wait_for_supervisor, args=(stopping,), daemon=True).start(); {then}"
+        f"threading.Thread(target=serving._wait_for_supervisor, args=(stopping, print), daemon=True).start(); {then}"
     )
 
     assert subprocess.run([sys.executable, "-c", program], stdin=subprocess.DEVNULL, check=False).returncode == code
+
+
+def test_health_is_answered_on_the_port_of_the_worker_without_a_token(server: Server) -> None:
+    refused = server.connections_refused
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.request("GET", "/health")
+    answer = connection.getresponse()
+
+    assert (answer.status, answer.read(), server.connections_refused) == (200, b"ok\n", refused)
+    connection.close()
+    connection.request("GET", "/anything")
+    assert connection.getresponse().status == 401
+    connection.close()

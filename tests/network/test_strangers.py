@@ -10,6 +10,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,15 +18,16 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect as connect_by_library
 
 import syft_core as sy
-from syft_core.exceptions import AuthenticationError
-from syft_core.messages import COMMANDS, Batch, Fetch, Forward, GetTicket, Reply, Search, Store, Tag
-from syft_core.network.connection import Kind
-from syft_core.network.quotas import Allowance, QuotaGuard
+from syft_core.exceptions import AuthenticationError, TicketError
+from syft_core.messages import HANDLERS, Batch, Describe, Fetch, Forward, GetTicket, Reply, Search, Store, Tag
+from syft_core.network.connection import Purpose
 from syft_core.network.server import MAX_WAITING, MESSAGE_OVERHEAD, Server
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
+from syft_core.operating.quotas import Allowance, QuotaGuard
 from syft_core.peer import Peer
 from syft_core.serde import frames
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_core.workers.seeing.ledger import Ledger, read_ledger
 
 from .envelopes import pack, unpack
 from .processes import authenticate
@@ -68,7 +70,7 @@ def test_a_wrong_token_is_explained(hook: Any, server: Any, connect: Any) -> Non
 
 
 @pytest.mark.usefixtures("others")
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
+@pytest.mark.parametrize("command", HANDLERS, ids=lambda command: command.__name__)
 def test_no_message_reaches_the_worker_without_authentication(server: Any, far: Any, command: Any) -> None:
     before = far.stats.messages
     with socket.create_connection(("127.0.0.1", server.port)) as sock:
@@ -89,6 +91,28 @@ def _example(command: Any) -> Any:
     values = {"int": 1, "str": "x", "bool": True, "dict[str, Any]": {}, "Any": 1}
     kinds = [str(field.type) for field in dataclasses.fields(command)]
     return command(*[values.get(kind.split(" | ")[0], () if "tuple" in kind else None) for kind in kinds])
+
+
+@pytest.mark.parametrize(
+    "peer", [Peer("boss@boss", "boss"), Peer("far"), Peer("me"), Peer("stranger@ana", "ana")], ids=str
+)
+def test_a_claim_to_act_for_somebody_needs_a_ticket(server: Any, far: Any, tmp_path: Path, peer: Peer) -> None:
+    far.ledger = Ledger("far", tmp_path / "ledger")
+    far.register_obj(torch.ones(2), "data")
+    commands = [Fetch("data"), Search(()), Store(5, torch.ones(2), holder=peer.id), Describe(("data",))]
+
+    with by_library(server) as connection:
+        for number, command in enumerate(commands, 1):
+            connection.send(pack(number, *frames(Batch(number, (command,), True, (peer, Peer("me"))))))
+            error = unpack(connection.recv()).failure.error
+            assert type(error) is TicketError
+            assert "on behalf of" in str(error)
+        connection.send(pack(5, *frames(Batch(5, (Fetch("data"),), True))))
+        assert unpack(connection.recv()).failure is None
+
+    far.ledger.close()
+    assert {entry.user for entry in read_ledger(tmp_path / "ledger") if entry.user} == {"eve"}
+    assert 5 not in far.object_store
 
 
 def test_another_websocket_library_can_be_a_client(server: Any) -> None:
@@ -178,12 +202,13 @@ def test_a_client_that_does_not_read_is_disconnected(hook: Any, far: VirtualWork
     with by_library(slow) as connection:
         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.protocol.max_size = None
-        request = [struct.pack(">BBQ", 0x82, 0xFF, 0)]
-        message = pack(1, *frames(Batch(1, (Fetch(id, keep=True),), True)))
         for number in range(1, 20):
             message = pack(number, *frames(Batch(number, (Fetch(id, keep=True),), True)))
-            request = [struct.pack(">BBH", 0x82, 0xFE, len(message)), bytes(4), message]
-            connection.socket.sendall(b"".join(request))
+            request = struct.pack(">BBH", 0x82, 0xFE, len(message)) + bytes(4) + message
+            try:
+                connection.socket.sendall(request)
+            except OSError:  # The server may close the connection while the client still sends.
+                break
         while not slow.sessions[0].session.sent or slow.sessions[0].connection is not None:
             time.sleep(0.01)
 
@@ -292,7 +317,7 @@ def test_a_client_that_sends_on_without_answering_the_worker_is_disconnected(ser
         store, forward = Store(7, torch.ones(2)), Forward(7, None, "stranger@eve", 8)
         connection.send(pack(1, *frames(Batch(1, (store, forward), True))))
         request = connection.recv(60)
-        assert request[0] == Kind.REQUEST
+        assert request[0] == Purpose.REQUEST
 
         with contextlib.suppress(ConnectionClosed):
             for number in range(2, 10_000):
@@ -346,7 +371,7 @@ def test_messages_that_wait_for_the_client_take_no_more_memory_than_objects(serv
     with by_library(server) as connection:
         store, forward = Store(7, torch.ones(2)), Forward(7, None, "stranger@eve", 8)
         connection.send(pack(1, *frames(Batch(1, (store, forward), True))))
-        assert connection.recv(60)[0] == Kind.REQUEST
+        assert connection.recv(60)[0] == Purpose.REQUEST
 
         with contextlib.suppress(ConnectionClosed):
             for number in range(2, MAX_WAITING):

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import select
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
+from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
 from syft_core.cli import main
@@ -29,9 +34,9 @@ from syft_core.exceptions import (
 from syft_core.messages import Run, Store
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
-from syft_core.network.tokens import TokenFile
+from syft_core.operating.tokens import TokenFile
 from syft_core.pointers.object_pointer import new_id
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 
 from .dangers import Bomb
 from .supervised import ROOT, SupervisedWorker, supervise
@@ -179,7 +184,7 @@ def test_an_operation_reaches_no_files_programs_machines_or_processes(served: Se
 def test_without_landlock_a_process_signals_only_its_own_threads() -> None:
     program = (
         "import ctypes, os, platform, signal, sys, threading\n"
-        "from syft_core.network import isolation\n"
+        "from syft_core.operating import isolation\n"
         "needs = isolation.Isolation(1 << 30, 10)\n"
         "if not (isolation._forbid_privileges(needs) and isolation._restrict_calls(needs)): sys.exit(77)\n"
         "call = ctypes.CDLL(None, use_errno=True).syscall\n"
@@ -311,8 +316,19 @@ def test_a_mistake_in_the_configuration_ends_the_start_at_once(tmp_path: Path) -
     assert worker.process.wait(300) == 1
     worker.stop()
 
+    assert [event["event"] for event in worker.events] == [worker.wait_for("cannot load")["event"]]
+    assert "missing.npy: there is no such file" in worker.wait_for("cannot load")["event"]
+
+
+def test_a_mistake_in_the_data_ends_the_start_at_once(tmp_path: Path) -> None:
+    (tmp_path / "wrong.npy").write_text("not an array")
+    worker = SupervisedWorker("--framework", "numpy", "--data", str(tmp_path / "wrong.npy"))
+
+    assert worker.process.wait(300) == 1
+    worker.stop()
+
     assert len([event for event in worker.events if event["event"] == "starting the worker"]) == 1
-    assert "missing.npy: No such file or directory" in worker.wait_for("cannot load")["event"]
+    assert "wrong.npy" in worker.wait_for("cannot load")["event"]
 
 
 def test_the_token_of_a_worker_without_authentication_is_printed(numpy_hook: Any) -> None:
@@ -363,8 +379,10 @@ def test_connections_without_memory_are_refused_and_the_others_go_on(numpy_hook:
         far = worker.connect(numpy_hook, token)
         for number in range(60):
             headers = {CLIENT: f"c{number}", SESSION: "0" * 32, "Authorization": f"Bearer {token}"}
-            address = f"ws://127.0.0.1:{worker.port}"
-            stack.enter_context(connect(address, additional_headers=headers, subprotocols=[PROTOCOL]))
+            sock = stack.enter_context(socket.create_connection(("127.0.0.1", worker.port)))
+            with suppress(OSError, WebSocketException):  # It is refused.
+                options = {"sock": sock, "additional_headers": headers, "subprotocols": [PROTOCOL]}
+                stack.enter_context(connect(f"ws://127.0.0.1:{worker.port}", **options))
 
         worker.wait_for("refused a connection from 127.0.0.1: there is no memory for it")
 
@@ -384,3 +402,94 @@ def test_strangers_do_not_take_the_memory_of_users(numpy_hook: Any) -> None:
         assert far.remote.numpy.zeros(10_000_000).sum().get() == 0
         assert not [event for event in worker.events if "no memory" in event["event"]]
         far.close()
+
+
+@pytest.mark.parametrize("kind", ["command", "webhook"])
+def test_somebody_learns_of_a_request_and_rules_of_the_configuration_apply(
+    numpy_hook: Any, tmp_path: Path, kind: str
+) -> None:
+    np.save(tmp_path / "ages.npy", np.array([30.0, 45.0]))
+    tokens = tmp_path / "tokens.json"
+    assert main(["token", "add", str(tokens), "--user", "first"]) == 0
+    secret = TokenFile(tokens).add("ana", 3600.0)[1]
+    told = tmp_path / "told.json"
+    with ExitStack() as stack:
+        if kind == "command":
+            program = tmp_path / "tell.py"
+            program.write_text(f"import pathlib, sys; pathlib.Path({str(told)!r}).write_text(sys.stdin.read())")
+            target = f"{sys.executable} {program}"
+        else:
+            hooks = stack.enter_context(_receive_hooks(told))
+            target = f"http://127.0.0.1:{hooks}/requests"
+        (tmp_path / "worker.toml").write_text(
+            f'on_request = "{target}"\ntoken_file = "tokens.json"\nledger = "ledger"\nstore = "store"\n'
+            'data = ["ages.npy#ages:private="]\nframework = "numpy"\n'
+            '[approvals.averages]\nuser = "ana"\nform = "ndarray[]"\ncomputed_from = "#ages"\ncount = 1\n'
+        )
+        worker = stack.enter_context(supervise(str(tmp_path / "worker.toml")))
+        client = VirtualWorker(numpy_hook, id="client", auto_add=False)
+        far = stack.enter_context(closing(worker.connect(numpy_hook, secret, client=client)))
+        ages = far.search("#ages")[0]
+
+        assert ages.mean().get() == 37.5
+        request = (ages * 2).request("it's `for` $(the) paper")
+        worker.wait_for("told of a request")
+
+    notice = json.loads(told.read_text())
+    assert (notice["id"], notice["user"], notice["worker"]) == (request.id, "ana", "worker")
+    assert (notice["reason"], notice["form"]) == ("it's `for` $(the) paper", "ndarray[2]")
+
+
+@contextmanager
+def _receive_hooks(told: Path) -> Iterator[int]:
+    """Serve an address that writes what is posted to it into a file; yield its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told.write_bytes(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(204)
+            self.end_headers()
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def test_certificates_users_and_rules_are_read_again_on_hangup(numpy_hook: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "ages.npy", np.array([30.0, 45.0]))
+    certs = tmp_path / "certs"
+    assert main(["certs", str(certs), "--host", "127.0.0.1", "localhost"]) == 0
+    assert main(["token", "add", str(tmp_path / "tokens.json"), "--user", "first"]) == 0
+    secret = TokenFile(tmp_path / "tokens.json").add("ana", 3600.0)[1]
+    file = tmp_path / "worker.toml"
+    text = (
+        'token_file = "tokens.json"\ncert = "certs/server.pem"\nkey = "certs/server.key"\nframework = "numpy"\n'
+        'ledger = "log/ledger"\ndata = ["ages.npy#ages:private="]\n'
+    )
+    (tmp_path / "log").mkdir()
+    file.write_text(text)
+    with supervise(str(file)) as worker, ExitStack() as stack:
+        client = VirtualWorker(numpy_hook, id="client", auto_add=False)
+        worker.wait_for("worker is ready")
+        far = stack.enter_context(closing(worker.connect(numpy_hook, secret, client=client, ca=certs / "ca.pem")))
+        mean = far.search("#ages")[0].mean()
+        with pytest.raises(PermissionError):
+            mean.get()
+        before = ssl.get_server_certificate(("127.0.0.1", worker.port))
+
+        assert main(["certs", str(certs), "--renew", "--days", "30"]) == 0
+        file.write_text(f'{text}[users.ana]\nobjects = 3\n[approvals.a]\nuser = "ana"\ncomputed_from = "#ages"\n')
+        worker.process.send_signal(signal.SIGHUP)
+        worker.wait_for("the configuration was read again")
+
+        assert mean.get() == 37.5
+        assert ssl.get_server_certificate(("127.0.0.1", worker.port)) != before
+        kept = [numpy_hook.ones(2).send(far) for _ in range(5)]
+        with pytest.raises(QuotaExceededError):
+            far.flush()
+        del kept
+        file.write_text("polcy = 3")
+        worker.process.send_signal(signal.SIGHUP)
+        worker.wait_for("is not read again.*did you mean")
+        assert far.search("#ages")[0].shape == (2,)

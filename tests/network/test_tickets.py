@@ -12,8 +12,8 @@ from syft_core.messages import Batch, Fetch, Run, Search, Store
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.peer import Peer
 from syft_core.pointers.object_pointer import Here
-from syft_core.workers.store import ObjectStore
-from syft_core.workers.tickets import Mandate, Tickets
+from syft_core.workers.addresses.tickets import Mandate, Tickets
+from syft_core.workers.party.store import ObjectStore
 
 from .processes import start_worker
 
@@ -138,7 +138,7 @@ def test_a_ticket_is_valid_for_one_worker() -> None:
 
 
 def test_a_ticket_expires(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syft_core.workers.tickets.LIFETIME", -1)
+    monkeypatch.setattr("syft_core.workers.addresses.tickets.LIFETIME", -1)
     tickets = Tickets()
 
     with pytest.raises(TicketError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,12 @@ import pytest
 
 import syft_core as sy
 from syft_core.exceptions import AuthenticationError
-from syft_core.network.authority import Authority
-from syft_core.network.certificates import make_certificates
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.config import WorkerConfig
 from syft_core.network.server import Server, make_server_context
-from syft_core.network.serving import Authentication
+from syft_core.operating.authority import Authority
+from syft_core.operating.certificates import make_certificates
+from syft_core.operating.config import WorkerConfig
+from syft_core.operating.serving import Authentication
 
 from .processes import authenticate
 from .proxy import Proxy
@@ -215,3 +215,15 @@ def _train(model: Any, data: Any, target: Any) -> None:
         optimizer.zero_grad()
         ((model(data) - target) ** 2).mean().backward()
         optimizer.step()
+
+
+def test_behind_a_tunnel_the_name_of_the_worker_is_verified(hook: Any, certs: Path, serve: Any) -> None:
+    options: dict[str, Any] = {"token": "secret of ana", "ca": certs / "ca.pem", "timeout": 5}
+    with serve("elsewhere") as server, closing(Proxy(server.port)) as tunnel:
+        far = WebsocketClientWorker(hook, "127.0.0.1", tunnel.port, name="hospital.example", **options)
+        assert torch.ones(2).send(far).get().tolist() == [1.0, 1.0]
+        far.close()
+        hook.local_worker.remove_worker_from_registry("far")
+        for wrong in (None, "other.example"):
+            with pytest.raises(AuthenticationError, match="the certificate of the worker is not valid"):
+                WebsocketClientWorker(hook, "127.0.0.1", tunnel.port, name=wrong, **options)

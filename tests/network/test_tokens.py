@@ -12,7 +12,8 @@ import pytest
 
 from syft_core import cli
 from syft_core.exceptions import ConfigurationError
-from syft_core.network.tokens import Identity, TokenFile, parse_lifetime
+from syft_core.network.identity import Identity
+from syft_core.operating.tokens import TokenFile, parse_lifetime
 
 
 @pytest.fixture
@@ -180,3 +181,27 @@ def test_two_commands_at_the_same_time_lose_nothing(path: Path, capsys: pytest.C
         list(pool.map(add_one, range(24)))
 
     assert len({token.name for token in TokenFile(path)}) == 25
+
+
+def test_all_tokens_of_a_user_are_revoked_and_listed_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "tokens.json")
+    for user in ("ana", "ana", "bo"):
+        assert cli.main(["token", "add", file, "--user", user]) == 0
+    capsys.readouterr()
+
+    assert cli.main(["token", "revoke", file, "--user", "ana"]) == 0
+    assert cli.main(["token", "revoke", file, "--user", "anna"]) == 1
+    assert "did you mean 'ana'?" in capsys.readouterr().err
+    assert cli.main(["token", "revoke", file]) == 1
+    capsys.readouterr()
+    assert cli.main(["token", "list", file, "--json"]) == 0
+
+    listed = json.loads(capsys.readouterr().out)
+    assert [(token["name"], token["state"]) for token in listed] == [
+        ("ana-1", "revoked"),
+        ("ana-2", "revoked"),
+        ("bo-1", "valid"),
+    ]
+    assert "hash" not in listed[0]

@@ -17,7 +17,8 @@ from syft_core.exceptions import (
     WriteNotPermittedError,
 )
 from syft_core.hook.forms import form
-from syft_core.messages import RunPlan, Store
+from syft_core.messages import Store
+from syft_core.plans.messages import RunPlan
 from syft_core.plans.program import ITEM, MAX_STEPS, Program, Routine, Slot, Step
 from syft_core.serde import deserialize, serialize
 

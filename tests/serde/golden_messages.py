@@ -146,7 +146,7 @@ def current_codes() -> dict[str, str]:
 
 def main() -> None:
     golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {"codes": {}, "messages": {}, "compressed": {}}
-    import syft_core.workers.virtual  # noqa: F401, PLC0415 - registers the codecs of messages
+    import syft_core.workers.party.virtual  # noqa: F401, PLC0415 - registers the codecs of messages
 
     objects = make_installed()
     for code, name in current_codes().items():

@@ -1,4 +1,5 @@
 import math
+import traceback
 from collections import OrderedDict, namedtuple
 
 import pytest
@@ -17,6 +18,7 @@ from syft_core.serde import (
     register_failure,
     serialize,
 )
+from syft_core.serde.failures import failures
 
 from .equality import same
 
@@ -221,3 +223,94 @@ def test_a_registered_exception_arrives_as_itself():
 def test_requests_to_stop_are_not_sent():
     with pytest.raises(SerdeError, match="asks this process to stop"):
         serialize(KeyboardInterrupt())
+
+
+def test_every_registered_exception_can_be_printed_after_it_was_read():
+    for sent in map(_make, failures.values()):
+        received = deserialize(serialize(sent))
+
+        assert type(received) is type(sent)
+        assert str(received) == str(sent)
+        assert repr(received)
+        assert str(sent).strip("'") in "".join(traceback.format_exception(received))
+
+
+def _make(kind):
+    """Return an exception as its class makes it from a text, or without it."""
+    try:
+        return kind("text")
+    except TypeError:
+        return kind.__new__(kind, "text")
+
+
+def test_an_exception_with_slots_keeps_its_attributes():
+    class SlottedError(ValueError):
+        __slots__ = ("_place", "missing")
+
+        def __init__(self, place):
+            self._place = place
+
+        def __str__(self):
+            return f"text about {self._place}"
+
+    register_failure(SlottedError)
+
+    received = deserialize(serialize(SlottedError("a place")))
+
+    assert str(received) == "text about a place"
+    assert not hasattr(received, "missing")
+
+
+def test_an_exception_that_could_not_be_printed_is_refused():
+    class BrokenError(ValueError):
+        __slots__ = ("place",)
+
+        def __str__(self):
+            return self.place.name
+
+    register_failure(BrokenError)
+
+    error = BrokenError("text")
+    error.place = 3  # a plain value, but not one that the class prints
+
+    with pytest.raises(SerdeError, match="it cannot be printed"):
+        deserialize(serialize(error))
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("cannot read '/home/owner/my data/x.csv': it is empty", "cannot read 'x.csv': it is empty"),
+        ("/usr/lib/python3/torch/nn.py:33: failed", "nn.py:33: failed"),
+        (r"cannot open C:\Users\owner\x.csv", "cannot open x.csv"),
+        ("see file:///srv/data/x", "see file://x"),
+        ("ws://10.0.0.1:8080/a/b, docs/security.md, 1 / 2 / 3", "ws://10.0.0.1:8080/a/b, docs/security.md, 1 / 2 / 3"),
+    ],
+)
+def test_the_text_of_an_exception_is_sent_without_directories(text, sent):
+    error = ValueError(text)
+    error.place, error.places = text, (text,)
+
+    received = deserialize(serialize(error))
+
+    assert (str(received), received.place, received.places) == (sent, sent, (sent,))
+
+
+def test_an_error_about_a_file_is_sent_without_its_name():
+    with pytest.raises(OSError, match="missing") as caught:
+        open("/home/owner/missing.csv")  # noqa: SIM115  # raises
+
+    received = deserialize(serialize(caught.value))
+
+    assert str(received) == "[Errno 2] No such file or directory"
+    assert received.raised_as == "FileNotFoundError"
+
+
+@pytest.mark.parametrize("make", [list, tuple, set, lambda many: dict.fromkeys(many), lambda many: [[n] for n in many]])
+def test_every_value_of_a_container_counts_towards_the_limit(make):
+    data = serialize(make(range(1001)))
+
+    with pytest.raises(SerdeError, match="of more than 1000 parts: that is the limit"):
+        deserialize(data, context=Context(limits=Limits(max_nodes=1000)))
+    with pytest.raises(SerdeError, match="of more than 1000 parts: that is the limit"):
+        serialize(make(range(1001)), context=Context(limits=Limits(max_nodes=1000)))

@@ -2,9 +2,10 @@
 
 import pytest
 
+import syft_core.crypto.fixed_precision
 import syft_core.tensors.logging
 import syft_core.tensors.polynomial
-import syft_core.workers.virtual  # noqa: F401  # they register the codecs of layers, messages and pointers
+import syft_core.workers.party.virtual  # noqa: F401  # they register the codecs of layers, messages and pointers
 from syft_core.hook.forms import form
 from syft_core.messages import _detail_form
 from syft_core.serde import PEER_LIMITS, Context, Limits, SerdeError, codecs, deserialize, from_frames, serialize
@@ -16,6 +17,7 @@ torch = pytest.importorskip("torch")
 
 ENDLESS = [9, 0, 10**15, 1]
 F32 = 7
+PRECISION = {"base": 10, "precision_fractional": 3, "field": "long", "dtype": None}
 
 
 def read(structure, limits=None):
@@ -33,6 +35,24 @@ LAZY = {
     "elements of an array": [100, 0, "<f4", ENDLESS, 1],
     "texts of an array": [100, 2, [102, 3], ENDLESS, 10**15],
     "users of a PrivateTensor": [254, [5, "allowed_users", ENDLESS], [5], None],
+    **{
+        f"{name} of a FixedPrecisionTensor ({number})": [
+            255,
+            [5, *[part for key, own in {**PRECISION, name: value}.items() for part in (key, own)]],
+            [5],
+            None,
+        ]
+        for number, (name, value) in enumerate(
+            (
+                ("base", ENDLESS),
+                ("base", 1 << 62),
+                ("precision_fractional", ENDLESS),
+                ("precision_fractional", 10**9),
+                ("field", ENDLESS),
+                ("dtype", ENDLESS),
+            )
+        )
+    },
     "functions of a PolynomialTensor": [252, [5, "function", None, "precision", 1, "functions", ENDLESS], [5], None],
     "pieces of a PolynomialTensor": [
         252,

@@ -265,3 +265,12 @@ def test_bfloat16_of_another_package_is_refused():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     with pytest.raises(SerdeError, match="dtype bfloat16: it is not one of numpy's own"):
         serialize(np.ones(3, ml_dtypes.bfloat16))
+
+
+def test_an_error_about_an_axis_keeps_its_text_and_its_numbers():
+    kind = getattr(np, "exceptions", np).AxisError
+    for sent in (kind(5, 1), kind(5, 1, "axes"), kind("text")):
+        received = deserialize(serialize(sent))
+
+        assert (type(received), str(received)) == (type(sent), str(sent))
+        assert (received.axis, received.ndim) == (sent.axis, sent.ndim)

@@ -126,7 +126,7 @@ import syft_core.tensors.logging, syft_core.tensors.polynomial
 from syft_core.hook.forms import form
 from syft_core.messages import Batch, Call, Run, Store
 from syft_core.serde import Context, frames, from_frames
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 from syft_numpy.hook import NumpyHook
 from syft_torch.hook import TorchHook
 hook, numpy_hook = TorchHook(torch), NumpyHook(numpy)

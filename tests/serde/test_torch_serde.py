@@ -718,6 +718,19 @@ def test_each_strategy_writes_zero_dimensions_and_zero_lengths(serializer, shape
     assert same(torch_serde._deserialize_tensor(None, serializer, written), tensor)
 
 
+@pytest.mark.parametrize("serializer", SERIALIZERS)
+@pytest.mark.parametrize("shape", [(3,), (300, 20), (0,)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.bfloat16])
+def test_each_strategy_writes_zeros_without_memory_as_zeros(serializer, dtype, shape):
+    zeros, bob = torch._efficientzerotensor(shape, dtype=dtype), worker(serializer)
+    assert zeros._is_zerotensor()
+
+    written = torch_serde._serialize_tensor(bob, zeros)
+
+    for received in (torch_serde._deserialize_tensor(bob, serializer, written), there_and_back(zeros)):
+        assert same(received, torch.zeros(shape, dtype=dtype))
+
+
 def test_unknown_strategies_are_not_implemented():
     with pytest.raises(NotImplementedError, match="the registered ones are torch, numpy, all"):
         torch_serde._serialize_tensor(worker("arrow"), torch.ones(1))

@@ -302,7 +302,7 @@ def strings() -> Iterator[Case]:
 def dates() -> Iterator[Case]:
     days = np.array(["2020-01-03", "2020-01-06"], dtype="M8[D]")
     yield from each("busday_offset", days, 1, roll="forward")
-    yield from each("busday_count", days, days + 7)
+    yield from each("busday_count", days, days + np.timedelta64(7, "D"))
     yield from each("is_busday datetime_as_string", days)
 
 
@@ -323,6 +323,7 @@ def array_operators() -> Iterator[Case]:
         yield from each(f"ndarray.__i{name}__", square(), square())
     for name in bits.split():
         yield from each(f"ndarray.__r{name}__ ndarray.__i{name}__", integers(), 2)
+    yield from each("ndarray.__pow__", square(), 2.0)
     yield from each("ndarray.__divmod__ ndarray.__rdivmod__", vector(), 2.0)
     yield from do("ndarray.__divmod__", divmod, vector(), 2.0)
     yield from do("ndarray.__rdivmod__", lambda x: divmod(7.0, x), vector())

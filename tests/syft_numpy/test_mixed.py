@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from syft_core.exceptions import MixedLayersError  # noqa: E402
 from syft_core.tensors.logging import LoggingTensor  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_numpy.hook import NumpyHook  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from syft_core.exceptions import WrapperLeakError  # noqa: E402
 from syft_core.hook.attributes import FrameworkAttributes  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_torch.versions import saving_hooks  # noqa: E402
 
 

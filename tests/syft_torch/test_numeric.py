@@ -20,7 +20,7 @@ from syft_core.serde import deserialize, serialize  # noqa: E402
 from syft_core.tensors.codecs import register_layer_codec  # noqa: E402
 from syft_core.tensors.logging import LoggingTensor  # noqa: E402
 from syft_core.tensors.numeric import NumericTensor  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_torch.aten import ATEN  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 from syft_torch.numeric import NumericWrapper  # noqa: E402

@@ -17,8 +17,8 @@ from typing import Any
 
 from syft_core.peer import Peer
 from syft_core.testing.transport import equip
-from syft_core.workers.virtual import VirtualWorker
-from syft_core.workers.wire import WireLocation
+from syft_core.workers.addresses.wire import WireLocation
+from syft_core.workers.party.virtual import VirtualWorker
 
 
 class PipeLocation(WireLocation):
@@ -48,11 +48,14 @@ def receive(connection: Connection) -> list[bytes]:
     return [connection.recv_bytes() for _ in range(count)]
 
 
-def serve(worker: VirtualWorker, connection: Connection, peer: Peer) -> None:
-    """Answer one client until it closes its end; each client has a thread, and the worker sees one at a time."""
+def serve(worker: VirtualWorker, connection: Connection, peer: Peer, is_worker: bool = False) -> None:
+    """Answer one client until it closes its end; each client has a thread, and the worker sees one at a time.
+
+    A worker at the other end, which belongs to the same owner, may act for its clients.
+    """
     try:
         while True:
-            send(connection, worker.deliver(receive(connection), peer))
+            send(connection, worker.deliver(receive(connection), peer, delegates=lambda _peer: is_worker))
     except (EOFError, OSError):
         return
 
@@ -65,7 +68,9 @@ def run_worker(backend: str, clients: dict[Peer, Connection], links: dict[str, C
     equip(far, hook)
     for id, connection in links.items():
         far.add_worker(PipeLocation(far, id, connection))
-    threads = [threading.Thread(target=serve, args=(far, pipe, peer)) for peer, pipe in clients.items()]
+    threads = [
+        threading.Thread(target=serve, args=(far, pipe, peer, peer.id == "near")) for peer, pipe in clients.items()
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -84,7 +89,7 @@ def start_far_worker(backend: str, me: Any, near: VirtualWorker, eve: VirtualWor
     process.start()
     for given in (*theirs.values(), to_near):
         given.close()
-    answering = threading.Thread(target=serve, args=(near, at_near, Peer("far")))
+    answering = threading.Thread(target=serve, args=(near, at_near, Peer("far"), True))
     answering.start()
     locations = [PipeLocation(client, "far", pipe) for client, (pipe, _) in zip(clients, pipes, strict=True)]
     for client, location in zip(clients, locations, strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from syft_core.testing.transport import TransportConformance, equip
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 
 from . import pipe
 

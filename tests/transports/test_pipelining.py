@@ -18,8 +18,8 @@ import syft_core as sy  # noqa: E402
 from syft_core.exceptions import ObjectNotFoundError, OperationNotAllowedError, SerdeError  # noqa: E402
 from syft_core.messages import Fetch  # noqa: E402
 from syft_core.serde import Limits  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
-from syft_core.workers.wire import WINDOW, WireLocation  # noqa: E402
+from syft_core.workers.addresses.wire import WINDOW, WireLocation  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
 from ..syft_torch.remote.architectures import ARCHITECTURES, Architecture, differences, twins  # noqa: E402
 

@@ -78,7 +78,7 @@ def dave(numpy_hook: Any, serialize: bool) -> Any:
 
 
 def worker(hook: Any, id: str, serialize: bool) -> Any:
-    from syft_core.workers.virtual import VirtualWorker  # noqa: PLC0415  # the frameworks may be missing
+    from syft_core.workers.party.virtual import VirtualWorker  # noqa: PLC0415  # the frameworks may be missing
 
     hook.local_worker.serialize = serialize
     made = VirtualWorker(hook, id=id, serialize=serialize)

@@ -15,7 +15,7 @@ from syft_core.hook.hook import current_worker
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.tensors.logging import LoggingTensor
 from syft_core.tensors.plus_is_minus import PlusIsMinusTensor
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 from syft_numpy.wrapper import wrap
 
 from ..surface.checks import Case, Raised, attempt, map_tensors, parts_of, same_value, tensors

@@ -33,18 +33,18 @@ from syft_core.messages import (  # noqa: E402
     Lease,
     Release,
     Run,
-    RunPlan,
     Search,
     SendOn,
     Store,
 )
 from syft_core.peer import Peer  # noqa: E402
+from syft_core.plans.messages import RunPlan  # noqa: E402
 from syft_core.plans.program import MAX_SLOTS, Program, Routine, Slot, Step  # noqa: E402
 from syft_core.pointers.callable_pointer import ObjectWrapper  # noqa: E402
 from syft_core.serde import Context, frames, from_frames  # noqa: E402
-from syft_core.workers.requests import drive  # noqa: E402
-from syft_core.workers.tickets import Mandate  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.addresses.requests import drive  # noqa: E402
+from syft_core.workers.addresses.tickets import Mandate  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
 from .test_authority import ANN, MALLORY, ask, at, load, run  # noqa: E402
 
@@ -134,7 +134,7 @@ def test_a_gradient_has_no_gradient_that_is_not_tracked(bob: Any, way: str) -> N
     else:
         ask(bob, run("Tensor.requires_grad_", at(bob, 1, "grad")), run("Tensor.mul", at(bob, 1, "grad"), 1, result=3))
 
-    with contextlib.suppress(ValueRefusedError):
+    with contextlib.suppress(RuntimeError):
         differentiate(bob, at(bob, 3))
     ask(bob, run("Tensor.contiguous", at(bob, 1, "grad"), result=5))
 
@@ -453,15 +453,18 @@ def test_the_first_private_object_of_a_worker_stays_if_it_is_written_into_an_obj
     assert value.tolist() == [0.0] * 3
 
 
-def test_a_private_argument_that_becomes_part_of_an_object_keeps_unreviewed_operations_away(hook: Any) -> None:
+def test_an_unreviewed_operation_runs_on_public_data_only(hook: Any) -> None:
     bob = VirtualWorker(hook, id="bob")
     ask(bob, Store(1, torch.zeros(3)), sender=ANN)
-    ask(bob, Store(2, torch.zeros(3)), run("Tensor.new_empty_strided", at(bob, 2), (3,), (1,)))
-
+    ask(bob, Store(2, torch.zeros(3)))
     ask(bob, run("Tensor.copy_", at(bob, 1), torch.tensor(SECRET).private_tensor(["ann"])), sender=ANN)
 
-    with pytest.raises(ValueRefusedError, match="not been reviewed for use on a worker with private"):
-        ask(bob, run("Tensor.new_empty_strided", at(bob, 2), (3,), (1,), result=901))
+    ask(bob, run("histogram", at(bob, 2), 2, result=901))
+
+    with pytest.raises(ValueRefusedError, match="it has not been reviewed for private data"):
+        ask(bob, run("histogram", at(bob, 1), 2, result=903))
+    with pytest.raises(ValueRefusedError, match="it has not been reviewed for private data"):
+        ask(bob, run("histogram", at(bob, 2), at(bob, 1), result=903))
 
 
 @pytest.mark.parametrize("message", [Forward(1, None, "alice", 2), SendOn(1, "alice", 2)], ids=["move", "send on"])
@@ -513,7 +516,7 @@ def test_a_tensor_that_is_enlarged_shows_no_old_memory(hook: Any, make: Any, sha
         (lambda x, out: run("diff", x, 0, 0, out=out), True),
         (lambda x, out: run("diff", x, 0, 0, out=out), False),  # fails because of the dtype
         (lambda x, out: run("cumsum", x, 0, out=out), True),
-        (lambda x, out: run("Tensor.resize_", out, (1 << 60,)), False),
+        (lambda x, out: run("Tensor.resize_", out, (1 << 40,)), False),
     ],
     ids=["received", "another dtype", "another operation", "no memory"],
 )

@@ -19,7 +19,7 @@ from syft_core.exceptions import (
     WorkerError,
     WorkerNotFoundError,
 )
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 
 F = nn.functional
 UNKNOWN = (WorkerNotFoundError, "cannot find worker 'bop': no worker here has this id; did you mean 'bob'")

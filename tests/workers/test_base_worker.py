@@ -25,7 +25,7 @@ from syft_core.pointers.callable_pointer import CallablePointer, ObjectWrapper
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.abstract import initialize_tensor
-from syft_core.workers.permissions import nothing
+from syft_core.workers.seeing.permissions import nothing, only_published
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_a_worker_reports_which_frameworks_it_supports(hook: Any, bob: Any) -> N
         ({"serialize": True}, {"serialize": False}),
         ({"log_msgs": True}, {"log_msgs": False}),
         ({"message_pending_time": 0.001}, {"message_pending_time": 0}),
-        ({"policy": nothing}, {"policy": print}),
+        ({"policy": nothing}, {"policy": only_published}),
         ({"is_client_worker": True}, {"is_client_worker": False}),
         ({}, {"auto_add": False}),
     ],

@@ -19,7 +19,7 @@ from syft_core.exceptions import GetNotPermittedError, NotCollocatedError, Opera
 from syft_core.hook.attributes import describe_op
 from syft_core.messages import Run
 from syft_core.pointers.revealing import revealing
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 from syft_torch.attributes import TorchAttributes
 
 from ..surface.checks import Raised, attempt, tensors

@@ -14,7 +14,7 @@ from syft_core.peer import Peer  # noqa: E402
 from syft_core.pointers.pointer_tensor import PointerTensor  # noqa: E402
 from syft_core.serde import PEER_LIMITS, Context, Limits, frames, from_frames  # noqa: E402
 from syft_core.tensors.logging import LoggingTensor  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
 STRANGER = Peer("stranger")
 

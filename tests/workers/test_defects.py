@@ -70,7 +70,7 @@ from syft_core.exceptions import (
 )
 from syft_core.messages import Fetch, Run
 from syft_core.serde import Context, deserialize, serialize
-from syft_core.workers.transfer import attach_leases
+from syft_core.workers.moving.transfer import attach_leases
 
 F = torch.nn.functional
 

@@ -11,12 +11,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from syft_core.exceptions import SerdeError, TooManyHopsError  # noqa: E402
-from syft_core.messages import Batch, Fetch, Forward, Placed, Release, Reply, Run, Store  # noqa: E402
+from syft_core.messages import Batch, Call, Fetch, Forward, Placed, Release, Reply, Run, Store  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
+from syft_core.pointers.callable_pointer import ObjectWrapper  # noqa: E402
 from syft_core.serde import Context, frames, from_frames  # noqa: E402
-from syft_core.workers.requests import Ask  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
-from syft_core.workers.wire import WireLocation  # noqa: E402
+from syft_core.workers.addresses.requests import Ask  # noqa: E402
+from syft_core.workers.addresses.wire import WireLocation  # noqa: E402
+from syft_core.workers.party.store import Stored  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
 STRANGER = Peer("stranger")
 
@@ -123,7 +125,7 @@ def test_commands_run_in_order_and_the_last_is_answered(bob: Any) -> None:
 def test_the_trace_of_a_failure_names_lines_and_no_values(bob: Any) -> None:
     failure = say(bob, Store(1, torch.tensor([86753.0])), Fetch(404)).failure
 
-    assert "fetching.py" in failure.trace
+    assert "syft_core.workers.moving.fetching, line" in failure.trace
     assert "86753" not in failure.trace
     assert (failure.number, failure.place) == (1, 1)
 
@@ -177,7 +179,8 @@ def test_two_workers_that_forward_to_each_other_do_not_deadlock(hook: Any) -> No
         assert type(request) is Ask
         peer = Peer("bob" if request.location.id == "alice" else "alice")
         asked = frames(Batch(1, (request.message,), True, request.behalf), Context(worker=workers["bob"]))
-        loop.append((workers[request.location.id].serve(asked, peer), None, [process]))
+        serving = workers[request.location.id].serve(asked, peer, delegates=lambda _peer: True)
+        loop.append((serving, None, [process]))
 
     assert [reply.failure for reply in answers] == [None, None]
     assert workers["alice"].get_obj(5).tolist() == [3.0, 3.0]
@@ -193,3 +196,24 @@ def test_a_message_does_not_contain_its_sender(hook: Any, bob: Any) -> None:
 
     assert "you are not among its allowed users" in str(as_worker.failure.error)
     assert as_user.failure is None
+
+
+def test_a_failure_names_modules_and_lines_but_no_path_of_the_worker(bob: Any) -> None:
+    x = torch.ones(2).send(bob)
+    bob.object_store.put(8, Stored(ObjectWrapper(lambda: open("/srv/owner/data.csv"), 8), None))  # noqa: SIM115
+
+    for command in (Fetch(404), Run("torch", "torch.Tensor.view", (x.child, 3), None, 7), Call(8, (), {}, 9)):
+        failure = say(bob, command, sender=x.owner.peer).failure
+
+        assert "syft_core.workers." in failure.trace
+        assert ", line " in failure.trace
+        assert not {"/", "\\"} & {*failure.trace, *str(failure.error)}
+
+
+def test_a_list_of_numbers_is_as_long_as_the_limit_of_nodes_says(bob: Any) -> None:
+    x = torch.ones(2).send(bob)
+
+    reply = say(bob, Run("torch", "torch.Tensor.new_tensor", (x.child, [0] * 1_000_000), None, 7))
+
+    assert isinstance(reply.failure.error, SerdeError)
+    assert "of more than 100000 parts" in str(reply.failure.error)

@@ -69,7 +69,7 @@ def test_the_inferred_form_is_correct_for_every_operation(surface: Any) -> None:
     ],
 )
 def test_inferring_a_form_draws_no_random_numbers(hook: Any, call: Any) -> None:
-    from syft_core.workers.virtual import VirtualWorker  # noqa: PLC0415
+    from syft_core.workers.party.virtual import VirtualWorker  # noqa: PLC0415
 
     data = torch.rand(4, 4)
     torch.manual_seed(0)
@@ -160,7 +160,7 @@ def test_modes_that_affect_a_form_are_part_of_the_signature(bob: Any) -> None:
 
 
 def test_autocast_is_part_of_the_signature(hook: Any) -> None:
-    from syft_core.workers.virtual import VirtualWorker  # noqa: PLC0415
+    from syft_core.workers.party.virtual import VirtualWorker  # noqa: PLC0415
 
     x = torch.rand(3, 3).send(VirtualWorker(hook, id="bob"))
     assert (x @ x).dtype == torch.float32

@@ -21,8 +21,8 @@ import torch
 
 from syft_core.exceptions import IdNotUniqueError
 from syft_core.messages import Run
-from syft_core.workers.ledger import Ledger
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_core.workers.seeing.ledger import Ledger
 
 from ..surface.checks import Raised
 from .remote_surface import EXHAUSTIVE, KINDS, LIKE_ANOTHER_BY_WIRE, RemoteSurface

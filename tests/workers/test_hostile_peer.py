@@ -51,9 +51,9 @@ from syft_core.messages import (
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import Context, frames, from_frames
-from syft_core.workers import permissions
-from syft_core.workers.results import from_named
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.addresses.results import from_named
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_core.workers.seeing import permissions
 
 SECRETS = [86753.0, 1.0, 4.0]
 DIGITS = ("86753", "8.6753", "8.675e")
@@ -327,7 +327,7 @@ def test_a_secret_cannot_be_used_as_a_size(bob: Any, mallory: Peer, ask: Callabl
     bob.policy = policy
     own = mallory.give(torch.ones(6, 6))
 
-    with pytest.raises((ValueRefusedError, SerdeError, GetNotPermittedError)):
+    with pytest.raises((ValueRefusedError, SerdeError, GetNotPermittedError, ObjectNotFoundError)):
         ask(mallory, number, own)
 
 

@@ -11,14 +11,14 @@ import syft_core as sy
 
 torch = pytest.importorskip("torch")
 
-PATHS = {"shortcut": (False, False), "in process": (False, True), "by wire": (True, False)}
+PATHS = {"in process": (False, False), "logged": (False, True), "by wire": (True, False)}
 
 
 @pytest.fixture(params=PATHS)
 def bob(hook: Any, request: Any) -> Any:
     serialize, log = PATHS[request.param]
     bob = sy.VirtualWorker(hook, id="bob", serialize=serialize)
-    bob.log_msgs = log  # A worker that logs messages does not take the shortcut.
+    bob.log_msgs = log
     return bob
 
 

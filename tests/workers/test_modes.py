@@ -17,7 +17,7 @@ import syft_core as sy  # noqa: E402
 from syft_core.hook.rules import leaves  # noqa: E402
 from syft_core.messages import Placed, Run  # noqa: E402
 from syft_core.pointers.callable_pointer import ObjectWrapper  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
 SECRET = 8675309.5
 

@@ -5,8 +5,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from syft_core.exceptions import WorkerIdTakenError  # noqa: E402
-from syft_core.workers.base import BaseWorker  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.party.base import BaseWorker  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 
 

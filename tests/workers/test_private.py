@@ -21,7 +21,7 @@ from syft_core.exceptions import (
 from syft_core.messages import Fetch, Forward, SendOn
 from syft_core.tensors.logging import LoggingTensor
 from syft_core.tensors.private import PrivateTensor
-from syft_core.workers import permissions
+from syft_core.workers.seeing import permissions
 
 F = torch.nn.functional
 
@@ -419,11 +419,16 @@ def test_uninitialized_memory_is_not_shown(bob: Any) -> None:
 
     for _ in range(20):
         secret * 1  # made and dropped: its memory is free
-        for unset in (torch.empty_like(public), public.new_empty(3000)):
-            assert unset.get().eq(0).all()
-    for unreviewed in (lambda: public.new_empty_strided((3000,), (1,)), lambda: public.clone().resize_(6000)):
-        with pytest.raises(ValueRefusedError, match="it has not been reviewed"):
-            unreviewed()
+        sparse = public.new_empty_strided((2,), (2999,))
+        for unset in (
+            torch.empty_like(public),
+            public.new_empty(3000),
+            public.new_empty_strided((3000,), (1,)),
+            sparse,
+        ):
+            assert unset.copy().get().eq(0).all()
+            assert bob.get_obj(unset.id_at_location).untyped_storage().tolist() == [0] * 12000
+        assert public.clone().resize_(6000).get().eq(0).all()
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def _meets(run: Callable[[Any, Any], Any]) -> bool:
     return "_y" not in getattr(run, "__code__", _meets.__code__).co_varnames
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[*HealthCheck])
 @given(st.lists(steps, min_size=1, max_size=25))
 def test_a_program_on_workers_does_what_it_does_on_plain_tensors(bob: Any, alice: Any, program: list[Step]) -> None:
     for worker in (bob, alice):

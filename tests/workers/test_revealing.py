@@ -20,7 +20,7 @@ from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.multi_pointer import combine_pointers
 from syft_core.tensors.logging import LoggingTensor
 from syft_core.tensors.plus_is_minus import PlusIsMinusTensor
-from syft_core.workers import permissions
+from syft_core.workers.seeing import permissions
 
 
 @pytest.fixture

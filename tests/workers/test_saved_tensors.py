@@ -13,7 +13,7 @@ from syft_core.messages import Batch, Fetch, Release, Reply, Run, Store  # noqa:
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.pointers.pointer_tensor import PointerTensor  # noqa: E402
 from syft_core.serde import Context, frames, from_frames  # noqa: E402
-from syft_core.workers.virtual import VirtualWorker  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_torch.serde import kinds  # noqa: E402
 
 SECRET, WEIGHT, SAVED, LOSS, OTHER = range(1, 6)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import syft_core as sy
-from syft_core.workers.turns import FairLock
+from syft_core.workers.party.turns import FairLock
 
 torch = pytest.importorskip("torch")
 
@@ -68,7 +68,7 @@ def _try_elsewhere(lock: FairLock) -> bool:
 def test_others_take_their_turn_between_the_steps_of_a_plan(
     hook: Any, bob: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("syft_core.workers.planning.TURN_SECONDS", -1)
+    monkeypatch.setattr("syft_core.plans.running.TURN_SECONDS", -1)
     bob.lock, asked, seen = FairLock(), [], []
 
     def take_a_turn() -> None:

@@ -9,15 +9,9 @@ from syft_toy.hook import ToyHook
 from toy_layers import Watcher, values
 
 from syft_core.exceptions import OperationNotAllowedError, PluginError
-from syft_core.hook.attributes import (
-    INPLACE_OPERATORS,
-    OPERATORS,
-    REFLECTED_OPERATORS,
-    FrameworkAttributes,
-    OpTable,
-    describe_op,
-)
+from syft_core.hook.attributes import FrameworkAttributes, OpTable, describe_op
 from syft_core.hook.dispatch import dispatch
+from syft_core.hook.operators import INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from toy_layers import Scaled, Watcher, under, values
 from syft_core.exceptions import LocalWorkerConflictError, NotTheFrameworkError, OperationNotAllowedError
 from syft_core.hook.hook import FrameworkHook, Patches, attached_hook, current_hook, current_worker
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.workers.base import BaseWorker
+from syft_core.workers.party.base import BaseWorker
 
 
 def everything() -> list[dict[str, Any]]:

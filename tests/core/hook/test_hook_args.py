@@ -20,7 +20,7 @@ from syft_core.exceptions import (
 )
 from syft_core.hook import caches, hook_args
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.workers.base import BaseWorker
+from syft_core.workers.party.base import BaseWorker
 
 CACHES = (
     "hook_method_args_functions",

@@ -15,7 +15,7 @@ from toy_layers import Negating, Scaled, Watcher
 from syft_core.hook import hook_args
 from syft_core.hook.hook_args import get_plan
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.workers.base import BaseWorker
+from syft_core.workers.party.base import BaseWorker
 
 exhaustive = settings(deadline=None, max_examples=80)
 

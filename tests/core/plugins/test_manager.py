@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 import toy
@@ -12,12 +13,16 @@ from syft_core.exceptions import DependencyError, NotRegisteredError, PluginErro
 from syft_core.hook import hook as hooking
 from syft_core.hook import hook_args
 from syft_core.hook.hook import current_hook
+from syft_core.kinds import ObjectKind
+from syft_core.messages import Message, MessageFacts, Search, Store
 from syft_core.plugins import hookspecs
 from syft_core.plugins.backend import Backend
 from syft_core.plugins.hookspecs import hookimpl
 from syft_core.plugins.manager import PluginManager, load_backend, plugin_manager
 from syft_core.serde import deserialize, serialize
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_core.workers.seeing.trace import trace
 
 
 @pytest.fixture
@@ -138,6 +143,60 @@ def test_a_manager_created_after_the_hook_still_registers_operations(monkeypatch
         assert seen == [hook.attributes]
 
 
+@dataclass(slots=True)
+class Count(Message):
+    """How many objects are there?"""
+
+    code: ClassVar[int] = 1_000_301
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda m: f"count {m.tag}")
+    tag: str
+
+
+class Counting:
+    @hookimpl
+    def register_messages(self, register: Any) -> None:
+        register(Count, lambda worker, message, _sender: len(worker.object_store.search((message.tag,))))
+
+
+def test_a_plugin_may_register_messages(manager: PluginManager, hook: Any) -> None:
+    manager.register(Counting(), "counting")
+    bob = VirtualWorker(hook, id="bob of the counting plugin")
+    for id in (1, 2):
+        bob.handle(Store(id, toy.Vector([1.0]), tags=("#x",)), bob.peer)
+
+    with trace() as seen:
+        assert hook.local_worker.location_of(bob).ask(Count("#x")) == 2
+    assert [event.operation for event in seen] == ["count #x"]
+
+
+def test_the_wire_codes_of_syft_core_are_reserved(manager: PluginManager) -> None:
+    class Low(Counting):
+        @hookimpl
+        def register_messages(self, register: Any) -> None:
+            register(type("Mine", (Message,), {"code": 399}), lambda *_given: None)
+
+    with pytest.raises(PluginError, match="399"):
+        manager.register(Low(), "low")
+
+
+def test_a_plugin_may_register_kinds_of_objects(manager: PluginManager, hook: Any) -> None:
+    class Note:
+        pass
+
+    class Noting:
+        @hookimpl
+        def register_kinds(self, register: Any) -> None:
+            nothing = lambda *_given: None  # noqa: E731
+            register(Note, ObjectKind("note", nothing, nothing, lambda _note: 8))
+
+    manager.register(Noting(), "noting")
+    bob = VirtualWorker(hook, id="bob of the noting plugin")
+    bob.handle(Store(5, Note(), tags=("#note",), publish=True), bob.peer)
+
+    (found,) = bob.handle(Search(("#note",)), bob.peer)
+    assert found[3] == "note"
+
+
 # --- broken plugins
 
 
@@ -172,7 +231,8 @@ def broken_plugins() -> dict[str, tuple[Any, str]]:
         "unknown hook": (
             UnknownHook(card("left")),
             "it implements the unknown hook 'register_everything' "
-            "(there are register_backends, register_codecs, register_operations, register_tensor_types)",
+            "(there are register_backends, register_codecs, register_kinds, register_messages, "
+            "register_operations, register_tensor_types)",
         ),
         "fails later": (FailsLater(card("left")), "no types today"),
         "known type": (KnownType(card("left")), "cannot register toy_layers.Watcher in 'backward_func'"),
@@ -257,7 +317,14 @@ def test_exports_are_found_by_name(manager: PluginManager) -> None:
 def test_every_hook_is_documented_and_tested_here() -> None:
     specs = {name: spec.__doc__ for name, spec in vars(hookspecs).items() if hasattr(spec, "syft_core_spec")}
 
-    assert set(specs) == {"register_backends", "register_codecs", "register_operations", "register_tensor_types"}
+    assert set(specs) == {
+        "register_backends",
+        "register_codecs",
+        "register_kinds",
+        "register_messages",
+        "register_operations",
+        "register_tensor_types",
+    }
     assert all(specs.values())
 
 

@@ -10,9 +10,10 @@ from syft_toy.wrapper import Wrapper
 from toy_layers import Scaled, Watcher, under, values
 
 from syft_core.exceptions import NotRegisteredError, OperationNotAllowedError
+from syft_core.ids import IdProvider
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.identity import ID_PROVIDER
-from syft_core.workers.base import BaseWorker
+from syft_core.workers.party.base import BaseWorker
 
 pytestmark = pytest.mark.usefixtures("hook")
 
@@ -169,7 +170,7 @@ def test_the_location_of_a_chain_is_that_of_its_pointer() -> None:
 
 
 def test_new_ids_come_from_the_id_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ID_PROVIDER, "_given", [42])
+    monkeypatch.setattr(ID_PROVIDER, "pop", IdProvider([42]).pop)
 
     assert Watcher().id == 42
 

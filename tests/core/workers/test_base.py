@@ -8,7 +8,7 @@ from syft_toy.wrapper import Wrapper
 from syft_core.exceptions import ObjectNotFoundError
 from syft_core.messages import Fetch, Run, Store, Tag
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.workers.base import BaseWorker
+from syft_core.workers.party.base import BaseWorker
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from syft_core.workers.ledger import Entry, Ledger
+from syft_core.workers.seeing.ledger import Entry, Ledger
 
 
 def ledger_of(*lines: Entry) -> Ledger:

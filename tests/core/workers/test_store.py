@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from syft_core.workers.store import MAX_SOURCES, MORE, ObjectStore, Stored, lineage_of
+from syft_core.workers.party.store import MAX_SOURCES, MORE, ObjectStore, Stored, lineage_of
 
 
 def make_stored(*sources: object) -> Stored:
@@ -15,7 +15,7 @@ def test_the_lineage_of_a_long_loop_keeps_the_data_that_recurs_in_it() -> None:
     state = make_stored("data", "labels")
     for number in range(10 * MAX_SOURCES):
         gradient = make_stored("data", "labels", number)
-        _, state.sources = lineage_of([state, gradient])
+        state.lineage = lineage_of([state, gradient])
 
     assert {"data", "labels", MORE} <= state.sources
     assert len(state.sources) == MAX_SOURCES
@@ -29,9 +29,9 @@ def test_objects_are_counted_until_they_are_removed() -> None:
     store, value = ObjectStore("bob"), object()
     for id in (1, 2, 3):
         store.put(id, Stored(value, "me"))
-    assert set(store.uses.values()) == {3}
+    assert set(map(len, store.alike.values())) == {3}
     store.replace(store.entry(1), object())
-    assert sorted(store.uses.values()) == [1, 2]
+    assert sorted(map(len, store.alike.values())) == [1, 2]
     store.release(deque([(1, "me"), (2, "me")]))
     store.remove(3, "a test")
-    assert not store.uses
+    assert not store.alike

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import toy
 
-from syft_core.hook.attributes import INPLACE_OPERATORS, FrameworkAttributes, Op, describe_op, words
+from syft_core.hook.attributes import FrameworkAttributes, Op, describe_op, words
 from syft_core.hook.facts import WRITES_FIRST, Facts
 from syft_core.hook.forms import Form, Inferred, form
+from syft_core.hook.operators import INPLACE_OPERATORS
 from syft_core.hook.rules import leaves, map_leaves
 from syft_toy.wrapper import Wrapper
 

@@ -11,7 +11,7 @@ from syft_core.hook.dispatch import dispatch, framework_of, frameworks
 from syft_core.hook.hook import FrameworkHook, Patches
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.workers.virtual import VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker
 from syft_toy import hook_args, serde  # noqa: F401  # hook_args registers toy's types
 from syft_toy.attributes import ToyAttributes
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, NoReturn
 
 from syft_core.exceptions import WrapperLeakError
-from syft_core.hook.dispatch import WRAPPER, dispatch, framework_of
+from syft_core.hook.dispatch import WRAPPER, Forwarding, dispatch, framework_of
 from syft_core.pointers.travel import Travelling
-from syft_core.tensors.forwarding import Forwarding
 from syft_core.tensors.identity import Identified, format_chain
 
 
@@ -17,9 +16,6 @@ class Wrapper(Travelling, Identified, Forwarding):
     rank: ClassVar[int] = WRAPPER
     is_wrapper = True
     records_lineage: ClassVar[bool] = False
-
-    def __init__(self, child: Any) -> None:
-        self.child = child
 
     def __toy_function__(self, function: Any, args: Any, kwargs: Any) -> Any:
         return dispatch(framework_of(self).ops.of(function), args, kwargs)

@@ -1,0 +1,21 @@
+"""The plugin of encrypted computation: workers are parties of protocols on shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from syft_core.crypto import additive_shared as _additive_shared  # noqa: F401  # registers codecs
+from syft_core.crypto import authenticated_tensor as _authenticated_tensor  # noqa: F401  # registers codecs
+from syft_core.crypto import fixed_precision as _fixed_precision  # noqa: F401  # registers codecs
+from syft_core.crypto.messages import Deposit, OpenChannel, Prepare, RunProtocol
+from syft_core.crypto.parties import abandon_protocol, accept_deposit, open_channel, prepare, run_protocol
+from syft_core.plugins.hookspecs import hookimpl
+
+
+@hookimpl
+def register_messages(register: Callable[..., None]) -> None:
+    """Register the messages of channels and protocols."""
+    register(OpenChannel, open_channel)
+    register(RunProtocol, run_protocol, abandon_protocol)
+    register(Prepare, prepare)
+    register(Deposit, accept_deposit)

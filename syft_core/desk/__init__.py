@@ -1,0 +1,1 @@
+"""The owner's desk: review release requests and decide, over the same port as any client."""

@@ -1,0 +1,67 @@
+"""The messages with which the owner of a worker decides, from anywhere, what may leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from syft_core.messages import Message, MessageFacts
+
+
+@dataclass(slots=True)
+class ReviewRequests(Message):
+    """Return what is known about release requests, without values; without ids, about all of them."""
+
+    code: ClassVar[int] = 372
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "review requests", is_personal=True)
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class DecideRequest(Message):
+    """Approve or deny a release request, or withdraw an approval; ``digest`` is that of what was reviewed."""
+
+    code: ClassVar[int] = 373
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda m: f"{m.decision} a request", is_personal=True)
+    request: str
+    decision: str
+    why: str = ""
+    digest: str | None = None
+
+
+@dataclass(slots=True)
+class ListApprovals(Message):
+    """Return standing approvals and how often they were used; without names, all of them."""
+
+    code: ClassVar[int] = 374
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "list standing approvals", is_personal=True)
+    names: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class AddApproval(Message):
+    """Add a standing approval; if ``request`` is given, with its user, form and data unless ``conditions`` has them."""
+
+    code: ClassVar[int] = 375
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "add a standing approval", is_personal=True)
+    name: str
+    conditions: dict[str, Any]
+    request: str | None = None
+
+
+@dataclass(slots=True)
+class RevokeApproval(Message):
+    """Revoke a standing approval."""
+
+    code: ClassVar[int] = 376
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "revoke a standing approval", is_personal=True)
+    name: str
+
+
+@dataclass(slots=True)
+class ShowValues(Message):
+    """Return a summary of what a release request would release; the ledger records that the owner has seen it."""
+
+    code: ClassVar[int] = 377
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "show what a request would release", is_personal=True)
+    request: str

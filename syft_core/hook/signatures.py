@@ -1,0 +1,53 @@
+"""The signature of a call: everything about its arguments, except values, that its result can depend on."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from syft_core.hook.attributes import Op
+from syft_core.hook.chain import iter_links, plain_end
+from syft_core.hook.dispatch import framework_of, frameworks_of_types
+from syft_core.hook.rules import is_flat
+from syft_core.values import Args, Kwargs
+
+ITEMS = "items"
+"""Marks the part of a container."""
+
+
+def signature_of(op: Op, args: Args, kwargs: Kwargs) -> tuple[object, ...]:
+    """Return the operation and a part for each argument.
+
+    The part of a tensor is its form, or its type if a form does not describe it; that of a chain has the types of its
+    layers, too. Named arguments are pairs of a name and a part. Not every signature is hashable.
+    """
+    parts: list[object] = [op]
+    for arg in args:
+        framework = frameworks_of_types.get(type(arg))
+        parts.append(_part(op, arg) if framework is None else framework.form_of(arg) or type(arg))
+    if kwargs:
+        parts += [(name, _part(op, arg)) for name, arg in kwargs.items()]
+    return tuple(parts)
+
+
+def _part(op: Op, arg: Any) -> object:
+    cls = type(arg)
+    if cls is int or cls is bool or cls is str or arg is None:
+        return cls, arg
+    if cls is float:
+        return cls, arg if op.shape_depends_on_floats else _range_of(arg)
+    if not is_flat(cls):
+        if isinstance(arg, dict):
+            return cls, tuple([(str(name), _part(op, item)) for name, item in arg.items()]), ITEMS
+        items = (arg.start, arg.stop, arg.step) if cls is slice else arg
+        return cls, tuple([_part(op, item) for item in items]), ITEMS
+    end = plain_end(arg)
+    if end is None:
+        return cls, arg
+    form = framework_of(end).form_of(end) or type(end)
+    return form if end is arg else (form, *map(type, iter_links(arg)))
+
+
+def _range_of(number: float) -> tuple[float, bool, bool] | None:
+    """Return in which range a float is: the limits of a probability or a size are the same for all of a range."""
+    return None if math.isnan(number) else (math.copysign(1, number) if number else 0, number > 1, math.isinf(number))

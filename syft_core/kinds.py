@@ -1,0 +1,32 @@
+"""Kinds of objects other than tensors that a worker stores; features register them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from syft_core.exceptions import AlreadyRegisteredError
+
+
+@dataclass(frozen=True)
+class ObjectKind:
+    """What a worker does with the objects of one class when it stores them."""
+
+    name: str
+    """The kind in the results of a search."""
+    require_usable: Callable[..., None]
+    """A function of the worker and the object: raise unless the worker can use it."""
+    bind: Callable[..., object]
+    """A function of the worker and the stored object: connect it with the objects on the worker that it needs."""
+    bytes_of: Callable[..., int]
+    """Return how many bytes an object takes."""
+
+
+KINDS: dict[type, ObjectKind] = {}
+
+
+def register_kind(cls: type, kind: ObjectKind) -> None:
+    """Let workers store objects of a class; registering the same again has no effect."""
+    if KINDS.get(cls, kind) != kind:
+        raise AlreadyRegisteredError.of("kinds of objects", cls.__name__)
+    KINDS[cls] = kind

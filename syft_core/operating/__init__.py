@@ -1,0 +1,1 @@
+"""The operator's side of a served worker: configuration, process, rights, page, tokens, certificates, storage."""

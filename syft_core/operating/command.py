@@ -1,0 +1,101 @@
+"""The command ``syft-core worker``."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+from pathlib import Path
+
+from syft_core.values import Table
+
+_log = logging.getLogger(__name__)
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``syft-core worker``."""
+    parser = commands.add_parser("worker", help="serve a worker on the network")
+    parser.set_defaults(run=run)
+    parser.add_argument("config", nargs="?", type=Path, help="a TOML file; the options below take precedence")
+    parser.add_argument("--check", action="store_true", help="list what is wrong with the configuration, and exit")
+    parser.add_argument("--example", action="store_true", help="print a TOML file that explains every key")
+    for name, text in _OPTIONS.items():
+        parser.add_argument(f"--{name}", dest=name.replace("-", "_"), help=text)
+    parser.add_argument("--port", type=int, help="the port; 0 for any that is free (default: 8777)")
+    parser.add_argument("--page-port", type=int, help="the port of the page for the owner (default: no page)")
+    parser.add_argument("--page-hosts", nargs="+", metavar="NAME", help="further names by which browsers ask for it")
+    parser.add_argument("--threads", type=int, help="how many threads compute one operation (default: one per core)")
+    parser.add_argument("--data", nargs="+", help="FILE#tag,#tag:private=user,user, or module:function")
+    parser.add_argument("--trusted", nargs="+", metavar="ID", help="workers that may compute on shares of private data")
+    parser.add_argument("--limits", nargs="+", metavar="KEY=VALUE", help="for instance memory=4GB operation_seconds=30")
+
+
+_OPTIONS = {
+    "id": "the name of the worker",
+    "host": "the address to listen on (default: 127.0.0.1)",
+    "framework": "the only framework to serve (default: all that are installed)",
+    "token-file": "the tokens of users, made by `syft-core token add`",
+    "cert": "the certificate of the worker, made by `syft-core certs`",
+    "key": "the key of the certificate",
+    "client-ca": "who signs the certificates of users",
+    "policy": "what may leave: unless_private, only_published or nothing",
+    "ledger": "the file that records what leaves",
+    "store": "the folder that keeps published and tagged objects",
+    "log-format": "text or json",
+    "log-level": "debug, info, warning or error",
+    "on-request": "a command or an address that is told of each release request",
+}
+
+
+def run(args: argparse.Namespace) -> int | str:
+    """Serve a worker until it is interrupted."""
+    # They load the libraries of the network, which other commands do not need.
+    from syft_core.operating.checks import find_problems  # noqa: PLC0415
+    from syft_core.operating.config import EXAMPLE, WorkerConfig, override, read_config  # noqa: PLC0415
+    from syft_core.operating.logs import configure_logs, log_event  # noqa: PLC0415
+    from syft_core.operating.supervisor import Supervisor  # noqa: PLC0415
+
+    if args.example:
+        return EXAMPLE.read_text(encoding="utf-8").rstrip()
+    given = _find_given(args)
+
+    def read() -> WorkerConfig:
+        return override(WorkerConfig() if args.config is None else read_config(args.config), given)
+
+    config = read()
+    problems = find_problems(config, peers=args.check)
+    if args.check:
+        for problem in problems:
+            print(f"syft-core: {problem}", file=sys.stderr)  # noqa: T201  # the user must know it
+        return 1 if problems else "the configuration is in order"
+    configure_logs(config.log_format, config.log_level)
+    for problem in problems:
+        log_event(_log, logging.ERROR, problem)
+    if problems:
+        return 1
+    supervisor = Supervisor(config, read)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda *_: supervisor.reload())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: supervisor.stop())
+    if supervisor.secret is not None:
+        print(f"The token of this worker: {supervisor.secret}", flush=True)  # noqa: T201  # the user must know it
+    return supervisor.run()
+
+
+def _find_given(args: argparse.Namespace) -> Table:
+    """Return the options of the command line that replace entries of the configuration."""
+    options = [name.replace("-", "_") for name in _OPTIONS]
+    names = (*options, "port", "page_port", "page_hosts", "threads", "data", "trusted")
+    given = {name: value for name in names if (value := getattr(args, name)) is not None}
+    if args.limits is not None:
+        given["limits"] = {key: _parse_number(value) for key, _, value in (text.partition("=") for text in args.limits)}
+    return given
+
+
+def _parse_number(text: str) -> int | float | str:
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        return text

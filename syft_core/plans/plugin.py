@@ -1,0 +1,25 @@
+"""The plugin of plans: workers store them, and run them when they are asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from syft_core.kinds import ObjectKind
+from syft_core.plans.messages import RunPlan
+from syft_core.plans.plan import Plan as _Plan  # noqa: F401  # registers codecs
+from syft_core.plans.pointer import PLAN
+from syft_core.plans.program import Program
+from syft_core.plans.running import bind_state, require_known_operations, run_plan
+from syft_core.plugins.hookspecs import hookimpl
+
+
+@hookimpl
+def register_messages(register: Callable[..., None]) -> None:
+    """Register the message that runs a plan."""
+    register(RunPlan, run_plan)
+
+
+@hookimpl
+def register_kinds(register: Callable[..., None]) -> None:
+    """Let workers store programs."""
+    register(Program, ObjectKind(PLAN, require_known_operations, bind_state, lambda program: program.bytes))

@@ -1,0 +1,338 @@
+"""The handler of ``RunPlan``: run the steps of a stored plan, each with the stages of a single operation."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from time import monotonic
+from types import GeneratorType
+from typing import Any
+from weakref import ReferenceType, ref
+
+from syft_core.exceptions import PlanError, ValueRefusedError
+from syft_core.hook.chain import plain_below
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.hook import attached_hook
+from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.rules import leaves, map_leaves
+from syft_core.messages import Placed
+from syft_core.peer import Id, Peer
+from syft_core.plans.messages import RunPlan
+from syft_core.plans.pointer import require_arguments
+from syft_core.plans.program import (
+    ITEM,
+    Operation,
+    Program,
+    Routine,
+    Slot,
+    count_error,
+    look_up,
+    note_step,
+    read_gradient,
+)
+from syft_core.pointers.object_pointer import id_here
+from syft_core.tensors.private import remove_restriction
+from syft_core.values import Nested, Tensor
+from syft_core.workers.addresses.requests import Elsewhere, Process
+from syft_core.workers.party.status import MODES, OUT
+from syft_core.workers.party.store import NOTHING, Sources, Stored, is_leaf, lineage_of
+from syft_core.workers.party.turns import TURN_SECONDS
+from syft_core.workers.party.worker import Worker
+from syft_core.workers.running.authorization import require_command
+from syft_core.workers.running.changes import change
+from syft_core.workers.running.execution import Execution
+from syft_core.workers.running.keeping import form_of, keep_tensor
+from syft_core.workers.running.procedure import execute
+from syft_core.workers.seeing.permissions import (
+    may_leave,
+    require_permission,
+    require_right_to_change,
+    require_right_to_use,
+)
+from syft_core.workers.seeing.visibility import find_visible, require_choosable
+
+
+def require_known_operations(worker: Worker, program: Program) -> None:
+    """Raise unless every operation of a plan may run on a worker."""
+    for routine in program.routines:
+        for step in routine.steps:
+            if step.framework:
+                require_command(worker, look_up(step), worker.attributes_of(step.framework))
+    program.prepared  # noqa: B018  # Looks up all operations.
+
+
+def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
+    """Run a plan on stored objects and numbers, and store the tensors that it returns."""
+    entry = worker.object_store.entry(message.id)
+    program = entry.value
+    if not isinstance(program, Program):
+        raise ValueRefusedError.only_local("run", str(worker.id), f"object {message.id!r} is not a plan")
+    require_permission(worker, "call", entry, sender, program)
+    routine = program.routine
+    if routine is not program.routines[-1]:  # The first call creates the state of the plan.
+        require_right_to_change(worker, entry, sender, program)
+    stored = [_find(worker, arg) for arg in message.args]
+    stored += _find_state(worker, entry, sender)
+    require_right_to_use(worker, [entry for entry in stored if isinstance(entry, Stored)], sender)
+    require_arguments(program, [_look(entry) for entry in stored[: len(program.inputs)]])
+    _require_recorded_state(program, routine, stored[len(program.inputs) :])
+    worker.object_store.require_free(range(message.result, message.result + program.results))
+    if not program.begun:
+        made = program.state[len(program.state) - program.made :]
+        require_choosable(worker, made, sender)
+        worker.object_store.require_free(made)
+    worker.stats.operations += len(routine.steps)
+    call = _Call(worker, message, sender, program, routine, stored)
+    of_others = entry.giver != sender  # It may contain values that the sender does not know.
+    for argument in call.entries if of_others else ():
+        argument.disown()
+    with _isolate(routine):
+        kept = yield from call.run()
+    for placed in kept.values() if of_others else ():
+        worker.object_store.entry(placed.id).disown()
+    if not program.begun:
+        program.begun = True
+        bind_state(worker, entry)
+        worker.object_store.note(entry)
+    if message.count >= 0:
+        return None
+    return map_leaves(lambda leaf: kept.get(leaf.number, leaf) if type(leaf) is Slot else leaf, routine.answer)
+
+
+def _find(worker: Worker, arg: Any) -> Any:
+    """Return the stored object of an argument, or a number."""
+    if type(arg) in (int, float):
+        return float(arg)
+    id = id_here(arg, worker.id)
+    if id is None or arg.point_to_attr is not None:
+        raise PlanError("cannot run a plan: its arguments must be numbers and tensors of this worker; send them first")
+    return worker.object_store.entry(id)
+
+
+def bind_state(worker: Worker, plan: Stored) -> dict[Id, ReferenceType[Stored]]:
+    """Remember which objects are the state of a plan."""
+    found = [entry for id in plan.value.state if (entry := worker.object_store.get(id)) is not None]
+    plan.state = {entry.id: ref(entry) for entry in found}
+    return plan.state
+
+
+def _find_state(worker: Worker, plan: Stored, sender: Peer) -> list[Stored | None]:
+    program: Program = plan.value
+    ids = program.state if program.begun else program.state[: len(program.state) - program.made]
+    bound = bind_state(worker, plan) if plan.state is None else plan.state
+    entries = [find_visible(worker, id, sender) for id in ids]
+    for entry in entries:
+        if entry.id not in bound or bound[entry.id]() is not entry:
+            raise PlanError.replaced(program.name, entry.id)
+    return [*entries, *[None] * (len(program.state) - len(ids))]
+
+
+def _require_recorded_state(program: Program, routine: Routine, state: list[Stored | None]) -> None:
+    """Raise if the steps of a call would be others with the state as it is now: its forms and gradients decide them.
+
+    A gradient may have been cleared since, unless a step reads it before a backward pass.
+    """
+    reads = program.gradients_read_first[id(routine)]
+    for place, (entry, known) in enumerate(zip(state, routine.before, strict=False)):
+        found = None if entry is None or known is None else plain_below(entry.value)
+        if found is None:
+            continue
+        if (found.shape, found.dtype) != (known.shape, known.dtype):
+            raise PlanError.other_state(program.name, place, "has another shape or dtype than")
+        if getattr(found, "requires_grad", False) != known.requires_grad:
+            need = "does not need" if known.requires_grad else "needs"
+            raise PlanError.other_state(program.name, place, f"{need} gradients, unlike")
+        has_gradient = is_leaf(found) and found.grad is not None
+        if has_gradient and place not in routine.gradients:
+            raise PlanError.other_state(program.name, place, "has a gradient, unlike")
+        if not has_gradient and place in routine.gradients and len(program.inputs) + place in reads:
+            raise PlanError.other_state(program.name, place, "has no gradient, unlike")
+
+
+def _look(entry: object) -> Any:
+    """Return something with the shape and the dtype of an argument, or the number."""
+    if not isinstance(entry, Stored):
+        return entry
+    return entry.value if entry.is_plain else form_of(entry.value)
+
+
+def _isolate(routine: Routine) -> Any:
+    """Return a context without the caller's modes, which must not see the worker's tensors."""
+    for step in routine.steps:
+        if step.framework and (hook := attached_hook(step.framework)) is not None:
+            return hook.attributes.isolate() or nullcontext()
+    return nullcontext()
+
+
+class _StepExecution(Execution):
+    """One step of a plan, on the slots of a call; its results are held until the call ends."""
+
+    __slots__ = ()
+
+    def store(self, value: Tensor, place: int) -> Stored:
+        """Hold a result until the call ends."""
+        entry = Stored(value, self.holder, self.lineage)
+        if self.peer.behalf:
+            entry.giver = self.peer
+        self.worker.object_store.hold(entry)
+        return entry
+
+    def find_result(self, placed: Nested) -> Stored:
+        """Return the entry of a result."""
+        entry: Stored = placed
+        return entry
+
+    def require_free(self, count: int) -> None:
+        """Do nothing: results of steps have no ids."""
+
+
+class _Call:
+    """One call of a plan."""
+
+    def __init__(
+        self, worker: Worker, message: RunPlan, sender: Peer, program: Program, routine: Routine, stored: list[Any]
+    ) -> None:
+        self.worker, self.message, self.sender = worker, message, sender
+        self.program, self.routine, self.stored = program, routine, stored
+        self.entries: list[Stored] = [entry for entry in stored if isinstance(entry, Stored)]
+        self.returned = program.kept[id(routine)]
+        self.own: frozenset[Any] = NOTHING
+        """The sources that the sender has sent; their values disclose nothing to it."""
+        for entry in self.entries:
+            if entry.root is not None and entry.holder == sender.id and entry.giver in (None, sender):
+                self.own |= entry.root
+
+    def run(self) -> Process:
+        """Run all steps, each with the stages that its status requires.
+
+        Commands of others may be executed in between, as with single operations.
+        """
+        made = sum(step.count for step in self.routine.steps)
+        self.slots: list[Any] = [*self.stored, *[None] * made]
+        self.values = [remove_restriction(e.value) if isinstance(e, Stored) else e for e in self.slots]
+        turn = monotonic() + TURN_SECONDS
+        place = 0
+        try:
+            for segment in self.program.prepared[id(self.routine)]:
+                framework = segment.framework
+                modes = None if framework is None or segment.modes == framework.modes() else segment.modes
+                for operation in segment.operations:
+                    place = operation.place
+                    if monotonic() > turn:
+                        yield Elsewhere(_let_others_go_first)
+                        turn = monotonic() + TURN_SECONDS
+                    found = self._compute_number(operation) if operation.op is None else self._execute(operation, modes)
+                    self._put(operation, (yield from found) if type(found) is GeneratorType else found)
+            return self._keep()
+        except Exception as error:
+            note_step(error, self.program, self.routine, place)
+            raise
+        finally:
+            for entry in self.slots[len(self.stored) :]:
+                self._drop(entry)
+
+    def _put(self, operation: Operation, result: Nested) -> None:
+        """Put the results of a step into their slots, and clear the slots that are no longer needed."""
+        slots, values, count = self.slots, self.values, operation.step.count
+        if count == 1 and type(result) in _RESULTS:
+            made = [result]
+        else:
+            made = [leaf for leaf in leaves(result) if type(leaf) is Stored] if result is not None else []
+            if len(made) != count:
+                raise count_error(len(made), count)
+        for number, entry in enumerate(made, operation.first):
+            slots[number] = entry
+            values[number] = entry.value if type(entry) is Stored else entry
+        for number in operation.dead:
+            self._drop(slots[number])
+            slots[number] = values[number] = None
+
+    def _drop(self, entry: object) -> None:
+        if type(entry) is Stored:
+            self.worker.object_store.drop(entry)
+
+    def _execute(self, operation: Operation, modes: str | None) -> Nested:
+        """Run one step; return its result, with entries in place of tensors."""
+        framework, op = operation.framework, operation.op
+        execution = _StepExecution(self.worker, framework, op, self.sender)  # type: ignore[arg-type]  # it has both
+        operands = self._read(operation)
+        execution.args = operation.args(operands)
+        if operation.kwargs is not None:
+            execution.kwargs = operation.kwargs(operands)
+            if execution.kwargs.get("out") is not None:
+                execution.status |= OUT
+        if modes is not None:
+            execution.modes = modes
+            execution.status |= MODES
+        slots = self.slots
+        execution.add_operands([slots[number] for number, _ in operation.reads], operands)
+        execution.lineage = lineage_of(execution.parents)
+        return execute(execution)
+
+    def _read(self, operation: Operation) -> list[Any]:
+        """Return the operands of a step."""
+        values = self.values
+        return [
+            values[number] if attr is None else read_gradient(values[number], attr) for number, attr in operation.reads
+        ]
+
+    def _compute_number(self, operation: Operation) -> Any:
+        """Read a number, compute one, or copy a constant."""
+        args = operation.args(self._read(operation))
+        if operation.step.op == ITEM:
+            return self._read_number(self.slots[operation.step.args[0].number], args[0])
+        result = operation.run(*args)
+        if not is_framework_tensor(type(result)):
+            return result
+        entry = Stored(result, self.sender.id)
+        entry.giver = self.sender
+        self.worker.object_store.hold(entry)
+        return entry
+
+    def _read_number(self, entry: Stored, value: Tensor) -> float:
+        """Return the number in a tensor that the sender may read, or that was computed only from what it sent."""
+        if not (may_leave(self.worker, [entry], self.sender) or entry.sources <= self.own):
+            raise ValueRefusedError.of(ITEM, str(self.worker.id))
+        return float(value.item())
+
+    # --- results
+
+    def _keep(self) -> dict[int, Placed]:
+        """Store results, with their lineage, and the state that replaces other state."""
+        store, slots = self.worker.object_store, self.slots
+        replaced = [(self.stored[number], slots[result]) for number, result in self.routine.carry]
+        for entry, made in replaced:
+            if entry is not None:
+                require_right_to_change(self.worker, entry, self.sender, made.value)
+        kept = {}
+        for place, number in enumerate(self.returned):
+            kept[number] = placed = self._store(self.message.result + place, slots[number])
+            if self.message.count < 0:
+                value = slots[number].value
+                placed.form, placed.framework = form_of(value), framework_of(value).ALIAS
+        for number, result in self.routine.carry:
+            entry, made = self.stored[number], slots[result]
+            if entry is None:
+                id = self.program.state[number - len(self.program.inputs)]
+                self._store(id, made, NOTHING if made.sources <= self.own else None)
+                plan = store.entry(self.message.id)
+                if plan.published:
+                    store.entry(id).publish(plan.publisher)
+                continue
+            store.replace(entry, made.value)
+            entry.share_memory_with(made.guard)
+            change(self.worker, [entry], made.lineage)
+        return kept
+
+    def _store(self, id: Any, made: Stored, sources: Sources | None = None) -> Placed:
+        access, found, inherited = made.lineage
+        lineage = access, found if sources is None else sources, inherited
+        placed = keep_tensor(self.worker, made.value, id, self.sender, lineage)
+        self.worker.object_store.entry(id).share_memory_with(made.guard)
+        return placed
+
+
+_RESULTS = frozenset({Stored, float})
+
+
+def _let_others_go_first() -> None:
+    """Do nothing: the lock of the worker is not held meanwhile."""

@@ -1,0 +1,158 @@
+"""The local state of a recorded plan: which tensors it works on, what they were like, and how they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from syft_core.exceptions import PlanError
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.hook import attached_hooks
+from syft_core.location import Location
+from syft_core.messages import Store
+from syft_core.plans.capture import Settings, Snapshot, find_captured, find_change, find_settings
+from syft_core.plans.pointer import PointerPlan
+from syft_core.plans.program import Program
+from syft_core.pointers.object_pointer import new_id
+from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
+from syft_core.pointers.travel import send_copy
+from syft_core.serde import serialize
+from syft_core.values import Args, Function, Tensor
+
+if TYPE_CHECKING:
+    from syft_core.workers.party.base import BaseWorker
+
+
+@dataclass(eq=False, repr=False)
+class Recording:
+    """A recorded program, the local state that it works on, and what that state was like."""
+
+    program: Program
+    tensors: list[Tensor]
+    """The tensors of the state that existed."""
+    setters: list[Callable[[Tensor], None] | None]
+    """Functions that put the state which the first call creates into its places."""
+    examples: Args | None
+    """The arguments of ``Plan._record``; None for a plan that was fetched, which cannot be recorded."""
+    is_incomplete: bool = False
+    """Whether calls on a worker have left tensors there that have no place here."""
+
+    def note(self, function: Function, state: object) -> None:
+        """Remember what the state is like."""
+        self._objects = find_captured(function, state)
+        self._condition = self._describe(self._objects)
+        self._settings = _find_settings(self._objects)
+        self._snapshot = Snapshot(self._objects, _find_stateful())
+        self._flags = self._find_flags()
+
+    def fits(self, function: Function, state: object) -> bool:
+        """Return whether a new recording would have the same steps, as far as the state decides them."""
+        objects = find_captured(function, state)
+        return _find_settings(objects) == self._settings and self._describe(objects) == self._condition
+
+    def require_same_settings(self) -> None:
+        """Raise if a setting of a model, an optimizer or the function has changed, which the steps contain."""
+        if not self._snapshot.is_current():
+            if (name := find_change(self._settings, _find_settings(self._objects))) is not None:
+                raise PlanError.changed(self.program.name, name)
+            self._snapshot = Snapshot(self._objects, _find_stateful())
+        if self._find_flags() != self._flags:
+            raise PlanError.changed(self.program.name, "requires_grad")
+
+    def _find_flags(self) -> list[bool]:
+        return [not _is_remote(tensor) and bool(tensor.requires_grad) for tensor in self.tensors]
+
+    def digest(self, function: Function, state: object) -> object:
+        """Return something that differs if the local state, or its values, have changed."""
+        objects = find_captured(function, state)
+        owned = [*map(id, find_tensors(objects))]
+        reachable = {*map(id, objects), *owned}
+        known = [id(tensor) in reachable for tensor in self.tensors]
+        local = [(tensor, tensor.requires_grad) for tensor in self.tensors if not _is_remote(tensor)]
+        return owned, known, _find_settings(objects), hash(serialize(local))
+
+    def _describe(self, objects: Sequence[object]) -> list[object]:
+        """Return what is known about the tensors of models and optimizers, and about the others that are used."""
+        owned = find_tensors(objects)
+        found = {id(tensor): tensor for tensor in owned}
+        reachable = set(map(id, objects))
+        others = [tensor for tensor in self.tensors if id(tensor) not in found]
+        return [
+            *[_condition_of(tensor) for tensor in owned],
+            *[_condition_of(tensor) if id(tensor) in reachable else None for tensor in others],
+        ]
+
+    def send(
+        self, owner: BaseWorker, location: Location, tags: set[str] | None, description: str | None
+    ) -> PointerPlan:
+        """Send the program, with copies of the local state, and return a pointer to it."""
+        program, state = self.program, []
+        setters: list[Callable[[Tensor], None] | None] = []
+        for tensor in self.tensors:
+            remote = getattr(tensor, "child", None)
+            if isinstance(remote, PointerTensor):
+                if remote._location.id != location.id:
+                    raise PlanError(
+                        f"cannot send the plan {program.name!r} to worker {location.id!r}: a part of its state is on "
+                        f"{remote._location.id!r}; move the model there, or fetch it"
+                    )
+                state.append(remote)
+                setters.append(None)
+            else:
+                state.append(send_copy(tensor, owner, location))
+                setters.append(partial(_replace, tensor))
+        frameworks = [step.framework for step in program.routines[0].steps if step.framework]
+        for setter in self.setters:
+            state.append(pointer_at(location, new_id(), owner.attributes_of(frameworks[0]), owner))
+            setters.append(setter or self._note_loss)
+        pointer = PointerPlan(location, new_id(), owner=owner, tags=tags, description=description)
+        bound = replace(program, state=tuple([part._id_at_location for part in state]))
+        pointer.program, pointer.state, pointer.setters, pointer.recording = bound, tuple(state), tuple(setters), self
+        pointer.before_call, pointer.after_fetch = self.require_same_settings, self.continue_from
+        try:
+            location.tell(Store(pointer._id_at_location, bound, tags=tuple(tags or ()), description=description))
+        except BaseException:
+            pointer.gone = "it could not be sent"
+            raise
+        return pointer
+
+    def continue_from(self, pointer: PointerPlan) -> None:
+        """Note that the state has been fetched. Without the function, later calls continue with the recorded steps."""
+        if self.examples is None and pointer.has_begun:
+            self.program, self.setters = replace(self.program, begun=True), []
+            self._flags = self._find_flags()
+
+    def _note_loss(self, _value: Tensor) -> None:
+        self.is_incomplete = True
+
+
+def _replace(tensor: Tensor, value: Tensor) -> None:
+    framework_of(value).replace_in_place(tensor, value)
+
+
+def _is_remote(tensor: Tensor) -> bool:
+    return isinstance(getattr(tensor, "child", None), PointerTensor)
+
+
+def _condition_of(tensor: Tensor) -> object:
+    """Return what decides the steps of a function about a tensor, besides values."""
+    pointer = getattr(tensor, "child", None)
+    if isinstance(pointer, PointerTensor):
+        known, has_gradient = pointer.look(), pointer.has_gradient()
+        return id(tensor), pointer._location.id, known.shape, known.dtype, known.requires_grad, has_gradient
+    return id(tensor), None, tensor.shape, tensor.dtype, tensor.requires_grad, tensor.grad is not None
+
+
+def _find_settings(objects: Sequence[object]) -> Settings:
+    return find_settings(objects, _find_stateful())
+
+
+def _find_stateful() -> tuple[type, ...]:
+    return tuple([cls for hook in attached_hooks() for cls in hook.attributes.stateful])
+
+
+def find_tensors(objects: Sequence[object]) -> list[Tensor]:
+    """Return the tensors of modules and optimizers."""
+    return [tensor for hook in attached_hooks() for tensor in hook.attributes.find_state(objects)]

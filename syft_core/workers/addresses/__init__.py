@@ -1,0 +1,1 @@
+"""Addresses: how parties reach each other, and on whose behalf."""

@@ -1,0 +1,142 @@
+"""LocalLocation: the location of a worker in this process. It executes immediately, in the caller's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any
+
+from syft_core.hook.forms import Form
+from syft_core.hook.ranks import framework_types
+from syft_core.location import Location, Party
+from syft_core.messages import Describe, Message
+from syft_core.peer import Id, Peer, acting_for, behalf
+from syft_core.values import Outcome, Tensor
+from syft_core.workers.addresses.requests import drive
+from syft_core.workers.moving.transfer import give_away, hand_over
+from syft_core.workers.seeing.trace import record, traces
+
+if TYPE_CHECKING:
+    from syft_core.workers.party.base import BaseWorker
+
+
+class LocalLocation(Location):
+    """The location of a worker in this process. Errors are raised directly, and forms are read from the objects.
+
+    Messages are not encoded, but client and worker never share memory: objects are copied when they are sent or
+    fetched, unless the sender gives up ownership.
+    """
+
+    def __init__(self, client: Party, worker: BaseWorker) -> None:
+        super().__init__(client, worker.id)
+        self.worker = worker
+
+    @property
+    def face(self) -> BaseWorker:
+        """The worker itself."""
+        return self.worker
+
+    def ask(self, message: Message) -> Outcome:
+        """Execute a message and return the answer."""
+        if traces:
+            return record(self, message, self._execute)
+        if message.facts.gives or message.facts.returns_objects:
+            return self._execute(message)
+        worker, peer = self.worker, self._peer() if behalf.get() else self.client.peer
+        with worker.lock:
+            reply = worker.handle(message, peer)
+        return drive(worker.step(reply, peer)) if type(reply) is GeneratorType else reply
+
+    tell = ask
+
+    def flush(self) -> None:
+        """Do nothing: every message was executed immediately."""
+
+    def drop(self, id: Id, lender: Id | None = None) -> None:
+        """Queue the lease of a dropped pointer for release."""
+        self.worker.dropped.append((id, self.client.id if lender is None else (self.client.id, lender)))
+
+    def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
+        """Read the forms from the objects."""
+        peer = self._peer()
+        with self.worker.lock:
+            forms = self.worker.describe(Describe(tuple(ids), attr), peer)
+        if type(forms) is GeneratorType:
+            forms = drive(self.worker.step(forms, peer))
+        return forms  # type: ignore[no-any-return]  # the result of the handler
+
+    def peek(self, id: Id, attr: str | None = None) -> Tensor:
+        """Return a plain tensor, or its gradient or data."""
+        entry = self.worker.object_store.get(id)
+        if entry is None or not entry.is_plain or self.worker.custom_policy is not None:
+            return None
+        if attr is None:
+            return entry.value
+        with self.worker.lock:  # A backward pass in another thread may replace it.
+            return getattr(entry.value, attr)
+
+    def has_gradient(self, id: Id, attr: str) -> bool:
+        """Return whether the object has a gradient."""
+        entry = self.worker.object_store.get(id)
+        if entry is None or not entry.is_plain:
+            return super().has_gradient(id, attr)
+        with self.worker.lock:
+            return getattr(entry.value, attr) is not None
+
+    def identify(self, object_id: Id) -> Hashable:
+        """Return the identity of the object."""
+        entry = self.worker.object_store.get(object_id)
+        return object_id if entry is None else id(entry.value)
+
+    def _peer(self) -> Peer:
+        """Return the sender of the messages, with the peers on whose behalf they are sent."""
+        return self.client.peer._replace(behalf=behalf.get())
+
+    def _execute(self, message: Message) -> Outcome:
+        worker, client = self.worker, self.client
+        if message.facts.gives:
+            _receive(message, worker)
+        peer = self._peer() if behalf.get() else client.peer
+        try:
+            with worker.lock:
+                reply = worker.handle(message, peer)
+            if type(reply) is GeneratorType:
+                reply = drive(worker.step(reply, peer))
+            if not message.facts.returns_objects:
+                return reply
+            if type(reply) is not list:
+                taken = _hand_over_for(peer, hand_over, reply, client)
+                worker.finish_fetch(message, peer)
+                return taken
+            worker.finish_fetch(message, peer)  # First, so that unshared objects need not be copied.
+            return _hand_over_for(peer, give_away, reply, client)
+        finally:
+            worker.settle((message,))
+
+
+def _hand_over_for(peer: Peer, transfer: Callable[[Any, Party], Any], reply: object, client: Party) -> Any:
+    """Transfer a reply; leases on pointers in it are taken on behalf of the sender."""
+    types = map(type, reply) if type(reply) is list else (type(reply),)
+    if all(map(framework_types.get, types)):
+        return transfer(reply, client)
+    with acting_for(peer.chain):
+        return transfer(reply, client)
+
+
+def _receive(message: Message, worker: BaseWorker) -> None:
+    """Replace the object in a message by one that shares no memory with the sender."""
+    name = message.facts.gives
+    if getattr(message, "given", False):
+        if worker.dropped:  # A dropped graph may still refer to the object.
+            with worker.lock:
+                worker.collect_garbage()
+        values = [getattr(message, name)]
+        setattr(message, name, None)
+        try:
+            (kept,) = give_away(values, worker)
+        except BaseException:
+            setattr(message, name, values[0])
+            raise
+    else:
+        kept = hand_over(getattr(message, name), worker)
+    setattr(message, name, kept)

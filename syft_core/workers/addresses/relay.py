@@ -1,0 +1,34 @@
+"""Run operations on stored pointers: their worker runs them, and pointers to the results are stored here."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from syft_core.exceptions import ValueRefusedError
+from syft_core.values import Nested
+from syft_core.workers.addresses.requests import Elsewhere, Process
+from syft_core.workers.party.worker import Stage
+from syft_core.workers.running.changes import note_changes
+from syft_core.workers.running.execution import Execution
+from syft_core.workers.running.keeping import keep_result
+from syft_core.workers.seeing.disclosure import require_undisclosed
+
+
+def relay(proceed: Stage, execution: Execution) -> Process:
+    """Run an operation without the lock of this worker, which waits for another one; store pointers to the results."""
+    if not execution.is_readable:
+        require_undisclosed(execution)
+    outcome = yield Elsewhere(partial(_try, proceed, execution))
+    if isinstance(outcome, Exception):
+        if execution.is_readable:
+            raise outcome
+        raise ValueRefusedError.undecided(execution.op.name, str(execution.worker.id), execution.op.instead) from None
+    note_changes(execution, execution.lineage)
+    return keep_result(execution, outcome)
+
+
+def _try(proceed: Stage, execution: Execution) -> Nested:
+    try:
+        return proceed(execution)
+    except Exception as error:  # noqa: BLE001  # the caller decides what to disclose
+        return error

@@ -1,0 +1,1 @@
+"""Moving: how objects leave, arrive and change places."""

@@ -1,0 +1,428 @@
+"""Release: peers request objects they may not have, and the owner of the worker decides.
+
+A request holds a copy of each object, made when it arrives. The owner reviews that copy, and exactly that copy is
+released, whatever the peer does with the object in the meantime. The id of a request is random and never used again,
+and a decision can carry a digest of what its owner reviewed.
+
+Requests outlive the process. The ledger file says what was asked and decided; the copies are in the store, if there is
+one. A change is written to the store first and to the ledger second, and is made in memory only then: if one of them
+fails, nothing has changed. At the start, the ledger is right where the two differ. A copy that has left stays in the
+store until the client has acknowledged it, so that a crash in between loses nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from syft_core.exceptions import LedgerError, ReleaseDeniedError, ReleaseError, ReleasePendingError, StorageError
+from syft_core.peer import Peer
+from syft_core.pictures import html_table, one_line, text_table
+from syft_core.values import Table
+from syft_core.workers.seeing.ledger import describe_form, describe_sources, record_request
+
+if TYPE_CHECKING:
+    from syft_core.messages import Message
+    from syft_core.workers.party.store import Maker, Stored
+    from syft_core.workers.party.worker import Worker
+    from syft_core.workers.seeing.history import History, Recorded
+    from syft_core.workers.seeing.ledger import Event
+
+MAX_OPEN = 64
+"""How many open requests a user may have on one worker: each of them holds copies."""
+MAX_CLOSED = 1000
+"""How many requests are remembered that were denied, fetched or lapsed; the ledger file has all of them."""
+ID_BYTES = 8
+"""How many random bytes the id of a request has: it cannot be guessed, and no request gets the id of another."""
+State: TypeAlias = Literal["open", "approved", "denied", "released", "lapsed"]
+"""A request lapses if its worker is started again without the copy to release."""
+STATES: tuple[State, ...] = ("open", "approved", "denied", "released", "lapsed")
+LIVE = frozenset({"open", "approved"})
+Decision: TypeAlias = Literal["approve", "deny", "withdraw"]
+_DECISIONS: dict[Decision, tuple[State, State, Event]] = {
+    "approve": ("open", "approved", "approved"),
+    "deny": ("open", "denied", "denied"),
+    "withdraw": ("approved", "open", "withdrawn"),
+}
+"""The state before a decision, the state after it, and what the ledger records."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class Requested:
+    """One object of a request, and the copy to release."""
+
+    find: Callable[[], Stored | None]
+    """Returns the object if it still exists; a request does not keep it in memory."""
+    attr: str | None
+    copy: Stored
+    """The copy, with the lineage of the object when it was made: the peer may write into the object later."""
+    taken_by: Message | None = None
+    """The message with whose answer the copy leaves, until it has left: no other message gets it meanwhile."""
+    has_left: bool = False
+    """Whether it has left, and is kept only until the client has acknowledged it."""
+
+    @property
+    def value(self) -> Any:
+        """The value to release; None after it was denied."""
+        return self.copy.value
+
+    @property
+    def name(self) -> str:
+        """The id of the object, with the attribute that is asked for."""
+        return f"{self.copy.id}" if self.attr is None else f"{self.copy.id}.{self.attr}"
+
+    def is_for(self, entry: Stored, attr: str | None) -> bool:
+        """Return whether this is a request for an object, or for an attribute of one."""
+        return self.find() is entry and self.attr == attr
+
+    def is_free_for(self, message: Message) -> bool:
+        """Return whether the copy has not left, and no other message takes it."""
+        return not self.has_left and (self.taken_by is None or self.taken_by is message)
+
+
+@dataclass(eq=False)
+class ReleaseRequest:
+    """A request by a peer, and the decision."""
+
+    id: str
+    peer: Peer
+    reason: str
+    objects: list[Requested]
+    forms: str
+    sources: str
+    names: str
+    """The ids of the objects, each with the attribute that is asked for."""
+    state: State = "open"
+    decided_by: str = ""
+    answer: str = ""
+    """What the owner says about the decision."""
+    asked_at: float = field(default_factory=time.time)
+    decided_at: float | None = None
+    released_at: float | None = None
+    is_of_owner: bool = False
+    """Whether it was made with the credentials of an owner, who could decide on it."""
+    is_repeated: bool = False
+    """Whether it left before a crash, and was not acknowledged: it may be fetched again."""
+
+    @property
+    def values(self) -> list[Any]:
+        """The copies to release, for the owner to review."""
+        return [requested.value for requested in self.objects if not requested.has_left]
+
+    @property
+    def made_by(self) -> list[Maker | None]:
+        """The protocols that computed the objects, where they limit what an object reveals.
+
+        It is None for any other object, and for one that was changed since.
+        """
+        return [requested.copy.made_by for requested in self.objects]
+
+    @property
+    def digest(self) -> str:
+        """A digest of everything that the owner is shown about the request; values are bound to it by the id."""
+        shown = self.id, *self.peer[:2], self.names, self.forms, self.sources, self.reason
+        return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the cells of a table row; never a value."""
+        texts = str(self.peer), self.forms, self.sources, self.reason, self.answer
+        return self.id, self.state, *map(one_line, texts)
+
+    def to_table(self) -> Table:
+        """Return what the owner may know without the values, as JSON can express it."""
+        return {
+            "id": self.id,
+            "state": self.state,
+            "user": self.peer.user or "",
+            "peer": str(self.peer.id),
+            "objects": self.names,
+            "form": self.forms,
+            "computed_from": self.sources,
+            "reason": self.reason,
+            "asked": self.asked_at,
+            "decided": self.decided_at,
+            "decided_by": self.decided_by,
+            "answer": self.answer,
+            "released": self.released_at,
+            "digest": self.digest,
+            "asked_by_owner": self.is_of_owner,
+        }
+
+    def to_asker(self) -> Table:
+        """Return what the peer who asked may know."""
+        table = self.to_table()
+        known = ("id", "state", "objects", "form", "reason", "answer", "asked", "decided")
+        return {name: table[name] for name in known}
+
+    def require_approval(self, worker: str) -> None:
+        """Raise unless the copies may be fetched."""
+        why = f" ({self.answer})" if self.answer else ""
+        if self.state == "open":
+            raise ReleasePendingError.still(self.id, worker)
+        if self.state == "denied":
+            raise ReleaseDeniedError.denied(self.id, worker, why)
+        if self.state == "lapsed":
+            raise ReleaseDeniedError.lapsed(self.id, worker)
+        if self.state == "released":
+            raise ReleaseDeniedError.used(self.id, worker)
+
+    def __str__(self) -> str:
+        return self.id
+
+    def __repr__(self) -> str:
+        return f"<ReleaseRequest {self.id} of {str(self.peer)!r}: {self.state}>"
+
+
+class Keeper(Protocol):
+    """Keeps the live requests of a worker on disk; each call returns when that is done, or raises."""
+
+    def save_request(self, request: ReleaseRequest) -> None:
+        """Write a request with its copies."""
+
+    def remove_request(self, id: str) -> None:
+        """Remove a request that is denied, or was fetched."""
+
+
+class ReleaseRequests:
+    """The requests to one worker. It prints as a table and renders in a notebook."""
+
+    HEADER = ("id", "state", "who", "form", "computed from", "reason", "answer")
+
+    def __init__(self, owner: str, find_own: Callable[[], list[Any]] = list) -> None:
+        self.owner = owner
+        self.keeper: Keeper | None = None
+        self.on_request: Callable[[ReleaseRequest], None] | None = None
+        """Is called with each new request."""
+        self._requests: dict[str, ReleaseRequest] = {}
+        self._recorded: dict[str, State] = {}
+        """The states of earlier requests according to the ledger, of which the copies are missing so far."""
+        self._find_own = find_own
+        self._collecting = threading.local()
+
+    def __call__(self) -> list[Any]:
+        """Return handles of the requests that this program has made, as ``requests()`` of a remote worker does."""
+        return self._find_own()
+
+    def __iter__(self) -> Iterator[ReleaseRequest]:
+        return iter(list(self._requests.values()))
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def __getitem__(self, index: int) -> ReleaseRequest:
+        return list(self._requests.values())[index]
+
+    def __str__(self) -> str:
+        return text_table(self.HEADER, self._cells()) if self._requests else self._nothing()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        if not self._requests:
+            return f"<div>{escape(self._nothing())}</div>"
+        return html_table(f"requests to {self.owner}", self.HEADER, self._cells())
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [request.cells() for request in self]
+
+    def _nothing(self) -> str:
+        return f"no requests to {self.owner!r}"
+
+    # --- new requests and decisions
+
+    def add(self, worker: Worker, peer: Peer, reason: str, objects: list[Requested]) -> ReleaseRequest:
+        """Add a request; raise, and add nothing, if it cannot be kept or recorded."""
+        forms = ", ".join([describe_form(requested.copy) for requested in objects])
+        sources = describe_sources([requested.copy for requested in objects], peer)
+        names = ", ".join([requested.name for requested in objects])
+        id = secrets.token_hex(ID_BYTES)
+        request = ReleaseRequest(id, peer, reason, objects, forms, sources, names)
+        request.is_of_owner = worker.is_owner(peer)
+        if self.keeper is not None:
+            self.keeper.save_request(request)
+        try:
+            record_request(worker, request, "requested")
+        except LedgerError:
+            self._remove_copy(id)
+            raise
+        self._requests[id] = request
+        self._forget()
+        if request.is_of_owner:
+            _log.warning("request %s to worker %r was made with the token of an owner: whoever asks could approve it",
+                         id, self.owner)  # fmt: skip
+        if self.on_request is not None:
+            self.on_request(request)
+        return request
+
+    def decide(
+        self, worker: Worker, wanted: object, decision: Decision, by: str, digest: str | None, answer: str
+    ) -> ReleaseRequest:
+        """Change the state of a request as its owner decides; raise, and change nothing, if that is not possible."""
+        before, after, event = _DECISIONS[decision]
+        found = self.find(wanted, digest)
+        if found.state != before:
+            raise ReleaseError.decided(found.id, self.owner, found.state)
+        if decision == "withdraw" and any(r.taken_by is not None or r.has_left for r in found.objects):
+            raise ReleaseError.being_fetched(found.id, self.owner)
+        is_open = after == "open"
+        changes: Table = {
+            "state": after,
+            "answer": "" if is_open else answer,
+            "decided_by": "" if is_open else by,
+            "decided_at": None if is_open else time.time(),
+        }
+        is_kept = self.keeper is not None and after in LIVE
+        if self.keeper is not None and is_kept:
+            self.keeper.save_request(replace(found, **changes))
+        try:
+            record_request(worker, found, event, by, answer)
+        except LedgerError:
+            if self.keeper is not None and is_kept:
+                with suppress(StorageError):  # At the start, the ledger is right.
+                    self.keeper.save_request(found)
+            raise
+        vars(found).update(changes)
+        if after == "denied":
+            self._drop_copies(found)
+        if by and by == found.peer.user:
+            _log.warning("request %s to worker %r was decided by %r, who asked", found.id, self.owner, by)
+        return found
+
+    def find(self, wanted: object, digest: str | None = None) -> ReleaseRequest:
+        """Return a request, given itself, its handle or its id; raise if ``digest`` is that of something else."""
+        found = self._requests.get(str(wanted))
+        if found is None:
+            raise ReleaseError.unknown(str(wanted), self.owner)
+        if digest is not None and not hmac.compare_digest(digest.encode(), found.digest.encode()):
+            raise ReleaseError.differs(found.id, self.owner)
+        return found
+
+    def of(self, entry: Stored, attr: str | None, peer: Peer) -> ReleaseRequest | None:
+        """Return the latest request by a peer for an object."""
+        for request in reversed(self._requests.values()):
+            if request.peer == peer and any(r.is_for(entry, attr) for r in request.objects):
+                return request
+        return None
+
+    def made_by(self, peer: Peer) -> list[ReleaseRequest]:
+        """Return the requests of the user of a peer; a peer without a user is a user of its own."""
+        return [request for request in self if _is_user_of(request.peer, peer)]
+
+    # --- departures
+
+    def use_up(self, message: Message) -> None:
+        """Use up the approvals with which objects have left: each is valid for one departure."""
+        for request in list(self._requests.values()):
+            taken = [requested for requested in request.objects if requested.taken_by is message]
+            if taken:
+                for requested in taken:
+                    requested.taken_by, requested.has_left = None, True
+                if all(requested.has_left for requested in request.objects):
+                    request.state, request.released_at = "released", time.time()
+                left = getattr(self._collecting, "left", None)
+                if left is None or self.keeper is None:
+                    self.confirm([request])
+                else:
+                    left.append(request)
+
+    @contextmanager
+    def collect(self) -> Iterator[list[ReleaseRequest]]:
+        """Collect the requests whose objects leave in a block, until the transport calls ``confirm`` with them."""
+        left: list[ReleaseRequest] = []
+        self._collecting.left = left
+        try:
+            yield left
+        finally:
+            self._collecting.left = None
+
+    def confirm(self, requests: Iterable[ReleaseRequest]) -> None:
+        """Drop the copies that have arrived."""
+        for request in requests:
+            request.objects = [requested for requested in request.objects if not requested.has_left]
+            if not request.objects:
+                self._remove_copy(request.id)
+
+    def give_back(self, messages: Iterable[Message]) -> None:
+        """Let approvals be used again if nothing has left with the answers to these messages."""
+        taking = set(map(id, messages)) if self._requests else set()
+        for requested in [requested for request in self._requests.values() for requested in request.objects]:
+            if id(requested.taken_by) in taking:
+                requested.taken_by = None
+
+    # --- earlier processes
+
+    def recall(self, history: History) -> None:
+        """Remember the requests in the ledger; those that were live lapse, unless ``restore`` finds their copies."""
+        for recorded in history.requests.values():
+            request = _from_record(recorded)
+            self._recorded[request.id] = request.state
+            request.state = "lapsed" if request.state in LIVE else request.state
+            self._requests[request.id] = request
+        self._forget()
+
+    def restore(self, worker: Worker, request: ReleaseRequest) -> None:
+        """Take over a request from the store; where the ledger differs, it is right."""
+        recorded = self._recorded.pop(request.id, None)
+        if recorded == "denied":
+            self._remove_copy(request.id)
+            return
+        if recorded is None:  # The worker was killed before it was recorded, or the ledger is a new one.
+            record_request(worker, request, "requested")
+        elif recorded == "released":
+            request.state, request.is_repeated = "approved", True
+        else:
+            request.state = recorded
+        known = self._requests.get(request.id)
+        if known is not None and request.state == "approved":
+            request.decided_by, request.decided_at, request.answer = known.decided_by, known.decided_at, known.answer
+        self._requests[request.id] = request
+
+    def _drop_copies(self, request: ReleaseRequest) -> None:
+        for requested in request.objects:
+            requested.copy.value = None
+        self._remove_copy(request.id)
+
+    def _remove_copy(self, id: str) -> None:
+        if self.keeper is not None:
+            try:
+                self.keeper.remove_request(id)
+            except OSError as error:  # The ledger says that it is closed.
+                _log.error("cannot remove request %s of worker %r from the store: %s", id, self.owner, error.strerror)
+
+    def _forget(self) -> None:
+        """Forget the oldest closed requests if there are too many."""
+        if len(self._requests) > MAX_CLOSED:
+            closed = [id for id, request in self._requests.items() if request.state not in LIVE and not request.objects]
+            for id in closed[: max(len(closed) - MAX_CLOSED, 0)]:
+                del self._requests[id]
+
+
+def _is_user_of(peer: Peer, sender: Peer) -> bool:
+    """Return whether two peers are clients of one user; a peer without a user is a user of its own."""
+    return peer == sender if sender.user is None else peer.user == sender.user
+
+
+def _from_record(recorded: Recorded) -> ReleaseRequest:
+    """Return a request of which only the entries in the ledger are left."""
+    asked, decided = recorded.asked, recorded.decided
+    user = None if asked.user == f"worker {asked.peer}" else asked.user
+    request = ReleaseRequest(
+        str(asked.request), Peer(asked.peer, user), asked.reason, [], asked.form, asked.cells()[4], str(asked.id)
+    )
+    request.state, request.asked_at = recorded.state, asked.when
+    if decided is not None:
+        request.decided_by, request.decided_at = decided.approver, decided.when
+        request.answer = "" if decided.reason == asked.reason else decided.reason
+    request.released_at = recorded.released_at
+    return request

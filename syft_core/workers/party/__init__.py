@@ -1,0 +1,1 @@
+"""The party: a worker, what it stores, and what it does with each message."""

@@ -1,0 +1,620 @@
+"""BaseWorker: a worker that answers messages, with the methods that users call."""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from types import GeneratorType
+from typing import Any
+
+from syft_core.exceptions import (
+    ObjectNotFoundError,
+    SerdeError,
+    SyftError,
+    TicketError,
+    ValueRefusedError,
+    WorkerError,
+)
+from syft_core.hook.hook import FrameworkHook
+from syft_core.hook.rules import leaves
+from syft_core.ids import IdProvider
+from syft_core.location import Location, Party, WorkerLike
+from syft_core.messages import (
+    ABANDON,
+    HANDLERS,
+    MAX_TEXT,
+    Batch,
+    Describe,
+    Failure,
+    Fetch,
+    FetchAll,
+    Message,
+    Release,
+    Reply,
+    Run,
+    Search,
+    read_note,
+)
+from syft_core.peer import Id, Peer, acting_for
+from syft_core.pictures import one_line, worker_html
+from syft_core.pointers.travel import point_to_found, send_copy
+from syft_core.serde import PEER_LIMITS, Context, Limits, frames, from_frames
+from syft_core.serde.layout import Frame
+from syft_core.values import Function, Outcome, Tensor
+from syft_core.workers.addresses.local import LocalLocation
+from syft_core.workers.addresses.remote import Remote, TensorPlace
+from syft_core.workers.addresses.requests import Elsewhere, Process, Request, drive
+from syft_core.workers.addresses.results import to_named
+from syft_core.workers.addresses.tickets import Mandate, delegates_nobody
+from syft_core.workers.moving.approvals import StandingApproval
+from syft_core.workers.moving.departure import is_frozen, undo
+from syft_core.workers.moving.fetching import drop_fetched
+from syft_core.workers.moving.release import Decision, ReleaseRequest
+from syft_core.workers.moving.transfer import ends_elsewhere, is_tensor, lend_all
+from syft_core.workers.party import handlers as _handlers  # noqa: F401  # registers messages
+from syft_core.workers.party.status import DELAYED, LOGGED, OBSERVED, VERBOSE
+from syft_core.workers.party.store import Stored
+from syft_core.workers.party.worker import ClientState, Worker
+from syft_core.workers.running.keeping import describe_placed, set_owner
+from syft_core.workers.seeing.ledger import Ledger, record_refusal
+from syft_core.workers.seeing.permissions import Policy, require_delegable, require_few_hops, unless_private
+from syft_core.workers.seeing.trace import redact, summary
+from syft_core.workers.seeing.visibility import require_visible
+
+_log = logging.getLogger(__name__)
+READING, WRITING = b"reading a message", b"writing a reply"
+"""What a guard records besides commands."""
+MAX_LINES = 20
+"""How many lines of a traceback a failure includes; the innermost are kept."""
+
+
+class BaseWorker(TensorPlace, Worker):
+    """Holds objects by id and answers messages about them.
+
+    ``deliver(frames, sender) -> frames`` is all that a transport needs.
+
+    A *client* worker does not keep objects alive: what its user drops is freed, as in any Python program.
+
+    Args:
+        hook: the hook whose local worker introduces this worker to all workers it knows.
+        id: the id of the worker.
+        data: objects to load, which the worker keeps permanently.
+        is_client_worker: whether Python alone keeps its objects alive.
+        log_msgs: whether to keep every message in ``msg_history``.
+        verbose: whether to log every message at level INFO, by name and ids only.
+        auto_add: whether to introduce this worker to the others.
+        message_pending_time: seconds to wait before each answer, to simulate latency.
+        policy: decides what others may do: a function, or the name of a built-in policy.
+        limits: the limits on one message from a peer, in bytes and parts.
+        ledger: records what leaves; by default in memory, with ``Ledger(id, path=...)`` in a file too.
+
+    """
+
+    def __init__(
+        self,
+        hook: FrameworkHook | None = None,
+        id: Id = 0,
+        data: Sequence[object] | None = None,
+        is_client_worker: bool = False,
+        log_msgs: bool = False,
+        verbose: bool = False,
+        auto_add: bool = True,
+        message_pending_time: float = 0,
+        policy: Policy | str = unless_private,
+        *,
+        limits: Limits = PEER_LIMITS,
+        ledger: Ledger | None = None,
+    ) -> None:
+        super().__init__(hook, id, is_client_worker, policy, ledger)
+        self.log_msgs = log_msgs
+        self.verbose = verbose
+        self.message_pending_time = message_pending_time
+        self.msg_history: list[Message] = []
+        self._ids = IdProvider()
+        self._context = Context(worker=self)
+        self._reading = Context(worker=self, limits=limits)
+        if auto_add and hook is not None and getattr(hook, "local_worker", None) is not None:
+            hook.local_worker.add_worker(self)
+        if data:
+            self.load_data(data)
+
+    # --- messages
+
+    @property
+    def limits(self) -> Limits:
+        """The limits on one message from a peer."""
+        return self._reading.limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._reading = replace(self._reading, limits=limits)
+
+    def make_location(self, client: Party) -> Location:
+        """Return the location of this worker for ``client``, which is in the same process."""
+        return LocalLocation(client, self)
+
+    def handle(self, message: Message, sender: Peer) -> Outcome:
+        """Handle a message; return the answer, or a process or its only request if the handler needs other parties."""
+        if self.dropped:
+            self.object_store.release(self.dropped)
+        self.stats.messages += 1
+        if sender.behalf:
+            require_delegable(message, sender)
+            require_few_hops(self, message, sender)
+        if not self.status & OBSERVED:
+            return HANDLERS[type(message)](self, message, sender)
+        return self._handle_observed(message, sender)
+
+    def _handle_observed(self, message: Message, sender: Peer) -> Outcome:
+        """Handle a message that is delayed, logged, metered, saved, or recorded if it is refused."""
+        if self.status & (DELAYED | LOGGED | VERBOSE):
+            self._log_message(message, sender)
+        handler = HANDLERS[type(message)]
+        try:
+            if self.custom_policy is not None:
+                require_visible(self, message, sender)
+            if self.guard is None:
+                answer = handler(self, message, sender)
+            else:
+                answer = self.guard.handle(handler, self, message, sender)
+        except WorkerError as error:
+            self._note_refusal(message, sender, error)
+            raise
+        finally:  # A failing command may have changed something first.
+            if self.save is not None:
+                self.save()
+        if type(answer) is GeneratorType and self.ledger.file is not None:
+            return self._watch(answer, message, sender)
+        return answer
+
+    def _log_message(self, message: Message, sender: Peer) -> None:
+        if self.message_pending_time:
+            time.sleep(self.message_pending_time)
+        if self.log_msgs:
+            self.msg_history.append(redact(message))
+        if self.verbose and _log.isEnabledFor(logging.INFO):
+            _log.info("worker %r: %s requests %s", self.id, one_line(str(sender)), one_line(summary(message)))
+
+    def _watch(self, process: Process, message: Message, sender: Peer) -> Process:
+        try:
+            return (yield from process)
+        except WorkerError as error:
+            self._note_refusal(message, sender, error)
+            raise
+
+    def _note_refusal(self, message: Message, sender: Peer, error: WorkerError) -> None:
+        is_refusal = isinstance(error, PermissionError | ValueRefusedError)
+        is_hidden = self.custom_policy is not None and isinstance(error, ObjectNotFoundError)  # Or does not exist.
+        if self.ledger.file is not None and (is_refusal or is_hidden):
+            record_refusal(self, _ids_in(message), sender, type(message).__name__, str(error))
+
+    def step(self, process: Process, sender: Peer) -> Process:
+        """Run a process under this worker's lock, and release the lock while the process waits.
+
+        Its requests to other parties are made on behalf of ``sender``.
+        """
+        answer: Any = None
+        resume = process.send
+        while True:
+            with self.lock:
+                try:
+                    request: Request = resume(answer)
+                except StopIteration as end:
+                    return end.value
+                finally:
+                    if self.save is not None:
+                        self.save()
+            request.behalf = sender.chain
+            try:
+                answer = yield request
+                resume = process.send
+            except Exception as error:  # noqa: BLE001  # the process handles it
+                answer, resume = error, process.throw
+
+    def describe(self, message: Describe, sender: Peer) -> Outcome:
+        """Return the forms of objects, or a process, for clients in this process that read them without a message."""
+        if self.custom_policy is not None:
+            require_visible(self, message, sender)
+        return HANDLERS[Describe](self, message, sender)
+
+    def deliver(
+        self,
+        received: Sequence[object],
+        sender: Peer,
+        mandate: Mandate | None = None,
+        delegates: Callable[[Peer], bool] = delegates_nobody,
+    ) -> list[Frame]:
+        """Answer a message given as frames, with frames. Never raises: a failure is a reply.
+
+        A sender with a ``mandate`` acts for the peer who gave it a ticket, and may do no more than that. Without one,
+        it acts for itself, or for a peer that the transport vouches for: in ``sender.behalf``, or by ``delegates``.
+        """
+        process = self.serve(received, sender, mandate, delegates)
+        try:
+            request = next(process)
+        except StopIteration as end:  # most messages need no other party
+            return end.value  # type: ignore[no-any-return]  # the result of `serve`
+        return drive(process, request)  # type: ignore[no-any-return]  # the same
+
+    def deliver_note(self, received: Sequence[Any], sender: Peer, mandate: Mandate | None = None) -> list[Frame]:
+        """Take a note of a worker with a mandate; return a reply only if it is refused."""
+        try:
+            self.stats.bytes_in += sum(map(len, received))
+            if self.guard is None:
+                note = read_note(received)
+            else:
+                payer = sender if mandate is None else mandate.peer
+                note = self._run_guarded(READING, payer, read_note, received)
+            if mandate is None or not mandate.names(note):
+                raise TicketError.beyond(sender.id, type(note).__name__)
+            sender = sender._replace(behalf=(mandate.peer,))
+            with self.lock:
+                outcome = self.handle(note, sender)
+            if type(outcome) is Elsewhere:
+                outcome.behalf = sender.chain
+                outcome.perform()
+            elif type(outcome) is GeneratorType:
+                drive(self.step(outcome, sender))
+        except Exception as error:  # noqa: BLE001  # any failure is a reply
+            return self._reply(Reply(-1, None, _failure(error, -1, 0), 0, 0), None, sender)
+        return []
+
+    def serve(
+        self,
+        received: Sequence[Any],
+        sender: Peer,
+        mandate: Mandate | None = None,
+        delegates: Callable[[Peer], bool] = delegates_nobody,
+    ) -> Generator[Request, Any, list[Frame]]:
+        """Do what ``deliver`` does without blocking: yield the requests to other parties."""
+        session = self.session_of(sender.id if mandate is None else mandate)
+        number, asks, value, failure = -1, True, None, session.failed
+        commands: tuple[Message, ...] = ()
+        try:
+            self.stats.bytes_in += sum(map(len, received))
+            if self.guard is None:
+                batch = from_frames(received, self._reading)
+            else:
+                payer = sender if mandate is None else mandate.peer
+                batch = self._run_guarded(READING, payer, from_frames, received, self._reading)
+            if type(batch) is not Batch:
+                raise SerdeError(f"cannot execute a {type(batch).__name__}: expected a Batch (malformed message)")
+            number, asks, commands = batch.number, batch.asks, batch.commands
+            if mandate is not None:
+                batch = mandate.admit(batch, self.tickets)
+            if batch.behalf:
+                is_known = mandate is not None or batch.behalf[0] in (sender, *sender.behalf)
+                if not (is_known or delegates(batch.behalf[0])):
+                    raise TicketError.claimed(str(sender), str(batch.behalf[0]))
+                behalf = (self.peer if peer.id in self.aliases else peer for peer in batch.behalf)
+                sender = sender._replace(behalf=tuple(behalf))
+            value, failure = yield from self._execute(batch, sender, session, mandate)
+        except Exception as error:  # noqa: BLE001  # any failure is a reply
+            failure = failure or _failure(error, number, 0)
+        reported, session.failed = session.failed, None if asks else failure
+        to_report = failure if asks or failure is not reported else None
+        answered = commands[-1] if value is not None else None
+        reply = Reply(number, value, to_report, session.form_epoch, session.gradient_epoch)
+        try:
+            return self._reply(reply, answered, sender)
+        finally:
+            self.settle(commands)
+
+    def settle(self, commands: Iterable[Message]) -> None:
+        """Forget what would have left with the answers to commands, but did not."""
+        undo(self, commands)
+
+    def _execute(self, batch: Batch, sender: Peer, session: ClientState, mandate: Mandate | None) -> Process:
+        """Execute commands in order. After a failure, execute none until the sender has received it."""
+        value, failure = None, session.failed
+        for place, command in enumerate(batch.commands):
+            asked = batch.asks and place == len(batch.commands) - 1
+            if failure is not None and type(command) is not Release:
+                session.poison(getattr(command, "expected", range(0)), failure)
+                yield from self._abandon(command, sender)
+                continue
+            try:
+                with self.lock:
+                    if mandate is not None or type(command) not in HANDLERS:
+                        self._require_command(command, mandate)
+                    value = self.handle(command, sender)
+                if type(value) is GeneratorType:
+                    value = yield from self.step(value, sender)
+                elif type(value) is Elsewhere:
+                    value.behalf = sender.chain
+                    value = yield value
+                if type(command) is Run and command.count >= 0:  # The sender has predicted the result.
+                    value = None
+                elif asked:
+                    value = yield from self._pack(command, value, sender)
+            except Exception as error:  # noqa: BLE001  # reported to the sender
+                self.stats.refusals += isinstance(error, PermissionError)
+                failure = session.find_cause(error) or _failure(error, batch.number, place)
+                if not asked:
+                    session.poison(getattr(command, "expected", range(0)), failure)
+                    failure = None if self._is_harmless(error, command) else failure
+        return (value if batch.asks and failure is None else None), failure
+
+    def _is_harmless(self, error: Exception, command: Message) -> bool:
+        """Return whether a command failed that only stores the gradient of a tensor which is gone, as an object.
+
+        Clients send it by themselves, before they replace gradients: only the uses of its result must fail.
+        """
+        if not isinstance(error, ObjectNotFoundError) or type(command) is not Run or len(command.args) != 1:
+            return False
+        framework = self.attributes_of(command.framework)
+        attr, autograd = getattr(command.args[0], "point_to_attr", None), framework.autograd
+        if attr is None or attr != framework.gradient or autograd is None:
+            return False
+        return framework.method(autograd.identity).name == command.op
+
+    def _abandon(self, command: Message, sender: Peer) -> Process:
+        """Do what a command asks for if it is skipped: other parties may wait for it."""
+        if type(command) in ABANDON:
+            with suppress(SyftError):
+                yield from self.step(ABANDON[type(command)](self, command, sender), sender)
+
+    def _require_command(self, command: Message, mandate: Mandate | None) -> None:
+        if type(command) not in HANDLERS:
+            raise SerdeError(f"cannot execute a {type(command).__name__}: it is not a command")
+        if mandate is not None:
+            mandate.check(command, self.object_store)
+
+    def _pack(self, command: Message, value: Outcome, sender: Peer) -> Process:
+        """Return an answer as it is sent: named tuples by name, results with their forms, pointers with leases."""
+        if command.facts.returns_objects and (type(value) is list or ends_elsewhere(value)):
+            return (yield from self.step(lend_all(value, sender.id), sender))
+        if type(command) is not Run:
+            return value
+        with acting_for(sender.chain):  # Results that are pointers are described by their workers.
+            return to_named(describe_placed(self, value), self.attributes_of(command.framework))
+
+    def _reply(self, reply: Reply, command: Message | None, sender: Peer) -> list[Frame]:
+        """Return a reply as frames that share no memory with stored objects.
+
+        Objects that ``command`` fetched are dropped only after encoding: a reply that cannot be encoded loses nothing.
+        """
+        is_copy = type(command) in (Fetch, FetchAll) and is_frozen(reply.value)
+        try:
+            if self.guard is None:
+                encoded = self._encode(reply, is_copy)
+            else:
+                encoded = self._run_guarded(WRITING, sender, self._encode, reply, is_copy)
+            if command is not None:
+                self.ledger.commit(command)
+        except Exception as error:  # noqa: BLE001  # an encoding error is a failure too
+            failed = _failure(error, reply.number, 0)
+            encoded = self._encode(Reply(reply.number, None, failed, reply.form_epoch, reply.gradient_epoch))
+        else:
+            if command is not None and command.facts.returns_objects:
+                self.finish_fetch(command, sender)
+        self.stats.bytes_out += sum(map(len, encoded))
+        return encoded
+
+    def _encode(self, reply: Reply, is_copy: bool = False) -> list[Frame]:
+        encoded = frames(reply, self._context)
+        return encoded if is_copy else list(map(bytes, encoded))
+
+    def _run_guarded(self, doing: bytes, peer: Peer, function: Function, *args: object) -> Any:
+        """Let the guard know whose message is read or written, in native code that may crash.
+
+        The lock is held, so that nothing else can be the cause.
+        """
+        with self.lock:
+            return self.guard.watch(doing, peer, function, *args)
+
+    def finish_fetch(self, message: Message, sender: Peer) -> None:
+        """Record that the objects that a message fetched have left, and drop them."""
+        with self.lock:
+            self.ledger.commit(message)
+            try:
+                drop_fetched(self, message, sender)
+            finally:
+                if self.save is not None:
+                    self.save()
+
+    @contextmanager
+    def _saving(self) -> Iterator[None]:
+        """Hold the lock, and write what a block changes to disk."""
+        with self.lock:
+            try:
+                yield
+            finally:
+                if self.save is not None:
+                    self.save()
+
+    # --- objects on other workers
+
+    def send(
+        self,
+        obj: object,
+        worker: WorkerLike,
+        ptr_id: Id | None = None,
+        garbage_collect_data: bool = True,
+        requires_grad: bool = False,
+        create_pointer: bool = True,
+    ) -> Any:
+        """Send a copy of a tensor to another worker and return the bare pointer to it, which belongs to this worker.
+
+        With ``create_pointer=False`` the other worker keeps the copy permanently, and its id there is returned.
+        """
+        if not is_tensor(obj) and hasattr(obj, "send"):  # A plan, for example.
+            return obj.send(worker)
+        pointer = send_copy(
+            obj, self, self.location_of(worker), publish=not create_pointer, requires_grad=requires_grad
+        )
+        if not create_pointer:
+            pointer.garbage_collect_data = False
+            return pointer.id_at_location
+        pointer.garbage_collect_data = garbage_collect_data
+        if ptr_id is not None:
+            pointer.id = ptr_id
+        return pointer
+
+    def request_obj(self, obj_id: Id, location: WorkerLike, user: str | None = None, reason: str = "") -> Tensor:
+        """Fetch an object by id from another worker, whose policy decides and whose ledger records it."""
+        return self.location_of(location).ask(Fetch(obj_id, user=user, reason=reason))
+
+    def request_search(self, query: Any, location: WorkerLike) -> list[Any]:
+        """Return pointers, owned by this worker, to the objects on another worker that match all parts of ``query``."""
+        place = self.location_of(location)
+        parts = (query,) if isinstance(query, str | int) else tuple(query)
+        return [point_to_found(place, self, *item) for item in place.ask(Search(parts))]
+
+    def find_or_request(self, tag: str, location: WorkerLike) -> list[Any]:
+        """Return the local objects that match ``tag`` or, if there are none, pointers to those on another worker."""
+        here = self.object_store.search((tag,))
+        return [self.get_obj(id) for id in here] if here else self.request_search(tag, location)
+
+    # --- objects
+
+    @property
+    def remote(self) -> Remote:
+        """Creates tensors directly on this worker: ``worker.remote.<framework>.zeros(2, 3)``."""
+        return Remote(self, self.hook.local_worker if self.hook is not None else self)
+
+    @contextmanager
+    def registration_enabled(self) -> Iterator[BaseWorker]:
+        """Make a client keep the tensors that are created in a ``with`` block, as other workers do."""
+        before, self.is_client_worker = self.is_client_worker, False
+        try:
+            yield self
+        finally:
+            self.is_client_worker = before
+
+    def register_obj(self, obj: object, obj_id: Id | None = None) -> None:
+        """Store ``obj`` permanently, under ``obj_id`` or its own id, and make this worker its owner."""
+        with self._saving():
+            self._register(obj, obj_id)
+
+    def _register(self, obj: object, obj_id: Id | None) -> Id:
+        known = getattr(obj, "_syft_id", None)
+        if known is not None and known in self.object_store and self.object_store.entry(known).value is obj:
+            self.object_store.remove(known, "it was registered under another id")
+        if obj_id is None:
+            obj_id = known if known is not None else self._ids.pop()
+        if obj_id in self.object_store:
+            self.object_store.remove(obj_id, "another object took its id")
+            self.note_replacement()
+        entry = Stored(obj, self.id)
+        entry.leases = 0
+        self.object_store.put(obj_id, entry)
+        entry.publish(None)
+        set_owner(self, obj, obj_id)
+        return obj_id
+
+    def de_register_obj(self, obj: object) -> None:
+        """Remove ``obj`` from the store, if it is there."""
+        with self._saving():
+            for id, value in self.object_store.values().items():
+                if value is obj:
+                    self.object_store.remove(id, "it was de-registered")
+
+    def get_obj(self, obj_id: Id) -> Tensor:
+        """Return the object stored under ``obj_id``, with its id and owner set."""
+        entry = self.object_store.entry(obj_id)
+        set_owner(self, entry.value, obj_id)
+        return entry.value
+
+    def load_data(self, data: Sequence[object]) -> None:
+        """Store objects permanently; they belong to this worker."""
+        if is_tensor(data) or isinstance(data, str | bytes | dict):
+            raise TypeError(f"cannot load a {type(data).__name__}: expected a list; write `{self.id}.load_data([y])`")
+        with self._saving():
+            for obj in data:
+                id = self._register(obj, None)
+                tags, description = getattr(obj, "_syft_tags", None), getattr(obj, "_syft_description", None)
+                self.object_store.tag(id, tags or (), description)
+
+    def approve(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+        """Approve a peer's request, given itself or by id: the peer can fetch it, once.
+
+        If ``digest``, the ``request.digest`` of what was reviewed, is that of something else, raise an error.
+        """
+        self.decide("approve", request, why, by, digest)
+
+    def deny(self, request: object, why: str, by: str | None = None, digest: str | None = None) -> None:
+        """Deny a peer's request; the error that they get says ``why``."""
+        self.decide("deny", request, why, by, digest)
+
+    def withdraw(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+        """Take back an approval that was not used yet; the request is open again."""
+        self.decide("withdraw", request, why, by, digest)
+
+    def decide(
+        self, decision: Decision, request: object, why: str = "", by: str | None = None, digest: str | None = None
+    ) -> ReleaseRequest:
+        """Decide on a request: "approve", "deny" or "withdraw" it."""
+        with self.lock:
+            by = by or self.user or f"worker {self.id}"
+            return self.requests.decide(self, request, decision, by, digest, why)
+
+    def allow(self, name: str, by: str | None = None, **conditions: Any) -> StandingApproval:
+        """Add a standing approval; the conditions are those of ``[approvals.NAME]`` in the configuration file."""
+        with self.lock:
+            return self.approvals.add(self, name, conditions, by or self.user or f"worker {self.id}")
+
+    def revoke(self, name: str, by: str | None = None) -> None:
+        """Revoke a standing approval."""
+        with self.lock:
+            self.approvals.revoke(self, name, by or self.user or f"worker {self.id}")
+
+    def clear_objects(self, return_self: bool = True) -> Any:
+        """Remove all objects."""
+        with self._saving():
+            self.object_store.clear("the worker was cleared")
+        return self if return_self else None
+
+    def search(self, query: object = ()) -> list[Any]:
+        """Return pointers to the objects that match all parts of ``query``: tags, ids, parts of descriptions."""
+        owner = self.hook.local_worker if self.hook is not None else self
+        return owner.request_search(query, self)
+
+    @property
+    def _objects(self) -> dict[Id, Any]:
+        self.collect_garbage()
+        return self.object_store.values()
+
+    @property
+    def objects_count(self) -> int:
+        """The number of stored objects."""
+        self.collect_garbage()
+        return len(self.object_store)
+
+    @property
+    def _tensors(self) -> dict[Id, Tensor]:
+        return {id: value for id, value in self._objects.items() if is_tensor(value)}
+
+    @property
+    def tensors_count(self) -> int:
+        """The number of stored tensors."""
+        return len(self._tensors)
+
+    def __getitem__(self, id: Id) -> Tensor:
+        return self.get_obj(id)
+
+    def _repr_html_(self) -> str:
+        return worker_html(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} id:{self.id} #objects:{self.objects_count}>"
+
+
+def _failure(error: Exception, number: int, place: int) -> Failure:
+    """Return an error as it is sent: without values or paths, with the modules and lines of its traceback."""
+    raised = [*traceback.walk_tb(error.__traceback__)][-MAX_LINES:]
+    lines = [f"  {frame.f_globals.get('__name__')}, line {line}, in {frame.f_code.co_name}" for frame, line in raised]
+    del raised
+    # The error must not keep the local variables of its traceback alive.
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return Failure(error, "\n".join(lines)[-MAX_TEXT:], number, place)
+
+
+def _ids_in(command: Message) -> list[Id]:
+    """Return the ids of the objects that a command uses."""
+    pointed_to = [getattr(leaf, "_id_at_location", None) for leaf in leaves(command.facts.operands(command))]
+    return [*[id for id in pointed_to if id is not None], *command.facts.uses(command, "")]

@@ -1,0 +1,383 @@
+"""The handler of each message of the kernel; features register further messages.
+
+A handler returns its answer or, if it needs another party, a process that yields requests.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from syft_core.exceptions import (
+    GetNotPermittedError,
+    InvalidTensorForRemoteGetError,
+    SyftError,
+    ValueRefusedError,
+)
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.forms import Form
+from syft_core.hook.ranks import is_framework_tensor
+from syft_core.hook.rules import build_rule, leaves, map_leaves
+from syft_core.kinds import KINDS
+from syft_core.messages import (
+    AskRelease,
+    Call,
+    Describe,
+    Fetch,
+    FetchAll,
+    FetchReleased,
+    FollowRequests,
+    Forward,
+    GetBack,
+    GetTicket,
+    Handler,
+    Introduce,
+    Lease,
+    Message,
+    Release,
+    Run,
+    Search,
+    SendOn,
+    Store,
+    Tag,
+    register_message,
+)
+from syft_core.peer import Id, Peer, acting_for
+from syft_core.pointers.callable_pointer import ObjectWrapper
+from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.pointers.travel import CALLABLE, OBJECT
+from syft_core.tensors.private import get_allowed_users, restrict
+from syft_core.values import Nested, Outcome, Tensor
+from syft_core.workers.addresses.requests import Ask, Elsewhere, Process
+from syft_core.workers.moving.departure import authorize, freeze, record_all
+from syft_core.workers.moving.fetching import ask_release, fetch, fetch_all, fetch_released, follow_requests
+from syft_core.workers.moving.transfer import adopt, copy_of, ends_elsewhere, hand_over, is_tensor, require_elsewhere
+from syft_core.workers.party.store import Holder, Stored, derive, lineage_of
+from syft_core.workers.party.worker import Worker
+from syft_core.workers.running.execution import Operands, attribute
+from syft_core.workers.running.failures import require_success
+from syft_core.workers.running.keeping import form_of, keep_tensor, set_owner
+from syft_core.workers.running.memory import guard_results
+from syft_core.workers.running.procedure import run
+from syft_core.workers.seeing.ledger import Departure, describe_departure, send_recorded
+from syft_core.workers.seeing.permissions import (
+    is_findable,
+    is_hidden,
+    may_change,
+    may_leave,
+    refusal,
+    require_free_tags,
+    require_permission,
+    require_right_to_change,
+    require_right_to_lease,
+    require_right_to_publish,
+    require_right_to_tag,
+    require_right_to_use,
+)
+
+
+def store(worker: Worker, message: Store, sender: Peer) -> None:
+    """Store an object."""
+    value = message.value
+    if not is_framework_tensor(type(value)):
+        _require_storable(worker, value, sender)
+    entry = Stored(value, sender.id if message.holder is None else _find_holder(worker, message, sender))
+    entry.id, entry.giver = message.id, sender
+    if message.tags:
+        require_free_tags(worker, message.tags, sender, entry)
+    if message.publish:
+        require_right_to_publish(worker, entry, sender)
+    if message.origin is not None:
+        place, id = message.origin
+        origin = PointerTensor(worker.location_of(place), id, framework_of(value), owner=worker)
+        origin.lender = sender.id
+        entry.link(origin)
+    worker.object_store.put(message.id, entry)
+    set_owner(worker, value, message.id)
+    if (kind := KINDS.get(type(value))) is not None:
+        kind.bind(worker, entry)
+    if message.publish:
+        entry.publish(None if sender.id == worker.id else sender)
+    if message.tags or message.description:
+        worker.object_store.tag(message.id, message.tags, message.description)
+
+
+def _require_storable(worker: Worker, value: object, sender: Peer) -> None:
+    """Take over the leases of a chain; raise unless an object is a chain or a plan that the worker can run."""
+    if isinstance(value, ObjectWrapper):
+        raise ValueRefusedError.only_local("store", str(worker.id), "a worker does not run functions of others")
+    adopt(value, sender.id)
+    require_elsewhere(worker, value)
+    if (kind := KINDS.get(type(value))) is not None:
+        kind.require_usable(worker, value)
+    else:
+        framework_of(value)  # Raises unless the object is a tensor.
+
+
+def _find_holder(worker: Worker, message: Store, sender: Peer) -> Id | None:
+    """Return the holder of the lease: a peer on whose behalf the sender acts."""
+    if message.holder not in [party.id for party in sender.chain]:
+        why = f"the sender does not act on behalf of {message.holder!r}"
+        raise GetNotPermittedError.to(str(sender), message.id, str(worker.id), why, "hold")
+    return message.holder
+
+
+def forward(worker: Worker, message: Forward, sender: Peer) -> Outcome:
+    """Send an object to another worker, or store a copy here under another id."""
+    entry = worker.object_store.entry(message.id)
+    value = attribute(entry.value, message.attr)
+    if message.destination != worker.id:
+        return _forward(worker, message, sender, entry, value)
+    require_right_to_use(worker, [entry], sender)
+    if ends_elsewhere(value):
+        return _copy_here(worker, message, sender, entry, value)
+    return _keep_copy(worker, message, sender, entry, hand_over(value, worker))
+
+
+def _copy_here(worker: Worker, message: Forward, sender: Peer, entry: Stored, value: object) -> Process:
+    copy = yield Elsewhere(lambda: hand_over(copy_of(value), worker))
+    return _keep_copy(worker, message, sender, entry, copy)
+
+
+def _keep_copy(worker: Worker, message: Forward, sender: Peer, entry: Stored, copy: object) -> None:
+    entry_of_copy = Stored(copy, sender.id)
+    entry_of_copy.giver = sender
+    derive([entry_of_copy], [entry])
+    worker.object_store.put(message.new_id, entry_of_copy)
+    set_owner(worker, copy, message.new_id)
+
+
+def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, value: object) -> Process:
+    destination = worker.location_of(message.destination)
+    leaving = authorize(worker, "move", message, [(message.id, message.attr)], sender)
+    left, value = record_all(worker, leaving, sender, destination.id, "moved"), leaving[0].value
+    stays = message.keep or message.requires_grad or entry.is_needed_by_others(sender.id)
+    origin, lease = None, (destination.id, worker.id)
+    if message.requires_grad:  # The copy holds a lease on its origin, to send the gradient back.
+        entry.lease(lease)
+        entry.link(copy=(destination.id, sender))
+        origin = (worker.id, message.id)
+    if stays and ends_elsewhere(value):
+        value = yield Elsewhere(partial(copy_of, value))
+    value = freeze(worker, value)
+    words = _words(entry) if message.attr is None else {}
+    sent = Store(message.new_id, restrict(value, entry.access), origin=origin, holder=sender.id, **words)
+    try:
+        yield from send_recorded(worker, left, Ask(destination, sent))
+    except BaseException:
+        if origin is not None:
+            entry.release(lease)
+        raise
+    if stays and not message.keep:
+        entry.release(sender.id)
+    elif not stays and worker.object_store.get(message.id) is entry:
+        worker.object_store.remove(message.id, f"{str(sender)!r} moved it to {destination.id!r}")
+
+
+def send_on(worker: Worker, message: SendOn, sender: Peer) -> Process | None:
+    """Send an object to another worker, and store a pointer in its place."""
+    entry = worker.object_store.entry(message.id)
+    if message.destination == worker.id:
+        return None
+    require_permission(worker, "move", entry, sender, entry.value)
+    require_right_to_change(worker, entry, sender, entry.value)
+    return _send_on(worker, message, sender, entry)
+
+
+def _send_on(worker: Worker, message: SendOn, sender: Peer, entry: Stored) -> Process:
+    destination = worker.location_of(message.destination)
+    leaving = authorize(worker, "move", message, [(message.id, None)], sender)
+    left = record_all(worker, leaving, sender, destination.id, "sent on")
+    framework, id = framework_of(entry.value), message.new_id
+    value = freeze(worker, leaving[0].value)
+    sent = Store(id, restrict(value, entry.access), **_words(entry))
+    yield from send_recorded(worker, left, Ask(destination, sent))
+    worker.object_store.replace(entry, framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
+    set_owner(worker, entry.value, message.id)
+    worker.object_store.note(entry)
+
+
+def _words(entry: Stored) -> dict[str, Any]:
+    """Return the tags and the description under which another worker is to store an object."""
+    return {"tags": tuple(entry.tags), "description": entry.description}
+
+
+def get_back(worker: Worker, message: GetBack, sender: Peer) -> Process:
+    """Fetch the object that a stored pointer points to, and store it in place of the pointer."""
+    entry = worker.object_store.entry(message.id)
+    pointer = getattr(entry.value, "child", None)
+    if not isinstance(pointer, PointerTensor):
+        raise InvalidTensorForRemoteGetError.on(message.id, worker.id)
+    require_right_to_change(worker, entry, sender, entry.value)
+    value = yield Elsewhere(pointer.get)
+    entry.disown()
+    require_elsewhere(worker, value)
+    worker.object_store.replace(entry, value)
+    set_owner(worker, entry.value, message.id)
+    users = get_allowed_users(value)
+    if users is not None:
+        entry.restrict(users if entry.access is None else entry.access & users)
+    worker.object_store.note(entry)
+
+
+def lease(worker: Worker, message: Lease, sender: Peer) -> None:
+    """Add a lease for the sender, or for a worker to which the sender gives a pointer."""
+    entries = [worker.object_store.entry(id) for id in message.ids]
+    for entry in entries:
+        require_right_to_lease(worker, entry, sender)
+    for entry in entries:
+        if message.holder is None:
+            entry.lease(sender.id)
+            continue
+        entry.lease((message.holder, sender.id))
+        if may_change(worker, entry, sender):
+            entry.disown()
+            entry.writers = entry.writers or set()
+            entry.writers.add(message.holder)
+
+
+def release(worker: Worker, message: Release, sender: Peer) -> None:
+    """Remove a lease of the sender on each object."""
+    holder: Holder = sender.id if message.lender is None else (sender.id, message.lender)
+    worker.object_store.release(deque((id, holder) for id in message.ids))
+
+
+def describe(worker: Worker, message: Describe, sender: Peer) -> list[Form | None] | Process:
+    """Return the forms of objects, or of the same attribute of each."""
+    entries = [worker.object_store.entry(id) for id in message.ids]
+    values = [attribute(entry.value, message.attr) for entry in entries]
+    if worker.custom_policy is not None:
+        for entry, value in zip(entries, values, strict=True):
+            require_permission(worker, "describe", entry, sender, value)
+    if any(map(ends_elsewhere, values)):
+        return _describe_elsewhere(values)
+    return [form_of(value) for value in values]
+
+
+def _describe_elsewhere(values: list[Tensor]) -> Process:
+    return (yield Elsewhere(lambda: [form_of(value) for value in values]))
+
+
+def tag(worker: Worker, message: Tag, sender: Peer) -> None:
+    """Tag, describe or publish an object."""
+    entry = worker.object_store.entry(message.id)
+    require_right_to_tag(worker, entry, sender, message.tags)
+    if message.publish:
+        require_right_to_publish(worker, entry, sender)
+        entry.publish(None if sender.id == worker.id else sender)
+    worker.object_store.tag(message.id, message.tags, message.description)
+    if hasattr(type(entry.value), "_syft_tags"):
+        entry.value._syft_tags, entry.value._syft_description = set(entry.tags), entry.description
+
+
+def search(worker: Worker, message: Search, sender: Peer) -> list[Any]:
+    """Return id, tags, description, kind and publisher of each match, and take a lease on it for the sender."""
+    found = []
+    for id in worker.object_store.search(message.query):
+        entry = worker.object_store.entry(id)
+        if not all(is_findable(worker, entry, party) for party in sender.chain):
+            continue
+        if refusal(worker, "search", entry, sender, entry.value) is None:
+            entry.lease(sender.id)
+            publisher = tuple((entry.publisher or worker.peer)[:2]) if entry.published else None
+            found.append((id, tuple(sorted(entry.tags)), entry.description, _kind_of(entry.value), publisher))
+    return found
+
+
+def _kind_of(value: object) -> str:
+    if is_tensor(value):
+        return framework_of(value).ALIAS
+    if (kind := KINDS.get(type(value))) is not None:
+        return kind.name
+    return CALLABLE if isinstance(value, ObjectWrapper) else OBJECT
+
+
+def call(worker: Worker, message: Call, sender: Peer) -> Outcome:
+    """Call a callable stored by the worker's owner, on stored objects.
+
+    Tensors in the result stay here. Other values leave if the caller may read everything they were computed from.
+    """
+    entry = worker.object_store.entry(message.id)
+    if not isinstance(entry.value, ObjectWrapper):
+        raise ValueRefusedError.only_local("call", str(worker.id), f"object {message.id!r} is not a function")
+    require_permission(worker, "call", entry, sender, entry.value)
+    operands = Operands(worker, sender.id)
+    args = operands.resolve(message.args)
+    kwargs = dict(zip(message.kwargs, operands.resolve(tuple(message.kwargs.values())), strict=True))
+    require_right_to_use(worker, operands.parents, sender)
+    parents = [entry, *operands.parents]
+    name = f"a call of {message.id!r}"
+    try:
+        with acting_for(sender.chain):
+            result = entry.value.obj(*args, **kwargs)
+    except SyftError:
+        raise
+    except Exception as error:
+        _hide_error(worker, name, sender, parents, error)
+        raise
+    if any(leaf is not None and not build_rule(leaf) for leaf in leaves(result)):
+        if any(refusal(worker, "read", parent, sender, result) is not None for parent in parents):
+            raise ValueRefusedError.of(name, str(worker.id))
+        for parent in parents:
+            require_success(parent, message.id, worker)
+        left = describe_departure([Departure(entry, None)], sender, str(sender.id), "result of a call")
+        worker.ledger.hold(message, left)
+    kept = sum(1 for leaf in leaves(result) if build_rule(leaf))
+    worker.object_store.require_free(range(message.result, message.result + kept))
+    lineage, ids = lineage_of(parents), itertools.count(message.result)
+
+    def keep_leaf(leaf: Tensor) -> Nested:
+        if not build_rule(leaf):
+            return leaf
+        return replace(keep_tensor(worker, leaf, next(ids), sender, lineage), framework=framework_of(leaf).ALIAS)
+
+    reply = map_leaves(keep_leaf, result)
+    guard_results(worker, sender, parents, reply)
+    return reply
+
+
+def get_ticket(worker: Worker, message: GetTicket, sender: Peer) -> str:
+    """Issue a ticket for objects that the sender has pointers to, or that do not exist yet."""
+    for id in message.ids:
+        entry = worker.object_store.get(id)
+        if entry is not None and not is_hidden(worker, entry, sender):
+            require_right_to_lease(worker, entry, sender)
+    return worker.tickets.issue(sender, message.bearer, message.ids)
+
+
+def introduce(worker: Worker, message: Introduce, sender: Peer) -> None:
+    """Keep a ticket of another worker, for requests on behalf of the sender."""
+    worker.location_of(message.worker).accept_ticket(message.ticket, sender)
+
+
+_HANDLERS: dict[type[Message], Handler] = {
+    Store: store,
+    Run: run,
+    Fetch: fetch,
+    FetchAll: fetch_all,
+    Forward: forward,
+    Lease: lease,
+    Release: release,
+    Describe: describe,
+    Tag: tag,
+    Search: search,
+    Call: call,
+    SendOn: send_on,
+    GetBack: get_back,
+    AskRelease: ask_release,
+    FollowRequests: follow_requests,
+    FetchReleased: fetch_released,
+    GetTicket: get_ticket,
+    Introduce: introduce,
+}
+for _kind, _handler in _HANDLERS.items():
+    register_message(_kind, _handler)
+
+
+def _hide_error(worker: Worker, op: str, sender: Peer, parents: list[Stored], error: Exception) -> None:
+    """Replace an error about objects that the sender may not have: its text may quote their values."""
+    if not may_leave(worker, parents, sender):
+        raise ValueRefusedError.failed(op, str(worker.id), type(error).__name__) from None

@@ -1,0 +1,78 @@
+"""Status: what is special about the operands of a command, its sender and its worker, as bits.
+
+``workers/running/procedure.py`` chooses the stages of a command from these bits: an empty status means that it only has
+to run. The object store maintains the status of each object, and a worker its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+# --- of an object
+
+PRIVATE = 1 << 0
+"""Only some users may have it."""
+LAYERED = 1 << 1
+"""It is a chain, not a plain tensor."""
+REMOTE = 1 << 2
+"""It ends in a pointer to another worker."""
+PUBLISHED = 1 << 3
+GUARDED = 1 << 4
+"""It shares memory with an object of another peer."""
+FAILED = 1 << 5
+"""An operation failed while computing it, so its value is a substitute."""
+LINKED = 1 << 6
+"""It is a copy that sends its gradient back, or has such copies."""
+ADDED = ((1 << 8) - 1) << 24
+"""The bits that features may add for objects; see ``add_bit``."""
+ADDED_INHERITED = ADDED << 8
+INHERITED = PRIVATE | FAILED | ADDED_INHERITED
+"""What an object passes on to everything that is computed from it."""
+
+# --- of a command
+
+FOREIGN = 1 << 8
+"""An operand was stored or computed for another peer."""
+DELEGATED = 1 << 9
+"""The sender acts on behalf of others."""
+MODES = 1 << 10
+"""The sender's modes differ from those of the worker."""
+OUT = 1 << 11
+"""It has an argument ``out``."""
+WRITES = 1 << 12
+"""It has a positional argument that the operation changes and that could have been left out."""
+
+# --- of a worker
+
+POLICY = 1 << 16
+"""It has a policy of its own."""
+QUOTA = 1 << 17
+"""It limits what users may use."""
+JOURNAL = 1 << 18
+"""Its ledger has a file, which records refusals."""
+STORAGE = 1 << 19
+"""It writes changed objects to disk."""
+LOGGED = 1 << 20
+"""It keeps all messages."""
+VERBOSE = 1 << 21
+"""It logs all messages."""
+DELAYED = 1 << 22
+"""It delays its answers."""
+
+OBSERVED = POLICY | QUOTA | JOURNAL | STORAGE | LOGGED | VERBOSE | DELAYED
+"""Something besides handling a message depends on it."""
+OTHERS = FOREIGN | PUBLISHED | GUARDED | DELEGATED
+"""An object may belong to someone other than the sender, or the sender acts for someone."""
+
+_places = itertools.count(24), itertools.count(32)
+
+
+def add_bit(inherited: bool = False) -> int:
+    """Return a new bit for a restriction on objects; results inherit it if ``inherited``.
+
+    Set it with ``Stored.mark``; ``procedure.add_stage`` adds the stage that enforces the restriction.
+    """
+    bit = 1 << next(_places[inherited])
+    if not bit & (ADDED_INHERITED if inherited else ADDED):
+        raise ValueError("cannot add a restriction: there are eight of its kind already")
+    return bit

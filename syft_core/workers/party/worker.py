@@ -1,0 +1,384 @@
+"""Worker: a party that owns objects, a policy and a ledger, and knows other workers."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import threading
+from abc import abstractmethod
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
+
+from syft_core.exceptions import (
+    ObjectNotFoundError,
+    WorkerError,
+    WorkerIdTakenError,
+    WorkerNotFoundError,
+    WorkerNotPicklableError,
+)
+from syft_core.handle import RequestHandle
+from syft_core.hook.attributes import FrameworkAttributes
+from syft_core.hook.hook import FrameworkHook, attached_hook
+from syft_core.location import Location, Party, WorkerLike
+from syft_core.messages import Failure, Message
+from syft_core.peer import Id, Peer
+from syft_core.plugins.manager import plugin_manager
+from syft_core.values import Function, Nested, Outcome
+from syft_core.workers.addresses.tickets import Mandate, Tickets
+from syft_core.workers.moving.approvals import StandingApprovals
+from syft_core.workers.moving.release import ReleaseRequests
+from syft_core.workers.party.status import DELAYED, JOURNAL, LOGGED, POLICY, QUOTA, STORAGE, VERBOSE
+from syft_core.workers.party.store import Holder, ObjectStore
+from syft_core.workers.party.turns import FairLock
+from syft_core.workers.seeing.ledger import Ledger
+from syft_core.workers.seeing.permissions import Policy, find_policy, unless_private
+
+MAX_SESSIONS = 4096
+"""How many clients a worker remembers; the oldest is forgotten first."""
+MAX_POISONED = 4096
+"""How many commands without results are remembered per client: more than a client sends without waiting."""
+
+
+SessionKey: TypeAlias = "Id | Mandate"
+"""The id of a client, or the mandate of a worker that acts for one."""
+_starts = itertools.count(step=1 << 32)
+
+
+@dataclass
+class Stats:
+    """Counters of a worker: messages handled, operations run, bytes received and sent, commands refused."""
+
+    messages: int = 0
+    operations: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    refusals: int = 0
+
+
+@dataclass
+class ClientState:
+    """The state that a worker keeps for a client that sends frames."""
+
+    form_epoch: int = 0
+    """How often a form changed in a way the client could not infer."""
+    gradient_epoch: int = 0
+    """The same for gradients."""
+    failed: Failure | None = None
+    """The first failure not yet reported to the client; until it is, no commands are executed."""
+    poisoned: deque[tuple[range, Failure]] = field(default_factory=partial(deque, maxlen=MAX_POISONED))
+    """The results of commands that failed or were skipped, with the failure that caused it."""
+
+    def poison(self, ids: range, failure: Failure) -> None:
+        """Record that objects were not created because of ``failure``."""
+        if ids:
+            self.poisoned.append((ids, failure))
+
+    def find_cause(self, error: Exception) -> Failure | None:
+        """Return the failure because of which an object is missing, if ``error`` says so and it was expected."""
+        missing = error.id if isinstance(error, ObjectNotFoundError) else None
+        if type(missing) is not int:
+            return None
+        return next((failure for ids, failure in reversed(self.poisoned) if missing in ids), None)
+
+
+Stage: TypeAlias = Callable[..., Any]
+"""A function ``stage(proceed, execution)``; see ``workers/running/procedure.py``."""
+
+
+class Part(Protocol):
+    """What a feature keeps on a worker."""
+
+    def forget(self, peer: Id) -> None:
+        """Forget a client that has gone."""
+
+
+P = TypeVar("P", bound=Part)
+
+
+class Guard(Protocol):
+    """Limits what peers use of a worker, and knows what it is executing; see ``operating/quotas.py``."""
+
+    def handle(self, handler: Function, worker: Worker, message: Message, sender: Peer) -> Outcome:
+        """Call the handler of a message, or raise if the sender has used up a quota."""
+
+    def watch(self, doing: bytes, sender: Peer, function: Function, *args: object) -> Outcome:
+        """Call a function that works on a message without handling it; called under the lock of the worker."""
+
+    def meter(self, proceed: Stage, execution: Any) -> Nested:
+        """Run an operation with its operands, unless it may not run."""
+
+    def require_room(self, sender: Peer, name: str, objects: int, size: int) -> None:
+        """Raise unless the results of a protocol fit; called before it runs."""
+
+    def admit(self, peer: Peer, number: int) -> float:
+        """Take note of the next batch of a client; return how many seconds to wait before executing it."""
+
+    def refuse_connection(self, user: str, others: int) -> str | None:
+        """Return why a user with ``others`` connections may not have one more, or None."""
+
+    def limit_message(self, user: str) -> int | None:
+        """Return how many bytes of objects one message of a user may have; None means no limit."""
+
+
+def _part(name: str, bit: int, is_set: Callable[[Any], object] = bool) -> Any:
+    """Return an attribute of a worker that sets a bit of its status."""
+    kept = f"_{name}"
+
+    def write(worker: Worker, value: object) -> None:
+        setattr(worker, kept, value)
+        worker.status = worker.status | bit if is_set(value) else worker.status & ~bit
+
+    return property(attrgetter(kept), write)
+
+
+class Worker:
+    """A party: its objects, its policy, and the workers it knows.
+
+    A worker executes one message at a time: it holds ``lock`` while executing, but not while waiting for other parties.
+    """
+
+    serializer: str | None = None
+    """The tensor serializer for messages to peers; None means the framework's default."""
+    status: int = 0
+    """What is special about this worker; see ``workers/party/status.py``."""
+    guard = _part("guard", QUOTA)
+    """Limits what peers use, if anything does."""
+    save = _part("save", STORAGE)
+    """Writes changed objects to disk, if the worker keeps them there; called after each command, under the lock."""
+    ledger = _part("ledger", JOURNAL, attrgetter("file"))
+    """Records what leaves."""
+    custom_policy = _part("custom_policy", POLICY)
+    """The policy, or None for the default, which adds nothing to the restrictions of private tensors."""
+    log_msgs = _part("log_msgs", LOGGED)
+    """Whether to keep every message in ``msg_history``."""
+    verbose = _part("verbose", VERBOSE)
+    """Whether to log every message at level INFO, by name and ids only."""
+    message_pending_time = _part("message_pending_time", DELAYED)
+    """Seconds to wait before each answer, to simulate latency."""
+
+    def __init__(
+        self, hook: FrameworkHook | None, id: Id, is_client_worker: bool, policy: Policy | str, ledger: Ledger | None
+    ) -> None:
+        plugin_manager()  # Features register their messages.
+        self.hook = hook
+        self.id = id
+        self.is_client_worker = is_client_worker
+        self.policy = policy
+        self.peer = Peer(id)
+        self.lock: threading.RLock | FairLock = threading.RLock()
+        self.object_store = ObjectStore(id)
+        self.ledger = Ledger(str(id)) if ledger is None else ledger
+        self.requests = ReleaseRequests(str(id), self._find_own_requests)
+        """Release requests of peers, for the owner to approve or deny."""
+        self.approvals = StandingApprovals(str(id))
+        """Rules of the owner that approve releases in advance."""
+        self.requests.recall(self.ledger.history)
+        self.approvals.recall(self.ledger.history)
+        self.is_owner: Callable[[Peer], bool] = self._is_self
+        """Returns whether a peer has the rights of the owner, who decides about releases; the transport knows."""
+        self.guard = self.save = None
+        self.tickets = Tickets()
+        self._parts: dict[type, Part] = {}
+        self.trusted: set[Id] = set()
+        """The workers that may take part in protocols on private objects; see ``trust``."""
+        self.stats = Stats()
+        self.sessions: OrderedDict[SessionKey, ClientState] = OrderedDict()
+        self.dropped: deque[tuple[Id, Holder]] = deque()
+        """Leases of dropped pointers of clients in this process; removed with the next message."""
+        self._known_workers: dict[Id, Any] = {id: self}
+        self.aliases: set[Id] = set()
+        """The ids under which workers on the network know this one."""
+        self._locations: dict[Id, Location] = {}
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise WorkerNotPicklableError.of(self.id)
+
+    def _is_self(self, peer: Peer) -> bool:
+        return peer.id == self.id
+
+    def _find_own_requests(self) -> list[RequestHandle]:
+        return (self.hook.local_worker if self.hook is not None else self).location_of(self).requests()
+
+    # --- identity and policy
+
+    def trust(self, *workers: WorkerLike) -> None:
+        """Let other workers, as parties or provider, take part in computing on shares of private objects.
+
+        They see values under random masks only, but learn the values if they all collude.
+        """
+        self.trusted.update(worker if isinstance(worker, int | str) else worker.id for worker in workers)
+
+    @property
+    def user(self) -> str | None:
+        """The user on whose behalf this worker acts, or None."""
+        return self.peer.user
+
+    @user.setter
+    def user(self, user: str | None) -> None:
+        self.peer = Peer(self.id, user)
+
+    @property
+    def policy(self) -> Policy:
+        """Decides what others may do; set it to a function, or to the name of a built-in policy."""
+        return self.custom_policy or unless_private
+
+    @policy.setter
+    def policy(self, policy: Policy | str) -> None:
+        found = find_policy(policy)
+        self.custom_policy = None if found is unless_private else found
+
+    # --- clients
+
+    def session_of(self, key: SessionKey) -> ClientState:
+        """Return the session of a client, or of a worker that acts for one."""
+        session = self.sessions.get(key)
+        if session is None:
+            # Start with unused epochs, so that a client whose session was forgotten notices.
+            start = next(_starts)
+            session = self.sessions[key] = ClientState(start, start)
+            if len(self.sessions) > MAX_SESSIONS:
+                self.sessions.popitem(last=False)
+        return session
+
+    def note_form_change(self, count: int, peer: Peer) -> None:
+        """Notify clients of a changed form, except the sender if it predicted the ``count`` of results."""
+        for id, session in self.sessions.items():
+            if id != peer.id or count < 0:
+                session.form_epoch += 1
+
+    def note_gradient_change(self, count: int, peer: Peer) -> None:
+        """Notify clients of added or removed gradients, except the sender if it predicted the ``count`` of results."""
+        for id, session in self.sessions.items():
+            if id != peer.id or count < 0:
+                session.gradient_epoch += 1
+
+    def note_replacement(self) -> None:
+        """Notify all clients that the owner replaced an object."""
+        for session in self.sessions.values():
+            session.form_epoch += 1
+            session.gradient_epoch += 1
+
+    def add_client(self, location: Location) -> None:
+        """Add a client that is not a worker of this process, known by the location that leads back to it."""
+        self._known_workers[location.id] = location
+        self._locations.pop(location.id, None)
+
+    def forget_client(self, peer: Peer) -> None:
+        """Remove everything that a client left behind: its session, its leases, and the objects only it could use."""
+        for known in list(self._known_workers.values()):
+            if isinstance(known, Location):
+                known.forget_peer(peer)
+        with self.lock:
+            self.sessions.pop(peer.id, None)
+            self._known_workers.pop(peer.id, None)
+            self._locations.pop(peer.id, None)
+            self.object_store.remove_client(peer.id)
+        for part in self._parts.values():
+            part.forget(peer.id)
+
+    def part(self, kind: type[P]) -> P:
+        """Return what a feature keeps on this worker, created when it is first asked for."""
+        found = self._parts.get(kind)
+        if found is None:
+            found = self._parts.setdefault(kind, kind())
+        return cast("P", found)
+
+    def add_alias(self, id: Id) -> None:
+        """Recognise this worker under another id, which a worker on the network uses for it."""
+        self._known_workers.setdefault(id, self)
+        self.aliases.add(id)
+
+    @abstractmethod
+    def make_location(self, client: Party) -> Location:
+        """Return the location of this worker for ``client``."""
+
+    # --- known workers
+
+    def location_of(self, worker: WorkerLike) -> Location:
+        """Return the location of another worker, given as an id, a worker or a location."""
+        found = worker if isinstance(worker, Worker) else self.get_worker(worker)
+        known = self._locations.get(found.id)
+        if known is None or known.face is not found:
+            known = found if isinstance(found, Location) else found.make_location(self)
+            self._locations[found.id] = known
+        return known
+
+    def forget_gradients(self) -> None:
+        """Invalidate everything known about gradients on other workers."""
+        for location in self._locations.values():
+            location.forget_gradients()
+
+    def forget_locations(self) -> None:
+        """Make all known workers create a new location for this worker."""
+        for known in self._known_workers.values():
+            if isinstance(known, Worker):
+                known._locations.pop(self.id, None)
+
+    def add_worker(self, worker: Worker | Location) -> Worker:
+        """Add a worker or a location, and introduce it to all known workers.
+
+        Workers of this process that have no location of their own for it share this one.
+        """
+        taken = self._known_workers.get(worker.id)
+        borrowed = isinstance(taken, Location) and taken.client.id != self.id
+        if taken is not None and taken is not worker and not borrowed:
+            raise WorkerIdTakenError.by(worker.id, type(taken).__name__)
+        self._known_workers[worker.id] = worker
+        for known in list(self._known_workers.values()):
+            if isinstance(known, Worker):
+                known._known_workers.setdefault(worker.id, worker)
+            if isinstance(worker, Worker):
+                worker._known_workers.setdefault(known.id, known)
+        return self
+
+    def add_workers(self, workers: Iterable[Worker | Location]) -> Worker:
+        """Add several workers or locations."""
+        for worker in workers:
+            self.add_worker(worker)
+        return self
+
+    def remove_worker_from_registry(self, worker_id: Id) -> None:
+        """Remove a worker from the registries of all known workers; its id can be reused."""
+        removed = self.get_worker(worker_id)
+        if removed is self:
+            raise WorkerError(f"cannot remove worker {worker_id!r} from its own registry: do it on another worker")
+        for known in list(self._known_workers.values()):
+            if isinstance(known, Worker):
+                known._known_workers.pop(worker_id, None)
+                known._locations.pop(worker_id, None)
+
+    def get_worker(self, id_or_worker: WorkerLike) -> Any:
+        """Return the worker with this id; a worker or location is returned as it is."""
+        if isinstance(id_or_worker, Worker | Location):
+            return id_or_worker
+        if not isinstance(id_or_worker, str | int):
+            given = type(id_or_worker).__name__
+            raise TypeError(f"cannot find a worker: expected a worker or its id, got {given}; write `x.send(bob)`")
+        found = self._known_workers.get(id_or_worker)
+        if found is None:
+            near = difflib.get_close_matches(str(id_or_worker), [str(known) for known in self._known_workers], n=2)
+            raise WorkerNotFoundError.named(id_or_worker, near)
+        return found
+
+    # --- frameworks
+
+    def attributes_of(self, framework: str) -> FrameworkAttributes:
+        """Return the op table of a framework that is hooked here."""
+        attachment = FrameworkHook._attached.get(framework)
+        if attachment is None:
+            raise WorkerNotFoundError(f"cannot run {framework} on worker {self.id!r}: it is not hooked there; hook it")
+        return attachment.first.attributes
+
+    @staticmethod
+    def is_framework_supported(framework: str) -> bool:
+        """Return whether a framework is hooked here."""
+        return attached_hook(framework) is not None
+
+    def collect_garbage(self) -> None:
+        """Remove the leases of dropped pointers."""
+        if self.dropped:
+            self.object_store.release(self.dropped)

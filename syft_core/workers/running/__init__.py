@@ -1,0 +1,1 @@
+"""Running: the stages of an operation, one file for each."""

@@ -1,0 +1,153 @@
+"""Track what an operation changes in place: targets, running statistics, and everything that shares their memory.
+
+Changed objects inherit the restrictions and the lineage of the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syft_core.exceptions import SyftError
+from syft_core.hook.chain import plain_end
+from syft_core.hook.dispatch import framework_of
+from syft_core.values import Nested, Tensor
+from syft_core.workers.party.status import POLICY, PRIVATE
+from syft_core.workers.party.store import Lineage, Stored, lineage_of, memory_of
+from syft_core.workers.party.worker import Stage, Worker
+from syft_core.workers.running.execution import Execution, restore_if_failed, snapshot_forms
+from syft_core.workers.running.memory import Compute, find_sharing, is_seen_elsewhere
+
+
+def track(proceed: Stage, execution: Execution) -> Nested:
+    """Run an operation; every object that it changes inherits the lineage of all operands."""
+    if execution.op.clears_gradient(execution.args):
+        result = proceed(execution)
+        _note_autograd(execution)
+        return result
+    worker, parents, lineage = execution.worker, execution.parents, execution.lineage
+    access = lineage[0]
+    alike = not execution.status & (PRIVATE | POLICY) or (
+        worker.custom_policy is None and all(parent.access is access for parent in parents)
+    )
+    if not alike and any(target.access != access for target in execution.targets()):
+        _invalidate_graphs(execution)
+    before = [] if alike else [_version(parent.value) for parent in parents]
+    started = True
+    try:
+        result = _run_and_compare(proceed, execution) if execution.written else proceed(execution)
+    except SyftError:
+        started = False
+        raise
+    finally:  # A failing operation may have changed something first.
+        if started and execution.written:
+            note_changes(execution, lineage)
+        for parent, version in zip(parents, before, strict=not alike):
+            if version is None or _version(parent.value) != version:
+                end = plain_end(parent.value)
+                change(worker, [parent], lineage, end is not None and is_seen_elsewhere(worker, [parent], [end]))
+    if execution.op.alters_autograd or execution.op.retains:
+        _note_autograd(execution)
+    return result
+
+
+def _run_and_compare(proceed: Stage, execution: Execution) -> Nested:
+    """Run an operation that writes; tell clients in other processes, which remember forms, if it changes the form."""
+    worker, written = execution.worker, execution.written
+    forms = snapshot_forms(written) if worker.sessions else None
+    try:
+        with restore_if_failed(execution.ends):
+            return proceed(execution)
+    finally:  # A failing operation may have changed a form first.
+        if forms is not None and forms != snapshot_forms(written):
+            worker.note_form_change(execution.count, execution.peer)
+
+
+def _note_autograd(execution: Execution) -> None:
+    """Record that the autograd state of objects has changed, or that an attribute was set."""
+    worker, store = execution.worker, execution.worker.object_store
+    store.note_move(*execution.parents)
+    for parent in execution.parents:
+        store.note(parent)
+        if execution.op.retains:
+            store.note_retained(plain_end(parent.value))
+    if execution.op.spelling == "setter":
+        worker.note_gradient_change(execution.count, execution.peer)
+        if execution.op.operation != execution.framework.gradient:
+            worker.note_form_change(execution.count, execution.peer)
+
+
+def _invalidate_graphs(execution: Execution) -> None:
+    """Make backward passes fail that need the values of the targets before these become private.
+
+    The lineage of their results is that of the old values. Not every operation lets the framework notice its writes.
+    """
+    for end in [end for target in execution.written if (end := plain_end(target)) is not None]:
+        for sharing in (end, *[plain_end(entry.value) for entry in find_sharing(execution.worker, end)]):
+            framework_of(sharing).note_write(sharing)
+
+
+def note_changes(execution: Execution, lineage: Lineage) -> None:
+    """Set the lineage of the operation's targets."""
+    worker, targets = execution.worker, execution.targets()
+    # If the only operand is the target, what shares its memory already has its lineage.
+    writes = len(execution.parents) > 1 and not execution.op.alters_autograd
+    change(worker, targets, lineage, writes and is_seen_elsewhere(worker, targets, execution.ends))
+
+
+def run_and_mark_failed(execution: Execution, compute: Compute) -> Nested:
+    """Run the substitute for a failed operation; mark all changed objects and all targets as failed."""
+    worker, parents, lineage = execution.worker, execution.parents, execution.lineage
+    before = [_version(parent.value) for parent in parents]
+    result = compute()
+    changed = [parent for parent, old in zip(parents, before, strict=True) if _version(parent.value) != old]
+    failed = [*changed, *execution.targets()]
+    change(worker, failed, lineage)
+    propagate(worker, failed)
+    return result
+
+
+def change(worker: Worker, targets: Sequence[Stored], lineage: Lineage, is_seen: bool = False) -> None:
+    """Set the lineage of objects after a write.
+
+    If other objects may see the write (``is_seen``), or the objects become private, also set the lineage of everything
+    that shares memory with them.
+    """
+    access = lineage[0]
+    store = worker.object_store
+    is_seen = is_seen or worker.custom_policy is not None
+    store.note_move(*targets)
+    for target in targets:
+        is_seen = is_seen or target.access != access
+        target.lineage, target.touched, target.made_by = lineage, True, None
+        if access is not None or store.listener is not None:
+            store.note(target, written=True)
+    if is_seen:
+        propagate(worker, targets)
+
+
+def propagate(worker: Worker, changed: Sequence[Stored]) -> None:
+    """Pass the lineage of changed objects, which is the same for all, on to everything that shares their memory."""
+    memory = {key for entry in changed for key in memory_of(entry.value)}
+    for entry in worker.object_store.find_sharing(memory):
+        if not memory.isdisjoint(memory_of(entry.value)) and not any(entry is other for other in changed):
+            entry.lineage, entry.touched, entry.made_by = lineage_of([entry, changed[0]]), True, None
+            worker.object_store.note(entry)
+
+
+def _version(value: object) -> int | None:
+    """Return how often a tensor was changed, or None if that is not counted."""
+    end = plain_end(value)
+    return 0 if end is None else change_count(end)
+
+
+def change_count(end: Tensor) -> int | None:
+    """Return how often a plain tensor was changed.
+
+    None for tensors made in inference mode. 0 for numpy, whose operations change only their declared targets.
+    """
+    try:
+        return end._version  # type: ignore[no-any-return]  # torch's version counter
+    except RuntimeError:
+        return None
+    except AttributeError:
+        return 0

@@ -1,0 +1,50 @@
+"""The stage that runs an operation on private operands: neither its result nor its failure discloses their values."""
+
+from __future__ import annotations
+
+from types import GeneratorType
+
+from syft_core.hook.forms import Form
+from syft_core.values import Nested
+from syft_core.workers.addresses.requests import Process
+from syft_core.workers.party.worker import Stage
+from syft_core.workers.running.execution import Execution
+from syft_core.workers.running.failures import answer_failure
+from syft_core.workers.seeing.disclosure import infer_forms, require_forms, require_undisclosed
+
+
+def conceal(proceed: Stage, execution: Execution) -> Nested:
+    """Run an operation without disclosing values that the sender may not have."""
+    op = execution.op
+    if execution.is_readable or op.clears_gradient(execution.args):
+        return proceed(execution)
+    require_undisclosed(execution)
+    try:
+        expected = infer_forms(execution)
+        if op.random:
+            with execution.framework.protect_rng(op):
+                result = proceed(execution)
+        else:
+            result = proceed(execution)
+        if type(result) is GeneratorType:
+            return _conceal_process(execution, result, expected)
+        return result if expected is None else require_forms(execution, result, expected)
+    except Exception as error:  # noqa: BLE001  # the sender may not be allowed to see it
+        return answer_failure(execution, error)
+
+
+def _conceal_process(execution: Execution, process: Process, expected: list[Form | None] | None) -> Process:
+    """Do the same for an operation that lets others go first from time to time."""
+    answer = None
+    try:
+        while True:
+            with execution.framework.protect_rng(execution.op):
+                try:
+                    request = process.send(answer)
+                except StopIteration as end:
+                    result = end.value
+                    break
+            answer = yield request
+        return result if expected is None else require_forms(execution, result, expected)
+    except Exception as error:  # noqa: BLE001  # the sender may not be allowed to see it
+        return answer_failure(execution, error)

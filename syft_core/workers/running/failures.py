@@ -1,0 +1,107 @@
+"""Handle failed operations without revealing values the caller may not see.
+
+``torch.bernoulli(x - t)`` fails unless every value is between 0 and 1. A caller who sees that and chooses ``t`` can
+find ``x`` by bisection. So callers who may not have the values get zeros of the inferred form, connected to autograd
+like the real result. A ``Failure`` is added to the lineage of the zeros and of everything computed from them: users who
+may have the values get the error when they fetch them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NoReturn
+
+from syft_core.exceptions import DomainError, OperationFailedError, SyftError, ValueRefusedError
+from syft_core.hook.chain import plain_end
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.forms import Form
+from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.rules import leaves, map_leaves
+from syft_core.values import Nested, Tensor
+from syft_core.workers.moving.transfer import rebuild
+from syft_core.workers.party.status import FAILED
+from syft_core.workers.party.store import FailedSource, Stored
+from syft_core.workers.party.worker import Worker
+from syft_core.workers.running.changes import run_and_mark_failed
+from syft_core.workers.running.execution import Execution, restore_if_failed, snapshot_forms
+from syft_core.workers.seeing.disclosure import DryRun, infer_forms, run_dry
+
+
+def answer_failure(execution: Execution, error: Exception) -> Nested:
+    """Return the substitute for a failed result, with its lineage, or raise the error if the sender may see it.
+
+    Call it from the ``except`` block of ``error``.
+    """
+    op, worker = execution.op, execution.worker
+    if _is_safe_to_raise(error):
+        raise  # noqa: PLE0704  # re-raises `error`
+    if op.differentiates:  # It cannot fail because of values: those passes were refused.
+        if (about_graph := execution.framework.explain_backward(error)) is not None:
+            _raise_without_context(about_graph)
+        _raise_without_context(ValueRefusedError.failed(op.name, str(worker.id), type(error).__name__))
+    try:
+        infer_forms(execution)
+        dry_run = run_dry(execution)
+    except Exception as about_forms:  # noqa: BLE001  # no error of these depends on values
+        _raise_without_context(about_forms)
+    access, sources, inherited = execution.lineage
+    execution.lineage = access, sources | {FailedSource(op.name, type(error).__name__)}, inherited | FAILED
+    return run_and_mark_failed(execution, partial(_answer_zeros, execution, dry_run))
+
+
+def _is_safe_to_raise(error: Exception) -> bool:
+    """Return whether an error reveals no value: ours do not, except that a value is outside a domain."""
+    return isinstance(error, SyftError) and not isinstance(error, DomainError)
+
+
+def _raise_without_context(error: Exception) -> NoReturn:
+    """Raise an error without the one being handled, whose text may quote values."""
+    try:
+        raise error
+    finally:
+        error.__cause__ = error.__context__ = None
+
+
+def _answer_zeros(execution: Execution, dry_run: DryRun) -> Nested:
+    """Return zeros for the tensors of the result, and overwrite the targets of the call with zeros."""
+    framework, call = execution.framework, (execution.args, execution.kwargs)
+    pairs = list(zip(leaves((dry_run.args, dry_run.kwargs)), leaves(call), strict=True))
+    operands = [end for _, leaf in pairs if (end := plain_end(leaf)) is not None]
+    written = [
+        (plain_end(leaf), _form(shadow))
+        for shadow, leaf in pairs
+        if plain_end(leaf) is not None and any(leaf is target for target in execution.written)
+    ]
+    arguments = {id(shadow): leaf for shadow, leaf in pairs}
+    made = [leaf for leaf in leaves(dry_run.result) if plain_end(leaf) is not None and id(leaf) not in arguments]
+    modes = execution.modes or framework.modes() or ""
+    with framework.apply_modes(modes, *call):
+        zeros = framework.zeros([_form(leaf) for leaf in made], operands)
+        forms = snapshot_forms(execution.written)
+        with restore_if_failed([target for target, _ in written]):
+            for target, after in written:
+                framework.overwrite(target, *framework.zeros([after], operands))
+    if forms != snapshot_forms(execution.written):  # It failed before it changed the form, which is not disclosed.
+        execution.worker.note_form_change(execution.count, execution.peer)
+    ends = iter(zeros)
+
+    def replace(leaf: Tensor) -> Nested:
+        if id(leaf) in arguments:
+            return arguments[id(leaf)]
+        if plain_end(leaf) is None:
+            return leaf
+        end = next(ends)
+        return end if is_framework_tensor(type(leaf)) else rebuild(leaf, lambda _end: end)
+
+    return map_leaves(replace, dry_run.result)
+
+
+def _form(shadow: object) -> Form:
+    end = plain_end(shadow)
+    return framework_of(end).form_of(end)  # type: ignore[return-value]  # every shadow has a form
+
+
+def require_success(entry: Stored, id: int | str, worker: Worker) -> None:
+    """Raise if an operation failed while computing an object; the caller may have the object."""
+    if entry.status & FAILED:
+        raise OperationFailedError.on_the_way_to(id, worker.id, map(str, entry.failures))

@@ -1,0 +1,152 @@
+"""Run backward passes, which change the gradients of objects that the command does not name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from syft_core.exceptions import WriteNotPermittedError
+from syft_core.hook.chain import plain_end
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.rules import leaves
+from syft_core.messages import Run
+from syft_core.peer import Id, Peer
+from syft_core.pointers.object_pointer import new_id
+from syft_core.tensors.private import restrict
+from syft_core.values import Nested, Tensor
+from syft_core.workers.addresses.requests import Ask, Process
+from syft_core.workers.moving.transfer import hand_over
+from syft_core.workers.party.store import Stored, keeps_gradient, lineage_of
+from syft_core.workers.party.worker import Stage, Worker
+from syft_core.workers.running.changes import change, change_count
+from syft_core.workers.running.execution import Execution
+from syft_core.workers.seeing.ledger import record, send_recorded
+from syft_core.workers.seeing.permissions import may_change, require_permission
+
+
+class _GradCandidate:
+    """An object before a backward pass, with its gradient if it has one."""
+
+    def __init__(self, entry: Stored, end: Tensor, may_change: bool) -> None:
+        self.entry, self.end, self.version, self.may_change = entry, end, change_count(end), may_change
+        self.keeps_gradient = keeps_gradient(end)
+        self.grad = end.grad if self.keeps_gradient else None
+        self.grad_version = self.copy = None
+        if self.grad is not None:
+            self.grad_version = change_count(self.grad)
+            if entry.origin is not None or not may_change:
+                self.copy = framework_of(end).copy(self.grad)
+
+    def restore(self) -> None:
+        """Restore the gradient from before the pass."""
+        if self.grad is not None:
+            self.grad.detach().copy_(self.copy)
+        self.end.grad = self.grad
+
+    def has_new_gradient(self) -> bool:
+        """Return whether the gradient was replaced or changed; a pass also gives one to each tensor in ``inputs``."""
+        grad = self.end.grad if self.keeps_gradient or keeps_gradient(self.end) else None
+        return grad is not self.grad or (grad is not None and change_count(grad) != self.grad_version)
+
+
+def track_gradients(proceed: Stage, execution: Execution) -> Nested:
+    """Run a backward pass; return its result, or a process that sends the gradients of copies back to their origins."""
+    try:
+        return _accumulate(proceed, execution)
+    finally:  # A failing pass may have changed some gradients first.
+        execution.worker.note_gradient_change(execution.count, execution.peer)
+
+
+def _accumulate(proceed: Stage, execution: Execution) -> Nested:
+    """Run a backward pass, and track which gradients it changes."""
+    worker, peer, parents, lineage = execution.worker, execution.peer, execution.parents, execution.lineage
+    before = _find_candidates(execution)
+    access, sources, _ = lineage
+    copies: list[_GradCandidate] = []
+    refused: list[_GradCandidate] = []
+    changed: list[Stored] = []
+    written: list[Tensor] = []
+    try:
+        result = proceed(execution)
+    finally:  # A failing pass may have changed some gradients first.
+        for old in before:
+            if not old.may_change:
+                if old.has_new_gradient():
+                    old.restore()
+                    refused.append(old)
+                continue
+            if old.has_new_gradient():
+                written.append(old.end if old.end.grad is None else old.end.grad)
+                if old.entry.origin is not None:
+                    copies.append(old)
+            elif change_count(old.end) != old.version:  # It is itself the gradient of a dropped tensor.
+                written.append(old.end)
+            else:
+                continue
+            entry = old.entry
+            if entry.access is access and entry.sources <= sources:
+                changed.append(entry)
+            else:
+                change(worker, [entry], lineage_of([entry, *parents]), framework_of(old.end).is_shared(written[-1]))
+        if changed:
+            change(worker, changed, lineage, framework_of(written[0]).is_shared(*written))
+    if refused:
+        why = "a backward pass would change its gradient, and it is published or belongs to someone else"
+        raise WriteNotPermittedError.to(str(peer), refused[0].entry.id, str(worker.id), why)
+    return result if not copies else _give_back(worker, peer, copies, result)
+
+
+def _find_candidates(execution: Execution) -> list[_GradCandidate]:
+    """Return the objects whose gradients a pass may change."""
+    worker, peer = execution.worker, execution.peer
+    lent = execution.parents[0].lent if execution.parents else ()
+    initiators = _find_initiators(peer, lent) if lent else [peer]
+    own = peer.id if initiators == [peer] and not peer.behalf else None
+    found: list[_GradCandidate] = []
+    for entry in worker.object_store.may_receive_grad(_find_leaves(execution)):
+        end = entry.value if entry.is_plain else plain_end(entry.value)
+        if end is not None:
+            is_own = own is not None and entry.holder == own and not entry.published and entry.guard is None
+            permitted = is_own or any(may_change(worker, entry, initiator) for initiator in initiators)
+            found.append(_GradCandidate(entry, end, permitted))
+    return found
+
+
+def _find_leaves(execution: Execution) -> list[Tensor] | None:
+    """Return the tensors to which a pass may add gradients, or None if these are not known."""
+    roots, inputs, _ = execution.framework.parse_backward(execution.op, execution.args, execution.kwargs)
+    ends = [plain_end(leaf) for leaf in leaves((roots, inputs)) if leaf is not None]
+    if any(end is None for end in ends):
+        return None
+    for target in leaves(inputs):  # A pass makes them retain their gradients.
+        execution.worker.object_store.note_retained(plain_end(target))
+    found = execution.framework.find_leaves(ends)
+    return None if found is None else [*found, *ends]
+
+
+def _find_initiators(peer: Peer, lent: Iterable[tuple[Id, Peer]]) -> list[Peer]:
+    """Return the peers that may have started the pass; one of them must be permitted to change the gradients.
+
+    A gradient that comes back from a copy counts as started by the peer that sent the copy away.
+    """
+    senders = [sent for worker, sent in lent if worker == peer.id]
+    return [sent._replace(behalf=(*sent.behalf, peer.original)) for sent in senders] or [peer]
+
+
+def _give_back(worker: Worker, sender: Peer, copies: list[_GradCandidate], result: Nested) -> Process:
+    """Send the new gradients of copies to their origins, where the backward pass continues."""
+    for old in copies:
+        origin = old.entry.origin
+        receiver = origin._location
+        gradient = old.end.grad if old.copy is None else old.end.grad - old.copy
+        peer = getattr(receiver.face, "peer", Peer(receiver.id))
+        require_permission(worker, "read", old.entry, peer, gradient)
+        recipient = peer._replace(behalf=sender.chain) if peer.id != sender.original.id else peer
+        left = record(worker, old.entry, recipient, str(receiver.id), "its gradient went back", gradient)
+        framework = origin.framework
+        # A failure must not be disclosed to the initiator, so the gradient is sent, but no user may read it.
+        users = frozenset() if old.entry.failures and old.entry.access is not None else old.entry.access
+        sent = restrict(hand_over(gradient.detach(), worker), users)
+        backward = framework.method(framework.autograd.backward).name
+        request = Ask(receiver, Run(framework.ALIAS, backward, (origin, sent), {}, new_id()))
+        yield from send_recorded(worker, left, request)
+    return result

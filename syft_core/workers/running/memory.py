@@ -1,0 +1,82 @@
+"""Prevent leaks and unauthorized changes through shared, uninitialized and out-of-view memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from syft_core.exceptions import ValueRefusedError
+from syft_core.hook.chain import plain_end
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.rules import leaves
+from syft_core.messages import Placed
+from syft_core.peer import Peer
+from syft_core.values import Nested, Tensor
+from syft_core.workers.party.store import Stored, memory_of
+from syft_core.workers.party.worker import Stage, Worker
+from syft_core.workers.running.execution import Execution
+from syft_core.workers.seeing.permissions import may_change
+
+Compute = Callable[[], Any]
+
+
+def is_seen_elsewhere(worker: Worker, targets: Sequence[Stored], ends: Sequence[Tensor]) -> bool:
+    """Return whether objects other than ``targets`` may share the memory of ``ends``, plain tensors of theirs."""
+    alike = worker.object_store.alike
+    for target in targets:
+        if len(alike.get(target.key, ())) > 1:
+            return True
+    return bool(ends) and framework_of(ends[0]).is_shared(*ends)
+
+
+def guard_results(worker: Worker, sender: Peer, parents: Sequence[Stored], result: Nested) -> None:
+    """Guard the results that share memory with an object that the sender may not change."""
+    protected = [parent for parent in parents if not may_change(worker, parent, sender)]
+    if protected:
+        for placed in leaves(result):
+            if type(placed) is Placed:
+                guard(worker.object_store.entry(placed.id), protected)
+
+
+def guard(entry: Stored, protected: Sequence[Stored]) -> None:
+    """Guard an object if it shares memory with one of ``protected``."""
+    memory = set(memory_of(entry.value))
+    for parent in protected:
+        if parent is not entry and not memory.isdisjoint(memory_of(parent.value)):
+            entry.share_memory_with(parent.guard or parent)
+
+
+def confine(proceed: Stage, execution: Execution) -> Nested:
+    """Prevent an operation from reading memory outside its operands, or memory that was not initialized."""
+    op, worker = execution.op, execution.worker
+    if op.uninitialized:
+        return _clear(proceed(execution))
+    ends = [end for parent in execution.parents if (end := plain_end(parent.value)) is not None]
+    if any(framework_of(end).is_partial_view(end) for end in ends):
+        raise ValueRefusedError.beyond(op.name, str(worker.id))
+    if not (op.inplace and ends):
+        return proceed(execution)
+    framework = framework_of(ends[0])
+    sharing = find_sharing(worker, ends[0])
+    framework.make_resizable([plain_end(entry.value) for entry in sharing])
+    worker.object_store.note_move(*sharing)
+    with framework.clear_growth(ends[0]):
+        return proceed(execution)
+
+
+def _clear(result: Nested) -> Nested:
+    """Set a newly allocated tensor to zero, so that it shows no old memory."""
+    end = plain_end(result)
+    framework_of(end).clear(end)
+    return result
+
+
+def find_sharing(worker: Worker, end: Tensor) -> list[Stored]:
+    """Return the objects on a worker whose values share memory with ``end``, including itself."""
+    memory = framework_of(end).memory_of(end) or frozenset()
+    return [
+        entry
+        for entry in worker.object_store.find_sharing(memory)
+        if (found := plain_end(entry.value)) is not None
+        and not memory.isdisjoint(framework_of(found).memory_of(found) or ())
+    ]

@@ -1,0 +1,1 @@
+"""Seeing: who may see what, and the records of what was seen."""

@@ -1,0 +1,220 @@
+"""Run operations on private operands without disclosing their values to the sender.
+
+Each call first runs without data (``FrameworkAttributes.shadow``), once per signature. An error of this dry run depends
+only on forms, so it is raised as it is. Operations that cannot run without data are refused. Then the call runs on
+examples of the same forms, because a dry run checks less than a real one: an error that all examples have in common
+depends only on forms, too. The real result must have the inferred form, or it is refused.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, NamedTuple
+
+from syft_core.exceptions import OperationNotAllowedError, SyftError, ValueRefusedError
+from syft_core.hook.attributes import FrameworkAttributes
+from syft_core.hook.caches import remember
+from syft_core.hook.chain import is_chain, plain_end
+from syft_core.hook.dispatch import dispatch, framework_of, frameworks_of_types
+from syft_core.hook.forms import Form
+from syft_core.hook.hook_args import is_framework_tensor
+from syft_core.hook.rules import leaves, map_leaves
+from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.workers.moving.transfer import rebuild
+from syft_core.workers.running.execution import Execution
+
+
+class DryRun(NamedTuple):
+    """A call that ran without data: its arguments afterwards, and its result."""
+
+    args: Args
+    kwargs: Kwargs
+    result: Nested
+
+
+def require_undisclosed(execution: Execution) -> None:
+    """Refuse an operation whose result would disclose values that the sender may not have."""
+    op = execution.op
+    if op.disclosure(execution.args, execution.kwargs) != "nothing":
+        raise ValueRefusedError.form(op.name, str(execution.worker.id), op.instead)
+    for stored, operand in zip(execution.parents, execution.operands, strict=True):
+        framework = frameworks_of_types.get(type(operand))
+        if framework is not None and framework.memory_of(operand) is not None:
+            continue
+        end = plain_end(stored.value)
+        if (end is None or framework_of(end).memory_of(end) is None) and not execution.may_read(stored):
+            raise ValueRefusedError.undecided(op.name, str(execution.worker.id), op.instead)
+    for target in execution.written:
+        if not any(target is operand for operand in execution.operands):
+            raise OperationNotAllowedError.refused_by(
+                "worker",
+                op.name,
+                "a target of private values must be stored there; send it first",
+            )
+
+
+def require_forms(execution: Execution, result: Nested, expected: list[Form | None]) -> Nested:
+    """Return the result with the expected memory layout; raise if its shapes or dtypes differ."""
+    framework = frameworks_of_types.get(type(result))
+    if framework is not None and len(expected) == 1 and framework.form_of(result) is expected[0]:
+        return result
+    found = _forms(result)
+    if [_strides(known) for known in found] == [_strides(known) for known in expected]:
+        return result
+    if [_shape(known) for known in found] != [_shape(known) for known in expected]:
+        raise ValueRefusedError.form(execution.op.name, str(execution.worker.id), execution.op.instead)
+    following = iter(expected)
+    return map_leaves(lambda leaf: _lay_out(leaf, next(following)), result)
+
+
+def _lay_out(leaf: Tensor, known: Form | None) -> Tensor:
+    if known is None or _strides(framework_of(leaf).form_of(plain_end(leaf))) == _strides(known):
+        return leaf
+    framework, end = framework_of(leaf), plain_end(leaf)
+    (twin,) = framework.zeros([known], [end])
+    framework.overwrite(twin, end)
+    return twin if is_framework_tensor(type(leaf)) else rebuild(leaf, lambda _end: twin)
+
+
+def _shape(known: Form | None) -> Any:
+    return None if known is None else (known.shape, known.dtype)
+
+
+def _strides(known: Form | None) -> Any:
+    return None if known is None else (known.shape, known.dtype, known.strides)
+
+
+def infer_forms(execution: Execution) -> list[Form | None] | None:
+    """Infer the forms of the tensors that a call returns, without values.
+
+    None for a backward pass and for queries about the form of one tensor, whose answers do not depend on values.
+    """
+    op = execution.op
+    if op.differentiates or (op.states_fact and _count_tensors(execution) == 1):
+        return None
+    key = execution.modes or execution.framework.modes(), execution.signature
+    try:
+        known = _inferred.get(key)
+    except TypeError:  # An argument is not hashable.
+        return _forms(_rehearse(execution))
+    return remember(_inferred, key, _forms(_rehearse(execution))) if known is None else known
+
+
+_inferred: dict[object, list[Form | None]] = {}
+
+
+def _count_tensors(execution: Execution) -> int:
+    return sum(plain_end(leaf) is not None for leaf in leaves((execution.args, execution.kwargs)))
+
+
+def _forms(result: Nested) -> list[Form | None]:
+    ends = [plain_end(leaf) for leaf in leaves(result)]
+    return [None if end is None else framework_of(end).form_of(end) for end in ends]
+
+
+def _rehearse(execution: Execution) -> Nested:
+    """Run a call without data, then on examples; return its result without data. Errors caused by forms are raised."""
+    dry_run = run_dry(execution)
+    error = _run_on_examples(execution)
+    if isinstance(error, Exception):
+        raise error
+    return dry_run.result
+
+
+def run_dry(execution: Execution) -> DryRun:
+    """Run a call without data. Errors caused by forms are raised; a call that needs values is refused."""
+    op, framework = execution.op, execution.framework
+    framework.warm_up()
+    call = execution.args, execution.kwargs
+    ends = [end for leaf in leaves(call) if (end := plain_end(leaf)) is not None]
+    device = _form(execution, ends[0]).device if ends else None
+    on_device = framework.infers_on_device(execution.modes)
+    shadow = partial(_zeros, framework) if on_device else partial(_shadow, framework, device)
+    try:
+        return _run_in_place_of(execution, shadow)
+    except Exception as error:
+        if isinstance(error, SyftError):
+            raise
+        if not framework.needs_data(error):
+            found = _run_on_examples(execution)  # A shadow that has values may have had the wrong ones.
+            if isinstance(found, DryRun):
+                return found
+            raise (found or framework.as_with_data(error)) from None
+    raise ValueRefusedError.undecided(op.name, str(execution.worker.id), op.instead)
+
+
+def _run_on_examples(execution: Execution) -> DryRun | Exception | None:
+    """Run a call on examples of its forms until it works; return the error if all fail alike, None if undecided."""
+    call = execution.args, execution.kwargs
+    if any(isinstance(leaf, execution.framework.generators) for leaf in leaves(call)):
+        return None  # It would draw numbers that the sender expects.
+    errors: list[Exception] = []
+    for kind in range(EXAMPLES):
+        examples = _Examples(execution, kind)
+        try:
+            return _run_in_place_of(execution, examples)
+        except Exception as error:  # noqa: BLE001  # a framework may raise any error
+            if examples.are_missing:
+                break
+            errors.append(error)
+    texts = {(type(error), str(error)) for error in errors}
+    is_certain = len(errors) > 1 and len(texts) == 1 and not isinstance(errors[0], (SyftError, MemoryError))
+    return errors[0].with_traceback(None) if is_certain else None
+
+
+EXAMPLES = 4
+"""How many kinds of examples there are: zeros, ones, identity matrices, different numbers."""
+
+
+class _Examples:
+    """Replaces forms by examples of one kind."""
+
+    def __init__(self, execution: Execution, kind: int) -> None:
+        self._framework, self._kind = execution.framework, kind
+        self.are_missing = False
+
+    def __call__(self, argument: object) -> Tensor:
+        if type(argument) is not Form:
+            return argument
+        example = self._framework.example(argument, self._kind)
+        if example is None:
+            self.are_missing = True
+            raise ValueRefusedError("there is no such example")
+        return example
+
+
+def _run_in_place_of(execution: Execution, replace: Callable[[Nested], Tensor]) -> DryRun:
+    """Run a call with other arguments: ``replace`` is given forms in place of tensors."""
+    op, framework, modes = execution.op, execution.framework, execution.modes
+    args, kwargs = map_leaves(partial(_replace, execution, replace), (execution.args, execution.kwargs))
+    context = nullcontext() if modes is None else framework.apply_modes(modes, args, kwargs)
+    with framework.protect_rng(op), context, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # The framework warns again in the real run.
+        return DryRun(args, kwargs, dispatch(op, args, kwargs))
+
+
+def _replace(execution: Execution, replace: Callable[[Nested], Tensor], leaf: Tensor) -> Nested:
+    """Return a replacement for an argument; of a chain, for its end."""
+    end = plain_end(leaf)
+    if end is None:
+        return replace(leaf)
+    replaced = replace(_form(execution, end))
+    return rebuild(leaf, lambda _end: replaced) if is_chain(leaf) and not is_framework_tensor(type(leaf)) else replaced
+
+
+def _shadow(framework: FrameworkAttributes, device: object, argument: object) -> Tensor:
+    return framework.shadow(argument, device)
+
+
+def _zeros(framework: FrameworkAttributes, argument: object) -> Tensor:
+    return framework.zeros([argument], [])[0] if type(argument) is Form else argument
+
+
+def _form(execution: Execution, end: Tensor) -> Form:
+    known = framework_of(end).form_of(end)
+    if known is None:
+        raise ValueRefusedError.undecided(execution.op.name, str(execution.worker.id), execution.op.instead)
+    return known

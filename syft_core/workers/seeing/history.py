@@ -1,0 +1,72 @@
+"""History: what the ledger file says about release requests and standing approvals of earlier processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from syft_core.workers.seeing.ledger import Entry
+
+MAX_CLOSED = 1000
+"""How many requests are remembered that were denied or released; the file has all of them."""
+
+
+@dataclass
+class Recorded:
+    """A request: the entry that recorded it, and what happened to it since."""
+
+    asked: Entry
+    state: Literal["open", "approved", "denied", "released"] = "open"
+    decided: Entry | None = None
+    released_at: float | None = None
+
+
+@dataclass
+class History:
+    """The requests and standing approvals in a ledger, by id and name."""
+
+    requests: dict[str, Recorded] = field(default_factory=dict)
+    approvals: dict[str, Entry] = field(default_factory=dict)
+    """The entry that recorded each standing approval that was not revoked."""
+    revoked: set[str] = field(default_factory=set)
+    """The digests of those that were."""
+    uses: dict[str, dict[str, float]] = field(default_factory=dict)
+    """When each of them was used, by the id of the use."""
+    _closed: dict[str, None] = field(default_factory=dict)
+
+    def note(self, entry: Entry) -> None:
+        """Take note of the next entry."""
+        if entry.rule:
+            self._note_approval(entry)
+        elif entry.request is not None:
+            self._note_request(entry, entry.request)
+
+    def _note_request(self, entry: Entry, id: str) -> None:
+        if entry.event == "requested":
+            self.requests.setdefault(id, Recorded(entry))
+            return
+        recorded = self.requests.get(id)
+        if recorded is None:
+            return
+        if entry.event in ("approved", "denied"):
+            recorded.state, recorded.decided = ("approved" if entry.event == "approved" else "denied"), entry
+        elif entry.event == "withdrawn":
+            recorded.state, recorded.decided = "open", None
+        elif entry.event in ("released", "resent"):
+            recorded.state, recorded.released_at = "released", entry.when
+        if recorded.state in ("denied", "released"):
+            self._closed[id] = None
+            if len(self._closed) > MAX_CLOSED:
+                oldest = next(iter(self._closed))
+                del self._closed[oldest], self.requests[oldest]
+
+    def _note_approval(self, entry: Entry) -> None:
+        if entry.event == "standing":
+            self.approvals[entry.rule] = entry
+            self.revoked.discard(entry.digest)
+        elif entry.event == "revoked":
+            self.approvals.pop(entry.rule, None)
+            self.revoked.add(entry.digest)
+        elif entry.request is not None:
+            self.uses.setdefault(entry.rule, {}).setdefault(entry.request, entry.when)

@@ -1,0 +1,287 @@
+"""Journal: an append-only file of JSON lines, each with a hash of itself and of all lines before it."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import logging
+import os
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from syft_core.exceptions import LedgerError
+from syft_core.files import sync_folder, write_file
+from syft_core.values import Table
+
+MAX_TEXT = 4096
+"""How many characters of one text a line contains: peers choose some of the texts."""
+_END = re.compile(rb',"hash":"([0-9a-f]{64})"}\n')
+_LENGTH = len(',"hash":""}\n') + 64
+_log = logging.getLogger(__name__)
+
+
+class Journal:
+    """A journal that is open for writing; no other process can open it at the same time.
+
+    ``visit`` is called with the content of each line that is there. A crash can leave an incomplete last line. It is
+    moved to a file of its own, and a line of the journal says so.
+
+    A file that has more than ``limit`` bytes is renamed, and a new one continues it: its first line contains the name
+    of the file before it, and the hash of the last line there.
+    """
+
+    def __init__(
+        self, path: str | Path, owner: str, visit: Callable[[Table], object] = bool, limit: int | None = None
+    ) -> None:
+        self.path = Path(path)
+        self._owner, self._visit, self._limit = owner, visit, limit
+        self._lock = threading.Lock()
+        self._first: list[Table] = []
+        """The line that a new file begins with, until it is written."""
+        try:
+            self._file = self._open()
+        except OSError as error:
+            raise LedgerError.unusable(self.path, error.strerror or type(error).__name__) from None
+        try:
+            self._continue()
+        except OSError as error:
+            self.close()
+            raise LedgerError.unusable(self.path, error.strerror or type(error).__name__) from None
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def size(self) -> int:
+        """How many bytes the file has."""
+        return self._size
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def _take(self) -> None:
+        """Keep other processes out of the file."""
+        import fcntl  # noqa: PLC0415  # only POSIX systems have it, and only a ledger on disk needs it
+
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise LedgerError.unusable(self.path, "another process writes to it") from None
+
+    def _continue(self) -> None:
+        self._take()
+        earlier = find_earlier(self.path)
+        before = BEFORE
+        for file in earlier:
+            for before in iter_lines(file):
+                self._visit(before.content)
+        last = BEFORE
+        for last in iter_lines(self.path, to_be_mended=True):
+            self._visit(last.content)
+        self._hash, self._size = last.hash, last.end
+        torn = os.pread(self._file, os.fstat(self._file).st_size - last.end, last.end)
+        if torn:
+            digest = hashlib.sha256(torn).hexdigest()
+            aside = self.path.with_name(f"{self.path.name}.torn-{last.number + 1}-{digest[:8]}")
+            write_file(aside, torn)
+            os.ftruncate(self._file, self._size)
+            why = f"line {last.number + 1} was incomplete ({len(torn)} bytes) and was moved to {aside.name}"
+            _log.warning("ledger of worker %r: %s", self._owner, why)
+            self.append({"time": _now(), "event": "recovered", "reason": why}, sync=True)
+        elif not last.number and earlier:  # A crash came between renaming a file and writing to the next.
+            self._begin(earlier[-1].name, before.hash)
+        elif not last.number:
+            self.append({"time": _now(), "event": "opened", "to": self._owner, "format": 1}, sync=True)
+            sync_folder(self.path.parent)
+
+    def _begin(self, file: str, after: str) -> None:
+        """Continue another file; the line that says so is written with the next entry."""
+        first = {"time": _now(), "event": "continued", "to": self._owner, "format": 1, "file": file, "after": after}
+        self._first, self._hash, self._size = [first], after, 0
+        sync_folder(self.path.parent)
+
+    def rotate(self) -> Path:
+        """Rename the file, and continue in a new one; return the renamed one."""
+        with self._lock:
+            numbers = [0, *[int(file.suffix[1:]) for file in _list_rotated(self.path)]]
+            aside = self.path.with_name(f"{self.path.name}.{max(numbers) + 1}")
+            before = self._file
+            os.fsync(before)
+            self.path.rename(aside)
+            try:
+                self._file = self._open()
+            except OSError:
+                aside.rename(self.path)
+                raise
+            os.close(before)
+            self._take()
+            self._begin(aside.name, self._hash)
+        return aside
+
+    def _rotate_if_large(self) -> None:
+        if self._limit is not None and self._size > self._limit:
+            try:
+                _log.info("the ledger of worker %r continues after %s", self._owner, self.rotate().name)
+            except OSError as error:
+                _log.error("worker %r cannot begin a new ledger file: %s", self._owner, error)
+
+    def append(self, *entries: Table, sync: bool) -> None:
+        """Write lines, and wait until they are on disk if ``sync``; if that fails, raise and leave no part of them."""
+        with self._lock:
+            every = (*self._first, *entries)
+            contents = [json.dumps(_shorten(entry), separators=(",", ":")).encode("ascii") for entry in every]
+            hash, lines = self._hash, []
+            for content in contents:
+                hash = _hash(hash, content)
+                lines.append(content[:-1] + b',"hash":"' + hash.encode("ascii") + b'"}\n')
+            written = b"".join(lines)
+            try:
+                if os.fstat(self._file).st_size != self._size:  # An earlier attempt could not be undone.
+                    os.ftruncate(self._file, self._size)
+                self._write(written)
+                if sync:
+                    os.fsync(self._file)
+            except OSError as error:
+                _log.error("worker %r cannot write to its ledger %s: %s", self._owner, self.path, error)
+                raise LedgerError.unwritable(self._owner, error.strerror or type(error).__name__) from None
+            self._first, self._hash, self._size = [], hash, self._size + len(written)
+        self._rotate_if_large()
+
+    def _write(self, lines: bytes) -> None:
+        rest = memoryview(lines)
+        try:
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+        except OSError:
+            os.ftruncate(self._file, self._size)
+            raise
+
+    def close(self) -> None:
+        """Close the file; nothing can be written after that."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+class JournalLine(NamedTuple):
+    """One verified line: its number, its hash, its content, and where it ends in the file."""
+
+    number: int
+    hash: str
+    content: Table
+    end: int
+
+
+BEFORE = JournalLine(0, "0" * 64, {}, 0)
+"""What precedes the first line."""
+
+
+def iter_lines(path: Path, to_be_mended: bool = False) -> Iterator[JournalLine]:
+    """Yield the lines of a journal; raise ``LedgerError`` at the first that was changed, inserted or removed.
+
+    With ``to_be_mended``, end before a last line that is incomplete.
+    """
+    line = BEFORE
+    try:
+        with path.open("rb") as file:
+            for raw in file:
+                if raw.endswith(b"\n"):
+                    line = _verify(path, line, raw)
+                    yield line
+                elif not to_be_mended:
+                    raise LedgerError.incomplete(path, line.number + 1)
+    except OSError as error:
+        raise LedgerError.unusable(path, error.strerror or type(error).__name__) from None
+
+
+def _list_rotated(path: Path) -> list[Path]:
+    """Return the renamed files of a journal, in order."""
+    found = [file for file in path.parent.glob(f"{glob.escape(path.name)}.*") if file.suffix[1:].isdecimal()]
+    named = [file for file in found if file.stem == path.name]
+    return sorted(named, key=lambda file: int(file.suffix[1:]))
+
+
+def find_earlier(path: Path) -> list[Path]:
+    """Return the files that a journal continues, the oldest first; raise ``LedgerError`` if one is missing."""
+    first = _read_first(path)
+    if first is None:  # It is empty: it will continue the last one that was renamed.
+        rotated = _list_rotated(path)
+        return [*find_earlier(rotated[-1]), rotated[-1]] if rotated else []
+    if first.get("event") != "continued":
+        return []
+    earlier = path.with_name(Path(str(first["file"])).name)
+    (last,) = deque(chain([BEFORE], iter_lines(earlier)), maxlen=1)
+    if last.hash != first["after"]:
+        raise LedgerError.cut(earlier, first["after"])
+    return [*find_earlier(earlier), earlier]
+
+
+def _read_first(path: Path) -> Table | None:
+    """Return the content of the first line; None if there is none, and nothing if it is not valid."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline()
+    except OSError as error:
+        raise LedgerError.unusable(path, error.strerror or type(error).__name__) from None
+    try:
+        content = json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) or content is None else {}
+
+
+def read_last(path: Path, size: int) -> list[Table]:
+    """Return the content of the last lines, which have at most ``size`` bytes together; they are not verified."""
+    with path.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(end - size, 0))
+        lines = file.read(size).split(b"\n")
+    whole = lines[1:-1] if end > size else lines[:-1]  # The last one may be being written.
+    return [json.loads(line) for line in whole if line]
+
+
+def _verify(path: Path, before: JournalLine, raw: bytes) -> JournalLine:
+    number = before.number + 1
+    match = _END.match(raw, max(len(raw) - _LENGTH, 0))
+    content = b"" if match is None else raw[: match.start()] + b"}"
+    hash = _hash(_find_before(before, content), content)
+    if match is None or match[1].decode("ascii") != hash:
+        raise LedgerError.broken(path, number)
+    return JournalLine(number, hash, json.loads(content), before.end + len(raw))
+
+
+def _find_before(before: JournalLine, content: bytes) -> str:
+    """Return the hash of the line before: for the first line of a file that continues another, the one it names."""
+    if not before.number and b'"event":"continued"' in content:
+        try:
+            return str(json.loads(content)["after"])
+        except (ValueError, KeyError, TypeError):
+            pass
+    return before.hash
+
+
+def _hash(before: str, content: bytes) -> str:
+    return hashlib.sha256(before.encode("ascii") + content).hexdigest()
+
+
+def _shorten(value: Any) -> Any:
+    """Return what JSON can express of an entry, with long texts cut."""
+    if isinstance(value, dict):
+        return {key: _shorten(item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return [_shorten(item) for item in value]
+    if value is None or type(value) in (int, float, bool):
+        return value
+    text = str(value)
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text) - MAX_TEXT} more characters)"
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="microseconds")

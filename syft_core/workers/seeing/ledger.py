@@ -1,0 +1,452 @@
+"""Ledger: one entry for every object that left a worker and, in its file, for refusals and release requests."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime, timezone
+from functools import lru_cache
+from html import escape
+from itertools import islice, zip_longest
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from syft_core.exceptions import LedgerError
+from syft_core.files import has_room
+from syft_core.peer import Id, Peer
+from syft_core.pictures import form_of, html_table, one_line, text_table
+from syft_core.values import Table
+from syft_core.workers.seeing.history import History
+from syft_core.workers.seeing.journal import Journal, find_earlier, iter_lines, read_last
+
+if TYPE_CHECKING:
+    from syft_core.messages import Message
+    from syft_core.workers.addresses.requests import Process, Request
+    from syft_core.workers.moving.release import ReleaseRequest
+    from syft_core.workers.party.store import Sources, Stored
+    from syft_core.workers.party.worker import Worker
+
+Event: TypeAlias = Literal[
+    "departed",
+    "released",
+    "resent",
+    "undelivered",
+    "refused",
+    "requested",
+    "approved",
+    "denied",
+    "withdrawn",
+    "seen",
+    "standing",
+    "revoked",
+    "opened",
+    "continued",
+    "recovered",
+]
+"""What an entry records.
+
+An object that was "released" departed with the approval of the owner, and was "resent" if that happened again because a
+crash interrupted the first time; "undelivered" corrects an earlier entry: sending the object failed, so it may not have
+arrived. The approval of a request may be "withdrawn"; a "standing" approval may be "revoked". An owner has "seen" the
+values of a request.
+"""
+_log = logging.getLogger(__name__)
+DEPARTURES = frozenset({"departed", "released", "resent"})
+DECISIONS = frozenset({"requested", "approved", "denied", "withdrawn", "standing", "revoked"})
+"""Entries that decide what may leave later."""
+
+
+class Grant(NamedTuple):
+    """The approval of the owner with which something leaves that the policy keeps."""
+
+    request: str
+    """The id of the release request or, with a standing approval, of this use of it."""
+    approver: str
+    rule: str = ""
+    """The name of the standing approval, if it is one."""
+    is_repeated: bool = False
+    """Whether the object has left before, and was not acknowledged."""
+
+
+class Departure(NamedTuple):
+    """An object, its value or the attribute that leaves, and the approval that permits it."""
+
+    entry: Stored
+    value: Any
+    grant: Grant | None = None
+    copy: Stored | None = None
+    """The reviewed copy, with the lineage that it had then, if that leaves instead."""
+
+
+Sync: TypeAlias = Literal["departures", "always", "never"]
+"""Which entries must be on disk, not only handed to the operating system, before the worker goes on: departures with
+the decisions about them, all or none."""
+MAX_NAME = 256
+"""How many characters of the tags of a source an entry contains: peers choose them."""
+MAX_REMEMBERED = 10_000
+"""How many departures are in memory: peers cause them."""
+MAX_REFUSALS = 10
+"""How many refusals of a user get a line of their own in ``REFUSAL_SECONDS``; the others are counted in one line."""
+REFUSAL_SECONDS = 60.0
+MAX_REFUSED = 16
+"""How many objects of one refusal are described."""
+
+
+class Entry(NamedTuple):
+    """Who took which object and when, its form, and what it was computed from; never a value."""
+
+    when: float
+    user: str
+    id: Id
+    form: str
+    sources: tuple[Any, ...]
+    to: str
+    reason: str = ""
+    names: tuple[str, ...] = ()
+    """The tags of each source at that time, "" for a source without tags; empty if no source had any."""
+    peer: Id = ""
+    """The id of the worker that sent the request."""
+    event: Event = "departed"
+    request: str | None = None
+    """The id of the release request, if there is one."""
+    approver: str = ""
+    """Who decided on it."""
+    digest: str = ""
+    """The digest of what was reviewed, or of a standing approval."""
+    rule: str = ""
+    """The name of the standing approval, if there is one."""
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the escaped cells of a table row; sources are shown by their tags, if they have any."""
+        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.when))
+        sources = [name or str(id) for name, id in zip_longest(self.names, self.sources)]
+        return moment, one_line(self.user), one_line(str(self.id)), one_line(self.form), _join(sources), *self._end()
+
+    def kind(self) -> tuple[str, ...]:
+        """Return the cells that are equal for repetitions of the same departure."""
+        names = sorted(set(filter(None, self.names)))
+        others = "" if names and all(self.names) else " and others" if names else f"{len(self.sources)} untagged"
+        return one_line(self.user), one_line(self.form), _join(names) + others, *self._end()
+
+    def to_line(self) -> Table:
+        """Return the entry as it is written to a file, without empty fields."""
+        moment = datetime.fromtimestamp(self.when, timezone.utc).isoformat(timespec="microseconds")
+        fields = {"time": moment, "event": self.event, **self._asdict(), "id": str(self.id), "peer": str(self.peer)}
+        fields["sources"] = tuple(map(str, self.sources))  # Other programs read large integers as floats.
+        del fields["when"]
+        return {name: value for name, value in fields.items() if value not in ("", (), None)}
+
+    @classmethod
+    def from_line(cls, line: Table) -> Entry:
+        """Invert ``to_line``."""
+        fields = {"user": "", "id": "", "form": "", "sources": (), "to": "", **line}
+        fields["when"] = datetime.fromisoformat(line["time"]).timestamp()
+        fields.update({name: tuple(fields[name]) for name in ("sources", "names") if name in fields})
+        return cls(**{name: fields[name] for name in cls._fields if name in fields})
+
+    def _end(self) -> tuple[str, str]:
+        return one_line(self.to), one_line(self.reason)
+
+
+def _join(sources: Iterable[str]) -> str:
+    """Join names of sources, escaping commas within them."""
+    return ", ".join([one_line(source).replace(",", r"\x2c") for source in sources])
+
+
+def record(worker: Worker, entry: Stored, peer: Peer, to: str, reason: str, value: object = None) -> list[Entry]:
+    """Record that an object leaves, or ``value``, which is an attribute of it; return what was recorded.
+
+    Raises if that fails: what is not recorded must not leave.
+    """
+    left = describe_departure([Departure(entry, value)], peer, to, reason)
+    worker.ledger.record(*left)
+    return left
+
+
+def send_recorded(worker: Worker, left: list[Entry], request: Request) -> Process:
+    """Make a request that takes recorded objects away; if it fails, record that they may not have arrived."""
+    try:
+        return (yield request)
+    except BaseException as error:
+        worker.ledger.withdraw(left, type(error).__name__)
+        raise
+
+
+def describe_departure(leaving: Sequence[Departure], peer: Peer, to: str, reason: str) -> list[Entry]:
+    """Return what to record when objects leave, or attributes of them, each with the approval that permits it."""
+    now, who, entries = time.time(), str(peer), []
+    lineages: dict[Sources, tuple[tuple[Any, ...], str, str, tuple[str, ...]]] = {}
+    for found, value, grant, copy in leaving:
+        entry = found if copy is None else copy
+        lineage = lineages.get(entry.sources)
+        if lineage is None:  # The tensors of a trained model have the same.
+            lineage = lineages[entry.sources] = _lineage(entry.sources, to, reason)
+        form = form_of(entry.value if value is None else value) if grant is None else describe_form(entry)
+        left = Entry(now, who, entry.id, form, *lineage, peer.id)
+        entries.append(left if grant is None else _add_grant(left, grant))
+    return entries
+
+
+def describe_form(entry: Stored) -> str:
+    """Return the form of an object, and the protocol that computed it if that limits what the object reveals."""
+    return f"{form_of(entry.value)} of {entry.made_by}" if entry.made_by else form_of(entry.value)
+
+
+def _add_grant(left: Entry, grant: Grant) -> Entry:
+    name = f"standing approval {grant.rule}" if grant.rule else f"request {grant.request}"
+    why = ", ".join(filter(None, (left.reason, f"{name}, approved by {grant.approver}")))
+    event: Event = "resent" if grant.is_repeated else "released"
+    return left._replace(reason=why, event=event, request=grant.request, approver=grant.approver, rule=grant.rule)
+
+
+def record_refusal(worker: Worker, ids: Iterable[Id], peer: Peer, kind: str, reason: str) -> None:
+    """Record that a peer was refused something; the refusal stands even if it cannot be recorded.
+
+    A peer can cause any number of refusals, so most of them are only counted. They do not use the last part of the
+    disk, which departures need.
+    """
+    if not worker.ledger.admit_refusal(peer, kind):
+        return
+    if worker.ledger.file is not None and not has_room(worker.ledger.file.path):
+        _log.error("worker %r does not record a refusal of %s: the disk is almost full", worker.id, one_line(str(peer)))
+        return
+    shown = list(islice(ids, MAX_REFUSED + 1))
+    known = [entry for id in shown[:MAX_REFUSED] if (entry := worker.object_store.get(id)) is not None]
+    names = ", ".join([*map(str, shown[:MAX_REFUSED]), *("…" for _ in shown[MAX_REFUSED:])])
+    lineage = _lineage(_join_sources(known), "", f"{kind}: {reason}")
+    forms = ", ".join([form_of(entry.value) for entry in known])
+    refused = Entry(time.time(), str(peer), names, forms, *lineage, peer.id, "refused")
+    with suppress(LedgerError):  # The journal has logged it.
+        worker.ledger.record(refused)
+
+
+def record_request(worker: Worker, request: ReleaseRequest, event: Event, by: str = "", answer: str = "") -> None:
+    """Record that a peer requested a release, or that the owner decided on it or saw the values."""
+    entries = [requested.copy for requested in request.objects]
+    lineage = _lineage(_join_sources(entries), str(request.peer.id), answer or request.reason)
+    noted = Entry(time.time(), str(request.peer), request.names, request.forms, *lineage, request.peer.id, event)
+    worker.ledger.record(noted._replace(request=request.id, approver=by, digest=request.digest))
+
+
+def _join_sources(entries: Iterable[Stored]) -> Sources:
+    return frozenset([source for entry in entries for source in entry.sources])
+
+
+def _lineage(found: Sources, to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
+    """Return the middle fields of an entry: the sources, where the object goes, why, and the tags of the sources."""
+    sources = _in_order(found) if len(found) > 1 else list(found)
+    ids = tuple([getattr(source, "id", source) for source in sources])
+    names = tuple(map(_tags_of, sources))
+    return ids, to, reason, names if any(names) else ()
+
+
+def describe_sources(entries: Iterable[Stored], peer: Peer) -> str:
+    """Return what objects were computed from: by tags, and how many others, which of them are of the user of a peer."""
+    sources = _in_order(_join_sources(entries))
+    tagged = dict.fromkeys(tags for source in sources if (tags := _tags_of(source)))
+    untagged = [source for source in sources if not _tags_of(source)]
+    own = [source for source in untagged if is_of(getattr(source, "giver", None), peer)]
+    counts = ((len(own), f"of {peer}"), (len(untagged) - len(own), "of others"))
+    parts = [*tagged, *[f"{n} unnamed {'object' if n == 1 else 'objects'} {whose}" for n, whose in counts if n]]
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+
+
+def is_of(giver: Peer | None, peer: Peer) -> bool:
+    """Return whether a source is of the user of a peer."""
+    original = None if giver is None else giver.original
+    return original is not None and (original.user == peer.user if peer.user is not None else original.id == peer.id)
+
+
+@lru_cache(maxsize=64)
+def _in_order(sources: Sources) -> list[Any]:
+    numbered = [source for source in sources if hasattr(source, "serial")]
+    return [*sorted(sources.difference(numbered), key=str), *sorted(numbered, key=attrgetter("serial"))]
+
+
+def _tags_of(source: object) -> str:
+    tags = getattr(source, "tags", None)
+    return _join_tags(tags) if tags else ""
+
+
+@lru_cache(maxsize=1024)
+def _join_tags(tags: frozenset[str]) -> str:
+    text = " ".join(sorted(tags))
+    return text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…"
+
+
+def read_ledger(path: str | Path) -> Iterator[Entry]:
+    """Yield the entries of a file and of those it continues; raise ``LedgerError`` at the first changed line."""
+    for file in (*find_earlier(Path(path)), Path(path)):
+        for line in iter_lines(file):
+            yield Entry.from_line(line.content)
+
+
+class _Refused(NamedTuple):
+    """The refusals of a user since a moment; all but the first ones have no line of their own."""
+
+    since: float
+    peer: Peer
+    kinds: Counter[str]
+
+    def describe(self) -> list[Entry]:
+        """Return the entry that counts those without a line of their own, if there are any."""
+        more = self.kinds.total() - MAX_REFUSALS
+        if more <= 0:
+            return []
+        seconds = max(time.monotonic() - self.since, 0.0)
+        kinds = ", ".join([f"{kind} {count}" for kind, count in sorted(self.kinds.items())])
+        reason = f"{more} more refusals in {seconds:.0f} seconds, which have no lines of their own; in all: {kinds}"
+        return [Entry(time.time(), str(self.peer), "", "", (), "", reason, (), self.peer.id, "refused")]
+
+
+class Ledger:
+    """The departures of one worker, oldest first. It prints as a table and renders in a notebook.
+
+    With a path, every entry is also appended to that file, before the object leaves; refusals and release requests are
+    only there. What cannot be written does not leave. All entries, also of earlier runs, are in the file:
+    ``read_ledger(path)``. In memory are the last departures only.
+    """
+
+    HEADER = ("when", "who", "object", "form", "computed from", "to", "reason")
+    SUMMARY = ("times", "who", "form", "computed from", "to", "reason")
+
+    def __init__(
+        self, owner: str, path: str | Path | None = None, sync: Sync = "departures", limit: int | None = None
+    ) -> None:
+        self.owner = owner
+        self._sync = sync
+        self._lines: deque[Entry] = deque()
+        self._forgotten = 0
+        """How many departures are not in memory any more."""
+        self._lock = threading.Lock()
+        self._held: dict[int, list[Entry]] = {}
+        """What leaves with the answers to messages, by the identity of the message."""
+        self._refused: dict[str, _Refused] = {}
+        self.history = History()
+        """What the file said about requests and standing approvals when it was opened."""
+        self.file = None if path is None else Journal(path, owner, self._recall, limit)
+
+    def _recall(self, line: Table) -> None:
+        if "request" in line or "rule" in line:
+            self.history.note(Entry.from_line(line))
+
+    def record(self, *entries: Entry) -> None:
+        """Add the entries of one message; raise ``LedgerError`` if the file cannot be written."""
+        departed = [entry for entry in entries if entry.event in DEPARTURES]
+        if self.file is not None and entries:
+            decides = any(entry.event in DEPARTURES or entry.event in DECISIONS for entry in entries)
+            is_synced = self._sync == "always" or (decides and self._sync == "departures")
+            self.file.append(*[entry.to_line() for entry in entries], sync=is_synced)
+        if departed:
+            with self._lock:
+                self._lines.extend(departed)
+                self._forget()
+
+    def hold(self, message: Message, departed: list[Entry]) -> None:
+        """Keep what is to be recorded when the answer to a message leaves: it may still fail."""
+        self._held[id(message)] = departed
+
+    def commit(self, message: Message) -> None:
+        """Record what leaves with the answer to a message, which is ready; raise if that fails."""
+        departed = self._held.pop(id(message), None)
+        if departed is not None:
+            self.record(*departed)
+
+    def forget(self, messages: Iterable[Message]) -> None:
+        """Forget what would have left with the answers to messages, but did not."""
+        if self._held:
+            for message in messages:
+                self._held.pop(id(message), None)
+
+    def withdraw(self, entries: Sequence[Entry], why: str) -> None:
+        """Record that sending objects failed, which are recorded as departed: they may not have arrived."""
+        with self._lock:
+            self._lines = deque([kept for kept in self._lines if all(kept is not entry for entry in entries)])
+        with suppress(LedgerError):  # The journal has logged it, and the earlier entries say too much, not too little.
+            failed = [entry._replace(reason=f"{entry.reason}: {why}", event="undelivered") for entry in entries]
+            self.record(*[entry._replace(when=time.time()) for entry in failed])
+
+    def admit_refusal(self, peer: Peer, kind: str) -> bool:
+        """Count a refusal; return whether it gets a line of its own."""
+        self.count_refusals()
+        who = peer.original.user or str(peer.original)
+        known = self._refused.setdefault(who, _Refused(time.monotonic(), peer, Counter()))
+        known.kinds[kind] += 1
+        return known.kinds.total() <= MAX_REFUSALS
+
+    def count_refusals(self, seconds: float = REFUSAL_SECONDS) -> None:
+        """Record how many refusals have no line of their own, for users whose first one is ``seconds`` old."""
+        now = time.monotonic()
+        for who, refused in list(self._refused.items()):
+            if now - refused.since >= seconds and self._refused.pop(who, None) is not None:
+                with suppress(LedgerError):  # The journal has logged it.
+                    self.record(*refused.describe())
+
+    def _forget(self) -> None:
+        """Forget the oldest departures if there are too many."""
+        while len(self._lines) > MAX_REMEMBERED:
+            self._lines.popleft()
+            self._forgotten += 1
+
+    @property
+    def departures(self) -> int:
+        """How many objects have left since the start."""
+        return self._forgotten + len(self._lines)
+
+    def close(self) -> None:
+        """Close the file: nothing can leave after that."""
+        self.count_refusals(0)
+        if self.file is not None:
+            self.file.close()
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, index: int) -> Entry:
+        return self._lines[index]
+
+    def read_last(self, size: int = 1 << 20) -> list[Entry]:
+        """Return the last entries of the file, with refusals and decisions; without a file, the last departures."""
+        if self.file is None:
+            return list(self._lines)
+        return [Entry.from_line(line) for line in read_last(self.file.path, size)]
+
+    def kinds(self) -> list[tuple[str, ...]]:
+        """Return one row per kind of departure, starting with the number of repetitions."""
+        counted = Counter(line.kind() for line in self._lines)
+        return [(str(times), *kind) for kind, times in counted.items()]
+
+    def summary(self) -> str:
+        """Return a table with one row per kind of departure, which stays short for long trainings."""
+        return text_table(self.SUMMARY, self.kinds()) + self._earlier() if self._lines else self._nothing()
+
+    def __str__(self) -> str:
+        return text_table(self.HEADER, self._cells()) + self._earlier() if self._lines else self._nothing()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        kinds = self.kinds()
+        if not kinds:
+            return f"<div>{escape(self._nothing())}</div>"
+        page = html_table(f"what left {self.owner}", self.SUMMARY, kinds)
+        page += f"<p>{escape(self._earlier().strip())}</p>" if self._forgotten else ""
+        lines = html_table("", self.HEADER, self._cells())
+        return f"<div>{page}<details><summary>every departure</summary>{lines}</details></div>"
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [line.cells() for line in self._lines]
+
+    def _earlier(self) -> str:
+        return f"\nand {self._forgotten:,} earlier departures, which are not in memory" if self._forgotten else ""
+
+    def _nothing(self) -> str:
+        return f"nothing has left {self.owner!r}"

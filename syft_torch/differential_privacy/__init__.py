@@ -1,0 +1,1 @@
+"""Differential privacy: PATE, its analysis, and votes that nobody sees (docs/pate.md)."""

@@ -1,0 +1,97 @@
+"""Federated data and training: everything a user needs, as ``from syft_torch import federated as fl``.
+
+Each name is loaded when it is first used, because the hook imports this package.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from syft_core.values import Nested
+
+if TYPE_CHECKING:
+    from syft_torch.federated.dataloader import FederatedDataLoader, default_collate
+    from syft_torch.federated.dataset import BaseDataset, FederatedDataset, dataset_federate, find
+    from syft_torch.federated.errors import FederatedError
+    from syft_torch.federated.history import History, Row
+    from syft_torch.federated.population import Population
+    from syft_torch.federated.strategies import (
+        FedAdagrad,
+        FedAdam,
+        FedAvg,
+        FedProx,
+        FedYogi,
+        Krum,
+        Median,
+        Scaffold,
+        Strategy,
+        TrimmedMean,
+        Update,
+    )
+    from syft_torch.federated.trainer import Evaluation, FederatedTrainer
+    from syft_torch.federated.utils import (
+        accuracy,
+        add_model,
+        create_gaussian_mixture_toy_data,
+        extract_batches_per_worker,
+        federated_avg,
+        iris_data_partial,
+        scale_model,
+    )
+
+_PLACES = {
+    "dataloader": "FederatedDataLoader default_collate",
+    "dataset": "BaseDataset FederatedDataset dataset_federate find",
+    "errors": "FederatedError",
+    "history": "History Row",
+    "population": "Population",
+    "strategies": "FedAdagrad FedAdam FedAvg FedProx FedYogi Krum Median Scaffold Strategy TrimmedMean Update",
+    "trainer": "Evaluation FederatedTrainer",
+    "utils": "accuracy add_model create_gaussian_mixture_toy_data extract_batches_per_worker federated_avg "
+    "iris_data_partial scale_model",
+}
+_NAMES = {name: place for place, names in _PLACES.items() for name in names.split()}
+
+__all__ = [
+    "BaseDataset",
+    "Evaluation",
+    "FedAdagrad",
+    "FedAdam",
+    "FedAvg",
+    "FedProx",
+    "FedYogi",
+    "FederatedDataLoader",
+    "FederatedDataset",
+    "FederatedError",
+    "FederatedTrainer",
+    "History",
+    "Krum",
+    "Median",
+    "Population",
+    "Row",
+    "Scaffold",
+    "Strategy",
+    "TrimmedMean",
+    "Update",
+    "accuracy",
+    "add_model",
+    "create_gaussian_mixture_toy_data",
+    "dataset_federate",
+    "default_collate",
+    "extract_batches_per_worker",
+    "federated_avg",
+    "find",
+    "iris_data_partial",
+    "scale_model",
+]
+
+
+def __getattr__(name: str) -> Nested:
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, getattr(import_module(f"{__name__}.{_NAMES[name]}"), name))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMES})

@@ -1,0 +1,116 @@
+"""Checkpoints: the weights, the state of the strategy and the history, written in one step after each round."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from syft_core.files import write_file
+from syft_core.values import Kwargs, Tensor
+from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.strategies import Strategy, is_setting
+
+VERSION = 1
+
+
+@dataclass
+class Checkpoint:
+    """What a run needs to continue."""
+
+    tensors: dict[str, Tensor]
+    facts: Kwargs
+    """Plain data: what the run is, and its history."""
+
+
+def save(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint: the file always is a complete one, the old or the new."""
+    text = json.dumps({"version": VERSION, **checkpoint.facts})
+    tensors = {name: tensor.detach().contiguous() for name, tensor in checkpoint.tensors.items()}
+    try:
+        from safetensors.torch import save as encode  # noqa: PLC0415  # optional
+    except ImportError:
+        buffer = io.BytesIO()
+        torch.save({"facts": text, "tensors": tensors}, buffer)
+        write_file(path, buffer.getvalue(), mode=0o644)
+        return
+    write_file(path, encode(tensors, metadata={"facts": text}), mode=0o644)
+
+
+def load(path: Path) -> Checkpoint:
+    """Read a checkpoint."""
+    try:
+        content = path.read_bytes()
+        text, tensors = _read_zip(content) if content[:2] == b"PK" else _read_safetensors(content)
+        facts = json.loads(text)
+        if facts["version"] != VERSION:
+            raise FederatedError.checkpoint(str(path), "another release wrote it", "use that release, or another file")
+    except FederatedError:
+        raise
+    except ImportError:
+        raise FederatedError.checkpoint(
+            str(path), "safetensors is not installed", "run `pip install safetensors`"
+        ) from None
+    except Exception as error:  # noqa: BLE001  # whatever is wrong with a file
+        why = f"it is not a checkpoint ({type(error).__name__})"
+        raise FederatedError.checkpoint(str(path), why, "give the file of a checkpoint, or a new name") from None
+    return Checkpoint(tensors, facts)
+
+
+def _read_zip(content: bytes) -> tuple[str, dict[str, Tensor]]:
+    found = torch.load(io.BytesIO(content), weights_only=True)
+    return found["facts"], found["tensors"]
+
+
+def _read_safetensors(content: bytes) -> tuple[str, dict[str, Tensor]]:
+    from safetensors.torch import load as decode  # noqa: PLC0415  # optional
+
+    size = int.from_bytes(content[:8], "little")
+    return json.loads(content[8 : 8 + size])["__metadata__"]["facts"], decode(content)
+
+
+# --- the state of a strategy
+
+
+def dump_strategy(strategy: Strategy) -> tuple[dict[str, Tensor], Kwargs]:
+    """Return the tensors of a strategy, and its numbers."""
+    tensors: dict[str, Tensor] = {}
+    numbers: Kwargs = {}
+    for name, value in vars(strategy).items():
+        if isinstance(value, torch.Tensor):
+            tensors[name] = value
+        elif isinstance(value, dict):
+            for key, part in value.items():
+                if not isinstance(key, str) or not isinstance(part, torch.Tensor):
+                    raise _refuse(strategy, name)
+                tensors[f"{name}/{key}"] = part
+        elif is_setting(value):
+            numbers[name] = list(value) if isinstance(value, tuple) else value
+        else:
+            raise _refuse(strategy, name)
+    return tensors, numbers
+
+
+def _refuse(strategy: Strategy, name: str) -> FederatedError:
+    why = f"its attribute {name!r} cannot be saved; keep numbers, tensors, and dicts of tensors with texts as keys"
+    return FederatedError.strategy(type(strategy).__name__, why)
+
+
+def load_strategy(strategy: Strategy, tensors: dict[str, Tensor], numbers: Kwargs) -> None:
+    """Invert ``dump_strategy``."""
+    for name, value in vars(strategy).items():
+        if isinstance(value, dict):
+            value.clear()
+        elif isinstance(value, torch.Tensor):
+            setattr(strategy, name, None)
+    for name, value in numbers.items():
+        setattr(strategy, name, tuple(value) if isinstance(value, list) else value)
+    for name, tensor in tensors.items():
+        owner, _, key = name.partition("/")
+        if key:
+            getattr(strategy, owner)[key] = tensor
+        else:
+            setattr(strategy, name, tensor)

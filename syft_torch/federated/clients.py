@@ -1,0 +1,296 @@
+"""Clients of a run: a worker and its data, as the trainer uses them."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from syft_core.exceptions import ConnectionLostError, GetNotPermittedError, ObjectNotFoundError
+from syft_core.hook.forms import Form
+from syft_core.hook.hook import current_worker
+from syft_core.location import Location
+from syft_core.messages import AskRelease, FetchAll, Store
+from syft_core.peer import Id
+from syft_core.plans.program import Program
+from syft_core.pointers.object_pointer import ObjectPointer, new_id
+from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
+from syft_core.pointers.travel import send_copy
+from syft_core.tensors.private import remove_restriction
+from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.workers.party.base import BaseWorker
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_torch.federated.dataset import BaseDataset, FederatedDataset
+from syft_torch.federated.population import Population
+from syft_torch.federated.training import Evaluate, Train
+
+POLL_SECONDS = 0.2
+"""How often to look whether an owner has decided about a request."""
+
+
+@dataclass(eq=False)
+class Job:
+    """What every client of a run gets: the recorded functions, and the tensors that do not change."""
+
+    train: list[Program]
+    fixed: list[Tensor]
+    settings: Kwargs
+    parts: int
+    reason: str = ""
+    """Why owners should release updates that may not leave; "" means not to ask."""
+    patience: float = 600.0
+    """How many seconds to wait for their decision."""
+
+
+@dataclass(eq=False)
+class Measurement:
+    """A recorded evaluation."""
+
+    programs: list[Program]
+    fixed: list[Tensor]
+    settings: Kwargs
+    parts: int
+
+
+class Client:
+    """A worker that has data."""
+
+    def __init__(self, location: Location, datasets: Sequence[BaseDataset]) -> None:
+        self.location, self.datasets = location, list(datasets)
+        self.id: Id = location.id
+        self._sent: dict[int, tuple[object, list[ObjectPointer], list[PointerTensor]]] = {}
+        """What the worker has of a job, by identity of the job, which is kept."""
+        self.samples = 0
+        self.forms: list[list[Form]] = []
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the worker is in this process."""
+        return isinstance(self.location.face, BaseWorker)
+
+    @property
+    def pointers(self) -> tuple[PointerTensor, ...]:
+        """Pointers to the parts of all datasets."""
+        return tuple([part.child for dataset in self.datasets for part in dataset.parts])
+
+    def describe(self) -> list[list[Form]]:
+        """Ask for the forms of the data, those of each dataset in a list, and count the samples."""
+        parts = len(self.datasets[0].parts)
+        found: Nested = self.location.describe([pointer._id_at_location for pointer in self.pointers])
+        self.forms = [found[start : start + parts] for start in range(0, len(found), parts)]
+        self.samples = sum(int(known[-1].shape[0]) if known[-1].shape else 0 for known in self.forms)
+        return self.forms
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Client]:
+        """Return a context in which the client can be used."""
+        yield self
+
+    def count_steps(self, settings: Kwargs) -> int:
+        """Return how many steps a training makes."""
+        size = settings["batch_size"]
+        return int(settings["epochs"]) * (1 if size is None else ceil(self.samples / size))
+
+    # --- training
+
+    def train(
+        self, job: Job, weights: Tensor, seed: int | None, correction: Tensor | None, result: int | None = None
+    ) -> tuple[Tensor, float]:
+        """Train on the worker, and fetch the difference and the loss."""
+        id = new_id() if result is None else result
+
+        def make() -> Train:
+            plans, fixed = self._send(job, job.train, job.fixed)
+            return Train(plans, weights, fixed, self.pointers, job.parts, job.settings, id, seed, correction)
+
+        difference, loss = self._run(make, (id, id + 1), job.reason, job.patience)
+        return difference, float(loss)
+
+    def evaluate(self, measurement: Measurement, weights: Tensor, reason: str, patience: float) -> Tensor:
+        """Measure on the worker, and fetch the sums."""
+        id = new_id()
+
+        def make() -> Evaluate:
+            plans, fixed = self._send(measurement, measurement.programs, measurement.fixed)
+            return Evaluate(plans, weights, fixed, self.pointers, measurement.parts, measurement.settings, id)
+
+        (sums,) = self._run(make, (id,), reason, patience)
+        return sums
+
+    def _run(self, make: Nested, ids: tuple[int, ...], reason: str, patience: float) -> list[Nested]:
+        """Send a message and fetch its results; try again if the worker has forgotten what it was sent before."""
+        try:
+            self.location.tell(make())
+            return self._fetch(ids, reason, patience)
+        except (ConnectionLostError, ObjectNotFoundError) as error:
+            self._sent.clear()
+            if not _has_forgotten(error):
+                raise
+        for dataset in self.datasets:
+            dataset.find_again()
+        self.location.tell(make())
+        return self._fetch(ids, reason, patience)
+
+    def _fetch(self, ids: tuple[int, ...], reason: str, patience: float) -> list[Nested]:
+        try:
+            return [remove_restriction(value) for value in self._fetch_released(ids, reason, patience)]
+        except BaseException:
+            for id in ids:
+                self.location.drop(id)
+            raise
+
+    def _fetch_released(self, ids: tuple[int, ...], reason: str, patience: float) -> list[Nested]:
+        """Fetch results; if they may not leave, ask the owner, if that is wanted, and wait for the decision."""
+        try:
+            found: list[Nested] = self.location.ask(FetchAll(ids, reason=reason))
+        except GetNotPermittedError:
+            if not reason:
+                raise
+        else:
+            return found
+        self.location.ask(AskRelease(ids, None, reason))
+        until = time.monotonic() + patience
+        while True:
+            try:
+                return self.location.ask(FetchAll(ids, reason=reason))  # type: ignore[no-any-return]  # a list
+            except GetNotPermittedError as error:
+                if "denied" in str(error) or time.monotonic() > until:
+                    raise
+            time.sleep(POLL_SECONDS)
+
+    def _send(self, key: object, programs: Sequence[Program], fixed: Sequence[Tensor]) -> tuple[tuple[Id, ...], Args]:
+        """Send the parts of a job that the worker does not have; return the ids of its plans, and pointers."""
+        if id(key) not in self._sent:
+            owner = current_worker()
+            plans = []
+            for program in programs:
+                plan = ObjectPointer(self.location, new_id(), owner=owner)
+                try:
+                    self.location.tell(Store(plan._id_at_location, program))
+                except BaseException:
+                    plan.gone = "it could not be sent"
+                    raise
+                plans.append(plan)
+            tensors = [send_copy(tensor.detach(), owner, self.location) for tensor in fixed]
+            self._sent[id(key)] = key, plans, tensors
+        _, plans, tensors = self._sent[id(key)]
+        return tuple([plan._id_at_location for plan in plans]), tuple(tensors)
+
+    def find_values(self) -> list[list[Tensor]] | None:
+        """Return the plain data of a worker in this process, by dataset; None if it is anything else."""
+        store = self.location.face.object_store
+        entries = [store.get(pointer._id_at_location) for pointer in self.pointers]
+        if not all(entry is not None and entry.is_plain and entry.access is None for entry in entries):
+            return None
+        values = [entry.value.detach() for entry in entries]
+        parts = len(self.datasets[0].parts)
+        return [values[start : start + parts] for start in range(0, len(values), parts)]
+
+    def __repr__(self) -> str:
+        return f"<Client {self.id!r}: {self.samples} samples>"
+
+
+def _has_forgotten(error: Exception) -> bool:
+    """Return whether the worker was started again, or does not have an object any more."""
+    return isinstance(error, ObjectNotFoundError) or "cannot continue the session" in str(error)
+
+
+class PopulationClient(Client):
+    """A client of a population: a worker that exists within ``open``."""
+
+    def __init__(self, population: Population, number: int) -> None:
+        self.id = f"client-{number}"
+        self._population, self._number = population, number
+        self.samples = 0
+        self.forms = []
+
+    @property
+    def is_local(self) -> bool:
+        """True: it is in this process."""
+        return True
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Client]:
+        """Make the worker, load its data, and drop both at the end."""
+        owner = current_worker()
+        worker = VirtualWorker(owner.hook, id=self.id, auto_add=False)
+        self.location = worker.make_location(owner)
+        dataset = self._population.load(self._number)
+        framework = owner.attributes_of("torch")
+        pointers = []
+        for part in dataset.parts:
+            worker.register_obj(part, id := new_id())
+            pointer = pointer_at(self.location, id, framework, owner)
+            pointer.garbage_collect_data = False
+            pointers.append(framework.wrapper(pointer))
+        *inputs, targets = pointers
+        self.datasets = [BaseDataset(inputs[0] if len(inputs) == 1 else tuple(inputs), targets)]
+        self._sent = {}
+        self.describe()
+        try:
+            yield self
+        finally:
+            del self.datasets, self.location
+            self._sent.clear()
+
+
+class Clients(Mapping[Id, Client]):
+    """The clients of a dataset, by id."""
+
+    def __init__(self, data: FederatedDataset) -> None:
+        owner = current_worker()
+        self._clients = {id: Client(owner.location_of(id), found) for id, found in data.datasets.items()}
+        self._ids = list(self._clients)
+
+    def at(self, place: int) -> Client:
+        """Return the client at a place in the order of the dataset."""
+        return self[self._ids[place]]
+
+    @property
+    def are_local(self) -> bool:
+        """Whether all are in this process."""
+        return all(client.is_local for client in self.values())
+
+    def __getitem__(self, id: Id) -> Client:
+        return self._clients[id]
+
+    def __iter__(self) -> Iterator[Id]:
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+
+class PopulationClients(Clients):
+    """The clients of a population, which are made when they are asked for."""
+
+    def __init__(self, population: Population) -> None:
+        self._population = population
+
+    def at(self, place: int) -> Client:
+        """Return a new client."""
+        return PopulationClient(self._population, place)
+
+    @property
+    def are_local(self) -> bool:
+        """True: all are in this process."""
+        return True
+
+    def __getitem__(self, id: Id) -> Client:
+        number = str(id).removeprefix("client-")
+        if not (number.isdecimal() and int(number) < len(self)):
+            raise KeyError(id)
+        return self.at(int(number))
+
+    def __iter__(self) -> Iterator[Id]:
+        return (f"client-{number}" for number in range(len(self)))
+
+    def __len__(self) -> int:
+        return self._population.size
+
+
+def make_clients(data: FederatedDataset | Population) -> Clients:
+    """Return the clients of a dataset or a population."""
+    return PopulationClients(data) if isinstance(data, Population) else Clients(data)

@@ -1,0 +1,273 @@
+"""Datasets that are spread over workers: ``BaseDataset``, ``FederatedDataset``, ``federate`` and ``find``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import torch
+from torch.utils.data import Dataset
+
+from syft_core.hook.hook import current_worker
+from syft_core.location import WorkerLike
+from syft_core.peer import Id
+from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.pointers.travel import get_all
+from syft_core.values import Nested, Tensor
+from syft_torch.federated.dataloader import default_collate
+from syft_torch.federated.errors import FederatedError
+
+Parts: TypeAlias = "Tensor | tuple[Tensor, ...]"
+"""A tensor, or the tensors of a model with several inputs."""
+
+
+class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
+    """Inputs and targets of a supervised task, here or on one worker.
+
+    Args:
+        data: the inputs, one sample in each row; several tensors for a model with several inputs.
+        targets: the targets, in the same order.
+        transform: a function of a numpy array, applied to the input of each sample that is read here.
+        owner: not used; accepted for programs written for PySyft 0.2, as is ``id``.
+        id: see above.
+        tags: the tags that the tensors get when they are sent.
+        description: the description that they get.
+
+    """
+
+    query: tuple[tuple[str, ...], ...] = ()
+    """The search for each part, if the dataset was found: it is repeated if the worker was started again."""
+
+    def __init__(
+        self,
+        data: Parts,
+        targets: Tensor,
+        transform: Callable[[Nested], Nested] | None = None,
+        owner: object = None,
+        id: Id | None = None,
+        tags: Iterable[str] = (),
+        description: str | None = None,
+    ) -> None:
+        self.data, self.targets = data, targets
+        self.transform_, self.id, self.tags, self.description = transform, id, tuple(tags), description
+        _require_equal_lengths(self.parts)
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """The tensors of the inputs, and the targets."""
+        return (*self.inputs, self.targets)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors of the inputs."""
+        return tuple(self.data) if isinstance(self.data, tuple | list) else (self.data,)
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __getitem__(self, index: Nested) -> tuple[Parts, Tensor]:
+        inputs = tuple([self._transform(part[index]) for part in self.inputs])
+        return inputs if isinstance(self.data, tuple | list) else inputs[0], self.targets[index]
+
+    def _transform(self, element: Tensor) -> Tensor:
+        if self.transform_ is None or is_remote(element):
+            return element
+        return torch.as_tensor(self.transform_(element.numpy()))
+
+    def transform(self, transform: Callable[[Tensor], Tensor]) -> None:
+        """Replace the inputs by a function of them; they must be here."""
+        if any(type(part) is not torch.Tensor for part in self.inputs):
+            raise TypeError("cannot transform a dataset: its inputs are not plain tensors; transform it before sending")
+        self._set([transform(part) for part in self.inputs])
+
+    def send(self, worker: WorkerLike) -> BaseDataset:
+        """Send the tensors to a worker, and return this dataset, which refers to them from now on."""
+        parts = [part.tag(*self.tags) if self.tags else part for part in self.parts]
+        if self.description is not None:
+            parts = [part.describe(self.description) for part in parts]
+        *inputs, self.targets = [part.send(worker) for part in parts]
+        self._set(inputs)
+        return self
+
+    def get(self) -> BaseDataset:
+        """Fetch the tensors, and return this dataset."""
+        *inputs, self.targets = get_all(*self.parts)
+        self._set(inputs)
+        return self
+
+    def fix_prec(self, *args: Nested, **kwargs: Nested) -> BaseDataset:
+        """Encode all tensors with fixed precision."""
+        return self._map(lambda part: part.fix_prec(*args, **kwargs))
+
+    def float_prec(self, *args: Nested, **kwargs: Nested) -> BaseDataset:
+        """Decode all tensors."""
+        return self._map(lambda part: part.float_prec(*args, **kwargs))
+
+    def share(self, *args: Nested, **kwargs: Nested) -> BaseDataset:
+        """Share all tensors among workers."""
+        return self._map(lambda part: part.share(*args, **kwargs))
+
+    fix_precision, float_precision = fix_prec, float_prec
+
+    def federate(self, workers: Sequence[WorkerLike]) -> FederatedDataset:
+        """Spread the dataset over workers."""
+        return dataset_federate(self, workers)
+
+    @property
+    def location(self) -> Nested:
+        """The worker that has the tensors, or None if they are here."""
+        return self.targets.location if is_remote(self.targets) else None
+
+    def find_again(self) -> None:
+        """Repeat the search that found the dataset, because its worker has other ids now."""
+        if self.query:
+            *inputs, self.targets = _search(self.location, self.query)
+            self._set(inputs)
+
+    def _set(self, inputs: Sequence[Tensor]) -> None:
+        self.data = tuple(inputs) if isinstance(self.data, tuple | list) else inputs[0]
+
+    def _map(self, function: Callable[[Tensor], Tensor]) -> BaseDataset:
+        *inputs, self.targets = [function(part) for part in self.parts]
+        self._set(inputs)
+        return self
+
+    def __repr__(self) -> str:
+        shapes = ", ".join([str(tuple(part.shape)) for part in self.parts])
+        return f"<BaseDataset: {shapes}{'' if self.location is None else f' on {self.location.id!r}'}>"
+
+
+class FederatedDataset(Dataset):  # type: ignore[misc]  # torch is not typed
+    """The datasets of several workers; a worker may have several."""
+
+    def __init__(self, datasets: Iterable[BaseDataset]) -> None:
+        self.datasets: dict[Id, list[BaseDataset]] = {}
+        for dataset in datasets:
+            if not isinstance(dataset, BaseDataset):
+                raise FederatedError.not_a_dataset(type(dataset).__name__)
+            if dataset.location is None:
+                raise FederatedError.local_dataset(len(dataset))
+            self.datasets.setdefault(dataset.location.id, []).append(dataset)
+        self._merged: dict[Id, BaseDataset] = {}
+
+    @property
+    def workers(self) -> list[Id]:
+        """The ids of the workers."""
+        return list(self.datasets)
+
+    def __getitem__(self, worker_id: Id) -> BaseDataset:
+        """Return the dataset of a worker; several are joined there."""
+        found = self.datasets[worker_id]
+        if len(found) == 1:
+            return found[0]
+        if worker_id not in self._merged:
+            self._merged[worker_id] = _join(found)
+        return self._merged[worker_id]
+
+    def get_dataset(self, worker: Id) -> BaseDataset:
+        """Fetch the dataset of a worker, and remove it from this one."""
+        dataset = self[worker].get()
+        del self.datasets[worker]
+        self._merged.pop(worker, None)
+        return dataset
+
+    def count(self, worker: Id) -> int:
+        """Return how many samples a worker has."""
+        return sum(map(len, self.datasets[worker]))
+
+    def __iter__(self) -> Iterator[BaseDataset]:
+        return (dataset for found in self.datasets.values() for dataset in found)
+
+    def __len__(self) -> int:
+        return sum(map(self.count, self.datasets))
+
+    def __repr__(self) -> str:
+        text = f"FederatedDataset\n    Distributed accross: {', '.join(map(str, self.workers))}\n"
+        return f"{text}    Number of datapoints: {len(self)}\n"
+
+
+def dataset_federate(dataset: Nested, workers: Sequence[WorkerLike]) -> FederatedDataset:
+    """Split a dataset into equal parts, in order, and send one to each worker; lengths differ by one at most."""
+    workers = list(workers)
+    if len({_id_of(worker) for worker in workers}) < len(workers):
+        raise FederatedError.repeated_worker()
+    if not workers or len(dataset) < len(workers):
+        raise FederatedError.few_samples(len(dataset), len(workers))
+    data, targets = _read_all(dataset)
+    inputs = data if isinstance(data, tuple) else (data,)
+    pieces = [part.tensor_split(len(workers)) for part in (*inputs, targets)]
+    found = []
+    for worker, (*mine, labels) in zip(workers, zip(*pieces, strict=True), strict=True):
+        share = BaseDataset(tuple(mine) if isinstance(data, tuple) else mine[0], labels)
+        share.tags, share.description = getattr(dataset, "tags", ()), getattr(dataset, "description", None)
+        found.append(share.send(worker))
+    return FederatedDataset(found)
+
+
+def find(*queries: str | Sequence[str], workers: Iterable[Nested]) -> FederatedDataset:
+    """Make a dataset of what is on the workers already: one search for each input, and the last one for the targets.
+
+    A search is a tag or several, all of which must match. Each must have one result on every worker, or the same
+    number for all searches: a worker may have several datasets.
+    """
+    if len(queries) < 2:
+        raise FederatedError.few_queries(len(queries))
+    searched = tuple([(query,) if isinstance(query, str) else tuple(query) for query in queries])
+    found = []
+    for worker in workers:
+        location = current_worker().location_of(worker).face
+        columns = [_sort(location.search(list(query))) for query in searched]
+        counts = list(map(len, columns))
+        if 0 in counts or len(set(counts)) > 1:
+            raise FederatedError.not_found(location.id, dict(zip(map(" ".join, searched), counts, strict=True)))
+        for *inputs, targets in zip(*columns, strict=True):
+            dataset = BaseDataset(inputs[0] if len(inputs) == 1 else tuple(inputs), targets)
+            dataset.query = searched if counts[0] == 1 else ()
+            found.append(dataset)
+    if not found:
+        raise FederatedError.no_workers()
+    return FederatedDataset(found)
+
+
+def is_remote(tensor: object) -> bool:
+    """Return whether a tensor is on a worker."""
+    return isinstance(getattr(tensor, "child", None), PointerTensor)
+
+
+def _search(worker: Nested, queries: tuple[tuple[str, ...], ...]) -> list[Tensor]:
+    found = [_sort(worker.search(list(query))) for query in queries]
+    if any(len(matches) != 1 for matches in found):
+        raise FederatedError.not_found(worker.id, dict(zip(map(" ".join, queries), map(len, found), strict=True)))
+    return [matches[0] for matches in found]
+
+
+def _sort(pointers: list[Nested]) -> list[Nested]:
+    """Return pointers in the order of their descriptions and tags, so that parts of one dataset are matched."""
+    return sorted(pointers, key=lambda found: (found.description or "", str(found.id_at_location)))
+
+
+def _require_equal_lengths(parts: Sequence[Tensor]) -> None:
+    lengths = [len(part) if part.dim() else 0 for part in parts]
+    if len(set(lengths)) > 1:
+        raise FederatedError.lengths(lengths)
+
+
+def _id_of(worker: WorkerLike) -> Id:
+    return worker if isinstance(worker, int | str) else worker.id
+
+
+def _read_all(dataset: Nested) -> tuple[Nested, Tensor]:
+    """Return the inputs and the targets of all samples of a torch dataset."""
+    if isinstance(dataset, BaseDataset) and dataset.transform_ is None:
+        return dataset.data, dataset.targets
+    if isinstance(dataset, torch.utils.data.TensorDataset):
+        *inputs, targets = dataset.tensors
+        return (inputs[0] if len(inputs) == 1 else tuple(inputs)), targets
+    *inputs, targets = default_collate([dataset[place] for place in range(len(dataset))])
+    return (inputs[0] if len(inputs) == 1 else tuple(inputs)), targets
+
+
+def _join(datasets: list[BaseDataset]) -> BaseDataset:
+    columns = [torch.cat(list(column)) for column in zip(*[dataset.parts for dataset in datasets], strict=True)]
+    *inputs, targets = columns
+    return BaseDataset(inputs[0] if len(inputs) == 1 else tuple(inputs), targets)

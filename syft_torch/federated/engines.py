@@ -1,0 +1,216 @@
+"""Engines: how the trainings of a round are run.
+
+Workers of this process train one after the other, or stacked; those on a network at the same time, in threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import torch
+
+from syft_core.peer import Id
+from syft_core.pointers.object_pointer import new_id
+from syft_core.values import Tensor
+from syft_torch.federated import loops
+from syft_torch.federated.clients import Client, Clients, Job
+from syft_torch.federated.losses import Loss, ModelForms
+from syft_torch.federated.strategies import Update
+
+_log = logging.getLogger(__name__)
+CHUNK = 10
+"""How many clients are stacked: more do not fit a processor's cache."""
+MAX_THREADS = 64
+
+
+@dataclass(eq=False)
+class Task:
+    """One training of one client."""
+
+    client: Client
+    weights: Tensor
+    seed: int | None
+    correction: Tensor | None
+    version: int = 0
+    """How often the weights had been updated."""
+    result: int | None = None
+
+
+Outcome = Update | Exception
+
+
+class Engine:
+    """Runs trainings: those of workers on a network in threads, those of this process when a result is wanted."""
+
+    name = "workers"
+
+    def __init__(self, job: Job, lr: float | None) -> None:
+        self.job, self._lr = job, lr
+        self._here: deque[Task] = deque()
+        self._done: queue.SimpleQueue[tuple[Task, Outcome, int]] = queue.SimpleQueue()
+        self._waiting: deque[Task] = deque()
+        self._elsewhere = 0
+        """How many trainings run in threads."""
+        self._run_number = 0
+        """Changes when trainings are cancelled: the results of those that run are ignored."""
+
+    def __len__(self) -> int:
+        return len(self._here) + len(self._waiting) + self._elsewhere
+
+    def submit(self, task: Task) -> None:
+        """Start a training, or queue it."""
+        if task.client.is_local:
+            self._here.append(task)
+        elif self._elsewhere < MAX_THREADS:
+            self._elsewhere += 1
+            threading.Thread(target=self._run_elsewhere, args=(task, self._run_number), daemon=True).start()
+        else:
+            self._waiting.append(task)
+
+    def take(self) -> tuple[Task, Outcome]:
+        """Return a training that has ended, and its outcome."""
+        if self._here and (not self._elsewhere or self._done.empty()):
+            return self._run_here()
+        number = -1
+        while number != self._run_number:
+            task, outcome, number = self._done.get()
+        self._elsewhere -= 1
+        if self._waiting:
+            self.submit(self._waiting.popleft())
+        return task, outcome
+
+    def cancel(self) -> None:
+        """Forget all trainings that were submitted."""
+        self._here.clear()
+        self._waiting.clear()
+        self._elsewhere = 0
+        self._run_number += 1
+
+    def _run_elsewhere(self, task: Task, number: int) -> None:
+        self._done.put((task, self._run(task), number))
+
+    def _run_here(self) -> tuple[Task, Outcome]:
+        task = self._here.popleft()
+        return task, self._run(task)
+
+    def _run(self, task: Task) -> Outcome:
+        try:
+            with task.client.open() as client:
+                return self._train(task, client)
+        except Exception as error:  # noqa: BLE001  # it is reported, and the round goes on
+            return error.with_traceback(None)
+
+    def _train(self, task: Task, client: Client) -> Update:
+        difference, loss = client.train(self.job, task.weights, task.seed, task.correction, task.result)
+        steps = client.count_steps(self.job.settings)
+        return Update(client.id, difference, client.samples, loss, steps, self._lr)
+
+
+class StackedEngine(Engine):
+    """Trains the models of several clients of this process in one loop, if their data has the same form.
+
+    Each worker still gets its message, and what leaves it passes the same stages; only the computation is shared.
+    """
+
+    name = "stacked"
+
+    def __init__(self, job: Job, lr: float | None) -> None:
+        super().__init__(job, lr)
+        self._shape = ModelForms(job.train[0], len(job.fixed), job.parts)
+        losses = [Loss(program, job.parts) for program in job.train]
+        self._task = loops.Recipe(losses, self._shape, loops.Settings.read(job.settings))
+        self._ready: deque[tuple[Task, Outcome]] = deque()
+
+    def __len__(self) -> int:
+        return super().__len__() + len(self._ready)
+
+    def take(self) -> tuple[Task, Outcome]:
+        """Return a training that has ended; train the next chunk if there is none."""
+        return self._ready.popleft() if self._ready else super().take()
+
+    def cancel(self) -> None:
+        """Forget all trainings that were submitted."""
+        super().cancel()
+        self._ready.clear()
+
+    def _run_here(self) -> tuple[Task, Outcome]:
+        chunk = [self._here.popleft()]
+        while self._here and len(chunk) < CHUNK and self._here[0].weights is chunk[0].weights:
+            chunk.append(self._here.popleft())
+        with ExitStack() as stack:
+            opened = [task for task in chunk if self._open(task, stack)]
+            results: dict[tuple[Id, int], loops.Trained] = {}
+            for group in _group(opened):
+                results.update(self._compute(group))
+            with loops.provide_stacked(results):
+                for task in opened:
+                    self._ready.append((task, self._finish(task)))
+        return self._ready.popleft()
+
+    def _open(self, task: Task, stack: ExitStack) -> bool:
+        try:
+            stack.enter_context(task.client.open())
+        except Exception as error:  # noqa: BLE001  # it is reported, and the round goes on
+            self._ready.append((task, error.with_traceback(None)))
+            return False
+        return True
+
+    def _finish(self, task: Task) -> Outcome:
+        try:
+            return self._train(task, task.client)
+        except Exception as error:  # noqa: BLE001  # the same
+            return error.with_traceback(None)
+
+    def _compute(self, group: Sequence[Task]) -> dict[tuple[Id, int], loops.Trained]:
+        """Train the models of clients in one loop; those of one alone are trained by its worker."""
+        values = [task.client.find_values() for task in group]
+        found = [(task, _join(value)) for task, value in zip(group, values, strict=True) if value is not None]
+        if len(found) < 2:
+            return {}
+        seeds, corrections = [task.seed for task, _ in found], [task.correction for task, _ in found]
+        if len({correction is None for correction in corrections}) > 1:
+            corrections = [torch.zeros_like(group[0].weights) if c is None else c for c in corrections]
+        fixed, data = [tensor.detach() for tensor in self.job.fixed], [parts for _, parts in found]
+        try:
+            with torch.enable_grad():
+                stacked = loops.train_stacked(self._task, group[0].weights, fixed, data, seeds, corrections)
+        except Exception as error:  # noqa: BLE001  # of one of them: each trains alone, and reports its own error
+            _log.warning("cannot stack %d clients (%s): each trains alone", len(found), type(error).__name__)
+            return {}
+        differences, means = stacked
+        results = {}
+        for place, (task, _) in enumerate(found):
+            task.result = new_id()
+            results[task.client.id, task.result] = differences[place].clone(), means[place].clone()
+        return results
+
+
+def _join(datasets: list[list[Tensor]]) -> list[Tensor]:
+    return datasets[0] if len(datasets) == 1 else [torch.cat(column) for column in zip(*datasets, strict=True)]
+
+
+def _group(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    """Return tasks in groups with data of the same form."""
+    groups: dict[object, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(task.client.samples, []).append(task)
+    yield from groups.values()
+
+
+def can_stack(job: Job, clients: Clients) -> bool:
+    """Return whether stacking gives the same results, and is likely to be faster."""
+    steps = [step for program in job.train for step in program.routines[0].steps if step.framework]
+    losses = [Loss(program, job.parts) for program in job.train]
+    are_plain = not any(loss.is_random for loss in losses)
+    is_fast = not any(word in step.op for step in steps for word in _SLOW_STACKED)
+    return len(clients) > 1 and are_plain and is_fast and clients.are_local
+
+
+_SLOW_STACKED = ("conv", "lstm", "gru", "rnn", "batch_norm")
+"""Operations that are slower for several models at once than one after the other."""

@@ -1,0 +1,68 @@
+"""The errors of federated data and training."""
+
+from __future__ import annotations
+
+from syft_core.exceptions import SyftError, Text
+from syft_core.serde import register_failure
+
+
+class FederatedError(SyftError, ValueError):
+    """Federated data or training cannot be used as it was given."""
+
+    # --- data
+
+    not_a_dataset = Text(
+        "cannot make a FederatedDataset of a {kind}: it consists of datasets on workers; send them first, e.g. "
+        "`BaseDataset(data, targets).send(bob)`"
+    )
+    local_dataset = Text(
+        "cannot make a FederatedDataset: a dataset of {count} samples is not on a worker; send it first, e.g. "
+        "`dataset.send(bob)`"
+    )
+    repeated_worker = Text("cannot federate a dataset: a worker is given twice; give each worker once")
+    few_samples = Text(
+        "cannot federate a dataset of {samples} samples over {workers} workers: each must get at least one; give fewer "
+        "workers"
+    )
+    few_queries = Text(
+        "cannot find a dataset with {count} searches: it needs inputs and targets; write e.g. "
+        '`find("#data", "#labels", workers=[bob])`'
+    )
+    not_found = Text(
+        "cannot find a dataset on worker {worker!r}: the searches have {counts} results; each part needs one, or the "
+        "same number for all; use tags that only these objects have"
+    )
+    no_workers = Text("cannot find a dataset: no workers were given; pass them as `workers=[bob, alice]`")
+    lengths = Text("cannot make a dataset of tensors with {lengths} rows: each sample needs an input and a target")
+    uneven_samples = Text("cannot collate samples of different lengths: pass a `collate_fn` that pads them")
+    not_federated = Text(
+        "cannot load batches of a {kind}: expected a FederatedDataset; make one with `dataset.federate(workers)`"
+    )
+    batch_size = Text("cannot load batches of {size!r} samples: the size must be a positive integer")
+    no_models = Text("cannot average models: none were given; pass a dict with at least one")
+    weights = Text("cannot average models: the weights must not be negative, and at least one must be positive")
+    other_model = Text("cannot combine models: their parameters have other names or shapes; use models of one kind")
+
+    # --- the message
+
+    plan = Text("cannot train with the plan {plan!r}: {why}; record the loss with `fl.FederatedTrainer`")
+    operands = Text("cannot train on worker {worker!r}: {why}; {advice}")
+    settings = Text("cannot train: the setting {name!r} {why}; see `fl.FederatedTrainer`")
+    changed = Text("cannot finish the training on worker {worker!r}: its data changed meanwhile; train again")
+
+    # --- the trainer
+
+    trainer = Text("cannot train: {why}; {advice}")
+    loss = Text("cannot record the loss: it returns {found}; return a tensor with one number, e.g. a mean")
+    form = Text(
+        "cannot train: worker {worker!r} has {found}, and worker {other!r} has {expected}; give all data the same form"
+    )
+    few_results = Text(
+        "cannot finish round {number}: {count} of {needed} needed workers returned an update ({reasons}); the model "
+        "and the history have all earlier rounds; call `fit` again to continue"
+    )
+    checkpoint = Text("cannot continue from {path!r}: {why}; {advice}")
+    strategy = Text("cannot use {strategy}: {why}")
+
+
+register_failure(FederatedError)

@@ -1,0 +1,344 @@
+"""The loop that trains on a worker: batches, shuffling, optimizer, clipping, and the difference to the weights."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+
+import torch
+from torch.func import vmap
+
+from syft_core.peer import Id
+from syft_core.values import Kwargs, Nested, Tensor
+from syft_torch.federated import optimizers
+from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.losses import Loss, ModelForms
+
+MAX_BLOCK = 1 << 24
+"""About how many bytes of samples are shuffled at once."""
+MAX_EPOCHS = 1 << 20
+MASK = (1 << 63) - 1
+"""The bits of a seed that are used."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers of a training, as they are sent."""
+
+    epochs: int = 1
+    batch_size: int | None = 32
+    """None means all samples."""
+    optimizer: str = "SGD"
+    groups: optimizers.Groups = ()
+    clip: float | None = None
+    """The largest norm of the difference."""
+    clip_grad: float | None = None
+    """The largest norm of a gradient."""
+    proximal: float = 0.0
+    """How strongly the weights are drawn to those received: the factor mu of FedProx."""
+
+    @classmethod
+    def read(cls, received: Kwargs) -> Settings:
+        """Return received settings; raise unless all are known and valid."""
+        unknown = received.keys() - {each.name for each in fields(cls)}
+        if unknown:
+            raise FederatedError.settings(min(unknown), "is unknown here: this worker has another release")
+        found = cls(**received)
+        for name, is_valid in _VALID.items():
+            if not is_valid(getattr(found, name)):
+                raise FederatedError.settings(name, "has a wrong type, or is too large or too small")
+        return found
+
+
+def _is_count(value: object, most: int) -> bool:
+    return type(value) is int and 1 <= value <= most
+
+
+def _is_size(value: object) -> bool:
+    return value is None or (type(value) in (int, float) and 0 < value < float("inf"))  # type: ignore[operator]
+
+
+def _are_groups(groups: object) -> bool:
+    if type(groups) is not tuple:
+        return False
+    for group in groups:
+        if type(group) is not tuple or len(group) != 2 or type(group[0]) is not dict or type(group[1]) is not tuple:
+            return False
+        if not all(type(name) is str and optimizers.is_number(value) for name, value in group[0].items()):
+            return False
+        if not all(type(place) is int for place in group[1]):
+            return False
+    return True
+
+
+_VALID: dict[str, Callable[[Nested], bool]] = {
+    "epochs": lambda value: _is_count(value, MAX_EPOCHS),
+    "batch_size": lambda value: value is None or _is_count(value, 1 << 40),
+    "optimizer": lambda value: type(value) is str,
+    "groups": _are_groups,
+    "clip": _is_size,
+    "clip_grad": _is_size,
+    "proximal": lambda value: type(value) in (int, float) and 0 <= value < float("inf"),
+}
+
+
+@dataclass
+class Recipe:
+    """What one training, or one evaluation, computes with."""
+
+    losses: Sequence[Loss]
+    shape: ModelForms
+    settings: Settings
+
+    def find_loss(self, length: int) -> Loss:
+        """Return the loss for batches of a length."""
+        for loss in self.losses:
+            if loss.fits(length):
+                return loss
+        raise FederatedError.plan("loss", f"it was not recorded for batches of {length} samples")
+
+    @property
+    def writes(self) -> bool:
+        """Whether a step may change its operands in place."""
+        return any(loss.writes for loss in self.losses)
+
+    def lengths(self, samples: int) -> list[int]:
+        """Return the lengths of batches that occur."""
+        return find_lengths(samples, self.settings.batch_size)
+
+
+def find_lengths(samples: int, batch_size: int | None) -> list[int]:
+    """Return the lengths of the batches of a number of samples."""
+    size = min(batch_size or samples, samples)
+    return [size, *([samples % size] if samples % size else [])]
+
+
+# --- one model
+
+
+def train(
+    task: Recipe,
+    weights: Tensor,
+    fixed: Sequence[Tensor],
+    parts: Sequence[Tensor],
+    seed: int | None = None,
+    correction: Tensor | None = None,
+) -> Iterator[Nested]:
+    """Train; yield None after each batch, and at last the difference to the weights and the mean loss."""
+    settings, shape = task.settings, task.shape
+    flat = weights.detach().clone()
+    tensors = [tensor.detach() for tensor in shape.layout.split(flat)]
+    trained = [tensors[place].requires_grad_() for place in shape.parameters]
+    kept = [tensor.clone() for tensor in fixed] if task.writes else list(fixed)
+    optimizer = optimizers.make(settings.optimizer, settings.groups, trained)
+    pull = _Pull(shape, settings.proximal, weights, correction)
+    total, seen = 0.0, 0
+    for batch in iter_batches(parts, settings, seed, task.writes):
+        length = len(batch[0])
+        loss = task.find_loss(length)((*tensors, *kept, *batch))
+        require_scalar(loss)
+        for parameter, gradient in zip(trained, torch.autograd.grad(loss, trained, allow_unused=True), strict=True):
+            parameter.grad = gradient
+        pull.apply(trained)
+        if settings.clip_grad is not None:
+            torch.nn.utils.clip_grad_norm_(trained, settings.clip_grad)
+        optimizer.step()
+        total, seen = total + loss.item() * length, seen + length
+        yield None
+    if not shape.layout.is_uniform:
+        flat = shape.layout.join(tensors)
+    yield clip(flat.sub_(weights), settings.clip), torch.tensor(total / seen, dtype=torch.float64)
+
+
+def evaluate(task: Recipe, weights: Tensor, fixed: Sequence[Tensor], parts: Sequence[Tensor]) -> Iterator[Nested]:
+    """Compute metrics; yield None after each batch, and at last the sum of each over all samples."""
+    tensors = [tensor.detach() for tensor in task.shape.layout.split(weights.detach().clone())]
+    kept = [tensor.clone() for tensor in fixed] if task.writes else list(fixed)
+    sums: Tensor | None = None
+    for batch in iter_batches(parts, task.settings, None, task.writes):
+        with torch.no_grad():
+            found = measure(task.find_loss(len(batch[0]))((*tensors, *kept, *batch)), len(batch[0]))
+        sums = found if sums is None else sums + found
+        yield None
+    yield sums
+
+
+def measure(answer: Nested, length: int) -> Tensor:
+    """Return the metrics of a batch, each a mean, as sums."""
+    metrics = answer if isinstance(answer, tuple | list) else (answer,)
+    for metric in metrics:
+        require_scalar(metric)
+    return torch.stack([metric.detach().to(torch.float64) for metric in metrics]) * length
+
+
+def require_scalar(loss: Nested) -> None:
+    """Raise unless a loss is one number."""
+    if not isinstance(loss, torch.Tensor) or loss.dim() or loss.is_complex():
+        raise FederatedError.plan("loss", "it does not return a tensor with one number")
+
+
+class _Pull:
+    """What strategies add to gradients: the pull of FedProx, the correction of SCAFFOLD."""
+
+    def __init__(self, shape: ModelForms, proximal: float, weights: Tensor, correction: Tensor | None) -> None:
+        self._proximal = proximal
+        self._start = self._choose(shape, weights) if proximal else []
+        self._correction = self._choose(shape, correction) if correction is not None else []
+
+    @staticmethod
+    def _choose(shape: ModelForms, flat: Tensor) -> list[Tensor]:
+        tensors = shape.layout.split(flat)
+        return [tensors[place] for place in shape.parameters]
+
+    def apply(self, trained: Sequence[Tensor]) -> None:
+        """Add them to the gradients of the parameters."""
+        if not (self._start or self._correction):
+            return
+        for parameter in trained:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        for parameter, start in zip(trained, self._start, strict=False):
+            parameter.grad.add_(parameter.detach() - start, alpha=self._proximal)
+        for parameter, correction in zip(trained, self._correction, strict=False):
+            parameter.grad.add_(correction)
+
+
+def clip(difference: Tensor, largest: float | None) -> Tensor:
+    """Scale a difference, in place, such that its norm is not larger than allowed."""
+    if largest is None:
+        return difference
+    norm = torch.linalg.vector_norm(difference, dim=-1, keepdim=True, dtype=torch.float64)
+    return difference.mul_((largest / norm.clamp(min=largest)).to(difference.dtype))
+
+
+def iter_batches(
+    parts: Sequence[Tensor], settings: Settings, seed: int | None, are_written: bool
+) -> Iterator[list[Tensor]]:
+    """Yield the batches of all epochs; a batch never shares memory with the data if it may be changed."""
+    samples = len(parts[0])
+    size = min(settings.batch_size or samples, samples)
+    generator = None if seed is None else torch.Generator().manual_seed(seed & MASK)
+    row = sum(part[:1].nbytes for part in parts)
+    block = max(MAX_BLOCK // max(row, 1) // size, 1) * size
+    for _ in range(settings.epochs):
+        order = None if generator is None else torch.randperm(samples, generator=generator)
+        for start in range(0, samples, block):
+            rows = slice(start, min(start + block, samples))
+            if order is not None:
+                shuffled = [part.index_select(0, order[rows].to(part.device)) for part in parts]
+            else:
+                shuffled = [part[rows].clone() if are_written else part[rows] for part in parts]
+            for place in range(0, rows.stop - rows.start, size):
+                yield [part[place : place + size] for part in shuffled]
+
+
+@contextlib.contextmanager
+def seeded(state: list[Tensor]) -> Iterator[None]:
+    """Return a context with a state of torch's generator, which the list keeps until the next time."""
+    before = torch.default_generator.get_state()
+    torch.default_generator.set_state(state[0])
+    try:
+        yield
+    finally:
+        state[0] = torch.default_generator.get_state()
+        torch.default_generator.set_state(before)
+
+
+# --- several models at once
+
+Trained = tuple[Tensor, Tensor]
+"""A difference and a mean loss."""
+_stacked: ContextVar[dict[tuple[Id, int], Trained] | None] = ContextVar("stacked", default=None)
+
+
+@contextlib.contextmanager
+def provide_stacked(results: dict[tuple[Id, int], Trained]) -> Iterator[None]:
+    """Return a context in which workers of this process find their results, computed together, by worker and id."""
+    token = _stacked.set(results)
+    try:
+        yield
+    finally:
+        _stacked.reset(token)
+
+
+def take_stacked(worker: Id, result: int) -> Trained | None:
+    """Return the result of a training that was computed with others, if there is one."""
+    found = _stacked.get()
+    return None if found is None else found.pop((worker, result), None)
+
+
+def train_stacked(
+    task: Recipe,
+    weights: Tensor,
+    fixed: Sequence[Tensor],
+    clients: Sequence[Sequence[Tensor]],
+    seeds: Sequence[int | None],
+    corrections: Sequence[Tensor | None],
+) -> tuple[Tensor, Tensor]:
+    """Train the models of clients with data of the same form in one loop; return differences and mean losses."""
+    settings, shape, count = task.settings, task.shape, len(clients)
+    flat = weights.detach().expand(count, -1).clone()
+    tensors = [tensor.detach() for tensor in shape.layout.split(flat)]
+    trained = [tensors[place].requires_grad_() for place in shape.parameters]
+    kept = [tensor.expand(count, *tensor.shape).clone() for tensor in fixed] if task.writes else list(fixed)
+    optimizer = optimizers.make(settings.optimizer, settings.groups, trained)
+    correction = None if corrections[0] is None else torch.stack([c for c in corrections if c is not None])
+    pull = _Pull(shape, settings.proximal, weights.expand(count, -1), correction)
+    dims = ([0] * len(tensors), [0 if task.writes else None] * len(kept), [0] * len(clients[0]))
+    replays = {id(loss): _stack(loss, dims) for loss in task.losses}
+    total, seen = torch.zeros(count, dtype=torch.float64), 0
+    for batch in _iter_stacked(clients, settings, seeds):
+        length = batch[0].shape[1]
+        losses = replays[id(task.find_loss(length))](tensors, kept, batch)
+        if losses.dim() != 1:
+            raise FederatedError.plan("loss", "it does not return a tensor with one number")
+        for parameter, gradient in zip(
+            trained, torch.autograd.grad(losses.sum(), trained, allow_unused=True), strict=True
+        ):
+            parameter.grad = gradient
+        pull.apply(trained)
+        if settings.clip_grad is not None:
+            _clip_grads(trained, settings.clip_grad)
+        optimizer.step()
+        total, seen = total + losses.detach() * length, seen + length
+    if not shape.layout.is_uniform:
+        flat = shape.layout.join(tensors, (count,))
+    return clip(flat.sub_(weights), settings.clip), total / seen
+
+
+def _stack(loss: Loss, dims: tuple[list[int], list[int | None], list[int]]) -> Callable[..., Tensor]:
+    stacked: Callable[..., Tensor] = vmap(
+        lambda tensors, kept, batch: loss.run_stacked((*tensors, *kept, *batch)), in_dims=dims, randomness="different"
+    )
+    return stacked
+
+
+def _iter_stacked(
+    clients: Sequence[Sequence[Tensor]], settings: Settings, seeds: Sequence[int | None]
+) -> Iterator[list[Tensor]]:
+    """Yield batches of all clients, stacked, each in its own order: that of ``iter_batches``."""
+    samples = len(clients[0][0])
+    size = min(settings.batch_size or samples, samples)
+    generators = [None if seed is None else torch.Generator().manual_seed(seed & MASK) for seed in seeds]
+    stacked = [part.new_empty((len(clients), *part.shape)) for part in clients[0]]
+    for _ in range(settings.epochs):
+        for place, (parts, generator) in enumerate(zip(clients, generators, strict=True)):
+            order = None if generator is None else torch.randperm(samples, generator=generator)
+            for target, part in zip(stacked, parts, strict=True):
+                if order is None:
+                    target[place].copy_(part)
+                else:
+                    torch.index_select(part, 0, order, out=target[place])
+        for start in range(0, samples, size):
+            yield [part[:, start : start + size] for part in stacked]
+
+
+def _clip_grads(trained: Sequence[Tensor], largest: float) -> None:
+    """Do what ``clip_grad_norm_`` does, for each client."""
+    gradients = [parameter.grad for parameter in trained if parameter.grad is not None]
+    norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients])
+    factors = (largest / (torch.linalg.vector_norm(norms, dim=0) + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(factors.view(-1, *[1] * (gradient.dim() - 1)))

@@ -1,0 +1,89 @@
+"""Optimizers by name: a function of parameters becomes a name and numbers, from which a worker makes the optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import nn, optim
+
+from syft_core.values import Kwargs, Nested
+from syft_torch.federated.errors import FederatedError
+
+OPTIMIZERS: dict[str, type[optim.Optimizer]] = {
+    kind.__name__: kind
+    for kind in (
+        optim.SGD, optim.Adam, optim.AdamW, optim.Adagrad, optim.Adadelta, optim.Adamax, optim.ASGD, optim.NAdam,
+        optim.RAdam, optim.RMSprop, optim.Rprop,
+    )
+}  # fmt: skip
+"""The optimizers that workers have. All of them treat each number of a parameter separately, so that the models of
+several workers can be stacked."""
+_IGNORED = frozenset({"params", "foreach", "fused", "capturable", "differentiable"})
+"""Options that choose a kernel; a worker chooses its own."""
+
+Groups = tuple[tuple[Kwargs, tuple[int, ...]], ...]
+"""The numbers of each group, and the places of its parameters."""
+
+
+def describe(make: Callable[[Nested], optim.Optimizer], model: nn.Module) -> tuple[str, Groups]:
+    """Return the name and the numbers of the optimizer that a function makes for the parameters of a model."""
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    made = make(iter(parameters))
+    if not isinstance(made, optim.Optimizer):
+        raise FederatedError.trainer(
+            f"the optimizer is a {type(made).__name__}", "pass a function, e.g. `lambda p: optim.SGD(p, lr=0.1)`"
+        )
+    name = type(made).__name__
+    if OPTIMIZERS.get(name) is not type(made):
+        raise FederatedError.trainer(f"workers do not have the optimizer {name}", f"use one of {', '.join(OPTIMIZERS)}")
+    places = {id(parameter): place for place, parameter in enumerate(parameters)}
+    groups = []
+    for group in made.param_groups:
+        found = tuple([places[id(p)] for p in group["params"] if id(p) in places])
+        if len(found) < len(group["params"]):
+            raise FederatedError.trainer("the optimizer has parameters that the model does not have", "pass only those")
+        groups.append((_find_numbers(group), found))
+    return name, tuple(groups)
+
+
+def _find_numbers(group: Kwargs) -> Kwargs:
+    return {name: _to_number(name, value) for name, value in group.items() if name not in _IGNORED}
+
+
+def _to_number(name: str, value: Nested) -> Nested:
+    if isinstance(value, torch.Tensor):
+        value = value.item()
+    if not is_number(value):
+        raise FederatedError.trainer(f"the option {name!r} of the optimizer is not a number", "pass a number")
+    return value
+
+
+def is_number(value: object) -> bool:
+    """Return whether an option of an optimizer is a number, a flag, None, or a pair of numbers."""
+    if type(value) in (tuple, list):
+        return all(type(part) in (int, float) for part in value)  # type: ignore[attr-defined]  # it is a sequence
+    return value is None or type(value) in (bool, int, float)
+
+
+def make(name: str, groups: Groups, parameters: Sequence[torch.Tensor]) -> optim.Optimizer:
+    """Make an optimizer for parameters; raise if the name or an option is not in the table."""
+    kind = OPTIMIZERS.get(name)
+    if kind is None:
+        raise FederatedError.settings("optimizer", f"is {name!r}, which is not in the table of optimizers")
+    known = kind([nn.Parameter(torch.zeros(()))], **({"lr": 0.1} if kind is optim.SGD else {})).defaults.keys()
+    for numbers, _ in groups:
+        unknown = [option for option in numbers if option not in known or option in _IGNORED]
+        if unknown:
+            raise FederatedError.settings("optimizer", f"has the unknown option {unknown[0]!r} of {name}")
+    options = {"foreach": False} if "foreach" in known else {}
+    return kind(
+        [{**numbers, "params": [parameters[p] for p in places]} for numbers, places in groups],
+        **_start(kind, groups),
+        **options,
+    )
+
+
+def _start(kind: type[optim.Optimizer], groups: Groups) -> Kwargs:
+    """Return a default learning rate, which some versions of torch require although every group has its own."""
+    return {"lr": groups[0][0]["lr"]} if kind is optim.SGD and groups and "lr" in groups[0][0] else {}

@@ -1,0 +1,251 @@
+"""Strategies: how the updates of a round change the weights, as arithmetic on flat tensors.
+
+A strategy of your own is a subclass of ``Strategy`` with one method, ``aggregate``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from syft_core.peer import Id
+from syft_core.values import Kwargs, Tensor
+from syft_torch.federated.errors import FederatedError
+
+
+@dataclass
+class Update:
+    """What one worker returned: how its training changed the weights."""
+
+    worker: Id
+    difference: Tensor
+    """The weights after training minus those that it got, as a flat tensor."""
+    samples: int
+    loss: float
+    steps: int = 1
+    """How many steps its optimizer has made."""
+    lr: float | None = None
+    """The learning rate of its optimizer, if it has one for all parameters."""
+    weight: float = 1.0
+    """A factor for updates that are stale, in asynchronous rounds."""
+
+
+class Strategy:
+    """The base class of strategies. Attributes that are numbers and tensors are saved in checkpoints."""
+
+    def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
+        """Return the new weights; there is at least one update. Neither argument may be changed."""
+        raise NotImplementedError("cannot use a strategy without a method: define `aggregate`")
+
+    @property
+    def proximal(self) -> float:
+        """How strongly local weights are drawn to those received; 0 means not at all."""
+        return 0.0
+
+    def correct(self, worker: Id) -> Tensor | None:
+        """Return what a worker adds to each gradient, or None."""
+        return None
+
+    def begin(self, size: int, workers: int, optimizer: str, numbers: Kwargs) -> None:
+        """Prepare for models of ``size`` weights; raise if the strategy does not fit the optimizer of the workers."""
+
+    def __repr__(self) -> str:
+        shown = {name: value for name, value in vars(self).items() if name[0] != "_" and is_setting(value)}
+        return f"{type(self).__name__}({', '.join([f'{name}={value!r}' for name, value in shown.items()])})"
+
+
+def is_setting(value: object) -> bool:
+    """Return whether an attribute of a strategy is a number, or a tuple of numbers."""
+    if isinstance(value, tuple):
+        return all(isinstance(part, int | float) for part in value)
+    return value is None or isinstance(value, int | float | str)
+
+
+def find_mean(updates: Sequence[Update]) -> Tensor:
+    """Return the mean of the differences, weighted by samples."""
+    total = sum([update.samples * update.weight for update in updates])
+    mean = torch.zeros_like(updates[0].difference)
+    for update in updates:
+        mean.add_(update.difference, alpha=update.samples * update.weight / total)
+    return mean
+
+
+class FedAvg(Strategy):
+    """The mean of all updates, weighted by samples (McMahan et al. 2017)."""
+
+    def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
+        """Add the mean difference."""
+        return weights + find_mean(updates)
+
+
+class FedProx(FedAvg):
+    """FedAvg with local weights that are drawn to the global ones, by mu / 2 ‖w - w0‖² (Li et al. 2020)."""
+
+    def __init__(self, mu: float = 0.01) -> None:
+        if not mu >= 0:
+            raise FederatedError.strategy("FedProx", f"mu is {mu}; pass a number that is not negative")
+        self.mu = mu
+
+    @property
+    def proximal(self) -> float:
+        """The factor mu."""
+        return self.mu
+
+
+class _ServerOptimizer(Strategy):
+    """An adaptive optimizer whose gradient is the mean update (Reddi et al. 2021, algorithm 2).
+
+    With Δ the mean difference:  m ← β1 m + (1 - β1) Δ,  v ← a mean of Δ²,  w ← w + lr m / (√v + τ).  There is no bias
+    correction. At first, m = 0 and v = τ².
+    """
+
+    def __init__(self, lr: float, betas: tuple[float, float], tau: float) -> None:
+        if not (lr > 0 and tau > 0 and all(0 <= beta < 1 for beta in betas)):
+            name = type(self).__name__
+            raise FederatedError.strategy(name, "lr and tau must be positive, and betas at least 0 and less than 1")
+        self.lr, self.betas, self.tau = lr, betas, tau
+        self.m: Tensor | None = None
+        self.v: Tensor | None = None
+
+    def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
+        """Make one step of the optimizer."""
+        mean = find_mean(updates)
+        if self.m is None or self.v is None:
+            self.m, self.v = torch.zeros_like(weights), torch.full_like(weights, self.tau**2)
+        first = self.betas[0]
+        self.m = first * self.m + (1 - first) * mean
+        self.v = self._accumulate(self.v, mean * mean)
+        return weights + self.lr * self.m / (self.v.sqrt() + self.tau)
+
+    def _accumulate(self, v: Tensor, square: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class FedAdam(_ServerOptimizer):
+    """Adam on the server:  v ← β2 v + (1 - β2) Δ²."""
+
+    def __init__(self, lr: float = 0.01, betas: tuple[float, float] = (0.9, 0.99), tau: float = 1e-3) -> None:
+        super().__init__(lr, betas, tau)
+
+    def _accumulate(self, v: Tensor, square: Tensor) -> Tensor:
+        return self.betas[1] * v + (1 - self.betas[1]) * square
+
+
+class FedYogi(_ServerOptimizer):
+    """Yogi on the server:  v ← v - (1 - β2) Δ² sign(v - Δ²)."""
+
+    def __init__(self, lr: float = 0.01, betas: tuple[float, float] = (0.9, 0.99), tau: float = 1e-3) -> None:
+        super().__init__(lr, betas, tau)
+
+    def _accumulate(self, v: Tensor, square: Tensor) -> Tensor:
+        return v - (1 - self.betas[1]) * square * torch.sign(v - square)
+
+
+class FedAdagrad(_ServerOptimizer):
+    """Adagrad on the server:  v ← v + Δ², with β1 = 0."""
+
+    def __init__(self, lr: float = 0.01, tau: float = 1e-3) -> None:
+        super().__init__(lr, (0.0, 0.0), tau)
+
+    def _accumulate(self, v: Tensor, square: Tensor) -> Tensor:
+        return v + square
+
+
+class Scaffold(Strategy):
+    """Control variates against the drift of local training (Karimireddy et al. 2020, option II, uniform weights).
+
+    Worker i adds  c - c_i  to each gradient. After K steps with learning rate η it has  c_i' = c_i - c - Δ_i / (K η).
+    Then  w ← w + lr mean(Δ_i)  and  c ← c + sum(c_i' - c_i) / N,  for N workers in all.
+    """
+
+    def __init__(self, lr: float = 1.0) -> None:
+        if not lr > 0:
+            raise FederatedError.strategy("Scaffold", f"lr is {lr}; pass a positive number")
+        self.lr = lr
+        self.workers = 0
+        self.c: Tensor | None = None
+        self.controls: dict[str, Tensor] = {}
+        """The control variate of each worker; those that are missing are zero."""
+
+    def begin(self, size: int, workers: int, optimizer: str, numbers: Kwargs) -> None:
+        """Require plain SGD, for which the control variates are defined."""
+        extras = [name for name in ("momentum", "weight_decay", "nesterov", "maximize") if numbers.get(name)]
+        if optimizer != "SGD" or extras or "lr" not in numbers:
+            found = optimizer if not extras else f"{optimizer} with {extras[0]}"
+            raise FederatedError.strategy("Scaffold", f"it needs plain SGD on the workers, not {found}; use optim.SGD")
+        self.workers = workers
+
+    def correct(self, worker: Id) -> Tensor | None:
+        """Return c - c_i."""
+        if self.c is None:
+            return None
+        own = self.controls.get(str(worker))
+        return self.c if own is None else self.c - own
+
+    def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
+        """Update the weights and the control variates."""
+        c = torch.zeros_like(weights) if self.c is None else self.c
+        change, mean = torch.zeros_like(weights), torch.zeros_like(weights)
+        for update in updates:
+            own = self.controls.get(str(update.worker), torch.zeros_like(weights))
+            new = own - c - update.difference / (update.steps * (update.lr or 1.0))
+            self.controls[str(update.worker)] = new
+            change.add_(new - own)
+            mean.add_(update.difference, alpha=1 / len(updates))
+        self.c = c + change / max(self.workers, len(updates))
+        return weights + self.lr * mean
+
+
+class Median(Strategy):
+    """The median of each number (Yin et al. 2018); of an even number of updates, the mean of the two in the middle."""
+
+    def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
+        """Add the median difference."""
+        values = torch.stack([update.difference for update in updates]).sort(dim=0).values
+        middle = (len(updates) - 1) // 2, len(updates) // 2
+        return weights + (values[middle[0]] + values[middle[1]]) / 2
+
+
+class TrimmedMean(Strategy):
+    """The mean of each number without the largest and the smallest ``share`` of the updates (Yin et al. 2018)."""
+
+    def __init__(self, share: float = 0.1) -> None:
+        if not 0 <= share < 0.5:
+            raise FederatedError.strategy("TrimmedMean", f"share is {share}; pass at least 0 and less than 0.5")
+        self.share = share
+
+    def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
+        """Add the trimmed mean difference."""
+        cut = int(self.share * len(updates) + 1e-9)
+        values = torch.stack([update.difference for update in updates]).sort(dim=0).values
+        return weights + values[cut : len(updates) - cut].mean(dim=0)
+
+
+class Krum(Strategy):
+    """The update that is closest to its neighbours, if ``byzantine`` of them may be wrong (Blanchard et al. 2017).
+
+    The score of an update is the sum of the squared distances to its n - byzantine - 2 nearest ones. With ``keep`` > 1,
+    the mean of that many updates with the lowest scores (multi-Krum).
+    """
+
+    def __init__(self, byzantine: int = 1, keep: int = 1) -> None:
+        if byzantine < 0 or keep < 1:
+            raise FederatedError.strategy("Krum", "byzantine must not be negative, and keep must be positive")
+        self.byzantine, self.keep = byzantine, keep
+
+    def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
+        """Add the chosen difference, or the mean of several."""
+        count, near = len(updates), len(updates) - self.byzantine - 2
+        if near < 1 or self.keep > count:
+            needed = max(self.byzantine + 3, self.keep)
+            raise FederatedError.strategy(
+                repr(self), f"it needs {needed} updates, and there are {count}; use more workers"
+            )
+        values = torch.stack([update.difference for update in updates])
+        distances = torch.stack([((values - value).double() ** 2).sum(dim=1) for value in values])
+        distances.fill_diagonal_(float("inf"))
+        scores = distances.sort(dim=1).values[:, :near].sum(dim=1)
+        best = scores.argsort(stable=True)[: self.keep]
+        return weights + values[best].mean(dim=0)

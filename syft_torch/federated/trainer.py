@@ -1,0 +1,608 @@
+"""FederatedTrainer: train one model on the data of many workers, none of which leaves its worker."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from random import Random
+from typing import Literal
+
+import torch
+from torch import nn, optim
+
+from syft_core.exceptions import SyftError
+from syft_core.hook.forms import Form
+from syft_core.peer import Id
+from syft_core.pictures import html_table, text_table
+from syft_core.values import Function, Kwargs, Nested, Tensor
+from syft_torch.federated import checkpoint as checkpoints
+from syft_torch.federated import optimizers
+from syft_torch.federated.clients import Client, Clients, Job, Measurement, PopulationClients, make_clients
+from syft_torch.federated.dataset import FederatedDataset
+from syft_torch.federated.engines import Engine, Outcome, StackedEngine, Task, can_stack
+from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.history import History, Row, write_report
+from syft_torch.federated.layout import Layout
+from syft_torch.federated.loops import find_lengths
+from syft_torch.federated.losses import Recorded, record
+from syft_torch.federated.population import Population
+from syft_torch.federated.strategies import FedAvg, Strategy, Update
+
+
+class FederatedTrainer:
+    """Trains a model in rounds: sampled workers train it on their data, and a strategy combines what they return.
+
+    The loss is recorded, and each worker runs it in a training loop of its own. Data stays where it is; what leaves a
+    worker is the change of the weights and the mean loss, if its owner's rules allow that.
+
+    Args:
+        model: the model, here. ``fit`` updates it after each round.
+        loss: a function of the model's output and the targets, that returns a mean.
+        optimizer: a function of parameters that returns the optimizer of the workers, e.g.
+            ``lambda p: optim.SGD(p, lr=0.1)``. Its state is new in each round.
+        data: a ``FederatedDataset`` or a ``Population``.
+        strategy: how updates are combined.
+        epochs: how often a worker goes through its data in a round.
+        batch_size: how many samples a batch has; None means all of a worker.
+        clients_per_round: how many workers are sampled for each round; None means all.
+        min_results: how many updates a round needs; None means half of the workers that were asked.
+        engine: "workers", "stacked", or None to choose.
+        shuffle: whether workers shuffle their samples in each epoch.
+        seed: the seed of samples and orders.
+        clip: the largest norm of an update; workers scale larger ones down.
+        clip_grad: the largest norm of a gradient.
+        max_norm: the norm above which an update is rejected.
+        timeout: seconds without a sign of life after which a worker on a network counts as lost; None means those with
+            which it was connected.
+        buffer: how many updates make a round, if rounds are asynchronous; None means that they are not. Workers then
+            train all the time, and get the newest weights.
+        staleness: a function of the number of rounds since an update began that returns its weight; by default
+            1 / √(1 + age), as in FedBuff.
+        reason: why owners should release updates that may not leave. If given, each is asked for, and waited for.
+        patience: how many seconds to wait for the decision of an owner.
+
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Function,
+        optimizer: Callable[[Nested], optim.Optimizer],
+        data: FederatedDataset | Population,
+        strategy: Strategy | None = None,
+        epochs: int = 1,
+        batch_size: int | None = 32,
+        clients_per_round: int | None = None,
+        min_results: int | None = None,
+        engine: Literal["workers", "stacked"] | None = None,
+        *,
+        shuffle: bool = True,
+        seed: int = 0,
+        clip: float | None = None,
+        clip_grad: float | None = None,
+        max_norm: float | None = None,
+        timeout: float | None = None,
+        buffer: int | None = None,
+        staleness: Callable[[int], float] | None = None,
+        reason: str = "",
+        patience: float = 600.0,
+    ) -> None:
+        self.model, self.loss, self.data = model, loss, data
+        self.strategy = FedAvg() if strategy is None else strategy
+        self.history = History()
+        self._starts = 0
+        """How many trainings of asynchronous rounds have been started."""
+        self._order: tuple[int, list[int]] = -1, []
+        """The order in which workers have their turns in asynchronous rounds, and the number of turns before."""
+        self._shuffle, self._seed, self._max_norm, self._timeout = shuffle, seed, max_norm, timeout
+        self._buffer, self._staleness = buffer, staleness or (lambda age: (1 + age) ** -0.5)
+        self._reason, self._patience = reason, patience
+        self._require_arguments(epochs, batch_size, engine)
+        self.clients = make_clients(data)
+        self.clients_per_round = self._limit(clients_per_round)
+        self._min_results = min_results
+        self._require_results(min_results)
+        forms = self._find_forms()
+        self._recorded = _record_loss(model, loss, forms, self._find_lengths(batch_size))
+        name, groups = optimizers.describe(optimizer, model)
+        self._lr = groups[0][0].get("lr") if len(groups) == 1 else None
+        settings: Kwargs = {"epochs": epochs, "batch_size": batch_size, "optimizer": name, "groups": groups}
+        settings |= {"clip": clip, "clip_grad": clip_grad, "proximal": float(self.strategy.proximal)}
+        recorded = self._recorded
+        self._job = Job(recorded.programs, recorded.fixed, settings, len(forms), reason, patience)
+        self._layout = Layout(recorded.trained)
+        self._size = sum(tensor.numel() for tensor in recorded.trained[: recorded.parameters])
+        self.strategy.begin(self._size, len(self.clients), name, groups[0][0])
+        stacks = engine == "stacked" or (engine is None and can_stack(self._job, self.clients))
+        self._engine: Engine = (StackedEngine if stacks else Engine)(self._job, self._lr)
+        self._evaluation: Evaluation | None = None
+        self._measurements: dict[object, Measurement] = {}
+
+    # --- checks
+
+    def _require_arguments(self, epochs: object, batch_size: object, engine: object) -> None:
+        if not isinstance(self.model, nn.Module):
+            raise FederatedError.trainer(f"the model is a {type(self.model).__name__}", "pass a torch module")
+        if not callable(self.loss):
+            raise FederatedError.trainer(f"the loss is a {type(self.loss).__name__}", "pass a function")
+        if not isinstance(self.data, FederatedDataset | Population):
+            raise FederatedError.trainer(
+                f"the data is a {type(self.data).__name__}", "pass a FederatedDataset, e.g. `dataset.federate(workers)`"
+            )
+        if not isinstance(self.strategy, Strategy):
+            raise FederatedError.trainer(
+                f"the strategy is a {type(self.strategy).__name__}", "pass an instance of a subclass of `fl.Strategy`"
+            )
+        if not _is_count(epochs):
+            raise FederatedError.trainer(f"epochs is {epochs!r}", "pass a positive integer")
+        if batch_size is not None and not _is_count(batch_size):
+            raise FederatedError.trainer(f"batch_size is {batch_size!r}", "pass a positive integer, or None for all")
+        if engine not in (None, "workers", "stacked"):
+            raise FederatedError.trainer(f"there is no engine {engine!r}", 'use "workers", "stacked" or None')
+        if self._buffer is not None and not _is_count(self._buffer):
+            raise FederatedError.trainer(f"buffer is {self._buffer!r}", "pass a positive integer, or None")
+
+    def _limit(self, clients_per_round: int | None) -> int:
+        if not self.clients:
+            raise FederatedError.trainer("the dataset has no workers", "send data to at least one")
+        if clients_per_round is None:
+            return len(self.clients)
+        if not _is_count(clients_per_round) or clients_per_round > len(self.clients):
+            why = f"clients_per_round is {clients_per_round!r}, and there are {len(self.clients)} workers"
+            raise FederatedError.trainer(why, "pass a positive integer that is not larger")
+        return clients_per_round
+
+    def _require_results(self, needed: int | None) -> None:
+        most = self.clients_per_round if self._buffer is None else self._buffer
+        if needed is not None and (not _is_count(needed) or needed > most):
+            raise FederatedError.trainer(f"min_results is {needed!r}", f"pass a positive integer up to {most}")
+
+    def _find_forms(self) -> list[Form]:
+        """Return the forms of the parts of the data; raise unless all workers have data of one form."""
+        first: tuple[Id, list[Form]] | None = None
+        self._counts: set[int] = set()
+        is_population = isinstance(self.clients, PopulationClients)
+        for client in [self.clients.at(0)] if is_population else self.clients.values():
+            with client.open():
+                for forms in client.forms or client.describe():
+                    _require_known(client.id, forms)
+                    if first is None:
+                        first = client.id, forms
+                    elif list(map(_row, forms)) != list(map(_row, first[1])):
+                        raise FederatedError.form(client.id, _describe(forms), first[0], _describe(first[1]))
+                if not client.samples:
+                    raise FederatedError.operands(client.id, "it has no samples", "leave this worker out")
+                self._counts.add(client.samples)
+        return first[1] if first is not None else []
+
+    def _find_lengths(self, batch_size: int | None) -> list[int]:
+        """Return all lengths of batches that may occur."""
+        found = {length for count in self._counts for length in find_lengths(count, batch_size)}
+        return sorted(found, reverse=True)
+
+    # --- training
+
+    def fit(self, rounds: int, checkpoint: str | Path | None = None, progress: bool | None = None) -> History:
+        """Train for some rounds, and return the history of all rounds.
+
+        With ``checkpoint``, write the state of the run to this file after each round. If the file exists, the run
+        continues where it ended, so a program that was interrupted is simply started again; the rounds that it has
+        done count. ``progress`` is whether to show a line about each round; by default in a terminal.
+        """
+        if type(rounds) is not int or rounds < 0:
+            raise FederatedError.trainer(f"rounds is {rounds!r}", "pass an integer that is not negative")
+        last = len(self.history) + rounds
+        path = None if checkpoint is None else Path(checkpoint)
+        if path is not None:
+            self._require_checkpoint(path)
+            if path.exists():
+                self._restore(path)
+        show = _Progress(last, sys.stderr.isatty() if progress is None else progress)
+        with self._deadline():
+            for row in self._run_rounds(last):
+                self.history.rows.append(row)
+                if path is not None:
+                    self._save(path)
+                show.update(row)
+        show.end()
+        return self.history
+
+    def _run_rounds(self, last: int) -> Iterator[Row]:
+        """Yield a row for each round; the model has its weights by then."""
+        run = self._run_round if self._buffer is None else self._run_buffer
+        try:
+            while len(self.history) < last:
+                yield run(len(self.history) + 1)
+        finally:
+            self._engine.cancel()
+
+    def _run_round(self, number: int) -> Row:
+        began = time.perf_counter()
+        weights = self.weights
+        chosen = self._sample(number)
+        for client in chosen:
+            self._engine.submit(self._make_task(client, weights, number))
+        outcomes = {client.id: outcome for client, outcome in [self._take() for _ in chosen]}
+        found = [(client.id, outcomes[client.id]) for client in chosen]
+        updates, left_out = self._sort_out(found)
+        needed = self._min_results if self._min_results is not None else (len(chosen) + 1) // 2
+        return self._finish(number, weights, updates, left_out, needed, began)
+
+    def _run_buffer(self, number: int) -> Row:
+        """Collect updates until there are enough; each worker that has ended trains again, with the newest weights."""
+        began = time.perf_counter()
+        weights = self.weights
+        wanted = self._buffer or 1
+        found: list[tuple[Id, Outcome]] = []
+        updates: list[Update] = []
+        left_out: dict[Id, str] = {}
+        failures = 0
+        while len(updates) < wanted and failures < max(2 * self.clients_per_round, wanted):
+            self._fill(weights, number)
+            task, outcome = self._engine.take()
+            if isinstance(outcome, Update):
+                outcome.weight = float(self._staleness(number - task.version))
+            found = [(task.client.id, outcome)]
+            good, bad = self._sort_out(found)
+            updates += good
+            left_out.update(bad)
+            failures += len(bad)
+        needed = self._min_results if self._min_results is not None else wanted
+        return self._finish(number, weights, updates, left_out, needed, began)
+
+    def _fill(self, weights: Tensor, number: int) -> None:
+        """Start trainings until as many run as are wanted at the same time."""
+        while len(self._engine) < self.clients_per_round:
+            self._engine.submit(self._make_task(self._find_next(), weights, number, self._starts))
+
+    def _take(self) -> tuple[Client, Outcome]:
+        task, outcome = self._engine.take()
+        return task.client, outcome
+
+    def _make_task(self, client: Client, weights: Tensor, number: int, turn: int = 0) -> Task:
+        correction = self.strategy.correct(client.id)
+        if correction is not None and len(correction) < self._layout.total:
+            correction = torch.cat([correction, correction.new_zeros(self._layout.total - len(correction))])
+        seed = _hash(self._seed, number, turn, client.id) if self._shuffle else None
+        return Task(client, weights, seed, correction, number)
+
+    def _sample(self, number: int) -> list[Client]:
+        """Return the workers of a round, which depend on the seed and the round alone."""
+        places: Sequence[int] = range(len(self.clients))
+        if self.clients_per_round < len(places):
+            places = Random(f"{self._seed}/{number}").sample(places, self.clients_per_round)  # noqa: S311  # no secret
+        return [self.clients.at(place) for place in places]
+
+    def _find_next(self) -> Client:
+        """Return the next worker of asynchronous rounds: all have a turn, in an order that depends on the seed."""
+        turn, place = divmod(self._starts, len(self.clients))
+        if self._order[0] != turn:
+            order = list(range(len(self.clients)))
+            Random(f"{self._seed}/turn {turn}").shuffle(order)  # noqa: S311  # not a secret
+            self._order = turn, order
+        self._starts += 1
+        return self.clients.at(self._order[1][place])
+
+    def _sort_out(self, found: Sequence[tuple[Id, Outcome]]) -> tuple[list[Update], dict[Id, str]]:
+        """Return the updates that are usable, and why the others are not."""
+        updates, left_out = [], {}
+        for worker, outcome in found:
+            why = _explain(outcome) if isinstance(outcome, Exception) else self._find_fault(outcome)
+            if why is not None:
+                left_out[worker] = why
+            elif isinstance(outcome, Update):
+                updates.append(outcome)
+        return updates, left_out
+
+    def _find_fault(self, update: Update) -> str | None:
+        """Return why an update is rejected, or None."""
+        difference = update.difference
+        if type(difference) is not torch.Tensor or tuple(difference.shape) != (self._layout.total,):
+            return "its update has another size than the model"
+        if difference.layout is not torch.strided or difference.dtype != self._layout.dtype:
+            return "its update has another dtype or layout than the model"
+        # The sum is a quick test: it is not finite if one value is not, and may overflow.
+        if not (bool(difference.sum().isfinite()) or bool(difference.isfinite().all())):
+            return "its update has values that are not finite"
+        if not isfinite(update.loss):
+            return "its loss is not finite"
+        if self._max_norm is not None:
+            norm = float(torch.linalg.vector_norm(difference[: self._size], dtype=torch.float64))
+            if norm > self._max_norm:
+                return f"the norm of its update is larger than {self._max_norm}"
+        return None
+
+    def _finish(
+        self, number: int, weights: Tensor, updates: list[Update], left_out: dict[Id, str], needed: int, began: float
+    ) -> Row:
+        """Combine the updates of a round, and set the weights of the model."""
+        if len(updates) < needed or not updates:
+            reasons = "; ".join([f"{worker}: {why}" for worker, why in list(left_out.items())[:3]])
+            raise FederatedError.few_results(number, len(updates), max(needed, 1), reasons)
+        samples = sum(update.samples for update in updates)
+        loss = sum(update.loss * update.samples for update in updates) / samples
+        self._combine(weights, updates)
+        seconds = time.perf_counter() - began
+        return Row(number, loss, [update.worker for update in updates], left_out, samples, seconds)
+
+    def _combine(self, weights: Tensor, updates: list[Update]) -> None:
+        """Let the strategy combine the parameters; buffers, such as running means, are averaged."""
+        buffers = weights[self._size :]
+        if len(buffers):
+            moved = [Update(u.worker, u.difference[self._size :], u.samples, u.loss, weight=u.weight) for u in updates]
+            buffers = FedAvg().aggregate(buffers, moved)
+            for update in updates:
+                update.difference = update.difference[: self._size]
+        new = self.strategy.aggregate(weights[: self._size], updates)
+        if not isinstance(new, torch.Tensor) or tuple(new.shape) != (self._size,):
+            raise FederatedError.strategy(repr(self.strategy), "`aggregate` must return weights of the same size")
+        self._set_weights(torch.cat([new.to(self._layout.dtype), buffers]) if len(buffers) else new)
+
+    @property
+    def weights(self) -> Tensor:
+        """A copy of the weights, as one flat tensor: the parameters, then the buffers that training changes."""
+        return self._layout.join(self._recorded.trained)
+
+    def _set_weights(self, flat: Tensor) -> None:
+        with torch.no_grad():
+            for tensor, value in zip(self._recorded.trained, self._layout.split(flat), strict=True):
+                tensor.copy_(value)
+
+    @contextmanager
+    def _deadline(self) -> Iterator[None]:
+        """Use the timeout of the trainer for workers on a network."""
+        changed = []
+        for client in self.clients.values() if self._timeout is not None else ():
+            if not client.is_local and hasattr(client.location, "timeout"):
+                changed.append((client.location, client.location.timeout))
+                client.location.timeout = self._timeout
+        try:
+            yield
+        finally:
+            for location, timeout in changed:
+                location.timeout = timeout
+
+    # --- evaluation
+
+    def evaluate(
+        self, data: FederatedDataset | Population | None = None, metrics: Mapping[str, Function] | None = None
+    ) -> Evaluation:
+        """Measure the model on the workers: on the data of the trainer, or on other data.
+
+        ``metrics`` has functions of the model's output and the targets that return a mean, by name. By default, the
+        loss, and the accuracy if targets are classes. Only sums over all samples of a worker leave it.
+        """
+        clients = self.clients if data is None else make_clients(data)
+        forms = self._find_forms_of(clients)
+        functions = {"loss": self.loss, **(_default_metrics(self.model, forms) if metrics is None else metrics)}
+        measurement = self._measure(functions, forms)
+        weights = self.weights
+        found = Evaluation(tuple(functions))
+        with self._deadline():
+            for client in clients.values():
+                self._evaluate(client, measurement, weights, found)
+        if not found.samples:
+            reasons = "; ".join([f"{worker}: {why}" for worker, why in list(found.left_out.items())[:3]])
+            raise FederatedError.trainer(f"no worker could evaluate the model ({reasons})", "see the reasons")
+        self._evaluation = found
+        return found
+
+    def _evaluate(self, client: Client, measurement: Measurement, weights: Tensor, found: Evaluation) -> None:
+        try:
+            with client.open():
+                sums = client.evaluate(measurement, weights, self._reason, self._patience)
+                found.add(client.id, sums.tolist(), client.samples)
+        except Exception as error:  # noqa: BLE001  # it is reported
+            found.left_out[client.id] = _explain(error)
+
+    def _find_forms_of(self, clients: Clients) -> list[Form]:
+        kept = self.clients
+        self.clients = clients
+        try:
+            return self._find_forms()
+        finally:
+            self.clients = kept
+
+    def _measure(self, functions: Mapping[str, Function], forms: list[Form]) -> Measurement:
+        """Record the metrics, with the model in evaluation mode."""
+        size = 1024
+        lengths = self._find_lengths(size)
+        key = tuple(functions.items()), tuple(map(_row, forms)), tuple(lengths)
+        known = self._measurements.get(key)
+        if known is not None:
+            return known
+        training = self.model.training
+        self.model.eval()
+        try:
+            given = tuple(functions.values())
+            recorded = record(self.model, partial(_compute_metrics, given), forms, lengths, given, self._recorded)
+        finally:
+            self.model.train(training)
+        settings = {"batch_size": size}
+        made = Measurement(recorded.programs, recorded.fixed, settings, len(forms))
+        self._measurements[key] = made
+        return made
+
+    # --- pages and files
+
+    def report(self, path: str | Path) -> None:
+        """Write a page about the run: its settings, the loss by round, who took part, and the last evaluation."""
+        settings = self._job.settings
+        facts = [
+            ("model", f"{type(self.model).__name__}, {self._layout.total:,} weights"),
+            ("workers", str(len(self.clients))),
+            ("per round", str(self.clients_per_round)),
+            ("strategy", repr(self.strategy)),
+            ("optimizer", f"{settings['optimizer']} {settings['groups'][0][0]}"),
+            ("epochs, batch size", f"{settings['epochs']}, {settings['batch_size']}"),
+            ("engine", self._engine.name),
+            ("rounds", str(len(self.history))),
+        ]
+        more = "" if self._evaluation is None else f"<h2>Evaluation</h2>{self._evaluation._repr_html_()}"
+        write_report(path, "Federated training", facts, self.history, more)
+
+    def _identify(self) -> Kwargs:
+        """Return what a run must have in common with its checkpoint."""
+        names = {id(tensor): name for name, tensor in [*self.model.named_parameters(), *self.model.named_buffers()]}
+        shapes = [[names.get(id(t), ""), list(t.shape), str(t.dtype)] for t in self._recorded.trained]
+        return {"model": shapes, "strategy": type(self.strategy).__name__, "seed": self._seed}
+
+    def _require_checkpoint(self, path: Path) -> None:
+        """Raise before the first round if a checkpoint cannot be written after it."""
+        checkpoints.dump_strategy(self.strategy)
+        if not path.parent.is_dir():
+            raise FederatedError.checkpoint(str(path), "its folder does not exist", "make it first")
+
+    def _save(self, path: Path) -> None:
+        tensors, numbers = checkpoints.dump_strategy(self.strategy)
+        kept = {"weights": self.weights, **{f"strategy/{name}": tensor for name, tensor in tensors.items()}}
+        facts: Kwargs = {"run": self._identify(), "strategy": numbers, "history": self.history.dump()}
+        facts["starts"] = self._starts
+        checkpoints.save(path, checkpoints.Checkpoint(kept, facts))
+
+    def _restore(self, path: Path) -> None:
+        """Continue from a checkpoint, unless this trainer has done its rounds itself."""
+        found = checkpoints.load(path)
+        run, here = found.facts["run"], self._identify()
+        advice = "use the model, strategy and seed that it was made with, or another file"
+        for name, what in (("model", "model"), ("strategy", "strategy"), ("seed", "seed")):
+            if run[name] != here[name]:
+                raise FederatedError.checkpoint(str(path), f"it has another {what}", advice)
+        numbers = checkpoints.dump_strategy(self.strategy)[1]
+        if any(numbers.get(name) != value for name, value in found.facts["strategy"].items()):
+            raise FederatedError.checkpoint(str(path), "its strategy has other numbers", advice)
+        prefix = "strategy/"
+        tensors = {name[len(prefix) :]: t for name, t in found.tensors.items() if name.startswith(prefix)}
+        checkpoints.load_strategy(self.strategy, tensors, found.facts["strategy"])
+        self._set_weights(found.tensors["weights"])
+        self.history.rows = History.load(found.facts["history"]).rows
+        self._starts = found.facts["starts"]
+
+
+class Evaluation(dict[str, float]):
+    """The mean of each metric over all samples, by name; ``workers`` has those of each worker."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.names = names
+        self.samples = 0
+        self.workers: dict[Id, dict[str, float]] = {}
+        self.counts: dict[Id, int] = {}
+        self.left_out: dict[Id, str] = {}
+        self._sums = [0.0] * len(names)
+
+    def add(self, worker: Id, sums: list[float], samples: int) -> None:
+        """Add the sums of a worker."""
+        self.workers[worker] = {name: value / samples for name, value in zip(self.names, sums, strict=True)}
+        self.counts[worker] = samples
+        self.samples += samples
+        self._sums = [total + value for total, value in zip(self._sums, sums, strict=True)]
+        self.update({name: total / self.samples for name, total in zip(self.names, self._sums, strict=True)})
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        rows = [
+            (str(w), str(self.counts[w]), *[f"{v:.4g}" for v in found.values()]) for w, found in self.workers.items()
+        ]
+        return [*rows, ("all", str(self.samples), *[f"{value:.4g}" for value in self.values()])]
+
+    def __str__(self) -> str:
+        out = "".join([f"\n{worker} was left out: {why}" for worker, why in self.left_out.items()])
+        return text_table(("worker", "samples", *self.names), self._cells()) + out
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table("evaluation", ("worker", "samples", *self.names), self._cells(), limit=1000)
+
+
+class _Progress:
+    """Shows one line about the run."""
+
+    def __init__(self, last: int, is_shown: bool) -> None:
+        self._last, self._is_shown, self._is_begun = last, is_shown, False
+
+    def update(self, row: Row) -> None:
+        """Show a round."""
+        if self._is_shown:
+            out = f", {len(row.left_out)} left out" if row.left_out else ""
+            text = f"round {row.round}/{self._last}  loss {row.loss:.4f}  {len(row.workers)} workers{out}"
+            text += f"  {row.seconds:.1f} s"
+            sys.stderr.write(f"\r{text:<78}")
+            sys.stderr.flush()
+            self._is_begun = True
+
+    def end(self) -> None:
+        """End the line."""
+        if self._is_begun:
+            sys.stderr.write("\n")
+
+
+# --- the recorded functions
+
+
+def _record_loss(model: nn.Module, loss: Function, forms: list[Form], lengths: list[int]) -> Recorded:
+    recorded = record(model, partial(_compute_loss, loss), forms, lengths, (loss,))
+    answer = recorded.answer
+    if len(answer) != 1 or answer[0].shape != ():
+        shapes = [f"a tensor of shape {list(each.shape or ())}" for each in answer]
+        raise FederatedError.loss(", ".join(shapes) or "no tensor")
+    return recorded
+
+
+def _compute_loss(loss: Function, model: nn.Module, *batch: Tensor) -> Nested:
+    *inputs, targets = batch
+    return loss(model(*inputs), targets)
+
+
+def _compute_metrics(functions: tuple[Function, ...], model: nn.Module, *batch: Tensor) -> Nested:
+    *inputs, targets = batch
+    output = model(*inputs)
+    return tuple([function(output, targets) for function in functions])
+
+
+def _default_metrics(model: nn.Module, forms: list[Form]) -> dict[str, Function]:
+    """Return the accuracy, if the targets are class numbers."""
+    is_class = not forms[-1].dtype.is_floating_point and len(forms[-1].shape or ()) == 1
+    return {"accuracy": _compute_accuracy} if is_class else {}
+
+
+def _compute_accuracy(output: Tensor, targets: Tensor) -> Tensor:
+    return (output.argmax(dim=1) == targets).to(torch.float64).mean()
+
+
+# --- small things
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value > 0
+
+
+def _row(known: Form) -> tuple[Nested, Nested]:
+    return tuple(known.shape or ())[1:], known.dtype
+
+
+def _require_known(worker: Id, forms: Sequence[Form | None]) -> None:
+    for known in forms:
+        if known is None or known.shape is None or known.dtype is None or not len(known.shape):
+            raise FederatedError.operands(worker, "a part of its data is not a tensor with rows", "store tensors")
+
+
+def _describe(forms: Sequence[Form]) -> str:
+    return ", ".join(
+        [f"{str(known.dtype).rpartition('.')[2]}{['n', *(known.shape or ())[1:]]}".replace("'", "") for known in forms]
+    )
+
+
+def _hash(*parts: object) -> int:
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "little") >> 1
+
+
+def _explain(error: Exception) -> str:
+    """Return the text of an error: a worker sends only what the reader may know."""
+    return str(error) if isinstance(error, SyftError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,329 @@
+"""The messages ``Train`` and ``Evaluate``: a worker trains a model on its data, or measures it.
+
+The sender brings a recorded loss, weights and numbers; the loop is the worker's own code. For the worker the whole call
+is one operation: it passes the same stages, and its results stay on the worker like those of any other operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from time import monotonic
+from types import GeneratorType
+from typing import ClassVar
+
+import torch
+from torch import nn
+
+from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.caches import remember
+from syft_core.hook.facts import Facts
+from syft_core.messages import Message, MessageFacts, register_message
+from syft_core.peer import Peer
+from syft_core.plans.program import Program
+from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.workers.addresses.requests import Elsewhere, Process
+from syft_core.workers.party.store import lineage_of
+from syft_core.workers.party.turns import TURN_SECONDS
+from syft_core.workers.party.worker import Worker
+from syft_core.workers.running.changes import change_count
+from syft_core.workers.running.execution import Execution
+from syft_core.workers.running.procedure import execute
+from syft_core.workers.seeing.permissions import require_permission
+from syft_torch.federated import loops, optimizers
+from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.loops import Recipe, Settings
+from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
+
+
+def _describe(text: str) -> MessageFacts:
+    return MessageFacts(
+        text=lambda _message: text,
+        uses=lambda message, _receiver: message.plans,
+        operands=lambda message: (message.fixed, message.data),
+        creates=lambda message, _receiver: (message.result,),
+        stores_results=True,
+    )
+
+
+@dataclass(slots=True)
+class OnData(Message):
+    """A recorded function of a model and of stored data; the base of both messages."""
+
+    plans: tuple[int | str, ...]
+    """The function: one plan for all batch lengths, or one for each length."""
+    weights: Tensor
+    """The tensors that training changes, as one flat tensor."""
+    fixed: Args
+    """Pointers to the other tensors of the model."""
+    data: Args
+    """Pointers to the parts of the data: of one dataset after another."""
+    parts: int
+    """How many parts a dataset has."""
+    settings: Kwargs
+    """The fields of ``loops.Settings``."""
+    result: int
+
+
+@dataclass(slots=True)
+class Train(OnData):
+    """Train a model on stored data; keep the difference to its weights under ``result``, and the loss after it."""
+
+    code: ClassVar[int] = 380
+    facts: ClassVar[MessageFacts] = _describe("train")
+    seed: int | None = None
+    """The seed of the order of samples, and of random operations on data that the sender may read; None means the order
+    in which they are stored."""
+    correction: Tensor = None
+    """A flat tensor that is added to each gradient."""
+
+    @property
+    def expected(self) -> range:
+        """The ids of the results."""
+        return range(self.result, self.result + 2)
+
+
+@dataclass(slots=True)
+class Evaluate(OnData):
+    """Compute metrics of a model on stored data; keep the sum of each over all samples, in one tensor."""
+
+    code: ClassVar[int] = 381
+    facts: ClassVar[MessageFacts] = _describe("evaluate")
+
+    @property
+    def expected(self) -> range:
+        """The id of the result."""
+        return range(self.result, self.result + 1)
+
+
+def train(worker: Worker, message: Train, sender: Peer) -> Process:
+    """Train a model on stored data, as one operation."""
+    return _handle(worker, message, sender, message.correction, message.seed, 2)
+
+
+def evaluate(worker: Worker, message: Evaluate, sender: Peer) -> Process:
+    """Compute metrics of a model on stored data, as one operation."""
+    return _handle(worker, message, sender, None, None, 1)
+
+
+class _Execution(Execution):
+    """The execution of a training; its seed is not an argument, because forms do not depend on it."""
+
+    __slots__ = ("seed",)
+    seed: int | None
+
+
+def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, seed: int | None, count: int) -> Process:
+    framework = worker.attributes_of("torch")
+    programs = [_find_program(worker, id, sender) for id in message.plans]
+    operation = _find_operation(framework, programs, message)
+    execution = _Execution(worker, framework, operation.op, sender)
+    execution.seed = seed
+    execution.result, execution.count = message.result, count
+    execution.args = execution.resolve((message.weights, correction, *message.fixed, *message.data))
+    execution.lineage = lineage_of(execution.parents)
+    operation.require_operands(execution)
+    worker.stats.operations += 1
+    with framework.isolate() or nullcontext():
+        answer = execute(execution)
+        return (yield from answer) if type(answer) is GeneratorType else answer
+
+
+def _find_program(worker: Worker, id: int | str, sender: Peer) -> Program:
+    """Return a plan of the sender: one of somebody else may contain values that the sender does not know."""
+    entry = worker.object_store.entry(id)
+    if not isinstance(entry.value, Program):
+        raise FederatedError.plan(str(id), "it is not a plan")
+    require_permission(worker, "call", entry, sender, entry.value)
+    if entry.giver != sender:
+        raise FederatedError.plan(entry.value.name, "somebody else has sent it")
+    return entry.value
+
+
+# --- the operation
+
+
+class LoopOp:
+    """Training, or evaluating, with one loss and one choice of numbers, as an operation."""
+
+    def __init__(self, framework: FrameworkAttributes, programs: Sequence[Program], message: OnData) -> None:
+        self.is_training = type(message) is Train
+        parts, fixed = message.parts, len(message.fixed)
+        if not programs or any(
+            known.inputs[: -parts or None] != programs[0].inputs[: -parts or None] for known in programs
+        ):
+            raise FederatedError.plan("loss", "its plans differ in their inputs")
+        if not 1 <= parts <= len(programs[0].inputs) - fixed:
+            raise FederatedError.plan("loss", "it has fewer inputs than there are parts of the data")
+        self.losses: list[Loss] = [compile_loss(program, parts, framework) for program in programs]
+        self.shape = ModelForms(programs[0], fixed, parts)
+        self.parts, self.fixed = parts, fixed
+        self.settings = Settings.read(message.settings)
+        self.task = Recipe(self.losses, self.shape, self.settings)
+        self._require_model()
+        is_reviewed = all(loss.is_reviewed for loss in self.losses)
+        facts = Facts(
+            writes=frozenset(),
+            discloses="nothing",
+            reads_beyond=False,
+            partial=True,
+            random=any(loss.is_random for loss in self.losses),
+            tier="reviewed" if is_reviewed else "public",
+        )
+        name = f"federated.{type(message).__name__.lower()}"
+        self.op = Op(
+            name, self.rehearse, "function", name, self.rehearse, describe=lambda _op: facts, process=self.process
+        )
+
+    def _require_model(self) -> None:
+        """Raise unless the loss has parameters that the optimizer can train."""
+        forms, count = self.shape.forms, len(self.shape.parameters)
+        if not all(known.dtype.is_floating_point for known in forms):
+            raise FederatedError.plan("loss", "it trains a tensor that is not real")
+        if not self.is_training:
+            return
+        if not count or self.shape.parameters != list(range(count)):
+            raise FederatedError.plan("loss", "its parameters are not its first inputs")
+        places = [place for _, found in self.settings.groups for place in found]
+        if len(set(places)) < len(places) or not all(0 <= place < count for place in places) or not places:
+            raise FederatedError.settings("groups", "does not name each parameter once")
+        optimizers.make(
+            self.settings.optimizer, self.settings.groups, [nn.Parameter(torch.zeros(1)) for _ in range(count)]
+        )
+
+    def require_operands(self, execution: Execution) -> None:
+        """Raise unless weights and data are plain tensors of the recorded forms; needs no values."""
+        weights, correction, *tensors = execution.args
+        worker = str(execution.worker.id)
+        layout = self.shape.layout
+        for flat in (weights, *(() if correction is None else (correction,))):
+            if type(flat) is not torch.Tensor or tuple(flat.shape) != (layout.total,) or flat.dtype != layout.dtype:
+                why = f"the weights do not have the form {layout.dtype}[{layout.total}] of the recorded loss"
+                raise FederatedError.operands(worker, why, "send the weights of the recorded model")
+        forms = [*self.shape.fixed, *self.shape.parts * ((len(tensors) - self.fixed) // self.parts)]
+        if len(forms) != len(tensors) or len(tensors) == self.fixed:
+            raise FederatedError.operands(worker, "a part of the data is missing", "name all parts of each dataset")
+        for place, (tensor, known) in enumerate(zip(tensors, forms, strict=True)):
+            if (
+                not isinstance(tensor, torch.Tensor)
+                or getattr(tensor, "child", None) is not None
+                or not _is_dense(tensor)
+            ):
+                raise FederatedError.operands(worker, "its data is not a plain, dense tensor", "store it as one")
+            any_length = place >= self.fixed
+            expected, found = tuple(known.shape)[any_length:], tuple(tensor.shape)[any_length:]
+            if tensor.dtype != known.dtype or tensor.dim() != len(known.shape) or found != expected:
+                why = f"its data has the form {tensor.dtype}{list(tensor.shape)}, not {known.dtype}{list(known.shape)}"
+                raise FederatedError.operands(worker, why, "record the loss for data of this form")
+        for start in range(self.fixed, len(tensors), self.parts):
+            if len({len(tensor) for tensor in tensors[start : start + self.parts]}) > 1:
+                raise FederatedError.operands(
+                    worker, "the parts of its data differ in length", "store one row per sample"
+                )
+        if not sum(len(tensor) for tensor in tensors[self.fixed :]):
+            raise FederatedError.operands(worker, "it has no samples", "leave this worker out")
+
+    def rehearse(self, weights: Tensor, correction: Tensor | None, *tensors: Tensor) -> Nested:
+        """Do one step for each length of batches; return results of the right form."""
+        fixed, parts = self._arrange(tensors)
+        values = [tensor.detach() for tensor in self.shape.layout.split(weights.detach().clone())]
+        found = None
+        for length in self.task.lengths(len(parts[0])):
+            batch = [part[:length].clone() for part in parts]
+            trained = [values[place].requires_grad_(self.is_training) for place in self.shape.parameters]
+            kept = [tensor.clone() for tensor in fixed]
+            with torch.set_grad_enabled(self.is_training):
+                found = self.task.find_loss(length)((*values, *kept, *batch), check=True)
+            if self.is_training:
+                loops.require_scalar(found)
+                torch.autograd.grad(found, trained, allow_unused=True)
+            else:
+                found = loops.measure(found, length)
+        if not self.is_training:
+            return found
+        return torch.zeros_like(weights), torch.zeros((), dtype=torch.float64, device=weights.device)
+
+    def process(self, execution: _Execution) -> Process:
+        """Compute the result, and let others go first from time to time."""
+        versions = list(map(change_count, execution.args[2:]))
+        steps = self._run(execution)
+        while True:
+            try:
+                request = next(steps)
+            except StopIteration as end:
+                self._require_unchanged(execution, versions)
+                execution.lineage = lineage_of(execution.parents)
+                return end.value
+            except Exception:
+                self._require_unchanged(execution, versions)
+                raise
+            yield request
+            self._require_unchanged(execution, versions)
+
+    def _run(self, execution: _Execution) -> Process:
+        weights, correction, *tensors = execution.args
+        if (known := loops.take_stacked(execution.worker.id, execution.result)) is not None:
+            return known
+        fixed, parts = self._arrange(tensors)
+        if self.is_training:
+            loop = loops.train(self.task, weights, fixed, parts, execution.seed, correction)
+        else:
+            loop = loops.evaluate(self.task, weights, fixed, parts)
+        # On data that the sender may not read, random numbers come from a generator that it does not know.
+        seed = execution.seed if execution.is_readable and self.op.random else None
+        state = None if seed is None else [torch.Generator().manual_seed(seed & loops.MASK).get_state()]
+        while True:
+            turn = monotonic() + TURN_SECONDS
+            with nullcontext() if state is None else loops.seeded(state), torch.enable_grad():
+                result = _advance(loop, turn)
+            if result is not None:
+                return result
+            yield Elsewhere(_let_others_go_first)
+
+    def _arrange(self, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the fixed tensors, and the parts of the data; those of several datasets are joined."""
+        plain = [tensor.detach() for tensor in tensors]
+        plain = [tensor.clone() if tensor.is_inference() else tensor for tensor in plain]
+        fixed, data = plain[: self.fixed], plain[self.fixed :]
+        if len(data) == self.parts:
+            return fixed, data
+        return fixed, [torch.cat(data[place :: self.parts]) for place in range(self.parts)]
+
+    @staticmethod
+    def _require_unchanged(execution: Execution, versions: list[int | None]) -> None:
+        """Raise if somebody has changed the data: the sender may have had the right to see the old values only."""
+        if list(map(change_count, execution.args[2:])) != versions:
+            raise FederatedError.changed(str(execution.worker.id)) from None
+
+
+def _advance(loop: Iterator[Nested], turn: float) -> Nested:
+    """Run a loop until it ends, and return its result, or until the turn ends, and return None."""
+    for result in loop:
+        if result is not None:
+            return result
+        if monotonic() > turn:
+            return None
+    return None
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    return tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_quantized)
+
+
+def _let_others_go_first() -> None:
+    """Do nothing: the lock of the worker is not held meanwhile."""
+
+
+def _find_operation(framework: FrameworkAttributes, programs: list[Program], message: OnData) -> LoopOp:
+    """Return the operation for a message; those of equal messages are the same, so that forms are inferred once."""
+    numbers = repr(sorted(message.settings.items()))
+    key = type(message), tuple(map(digests.of, programs)), message.parts, len(message.fixed), numbers
+    known = _operations.get(key)
+    return remember(_operations, key, LoopOp(framework, programs, message)) if known is None else known
+
+
+_operations: dict[object, LoopOp] = {}
+
+register_message(Train, train)
+register_message(Evaluate, evaluate)

@@ -1,0 +1,90 @@
+"""`syft-core worker --check`: what is wrong with a configuration is found at once, before a framework is imported."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from syft_core.cli import main
+from syft_core.operating.checks import find_problems
+from syft_core.operating.config import parse_config, read_config
+
+GOOD = 'host = "127.0.0.1"\ndata = ["ages.csv#ages"]\nledger = "ledger"\nstore = "deep/store"\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "ages.csv").write_text("age\n30\n")
+    (tmp_path / "worker.toml").write_text(GOOD)
+    return tmp_path
+
+
+def test_a_configuration_in_order_has_no_problems(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert find_problems(read_config(folder / "worker.toml")) == []
+    assert main(["worker", "--check", str(folder / "worker.toml")]) == 0
+    assert "in order" in capsys.readouterr().out
+
+
+def test_every_problem_is_found_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    (folder / "worker.toml").write_text(
+        'data = ["none.npy#x", "no_such_module:load"]\ntoken_file = "none.json"\ncert = "none.pem"\n'
+        f'ledger = "nowhere/ledger"\npolicy = "nothin"\n[peers.south]\nurl = "ws://127.0.0.1:{port}"\n'
+    )
+
+    assert main(["worker", "--check", str(folder / "worker.toml")]) == 1
+
+    lines = capsys.readouterr().err.splitlines()
+    for text in ("none.npy", "no_such_module", "none.json", "none.pem", "nowhere", "did you mean", "'south'"):
+        assert len([line for line in lines if text in line]) == 1, text
+    assert len(lines) == 7
+
+
+def test_a_key_that_others_can_read_and_an_expired_certificate_are_found(folder: Path) -> None:
+    assert main(["certs", str(folder / "certs"), "--host", "localhost"]) == 0
+    config = parse_config({"cert": "certs/server.pem", "key": "certs/server.key"}, folder)
+    assert find_problems(config) == []
+
+    (folder / "certs" / "server.key").chmod(0o644)
+    (problem,) = find_problems(config)
+    assert "others can read or change it" in problem
+
+
+def test_no_framework_is_imported_before_the_checks(folder: Path) -> None:
+    (folder / "worker.toml").write_text(GOOD.replace("ages.csv", "none.csv"))
+    program = (
+        "import sys; from syft_core.cli import main\n"
+        f"code = main(['worker', {str(folder / 'worker.toml')!r}])\n"
+        "print(code, [name for name in ('torch', 'numpy') if name in sys.modules])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+
+    assert done.stdout.strip() == "1 []"
+    assert "none.csv" in done.stderr
+
+
+def test_commands_suggest_what_was_meant_with_their_own_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, usage, meant in (
+        (["worker", "--chek"], "usage: syft-core worker", "--check"),
+        (["tokn"], "usage: syft-core ", "token"),
+        (["token", "revok"], "usage: syft-core token", "revoke"),
+    ):
+        with pytest.raises(SystemExit):
+            main(words)
+        error = capsys.readouterr().err
+        assert error.startswith(usage)
+        assert f"did you mean {meant!r}?" in error
+
+
+def test_the_package_is_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "syft_core", "--version"], capture_output=True, text=True, timeout=120, check=True
+    )
+
+    assert done.stdout.startswith("syft-core ")

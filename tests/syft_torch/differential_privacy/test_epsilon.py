@@ -1,0 +1,127 @@
+"""A loss that depends on votes is private: it does not print, and leaves only with noise."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from syft_core import serde  # noqa: E402
+from syft_torch.differential_privacy import pate  # noqa: E402
+
+VOTES = [[90, 10, 0]] * 40
+SIGMA = 15.0
+
+
+@pytest.fixture
+def epsilon() -> pate.DataDependentEpsilon:
+    return pate.epsilon_gnmax(VOTES, SIGMA, 1e-5)
+
+
+def test_it_prints_that_it_is_not_for_release(epsilon: pate.DataDependentEpsilon) -> None:
+    value = f"{float(epsilon):.3}"
+    results = [
+        epsilon,
+        epsilon + 1,
+        1 - epsilon,
+        epsilon * 2,
+        2 * epsilon,
+        epsilon / 2,
+        1 / epsilon,
+        -epsilon,
+        abs(epsilon),
+    ]
+
+    results += [round(epsilon, 2), round(epsilon), epsilon**2, 2**epsilon, epsilon // 1, epsilon % 1, sum([epsilon])]
+    for result in (*results, epsilon.order):
+        for text in (repr(result), str(result), f"{result}", f"{result:.3f}", "%s" % result, repr([result])):  # noqa: UP031
+            assert "not for release" in text
+            assert value not in text
+
+
+def test_it_is_not_stored_or_sent(epsilon: pate.DataDependentEpsilon) -> None:
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot store or send .* not for release"):
+            attempt(epsilon)
+    with pytest.raises(Exception, match="DataDependentEpsilon"):
+        serde.serialize(epsilon)
+
+
+def test_it_computes_as_a_float(epsilon: pate.DataDependentEpsilon) -> None:
+    assert epsilon == float(epsilon)
+    assert epsilon < epsilon.independent.epsilon
+    assert math.isclose(epsilon + 1, float(epsilon) + 1)
+
+
+def test_the_guarantee_for_all_votes_may_be_printed(epsilon: pate.DataDependentEpsilon) -> None:
+    text = str(epsilon.independent)
+
+    assert text.startswith("ε = ")
+    assert "improved conversion" in text
+    assert json.dumps(epsilon.independent)
+
+
+def test_what_is_released_has_noise_and_its_own_cost(epsilon: pate.DataDependentEpsilon) -> None:
+    order, noise, beta = 10.0, 20.0, 0.04
+    released = np.asarray([epsilon.release(order=order, noise=noise, beta=beta).epsilon for _ in range(200)])
+
+    smooth = 40 * float(pate.smooth_sensitivity_gnmax(VOTES[0], SIGMA, beta, order))
+    rdp = float(np.sum(pate.rdp_gnmax(VOTES, SIGMA, order)))
+    cost = order * math.exp(2 * beta) / noise**2 + (beta * order - 0.5 * math.log(1 - 2 * order * beta)) / (order - 1)
+    expected = rdp + cost + math.log1p(-1 / order) - math.log(1e-5 * order) / (order - 1)
+    assert 40 < np.sum(released > expected) < 160
+    assert len(set(released.tolist())) > 5
+    assert np.std(released) < 2 * noise * smooth
+    assert expected - rdp - 1e-9 <= released.min()
+    assert released.max() <= expected - rdp + 40 * order / SIGMA**2 + 1e-9
+
+
+def test_a_release_of_no_queries_costs_only_the_release() -> None:
+    nothing = pate.epsilon_gnmax(np.zeros((0, 3)), SIGMA, 1e-5)
+
+    assert nothing == 0
+    assert nothing.release(order=8, noise=50.0).epsilon > 0
+
+
+def test_a_confident_loss_is_released_with_the_sensitivity_of_its_tests() -> None:
+    options = {"threshold": 60, "threshold_sigma": 30}
+    found = pate.epsilon_gnmax(VOTES, SIGMA, 1e-5, **options)
+
+    both = found._curve.smooth(0.04, 8.0)
+
+    assert both > 40 * float(pate.smooth_sensitivity_gnmax(VOTES[0], SIGMA, 0.04, 8.0))
+    assert found.release(order=8, noise=10.0).order == 8
+
+
+def test_the_change_of_a_confident_loss_is_within_its_smooth_sensitivity() -> None:
+    for largest in range(50, 100):
+        options = {"threshold": 75, "threshold_sigma": 25, "answered": [False]}
+        here, there = (
+            pate.epsilon_gnmax([[count, 100 - count]], 30, 1e-5, **options) for count in (largest, largest + 1)
+        )
+        change = abs(float(here._curve.rdp(np.asarray([8.0]))[0] - there._curve.rdp(np.asarray([8.0]))[0]))
+
+        assert change <= here._curve.smooth(0.04, 8.0) * (1 + 1e-9)
+        assert here._curve.smooth(0.04, 8.0) <= there._curve.smooth(0.04, 8.0) * math.exp(0.04) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"order": 1, "noise": 5.0}, "order"),
+        ({"order": 10, "noise": 0}, "noise"),
+        ({"order": 10, "noise": -1}, "noise"),
+        ({"order": 10, "noise": 5.0, "beta": 0}, "beta"),
+        ({"order": 10, "noise": 5.0, "beta": 0.1}, "order"),
+    ],
+)
+def test_bad_arguments_of_a_release_are_refused(
+    epsilon: pate.DataDependentEpsilon, options: dict[str, float], name: str
+) -> None:
+    with pytest.raises(ValueError, match=f"cannot .*'{name}'"):
+        epsilon.release(**options)

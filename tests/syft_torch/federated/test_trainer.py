@@ -1,0 +1,685 @@
+"""FederatedTrainer: rounds, engines, evaluation, reports, checkpoints, and bad input."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import syft_core as sy
+
+torch = pytest.importorskip("torch")
+
+from torch import nn, optim  # noqa: E402  # torch may be missing
+
+from syft_torch import federated as fl  # noqa: E402
+
+cross_entropy = nn.functional.cross_entropy
+STRATEGIES = [
+    fl.FedAvg, lambda: fl.FedProx(0.1), fl.FedAdam, fl.FedYogi, fl.FedAdagrad, fl.Scaffold, fl.Median,
+    lambda: fl.TrimmedMean(0.2), lambda: fl.Krum(1, keep=2),
+]  # fmt: skip
+
+
+def sgd(parameters: Any) -> Any:
+    return optim.SGD(parameters, lr=0.1)
+
+
+def make_model(seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+
+
+def make_samples(count: int, seed: int = 1) -> tuple[Any, Any]:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(count, 4, generator=generator)
+    return x, x[:, :3].argmax(dim=1)
+
+
+def make_data(hook: Any, counts: Any = (40, 40, 40, 40, 40), private: bool = False) -> Any:
+    datasets = []
+    for number, count in enumerate(counts):
+        worker = sy.VirtualWorker(hook, id=f"w{number}")
+        parts = make_samples(count, number)
+        if private:
+            worker.load_data([p.private_tensor(["board"]).tag(t) for p, t in zip(parts, ("#x", "#y"), strict=True)])
+            parts = [worker.search(tag)[0] for tag in ("#x", "#y")]
+            datasets.append(fl.BaseDataset(*parts))
+        else:
+            datasets.append(fl.BaseDataset(*parts).send(worker))
+    return fl.FederatedDataset(datasets)
+
+
+def make_trainer(hook: Any, data: Any = None, **options: Any) -> Any:
+    data = make_data(hook) if data is None else data
+    given = {"model": make_model(), "loss": cross_entropy, "optimizer": sgd, "data": data, "batch_size": 16, **options}
+    return fl.FederatedTrainer(**given)
+
+
+# --- rounds
+
+
+def test_a_round_of_one_worker_is_a_plain_training_loop(hook: Any) -> None:
+    trainer = make_trainer(hook, make_data(hook, [40]), shuffle=False, epochs=2)
+    model, (x, y) = make_model(), make_samples(40, 0)
+    optimizer = sgd(model.parameters())
+    for _ in range(2):
+        for rows in torch.arange(40).split(16):
+            optimizer.zero_grad()
+            cross_entropy(model(x[rows]), y[rows]).backward()
+            optimizer.step()
+
+    trainer.fit(1)
+
+    for found, expected in zip(trainer.model.parameters(), model.parameters(), strict=True):
+        assert torch.allclose(found, expected, atol=1e-7)
+
+
+def test_a_model_learns(hook: Any) -> None:
+    trainer = make_trainer(hook, optimizer=lambda p: optim.Adam(p, lr=0.01), epochs=3)
+    before = trainer.evaluate()
+
+    history = trainer.fit(10)
+
+    after = trainer.evaluate()
+    assert history is trainer.history
+    assert history.losses[-1] < 0.7 * history.losses[0]
+    assert after["accuracy"] > before["accuracy"] + 0.2
+
+
+def test_all_samples_of_a_worker_can_be_one_batch(hook: Any) -> None:
+    trainer = make_trainer(hook, make_data(hook, [40, 31]), batch_size=None)
+
+    trainer.fit(1)
+
+    weights = make_model()
+    total = torch.zeros(trainer._layout.total)
+    for number, count in enumerate((40, 31)):
+        x, y = make_samples(count, number)
+        found = torch.autograd.grad(cross_entropy(weights(x), y), [*weights.parameters()])
+        total -= 0.1 * torch.cat([g.flatten() for g in found]) * count / 71
+    start = torch.cat([p.detach().flatten() for p in weights.parameters()])
+    assert torch.allclose(trainer.weights, start + total, atol=1e-6)
+
+
+def test_sampling_is_repeatable_and_partial(hook: Any) -> None:
+    first, second = (make_trainer(hook, clients_per_round=2).fit(6) for _ in range(2))
+
+    chosen = [row.workers for row in first]
+    assert chosen == [row.workers for row in second]
+    assert {len(names) for names in chosen} == {2}
+    assert len({name for names in chosen for name in names}) > 2
+
+
+def test_buffers_are_averaged_by_samples(hook: Any) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.linear = nn.BatchNorm1d(4), nn.Linear(4, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(self.norm(x))
+
+    trainer = make_trainer(hook, make_data(hook, [10, 30]), model=Net(), batch_size=None, strategy=fl.FedAdam())
+    trainer.fit(1)
+
+    means = [0.1 * make_samples(count, number)[0].mean(0) for number, count in enumerate((10, 30))]
+    assert torch.allclose(trainer.model.norm.running_mean, (means[0] + 3 * means[1]) / 4, atol=1e-6)
+
+
+def test_further_calls_continue(hook: Any) -> None:
+    whole = make_trainer(hook)
+    whole.fit(5)
+    parts = make_trainer(hook)
+    parts.fit(2)
+    history = parts.fit(3)
+
+    assert [row.round for row in history] == [1, 2, 3, 4, 5]
+    assert torch.equal(parts.weights, whole.weights)
+
+
+def test_losses_with_tensors_and_several_inputs_are_recorded(hook: Any, bob: Any) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 3)
+
+        def forward(self, a: Any, b: Any) -> Any:
+            return self.linear(torch.cat([a, b], dim=1))
+
+    x, y = make_samples(20)
+    data = fl.FederatedDataset([fl.BaseDataset((x[:, :2], x[:, 2:]), y).send(bob)])
+    loss = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 3.0]))
+
+    trainer = make_trainer(hook, data, model=Net(), loss=loss)
+
+    assert trainer.fit(3).losses[-1] < trainer.history.losses[0]
+    assert trainer.evaluate()["loss"] > 0
+
+
+def test_only_changes_and_losses_leave_the_workers(hook: Any) -> None:
+    data = make_data(hook, [40, 40])
+    trainer = make_trainer(hook, data)
+    trainer.fit(2)
+
+    for name in data.workers:
+        worker = hook.local_worker.get_worker(name)
+        assert [str(line.form) for line in worker.ledger] == ["Tensor[67]", "Tensor[]"] * 2
+        assert worker.objects_count == 3  # The data and the plan.
+
+
+# --- engines
+
+
+@pytest.mark.parametrize("make", STRATEGIES)
+@pytest.mark.parametrize(
+    "make_optimizer", [sgd, lambda p: optim.Adam(p, lr=0.01), lambda p: optim.SGD(p, lr=0.1, momentum=0.9)]
+)
+def test_stacked_clients_give_the_same_model(hook: Any, make: Any, make_optimizer: Any) -> None:
+    if make is fl.Scaffold and make_optimizer is not sgd:
+        pytest.skip("Scaffold needs plain SGD")
+    counts = [40, 40, 33, 40, 40]
+    found = {}
+    for engine in ("workers", "stacked"):
+        data = make_data(hook, counts)
+        trainer = make_trainer(hook, data, engine=engine, strategy=make(), optimizer=make_optimizer, clip_grad=1.0)
+        trainer.fit(3)
+        found[engine] = trainer.weights
+
+    assert torch.allclose(found["workers"], found["stacked"], atol=1e-6)
+
+
+def test_stacking_is_chosen_where_it_gives_the_same(hook: Any, bob: Any) -> None:
+    dropout = nn.Sequential(nn.Linear(4, 3), nn.Dropout())
+
+    assert make_trainer(hook)._engine.name == "stacked"
+    assert make_trainer(hook, model=dropout)._engine.name == "workers"
+    assert make_trainer(hook, engine="workers")._engine.name == "workers"
+    assert (
+        make_trainer(hook, fl.FederatedDataset([fl.BaseDataset(*make_samples(9)).send(bob)]))._engine.name == "workers"
+    )
+
+
+def test_workers_record_what_leaves_when_they_are_stacked(hook: Any) -> None:
+    data = make_data(hook)
+    make_trainer(hook, data, engine="stacked").fit(1)
+
+    for name in data.workers:
+        assert len(hook.local_worker.get_worker(name).ledger) == 2
+
+
+def test_a_client_that_fails_does_not_spoil_the_stack(hook: Any) -> None:
+    data = make_data(hook, [40, 40, 40])
+    worker = hook.local_worker.get_worker("w1")
+    entry = worker.object_store.entry(data["w1"].targets.child.id_at_location)
+    entry.value[0] = 77
+
+    history = make_trainer(hook, data, engine="stacked").fit(1)
+
+    assert history[0].workers == ["w0", "w2"]
+    assert "Target 77 is out of bounds" in history[0].left_out["w1"]
+
+
+def test_clients_of_a_population_exist_while_they_train(hook: Any) -> None:
+    loaded: list[int] = []
+
+    def load(number: int) -> tuple[Any, Any]:
+        loaded.append(number)
+        return make_samples(30, number)
+
+    known = len(hook.local_worker._known_workers)
+    trainer = make_trainer(hook, fl.Population(1000, load), clients_per_round=10)
+
+    history = trainer.fit(3)
+
+    assert [len(row.workers) for row in history] == [10, 10, 10]
+    assert len(loaded) == 31  # The first is looked at before.
+    assert len(hook.local_worker._known_workers) == known
+    assert len(hook.local_worker._locations) < 10
+    assert trainer.history[0].workers[0].startswith("client-")
+
+
+def test_a_population_gives_the_model_of_workers(hook: Any) -> None:
+    trainer = make_trainer(hook, fl.Population(5, lambda number: make_samples(40, number)), shuffle=False)
+    trainer.fit(2)
+    other = make_trainer(hook, shuffle=False)
+    other.fit(2)
+
+    assert torch.allclose(trainer.weights, other.weights, atol=1e-6)
+
+
+# --- asynchronous rounds
+
+
+def test_asynchronous_rounds_use_stale_updates_with_less_weight(hook: Any) -> None:
+    ages: list[int] = []
+
+    def weigh(age: int) -> float:
+        ages.append(age)
+        return 1 / (1 + age)
+
+    trainer = make_trainer(hook, clients_per_round=4, buffer=2, staleness=weigh)
+
+    history = trainer.fit(5)
+
+    assert [len(row.workers) for row in history] == [2] * 5
+    assert max(ages) >= 1
+    assert ages[:2] == [0, 0]
+    assert history.losses[-1] < history.losses[0]
+
+
+def test_the_weight_of_a_stale_update_follows_fedbuff() -> None:
+    updates = [
+        fl.Update("a", torch.tensor([1.0]), 1, 0.0, weight=1.0),
+        fl.Update("b", torch.tensor([4.0]), 1, 0.0, weight=0.5),
+    ]
+
+    # (1 * 1 + 0.5 * 4) / 1.5
+    assert fl.FedAvg().aggregate(torch.zeros(1), updates).item() == pytest.approx(2.0)
+
+
+# --- what is left out
+
+
+class Sabotage(nn.Module):
+    """A model whose update depends on the data of a worker."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(x)
+
+
+def poison(hook: Any, data: Any, name: str, value: float) -> None:
+    worker = hook.local_worker.get_worker(name)
+    worker.object_store.entry(data[name].data.child.id_at_location).value[:] = value
+
+
+@pytest.mark.parametrize("engine", ["workers", "stacked"])
+def test_updates_that_are_not_finite_or_too_large_are_left_out(hook: Any, engine: str) -> None:
+    data = make_data(hook)
+    poison(hook, data, "w1", float("nan"))
+    poison(hook, data, "w3", 1e6)
+
+    trainer = make_trainer(hook, data, model=Sabotage(), engine=engine, max_norm=100.0)
+    history = trainer.fit(1)
+
+    assert history[0].workers == ["w0", "w2", "w4"]
+    assert history[0].left_out["w1"] == "its update has values that are not finite"
+    assert history[0].left_out["w3"] == "the norm of its update is larger than 100.0"
+    assert bool(torch.isfinite(trainer.weights).all())
+    assert "w1: its update has values" in str(history)
+
+
+def test_too_few_updates_end_the_run_with_the_reasons_and_lose_nothing(hook: Any) -> None:
+    data = make_data(hook)
+    trainer = make_trainer(hook, data, model=Sabotage(), min_results=5)
+    trainer.fit(1)
+    weights = trainer.weights
+    poison(hook, data, "w2", float("nan"))
+
+    with pytest.raises(fl.FederatedError, match="cannot finish round 2: 4 of 5 needed .*w2: its update has values"):
+        trainer.fit(3)
+
+    assert len(trainer.history) == 1
+    assert torch.equal(trainer.weights, weights)
+    poison(hook, data, "w2", 0.5)
+    assert len(trainer.fit(1)) == 2
+
+
+def test_private_updates_are_refused_and_the_reason_is_told(hook: Any) -> None:
+    trainer = make_trainer(hook, make_data(hook, private=True))
+
+    with pytest.raises(fl.FederatedError, match="0 of 3 needed workers.*w0: .*it is private"):
+        trainer.fit(1)
+
+
+def test_allowed_users_train_on_private_data(hook: Any) -> None:
+    hook.local_worker.user = "board"
+    trainer, public = make_trainer(hook, make_data(hook, private=True)), make_trainer(hook)
+    trainer.fit(2)
+    public.fit(2)
+
+    assert torch.allclose(trainer.weights, public.weights, atol=1e-6)
+    assert trainer.evaluate()["loss"] == pytest.approx(public.evaluate()["loss"], rel=1e-4)
+
+
+def test_owners_are_asked_to_release_updates(hook: Any) -> None:
+    import threading  # noqa: PLC0415  # for the owners
+
+    data = make_data(hook, [40, 40], private=True)
+    trainer = make_trainer(hook, data, reason="a study", engine="workers")
+    stop = threading.Event()
+
+    def decide() -> None:
+        while not stop.wait(0.02):
+            for name in data.workers:
+                worker = hook.local_worker.get_worker(name)
+                for request in list(worker.requests):
+                    if request.state == "open":
+                        assert request.reason == "a study"
+                        if name == "w0":
+                            worker.approve(request)
+                        else:
+                            worker.deny(request, "no studies here")
+
+    owners = threading.Thread(target=decide)
+    owners.start()
+    try:
+        history = trainer.fit(1)
+    finally:
+        stop.set()
+        owners.join(60)
+
+    assert history[0].workers == ["w0"]
+    assert "no studies here" in history[0].left_out["w1"]
+
+
+def test_the_evaluation_of_private_data_is_refused(hook: Any) -> None:
+    trainer = make_trainer(hook, make_data(hook, private=True))
+
+    with pytest.raises(fl.FederatedError, match="no worker could evaluate the model .w0: .*it is private"):
+        trainer.evaluate()
+
+
+# --- evaluation and reports
+
+
+def test_an_evaluation_has_means_over_all_samples_and_of_each_worker(hook: Any) -> None:
+    data = make_data(hook, [10, 30])
+    trainer = make_trainer(hook, data, model=nn.Sequential(nn.Linear(4, 3), nn.Dropout()))
+
+    found = trainer.evaluate(metrics={"largest": lambda output, _target: output.max(dim=1).values.mean()})
+
+    model = trainer.model.eval()
+    outputs = [model(make_samples(count, n)[0]) for n, count in enumerate((10, 30))]
+    expected = [output.max(dim=1).values.mean().item() for output in outputs]
+    assert [found.workers[name]["largest"] for name in data.workers] == pytest.approx(expected, rel=1e-5)
+    assert found["largest"] == pytest.approx((expected[0] + 3 * expected[1]) / 4, rel=1e-5)
+    assert list(found) == ["loss", "largest"]
+    assert found.samples == 40
+    assert "w1      30" in str(found)
+
+
+def test_the_evaluation_leaves_the_model_in_its_mode(hook: Any) -> None:
+    trainer = make_trainer(hook)
+    trainer.evaluate()
+
+    assert trainer.model.training
+
+
+def test_other_data_can_be_used_for_evaluation(hook: Any, bob: Any) -> None:
+    trainer = make_trainer(hook)
+    x, y = make_samples(12, 99)
+
+    found = trainer.evaluate(fl.FederatedDataset([fl.BaseDataset(x, y).send(bob)]))
+
+    assert found["loss"] == pytest.approx(cross_entropy(trainer.model(x), y).item(), rel=1e-5)
+    assert list(found.workers) == ["bob"]
+
+
+def test_the_history_is_a_table_and_a_picture(hook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    history = make_trainer(hook).fit(3)
+
+    assert str(history).splitlines()[0].split() == "round loss samples seconds took part left out".split()
+    assert len(str(history).splitlines()) == 4
+    assert "<table" in history._repr_html_()
+    picture = history.plot(tmp_path / "loss.svg")
+    assert (tmp_path / "loss.svg").read_text() == picture
+    assert picture.startswith("<svg")
+    assert "polyline" in picture._repr_svg_()
+
+
+def test_the_report_is_a_page_without_values_of_data(hook: Any, tmp_path: Path) -> None:
+    trainer = make_trainer(hook)
+    trainer.fit(2)
+    trainer.evaluate()
+
+    trainer.report(tmp_path / "run.html")
+
+    page = (tmp_path / "run.html").read_text()
+    assert "<svg" in page
+    assert "FedAvg()" in page
+    assert "Evaluation" in page
+
+
+def test_progress_is_shown_on_one_line(hook: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    make_trainer(hook).fit(2, progress=True)
+
+    shown = capsys.readouterr().err
+    assert "round 2/2" in shown
+    assert shown.count("\n") == 1
+    make_trainer(hook).fit(1)
+    assert capsys.readouterr().err == ""
+
+
+# --- checkpoints
+
+
+@pytest.mark.parametrize("make", STRATEGIES)
+@pytest.mark.parametrize("has_safetensors", [True, False])
+def test_a_run_continues_bit_for_bit(
+    hook: Any, tmp_path: Path, make: Any, has_safetensors: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if has_safetensors:
+        pytest.importorskip("safetensors")
+    else:
+        monkeypatch.setitem(sys.modules, "safetensors.torch", None)
+    path = tmp_path / "run.safetensors"
+    whole = make_trainer(hook, strategy=make(), clients_per_round=4)
+    whole.fit(5)
+    make_trainer(hook, strategy=make(), clients_per_round=4).fit(3, checkpoint=path)
+
+    resumed = make_trainer(hook, strategy=make(), clients_per_round=4, model=make_model(seed=9))
+    history = resumed.fit(5, checkpoint=path)
+
+    assert torch.equal(resumed.weights, whole.weights)
+    assert history.losses == whole.history.losses
+    assert [row.workers for row in history] == [row.workers for row in whole.history]
+
+
+def test_a_run_that_is_complete_does_nothing_more(hook: Any, tmp_path: Path) -> None:
+    path = tmp_path / "run.safetensors"
+    make_trainer(hook).fit(3, checkpoint=path)
+    trainer = make_trainer(hook)
+
+    assert len(trainer.fit(3, checkpoint=path)) == 3
+
+
+def test_a_user_strategy_is_saved_too(hook: Any, tmp_path: Path) -> None:
+    class Momentum(fl.Strategy):
+        def __init__(self) -> None:
+            self.speed: Any = None
+
+        def aggregate(self, weights: Any, updates: Any) -> Any:
+            mean = sum(update.difference for update in updates) / len(updates)
+            self.speed = mean if self.speed is None else 0.9 * self.speed + mean
+            return weights + self.speed
+
+    path = tmp_path / "run.safetensors"
+    whole = make_trainer(hook, strategy=Momentum())
+    whole.fit(4)
+    make_trainer(hook, strategy=Momentum()).fit(2, checkpoint=path)
+    resumed = make_trainer(hook, strategy=Momentum())
+    resumed.fit(4, checkpoint=path)
+
+    assert torch.equal(resumed.weights, whole.weights)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"model": nn.Linear(4, 3)}, "it has another model"),
+        ({"strategy": fl.Median()}, "it has another strategy"),
+        ({"strategy": fl.FedProx(0.5)}, "its strategy has other numbers"),
+        ({"seed": 3}, "it has another seed"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused_and_kept(hook: Any, tmp_path: Path, options: Any, text: str) -> None:
+    path = tmp_path / "run.safetensors"
+    make_trainer(hook, strategy=fl.FedProx(0.1)).fit(1, checkpoint=path)
+    content = path.read_bytes()
+
+    with pytest.raises(fl.FederatedError, match=text):
+        make_trainer(hook, **{"strategy": fl.FedProx(0.1), **options}).fit(3, checkpoint=path)
+
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04nonsense", b"\x08\x00\x00\x00\x00\x00\x00\x00{}", b"x" * 100])
+def test_a_file_that_is_no_checkpoint_is_refused_and_kept(hook: Any, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "run.safetensors"
+    path.write_bytes(content)
+
+    with pytest.raises(fl.FederatedError, match="it is not a checkpoint"):
+        make_trainer(hook).fit(1, checkpoint=path)
+
+    assert path.read_bytes() == content
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {root!r})
+import torch, syft_core as sy
+from tests.syft_torch.federated.test_trainer import make_trainer
+from syft_torch import federated as fl
+with sy.TorchHook(torch) as hook:
+    trainer = make_trainer(hook, strategy=fl.FedAdam())
+    save, kill_after = trainer._save, int(sys.argv[2])
+    def save_and_die(path):
+        save(path)
+        if len(trainer.history) == kill_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+    trainer._save = save_and_die
+    trainer.fit(4, checkpoint=sys.argv[1])
+    print(trainer.weights.double().sum().item())
+"""
+
+
+def test_killing_a_run_between_rounds_loses_nothing(hook: Any, tmp_path: Path) -> None:
+    expected = make_trainer(hook, strategy=fl.FedAdam())
+    expected.fit(4)
+    root = str(Path(__file__).parents[3])
+    script, path = tmp_path / "run.py", tmp_path / "run.safetensors"
+    script.write_text(KILLED.format(root=root))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    for kill_after in (2, 99):
+        call = [sys.executable, str(script), str(path), str(kill_after)]
+        done = subprocess.run(call, capture_output=True, text=True, check=False, env=environment, timeout=300)
+        assert done.returncode == (0 if kill_after == 99 else -signal.SIGKILL), done.stderr
+
+    assert float(done.stdout) == expected.weights.double().sum().item()
+
+
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_first_round(hook: Any, tmp_path: Path) -> None:
+    class Keeper(fl.Strategy):
+        def __init__(self) -> None:
+            self.seen: Any = [object()]
+
+        def aggregate(self, weights: Any, updates: Any) -> Any:
+            return weights
+
+    trainer = make_trainer(hook)
+    with pytest.raises(fl.FederatedError, match="its folder does not exist"):
+        trainer.fit(1, checkpoint=tmp_path / "missing" / "run.safetensors")
+    assert not trainer.history.rows
+    with pytest.raises(fl.FederatedError, match="its attribute 'seen' cannot be saved"):
+        make_trainer(hook, strategy=Keeper()).fit(1, checkpoint=tmp_path / "run.safetensors")
+
+
+def test_an_interrupted_round_is_forgotten(hook: Any) -> None:
+    class Interrupted(fl.FedAvg):
+        def __init__(self) -> None:
+            self.is_on = True
+
+        def aggregate(self, weights: Any, updates: Any) -> Any:
+            if self.is_on:
+                raise KeyboardInterrupt
+            return super().aggregate(weights, updates)
+
+    whole = make_trainer(hook)
+    whole.fit(2)
+    trainer = make_trainer(hook, strategy=Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit(2)
+    trainer.strategy.is_on = False
+
+    trainer.fit(2)
+
+    assert torch.equal(trainer.weights, whole.weights)
+
+
+def test_a_population_of_a_million_costs_nothing_before_it_is_sampled(hook: Any) -> None:
+    trainer = make_trainer(hook, fl.Population(10**6, lambda n: make_samples(20, n)), clients_per_round=3, buffer=None)
+
+    history = trainer.fit(1)
+
+    assert len(history[0].workers) == 3
+    assert trainer.clients["client-999999"].id == "client-999999"
+    with pytest.raises(KeyError):
+        trainer.clients["client-1000000"]
+
+
+def test_an_update_that_is_a_pointer_or_has_a_loss_of_nan_is_rejected(hook: Any, bob: Any) -> None:
+    trainer = make_trainer(hook)
+    size = trainer._layout.total
+    pointer = torch.zeros(size).send(bob)
+
+    assert "another size" in trainer._find_fault(fl.Update("eve", pointer, 1, 0.0))
+    assert "loss is not finite" in trainer._find_fault(fl.Update("eve", torch.zeros(size), 1, float("nan")))
+    assert "layout" in trainer._find_fault(fl.Update("eve", torch.zeros(size).to_sparse(), 1, 0.0))
+    assert "another dtype" in trainer._find_fault(fl.Update("eve", torch.zeros(size).double(), 1, 0.0))
+    assert trainer._find_fault(fl.Update("bob", torch.full((size,), 3e38), 1, 0.0)) is None
+
+
+# --- bad input
+
+
+def test_bad_arguments_are_refused_before_training(hook: Any, bob: Any, alice: Any) -> None:
+    data = make_data(hook, [40, 40])
+    other = fl.FederatedDataset([*data, fl.BaseDataset(torch.ones(3, 5), torch.zeros(3).long()).send(bob)])
+    kinds = fl.FederatedDataset([*data, fl.BaseDataset(torch.ones(3, 4), torch.zeros(3)).send(alice)])
+    none = fl.FederatedDataset([fl.BaseDataset(torch.ones(0, 4), torch.zeros(0).long()).send(bob)])
+    wrong = [
+        ({"data": other}, "worker 'bob' has float32[n, 5], int64[n], and worker 'w0' has float32[n, 4], int64[n]"),
+        ({"data": kinds}, "worker 'alice' has float32[n, 4], float32[n]"),
+        ({"data": none}, "cannot train on worker 'bob': it has no samples"),
+        ({"data": fl.FederatedDataset([])}, "the dataset has no workers"),
+        ({"data": torch.ones(3)}, "the data is a Tensor"),
+        ({"model": 3}, "the model is a int"),
+        ({"model": nn.ReLU()}, "uses no parameter"),
+        ({"loss": "mse"}, "the loss is a str"),
+        ({"loss": lambda o, t: cross_entropy(o, t, reduction="none")}, "it returns a tensor of shape"),
+        ({"loss": lambda o, t: (cross_entropy(o, t), o.sum())}, "a tensor of shape"),
+        ({"loss": lambda _o, _t: 3.0}, "it returns no tensor"),
+        ({"loss": lambda o, t: cross_entropy(o, t).item()}, "reads a value"),
+        ({"optimizer": lambda p: None}, "the optimizer is a NoneType"),
+        ({"optimizer": lambda p: optim.LBFGS(p)}, "workers do not have the optimizer LBFGS"),
+        ({"strategy": fl.FedAvg}, "the strategy is a type"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"batch_size": 2.5}, "batch_size is 2.5"),
+        ({"clients_per_round": 3}, "clients_per_round is 3, and there are 2 workers"),
+        ({"min_results": 3}, "min_results is 3"),
+        ({"engine": "ray"}, "there is no engine 'ray'"),
+        ({"buffer": 0}, "buffer is 0"),
+    ]  # fmt: skip
+    for options, text in wrong:
+        with pytest.raises((fl.FederatedError, sy.exceptions.PlanError)) as caught:
+            make_trainer(hook, **{"data": data, **options})
+        assert text in str(caught.value), options
+    with pytest.raises(fl.FederatedError, match="rounds is -1"):
+        make_trainer(hook, data).fit(-1)
+    with pytest.raises(fl.FederatedError, match="a population of 0 clients"):
+        fl.Population(0, make_samples)
+    with pytest.raises(fl.FederatedError, match="returns a Tensor"):
+        make_trainer(hook, fl.Population(3, lambda _number: torch.ones(3)))

@@ -1,0 +1,582 @@
+"""The message ``Train``: the loop of the worker, as one operation that obeys the rules for all operations."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import syft_core as sy
+from syft_core.exceptions import (
+    GetNotPermittedError,
+    ObjectNotFoundError,
+    OperationFailedError,
+    OperationNotAllowedError,
+    QuotaExceededError,
+    SerdeError,
+    SyftError,
+    ValueRefusedError,
+)
+from syft_core.hook.forms import form
+from syft_core.messages import AskRelease, FetchAll, Store
+from syft_core.operating.quotas import Allowance, QuotaGuard
+from syft_core.plans.program import Program, Routine, Slot, Step
+from syft_core.pointers.object_pointer import new_id
+from syft_core.serde import Context, frames, from_frames
+
+torch = pytest.importorskip("torch")
+
+from syft_torch import federated as fl  # noqa: E402  # torch may be missing
+from syft_torch.federated import losses, optimizers  # noqa: E402
+from syft_torch.federated.layout import Layout  # noqa: E402
+from syft_torch.federated.training import Evaluate, Train  # noqa: E402
+
+cross_entropy = torch.nn.functional.cross_entropy
+SAMPLES, SIZE = 50, 8
+
+
+class Setting:
+    """A model, data on a worker, and a recorded loss there."""
+
+    def __init__(
+        self, hook: Any, worker: Any, private: bool = False, model: Any = None, loss: Any = cross_entropy
+    ) -> None:
+        torch.manual_seed(0)
+        self.hook, self.worker = hook, worker
+        self.location = hook.local_worker.location_of(worker)
+        self.model = model or torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+        self.x, self.y = torch.randn(SAMPLES, 4), torch.randint(0, 3, (SAMPLES,))
+        parts = [self.x.clone(), self.y.clone()]
+        stored = [part.private_tensor(["board"]) for part in parts] if private else parts
+        worker.load_data([part.tag(tag) for part, tag in zip(stored, ("#x", "#y"), strict=True)])
+        self.data = tuple([worker.search(tag)[0].child for tag in ("#x", "#y")])
+        self.make = lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)
+        self.record(loss)
+
+    def record(self, loss: Any) -> None:
+        forms = [form((SAMPLES, 4), None, torch.float32), form((SAMPLES,), None, torch.int64)]
+        compute = lambda model, x, y: loss(model(x), y)  # noqa: E731  # short
+        self.recorded = losses.record(self.model, compute, forms, [SIZE, SAMPLES % SIZE], (loss,))
+        self.weights = Layout(self.recorded.trained).join(self.recorded.trained)
+        self.plans = tuple([self.store(program) for program in self.recorded.programs])
+
+    def store(self, program: Any) -> int:
+        id = new_id()
+        self.location.tell(Store(id, program))
+        return id
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        name, groups = optimizers.describe(self.make, self.model)
+        return {"epochs": 2, "batch_size": SIZE, "optimizer": name, "groups": groups}
+
+    def message(self, **changes: Any) -> Train:
+        fixed = tuple([tensor.detach().send(self.worker).child for tensor in self.recorded.fixed])
+        sent = Train(self.plans, self.weights, fixed, self.data, 2, self.settings, new_id(), seed=5)
+        return replace(sent, **changes)
+
+    def train(self, **changes: Any) -> list[Any]:
+        message = self.message(**changes)
+        self.location.tell(message)
+        found: list[Any] = self.location.ask(FetchAll((message.result, message.result + 1)))
+        return found
+
+    def train_here(self, seed: int | None = 5) -> tuple[Any, float]:
+        """Train with a plain loop of torch; return the difference and the mean loss."""
+        optimizer, total = self.make(self.model.parameters()), 0.0
+        generator = None if seed is None else torch.Generator().manual_seed(seed)
+        for _ in range(2):
+            order = torch.arange(SAMPLES) if generator is None else torch.randperm(SAMPLES, generator=generator)
+            for rows in order.split(SIZE):
+                optimizer.zero_grad()
+                loss = cross_entropy(self.model(self.x[rows]), self.y[rows])
+                loss.backward()
+                optimizer.step()
+                total += loss.item() * len(rows)
+        return Layout(self.recorded.trained).join(self.recorded.trained) - self.weights, total / 2 / SAMPLES
+
+
+@pytest.fixture
+def setting(hook: Any, bob: Any) -> Setting:
+    return Setting(hook, bob)
+
+
+@pytest.fixture
+def private(hook: Any, alice: Any) -> Setting:
+    return Setting(hook, alice, private=True)
+
+
+def look(worker: Any, id: int) -> Any:
+    return worker.object_store.entry(id)
+
+
+# --- what it computes
+
+
+OPTIMIZERS = [
+    lambda p: torch.optim.SGD(p, lr=0.1),
+    lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+    lambda p: torch.optim.Adam(p, lr=0.01, amsgrad=True),
+    lambda p: torch.optim.AdamW(p, lr=0.01),
+    lambda p: torch.optim.Adagrad(p),
+    lambda p: torch.optim.Adadelta(p),
+    lambda p: torch.optim.Adamax(p),
+    lambda p: torch.optim.ASGD(p),
+    lambda p: torch.optim.NAdam(p),
+    lambda p: torch.optim.RAdam(p),
+    lambda p: torch.optim.RMSprop(p, momentum=0.5),
+    lambda p: torch.optim.Rprop(p),
+]
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS)
+def test_a_worker_trains_with_the_bits_of_a_plain_loop(setting: Setting, make: Any) -> None:
+    setting.make = make
+
+    difference, loss = setting.train()
+
+    expected, mean = setting.train_here()
+    assert torch.equal(difference, expected)
+    assert loss.item() == pytest.approx(mean, rel=1e-12)
+
+
+def test_without_a_seed_samples_keep_their_order(setting: Setting) -> None:
+    difference, _ = setting.train(seed=None)
+
+    assert torch.equal(difference, setting.train_here(seed=None)[0])
+
+
+def test_parameters_may_have_groups_with_other_numbers(setting: Setting) -> None:
+    first, last = setting.model[0], setting.model[2]
+    groups = [{"params": [*last.parameters()], "lr": 0.5}, {"params": [*first.parameters()]}]
+    setting.make = lambda _p: torch.optim.SGD(groups, lr=0.1)
+
+    difference, _ = setting.train()
+
+    assert torch.equal(difference, setting.train_here()[0])
+
+
+def test_running_statistics_are_part_of_the_weights_and_other_tensors_stay(hook: Any, bob: Any) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.linear = torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 3)
+            self.frozen = torch.nn.Linear(4, 4)
+            self.frozen.requires_grad_(False)
+            self.register_buffer("places", torch.tensor([3, 2, 1, 0]))
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(self.norm(self.frozen(x)[:, self.places]))
+
+    setting = Setting(hook, bob, model=Net())
+
+    difference, _ = setting.train()
+
+    assert len(setting.recorded.trained) == 6
+    assert setting.recorded.parameters == 4
+    assert torch.equal(difference, setting.train_here()[0])
+
+
+def test_several_datasets_of_a_worker_are_trained_on_together(setting: Setting) -> None:
+    split = [
+        part.send(setting.worker).child
+        for rows in (slice(0, 20), slice(20, None))
+        for part in (setting.x[rows], setting.y[rows])
+    ]
+
+    difference, _ = setting.train(data=tuple(split))
+
+    assert torch.equal(difference, setting.train_here()[0])
+
+
+def test_gradients_and_differences_are_clipped(setting: Setting) -> None:
+    whole, _ = setting.train()
+    clipped, _ = setting.train(settings={**setting.settings, "clip": 0.01})
+    loose, _ = setting.train(settings={**setting.settings, "clip": 1e6})
+    steps, _ = setting.train(settings={**setting.settings, "clip_grad": 1e-3})
+
+    assert clipped.norm().item() == pytest.approx(0.01, rel=1e-4)
+    assert torch.allclose(clipped / clipped.norm(), whole / whole.norm(), atol=1e-5)
+    assert torch.equal(loose, whole)
+    assert 0 < steps.norm() < 0.05 < whole.norm()
+
+
+def test_the_weights_that_were_sent_and_the_data_do_not_change(setting: Setting) -> None:
+    before, x = setting.weights.clone(), setting.x.clone()
+
+    setting.train()
+
+    assert torch.equal(setting.weights, before)
+    assert torch.equal(setting.worker.search("#x")[0].copy().get(), x)
+
+
+def test_a_loss_that_changes_its_batch_does_not_change_the_data(hook: Any, bob: Any) -> None:
+    setting = Setting(hook, bob, model=torch.nn.Sequential(torch.nn.ReLU(inplace=True), torch.nn.Linear(4, 3)))
+
+    setting.train(seed=None)
+
+    assert torch.equal(bob.search("#x")[0].copy().get(), setting.x)
+
+
+def test_models_whose_steps_depend_on_the_length_of_a_batch_are_recorded_for_each(hook: Any, bob: Any) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(x.view(x.size(0), 4))
+
+    setting = Setting(hook, bob, model=Net())
+
+    assert len(setting.plans) == 2
+    assert torch.equal(setting.train()[0], setting.train_here()[0])
+    with pytest.raises(fl.FederatedError, match="not recorded for batches of 7"):
+        setting.train(settings={**setting.settings, "batch_size": 7})
+
+
+def test_dropout_is_repeated_with_a_seed_and_leaves_the_generator_alone(hook: Any, bob: Any) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(), torch.nn.Linear(8, 3))
+    setting = Setting(hook, bob, model=model)
+    state = torch.get_rng_state()
+
+    (one, _), (two, _), (other, _) = setting.train(), setting.train(), setting.train(seed=6)
+
+    assert torch.equal(one, two)
+    assert not torch.equal(one, other)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+# --- private data
+
+
+def test_an_update_of_private_data_is_private(private: Setting) -> None:
+    with pytest.raises(GetNotPermittedError, match="it is private, or was computed from something private"):
+        private.train()
+
+    message = private.message()
+    private.location.tell(message)
+    for place in range(2):
+        entry = look(private.worker, message.result + place)
+        assert entry.access == frozenset({"board"})
+        assert len(entry.sources) == 2
+    assert not [line for line in private.worker.ledger if line.id in (message.result, message.result + 1)]
+
+
+def test_an_allowed_user_gets_the_update_and_the_bits_are_the_same(hook: Any, alice: Any) -> None:
+    hook.local_worker.user = "board"
+    private = Setting(hook, alice, private=True)
+
+    difference, _ = private.train()
+
+    assert torch.equal(difference.child if hasattr(difference, "child") else difference, private.train_here()[0])
+
+
+def test_an_owner_can_approve_an_update(private: Setting) -> None:
+    message = private.message()
+    private.location.tell(message)
+    ids = (message.result, message.result + 1)
+    private.location.ask(AskRelease(ids, None, "a study"))
+
+    private.worker.approve(private.worker.requests[-1])
+
+    difference, _ = private.location.ask(FetchAll(ids))
+    assert torch.equal(difference, private.train_here()[0])
+    assert [line.id for line in private.worker.ledger][-2:] == [*ids]
+
+
+def test_training_on_private_data_that_fails_because_of_values_gives_zeros(hook: Any, alice: Any) -> None:
+    private = Setting(hook, alice, private=True)
+    labels = torch.full((SAMPLES,), 99).private_tensor(["board"])  # There are three classes.
+    alice.load_data([labels.tag("#bad")])
+    message = private.message(data=(private.data[0], alice.search("#bad")[0].child))
+
+    private.location.tell(message)
+
+    entry = look(alice, message.result)
+    assert entry.value.shape == private.weights.shape
+    assert not entry.value.any()
+    hook.local_worker.user = "board"
+    with pytest.raises(OperationFailedError, match="federated.train"):
+        private.location.ask(FetchAll((message.result, message.result + 1)))
+
+
+def test_an_error_because_of_values_is_shown_to_who_may_see_them(setting: Setting) -> None:
+    labels = torch.full((SAMPLES,), 99).send(setting.worker)
+
+    with pytest.raises(IndexError, match="Target 99 is out of bounds"):
+        setting.train(data=(setting.data[0], labels.child))
+
+
+def test_an_operation_that_was_not_reviewed_is_refused_on_private_data_only(hook: Any, bob: Any, alice: Any) -> None:
+    unreviewed = next(op for op in hook.attributes.ops if op.name == "torch.Tensor.exponential_")
+    assert unreviewed.tier != "reviewed" or unreviewed.writes
+    hook.attributes.allow(_shift, "shift", discloses="nothing", writes=frozenset(), reads_beyond=False)
+    forms = [
+        form((4, 3), None, torch.float32, None, True),
+        form((-1, 4), None, torch.float32),
+        form((-1,), None, torch.int64),
+    ]
+    steps = (
+        Step("torch", "torch.Tensor.matmul", (Slot(1), Slot(0)), {}, 1, hook.attributes.modes()),
+        Step("torch", "shift", (Slot(3),), {}, 1),
+        Step("torch", "torch.nn.functional.cross_entropy", (Slot(4), Slot(2)), {}, 1),
+    )
+    program = Program("loss", tuple(forms), (), 0, (Routine(steps, Slot(5)),))
+    groups = (({"lr": 0.1}, (0,)),)
+    try:
+        for worker, private in ((bob, False), (alice, True)):
+            setting = Setting(hook, worker, private=private)
+            changes = {"plans": (setting.store(program),), "weights": torch.zeros(12), "fixed": ()}
+            changes["settings"] = {**setting.settings, "groups": groups}
+            if private:
+                with pytest.raises(ValueRefusedError, match="federated.train"):
+                    setting.train(**changes)
+            else:
+                assert setting.train(**changes)[0].shape == (12,)
+    finally:
+        hook.attributes.ops.by_name.pop("shift")
+
+
+def _shift(x: Any) -> Any:
+    return x + 1
+
+
+def test_random_numbers_on_private_data_do_not_follow_the_seed_of_the_sender(hook: Any, alice: Any) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(), torch.nn.Linear(8, 3))
+    private = Setting(hook, alice, private=True, model=model)
+    messages = [private.message(), private.message()]
+
+    for message in messages:
+        private.location.tell(message)
+
+    one, two = (look(alice, message.result).value for message in messages)
+    assert not torch.equal(one, two)
+
+
+def test_the_forms_of_private_training_are_inferred_once(private: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    from syft_torch.federated import training  # noqa: PLC0415  # its class is patched
+
+    calls = []
+    rehearse = training.LoopOp.rehearse
+    for _ in range(3):
+        private.location.tell(private.message(seed=len(calls)))
+    monkeypatch.setattr(training.LoopOp, "rehearse", lambda *args: calls.append(1) or rehearse(*args))
+
+    private.location.tell(private.message(seed=77))
+
+    assert not calls
+
+
+# --- others
+
+
+def test_others_get_turns_while_a_worker_trains(hook: Any, setting: Setting) -> None:
+    done, began = threading.Event(), threading.Event()
+
+    def train() -> None:
+        began.set()
+        setting.train(settings={**setting.settings, "epochs": 100})
+        done.set()
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    began.wait(60)
+    turns = 0
+    while not done.is_set():
+        torch.ones(1).send(setting.worker).get()
+        turns += not done.is_set()
+    thread.join(60)
+
+    assert turns > 1
+
+
+def test_data_that_changes_meanwhile_ends_the_training(setting: Setting) -> None:
+    from syft_core.workers.addresses.requests import Elsewhere  # noqa: PLC0415  # the yielded request
+
+    message = setting.message(settings={**setting.settings, "epochs": 4000})
+    from syft_torch.federated.training import train  # noqa: PLC0415  # the handler itself
+
+    process = train(setting.worker, message, setting.hook.local_worker.peer)
+    assert type(next(process)) is Elsewhere
+    x = look(setting.worker, setting.data[0]._id_at_location)
+    x.value.add_(1)
+
+    with pytest.raises(fl.FederatedError, match="its data changed meanwhile"):
+        process.send(None)
+
+
+def test_quotas_count_a_training_as_one_operation(hook: Any, bob: Any) -> None:
+    hook.local_worker.user = "ana"
+    setting = Setting(hook, bob)
+    bob.guard = QuotaGuard(bob, {"ana": Allowance(objects=7)})
+    before = bob.stats.operations
+
+    setting.train()
+
+    assert bob.stats.operations == before + 1
+    bob.guard = QuotaGuard(bob, {"ana": Allowance(bytes=100)})
+    with pytest.raises(QuotaExceededError, match="federated.train"):
+        setting.train()
+
+
+def test_a_worker_may_allow_reviewed_operations_only(hook: Any, bob: Any) -> None:
+    hook.local_worker.user = "ana"
+    setting = Setting(hook, bob)
+    bob.guard = QuotaGuard(bob, {"ana": Allowance(tier="reviewed")})
+
+    assert setting.train()[0].any()
+
+
+def test_a_plan_of_somebody_else_is_refused(hook: Any, bob: Any) -> None:
+    setting = Setting(hook, bob)
+    other = sy.VirtualWorker(hook, id="other")
+    foreign = new_id()
+    other.location_of(bob).tell(Store(foreign, setting.recorded.programs[0]))
+
+    with pytest.raises(fl.FederatedError, match="somebody else has sent it"):
+        setting.train(plans=(foreign,))
+
+
+# --- malformed and malicious messages
+
+
+def wrong_messages(setting: Setting) -> list[tuple[dict[str, Any], str]]:
+    good, worker = setting.settings, setting.worker
+    x, y = setting.data
+    send = lambda tensor: tensor.send(worker).child  # noqa: E731  # short
+    empty = (send(torch.zeros(0, 4)), send(torch.zeros(0, dtype=torch.int64)))
+    return [
+        ({"weights": setting.weights[:-1]}, "the weights do not have the form"),
+        ({"weights": setting.weights.double()}, "the weights do not have the form"),
+        ({"weights": 3}, "the weights do not have the form"),
+        ({"correction": setting.weights[:3]}, "the weights do not have the form"),
+        ({"data": (x,)}, "a part of the data is missing"),
+        ({"data": ()}, "a part of the data is missing"),
+        ({"data": (y, x)}, "its data has the form"),
+        ({"data": (x, send(setting.y[:-1]))}, "differ in length"),
+        ({"data": empty}, "it has no samples"),
+        ({"data": (send(setting.x.to_sparse()), y)}, "not a plain, dense tensor"),
+        ({"plans": ()}, "its plans differ"),
+        ({"parts": 0}, "fewer inputs"),
+        ({"parts": 99}, "fewer inputs"),
+        ({"settings": {**good, "epochs": 0}}, "'epochs' has a wrong type"),
+        ({"settings": {**good, "epochs": 10**9}}, "'epochs' has a wrong type"),
+        ({"settings": {**good, "batch_size": -1}}, "'batch_size' has a wrong type"),
+        ({"settings": {**good, "clip": float("nan")}}, "'clip' has a wrong type"),
+        ({"settings": {**good, "noise": 1.0}}, "'noise' is unknown here"),
+        ({"settings": {**good, "optimizer": "LBFGS"}}, "not in the table of optimizers"),
+        ({"settings": {**good, "optimizer": "__init__"}}, "not in the table of optimizers"),
+        ({"settings": {**good, "groups": ()}}, "does not name each parameter once"),
+        ({"settings": {**good, "groups": (({"lr": 0.1}, (0, 0)),)}}, "does not name each parameter once"),
+        ({"settings": {**good, "groups": (({"lr": 0.1}, (99,)),)}}, "does not name each parameter once"),
+        ({"settings": {**good, "groups": (({"lr": "x"}, (0,)),)}}, "'groups' has a wrong type"),
+        ({"settings": {**good, "groups": (({"fused": True}, (0,)),)}}, "the unknown option 'fused'"),
+        ({"settings": {**good, "groups": (({"params": 1}, (0,)),)}}, "the unknown option 'params'"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(26))
+def test_a_malformed_message_gets_a_clear_error(setting: Setting, number: int) -> None:
+    changes, text = wrong_messages(setting)[number]
+
+    with pytest.raises(SyftError, match=text):
+        setting.train(**changes)
+    assert setting.train()[0].any()
+
+
+def test_all_malformed_messages_are_tried(setting: Setting) -> None:
+    assert len(wrong_messages(setting)) == 26
+
+
+def attack(setting: Setting, *steps: Any, answer: Any = None) -> Any:
+    """Train with a program of these steps after the first; the model is one matrix."""
+    first = Step("torch", "torch.Tensor.matmul", (Slot(1), Slot(0)), {}, 1, setting.hook.attributes.modes())
+    forms = (
+        form((4, 3), None, torch.float32, None, True),
+        form((-1, 4), None, torch.float32),
+        form((-1,), None, torch.int64),
+    )
+    made = sum(step.count for step in steps)
+    program = Program("loss", forms, (), 0, (Routine((first, *steps), answer or Slot(3 + made)),))
+    settings = {**setting.settings, "groups": (({"lr": 0.1}, (0,)),)}
+    return setting.train(plans=(setting.store(program),), weights=torch.zeros(12), fixed=(), settings=settings)
+
+
+ATTACKS = {
+    "read other memory": (Step("torch", "torch.Tensor.as_strided", (Slot(3), (99,), (1,)), {}, 1), "may read other"),
+    "uninitialized memory": (Step("torch", "torch.empty_like", (Slot(3),), {}, 1), "may read other memory"),
+    "a backward pass": (Step("torch", "torch.Tensor.backward", (Slot(3),), {}, 0), "changes or computes gradients"),
+    "a gradient": (Step("torch", "torch.Tensor.sum", (Slot(0, "grad"),), {}, 1), "it reads a gradient"),
+    "a number": (Step("", "read number", (Slot(3),), {}, 1), "it reads a value"),
+    "a vector": (Step("torch", "torch.Tensor.sum", (Slot(3), 1), {}, 1), "does not return a tensor with one number"),
+    "a value": (Step("torch", "torch.Tensor.item", (Slot(3),), {}, 1), "reveal"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("is_private", [False, True])
+def test_a_malicious_loss_is_refused(hook: Any, bob: Any, name: str, is_private: bool) -> None:
+    setting = Setting(hook, bob, private=is_private)
+    step, text = ATTACKS[name]
+
+    with pytest.raises((SyftError, RuntimeError), match=text):
+        attack(setting, step, answer=Slot(3) if name == "a number" else None)
+
+
+def test_a_form_that_depends_on_private_values_is_refused(hook: Any, alice: Any) -> None:
+    private = Setting(hook, alice, private=True)
+    mask = Step("torch", "torch.Tensor.__gt__", (Slot(3), 0), {}, 1)
+    choose = Step("torch", "torch.Tensor.__getitem__", (Slot(3), Slot(4)), {}, 1)
+    total = Step("torch", "torch.Tensor.sum", (Slot(5),), {}, 1)
+
+    with pytest.raises(SyftError, match="depends on values"):
+        attack(private, mask, choose, total)
+
+
+def test_an_unknown_operation_is_refused_when_the_plan_is_stored(setting: Setting) -> None:
+    with pytest.raises(OperationNotAllowedError):
+        attack(setting, Step("torch", "torch.load", ("/etc/passwd",), {}, 1))
+
+
+def test_a_message_whose_fields_have_wrong_types_is_not_read(hook: Any, setting: Setting) -> None:
+    context = Context(worker=hook.local_worker)
+    for wrong in ({"parts": "2"}, {"seed": 0.5}, {"settings": []}, {"plans": [1]}, {"result": 1 << 80}):
+        with pytest.raises(SerdeError):
+            from_frames(frames(setting.message(**wrong), context), context)
+
+
+# --- evaluation
+
+
+def test_evaluation_returns_sums(setting: Setting) -> None:
+    message = setting.message()
+    id = new_id()
+
+    setting.location.tell(
+        Evaluate(message.plans, message.weights, message.fixed, message.data, 2, {"batch_size": 7}, id)
+    )
+
+    (sums,) = setting.location.ask(FetchAll((id,)))
+    expected = cross_entropy(setting.model(setting.x), setting.y).item() * SAMPLES
+    assert sums.tolist() == [pytest.approx(expected, rel=1e-5)]
+
+
+def test_an_evaluation_of_private_data_is_private(private: Setting) -> None:
+    message, id = private.message(), new_id()
+    private.location.tell(Evaluate(message.plans, message.weights, (), message.data, 2, {"batch_size": 7}, id))
+
+    with pytest.raises(GetNotPermittedError):
+        private.location.ask(FetchAll((id,)))
+
+
+def test_results_of_a_training_that_failed_are_missing(setting: Setting) -> None:
+    message = setting.message(weights=setting.weights[:3])
+    with contextlib.suppress(fl.FederatedError):
+        setting.location.tell(message)
+
+    with pytest.raises((ObjectNotFoundError, fl.FederatedError)):
+        setting.location.ask(FetchAll((message.result,)))
