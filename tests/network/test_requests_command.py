@@ -83,7 +83,8 @@ def test_values_are_shown_to_the_owner_and_recorded_as_seen(mean: Any, command: 
     assert shown["values"][0]["values"] == 35.0
     (seen,) = [entry for entry in read_ledger(tmp_path / "ledger") if entry.event == "seen"]
     assert (seen.request, seen.approver) == (request.id, "Dr. Noor")
-    (recorded,) = [line for line in map(json.loads, (tmp_path / "ledger").read_text().splitlines()) if "seen" in line.values()]
+    lines = map(json.loads, (tmp_path / "ledger").read_text().splitlines())
+    (recorded,) = [line for line in lines if "seen" in line.values()]
     del recorded["time"]
     assert "35.0" not in json.dumps(recorded)
 
