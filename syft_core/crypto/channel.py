@@ -605,7 +605,7 @@ def _label_common(call: bytes) -> bytes:
 class Channels:
     """The channels of a worker, by the client that opened them and their id."""
 
-    def __init__(self) -> None:
+    def __init__(self, _worker: object) -> None:
         self._channels: dict[Peer, dict[Id, Channel]] = {}
         self._keys: dict[Peer, dict[Id, TagKeys]] = {}
 

@@ -8,6 +8,8 @@ from weakref import ref
 
 import pytest
 
+from syft_core.desk.messages import AskRelease
+from syft_core.desk.requests import MAX_OPEN
 from syft_core.exceptions import (
     AuthenticationError,
     GetNotPermittedError,
@@ -16,7 +18,7 @@ from syft_core.exceptions import (
     ReleaseError,
 )
 from syft_core.hook.forms import form
-from syft_core.messages import AskRelease, Batch, Fetch, FetchAll, Forward, Lease, Release, Run, Store, Tag
+from syft_core.messages import Batch, Fetch, FetchAll, Forward, Lease, Release, Run, Store, Tag
 from syft_core.operating.quotas import (
     PATIENCE,
     Allowance,
@@ -31,7 +33,6 @@ from syft_core.plans.messages import RunPlan
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import Context, frames, from_frames
-from syft_core.workers.moving.release import MAX_OPEN
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.permissions import unless_private
 

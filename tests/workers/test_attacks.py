@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from syft_core.desk.messages import AskRelease  # noqa: E402
 from syft_core.exceptions import (  # noqa: E402
     GetNotPermittedError,
     ObjectNotFoundError,
@@ -22,7 +23,6 @@ from syft_core.hook import caches  # noqa: E402
 from syft_core.hook.forms import form  # noqa: E402
 from syft_core.messages import (  # noqa: E402
     MAX_TEXT,
-    AskRelease,
     Batch,
     Call,
     Fetch,

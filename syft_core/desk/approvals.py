@@ -27,11 +27,11 @@ from syft_core.workers.party.store import MORE, Source, Sources
 from syft_core.workers.seeing.ledger import Entry, Grant, is_of
 
 if TYPE_CHECKING:
+    from syft_core.desk.history import History
+    from syft_core.desk.requests import ReleaseRequest
     from syft_core.messages import Message
     from syft_core.peer import Peer
-    from syft_core.workers.moving.release import ReleaseRequest
     from syft_core.workers.party.worker import Worker
-    from syft_core.workers.seeing.history import History
     from syft_core.workers.seeing.ledger import Event
 
 ID_BYTES = 8
