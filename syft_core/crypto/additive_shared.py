@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
+from syft_core.crypto.errors import PartyFailedError, PrecisionError, ProtocolError
 from syft_core.crypto.group import Group, Masked, PastRun, Shares, find_group, last_call
 from syft_core.crypto.kernels import RINGS, dtype_name, size_of
 from syft_core.crypto.protocol import MASK
 from syft_core.crypto.spdz import ELEMENTS, reconstruct, spdz_mul, spdz_mul_masked, zero
-from syft_core.exceptions import MixedLayersError, PartyFailedError, PrecisionError, ProtocolError
+from syft_core.exceptions import MixedLayersError
 from syft_core.hook import hook_args
 from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import FrameworkAttributes, Op

@@ -19,7 +19,8 @@ from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from syft_core.exceptions import ApprovalError, StorageError
+from syft_core.desk.errors import ApprovalError
+from syft_core.exceptions import StorageError
 from syft_core.pictures import one_line, text_table
 from syft_core.registry import Registry
 from syft_core.values import Json, Table

@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections.abc import Generator
 
+from syft_core.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePendingError
 from syft_core.desk.messages import FetchReleased, FollowRequests
-from syft_core.exceptions import ReleaseDeniedError, ReleaseError, ReleasePendingError
 from syft_core.location import Location
 from syft_core.values import Json, Table, Tensor
 

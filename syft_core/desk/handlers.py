@@ -6,6 +6,7 @@ from typing import get_args
 from weakref import ref
 
 from syft_core.desk.approvals import suggest_conditions
+from syft_core.desk.errors import ReleaseError
 from syft_core.desk.messages import (
     AddApproval,
     AskRelease,
@@ -21,7 +22,6 @@ from syft_core.desk.releases import releases_of
 from syft_core.desk.requests import MAX_OPEN, Decision, ReleaseRequest, Requested, record_request
 from syft_core.desk.rule import take_copy
 from syft_core.desk.summaries import summarize
-from syft_core.exceptions import ReleaseError
 from syft_core.peer import Peer
 from syft_core.values import Table, Tensor
 from syft_core.workers.moving.departure import copy_without_gradient, detach, hold

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from syft_core.desk import handlers, messages
+from syft_core.desk.errors import ApprovalError, ReleaseDeniedError, ReleaseError, ReleasePendingError
 from syft_core.desk.members import AskedLocation, OwnedWorker, RequestablePointer, RequestableTensor
 from syft_core.desk.releases import RULE
 from syft_core.desk.rule import OWNER_APPROVES
@@ -42,3 +43,10 @@ def register_members(register: Callable[..., None]) -> None:
     register(Location, AskedLocation)
     register(ObjectPointer, RequestablePointer)
     register(Travelling, RequestableTensor)
+
+
+@hookimpl
+def register_errors(register: Callable[..., None]) -> None:
+    """Let the errors of the desk be sent."""
+    for error in (ReleasePendingError, ReleaseDeniedError, ReleaseError, ApprovalError):
+        register(error)

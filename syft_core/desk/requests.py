@@ -25,9 +25,10 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from syft_core.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePendingError
 from syft_core.desk.handle import RequestHandle
 from syft_core.desk.messages import FollowRequests
-from syft_core.exceptions import LedgerError, ReleaseDeniedError, ReleaseError, ReleasePendingError, StorageError
+from syft_core.exceptions import LedgerError, StorageError
 from syft_core.peer import Peer
 from syft_core.pictures import html_table, one_line, text_table
 from syft_core.values import Table

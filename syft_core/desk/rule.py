@@ -10,10 +10,11 @@ from collections.abc import Iterable
 
 from syft_core.departures import ReleaseRule
 from syft_core.desk.approvals import Candidate
+from syft_core.desk.errors import ReleaseDeniedError, ReleasePendingError
 from syft_core.desk.history import History
 from syft_core.desk.releases import releases_of
 from syft_core.desk.requests import ReleaseRequest, Requested
-from syft_core.exceptions import GetNotPermittedError, ReleaseDeniedError, ReleasePendingError
+from syft_core.exceptions import GetNotPermittedError
 from syft_core.messages import Message
 from syft_core.pictures import form_of
 from syft_core.workers.moving.departure import Leaving, copy_without_gradient, leave_graph

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from syft_core.desk.approvals import read_conditions
-from syft_core.exceptions import ApprovalError, ConfigurationError
+from syft_core.desk.errors import ApprovalError
+from syft_core.exceptions import ConfigurationError
 from syft_core.network.address import DEFAULT_PORT, is_loopback
 from syft_core.operating.certificates import require_host
 from syft_core.operating.data import DataSource

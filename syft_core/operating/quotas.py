@@ -17,7 +17,7 @@ from types import GeneratorType
 from typing import Any, Literal
 
 from syft_core.desk.releases import releases_of
-from syft_core.exceptions import OperationNotAllowedError, QuotaExceededError
+from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.caches import remember
 from syft_core.hook.chain import plain_end
@@ -33,6 +33,7 @@ from syft_core.messages import (
     Store,
 )
 from syft_core.operating.activity import Activity
+from syft_core.operating.errors import QuotaExceededError
 from syft_core.peer import Id, Peer
 from syft_core.pictures import one_line
 from syft_core.values import Function, Nested, Outcome, Tensor

@@ -39,6 +39,11 @@ def register_codecs(register: Callable[..., object]) -> None:
 
 
 @hookspec
+def register_errors(register: Callable[..., None]) -> None:
+    """Call ``register(YourError)`` to preserve its class when it is sent; see ``syft_core.serde.register_failure``."""
+
+
+@hookspec
 def register_messages(register: Callable[..., None]) -> None:
     """Call ``register(YourMessage, handler)`` for each kind of message; see ``syft_core.messages.register_message``.
 

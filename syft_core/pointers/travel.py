@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from syft_core.exceptions import PrecisionError, ProtocolError, SendNotPermittedError
+from syft_core.exceptions import OperationNotAllowedError, SendNotPermittedError
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper, iter_links
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.ranks import is_framework_tensor
@@ -56,7 +56,7 @@ class Travelling:
         if not workers:
             raise TypeError("cannot send without a worker: pass one, e.g. `x.send(bob)`")
         if isinstance(end_of(self), NumericTensor):
-            raise ProtocolError.stays("send")
+            raise SendNotPermittedError.stays("send")
         if local_autograd:
             raise NotImplementedError(
                 "cannot send with local_autograd: the graph is kept on the worker of the data, and one here would have "
@@ -202,7 +202,7 @@ class Travelling:
                 f"`p = y.private_tensor({allowed_users!r}).send(bob)`"
             )
         if isinstance(below_wrapper(self), NumericTensor) and getattr(self, "requires_grad", False):
-            raise PrecisionError.in_graph("make private")
+            raise OperationNotAllowedError.in_graph("make private")
         users = frozenset([allowed_users] if isinstance(allowed_users, str) else allowed_users)
         layer = keep_words(self, PrivateTensor(users, child=below_wrapper(self)))
         return layer if no_wrap else keep_words(self, framework_of(self).wrapper(layer))
@@ -377,7 +377,7 @@ def require_pointer(chain: Tensor, verb: str) -> Tensor:
     if not isinstance(end, ObjectPointer | MultiPointerTensor) and not hasattr(end, "locations"):
         raise TypeError(f"cannot {verb} a tensor: it is not a pointer, its data is in this process; use it as it is")
     if isinstance(end, NumericTensor) and not hasattr(end, verb):
-        raise ProtocolError.stays(verb)
+        raise SendNotPermittedError.stays(verb)
     return end
 
 

@@ -11,7 +11,7 @@ from toy_layers import Watcher, values
 
 from syft_core.departures import RULES, ReleaseRule
 from syft_core.desk.history import History
-from syft_core.exceptions import DependencyError, GetNotPermittedError, NotRegisteredError, PluginError
+from syft_core.exceptions import DependencyError, GetNotPermittedError, NotRegisteredError, PluginError, SyftError
 from syft_core.hook import hook as hooking
 from syft_core.hook import hook_args
 from syft_core.hook.hook import current_hook
@@ -237,6 +237,20 @@ def test_a_plugin_may_let_objects_leave_that_the_policy_keeps(manager: PluginMan
         RULES._entries.pop("auditors may read")
 
 
+def test_a_plugin_may_register_errors(manager: PluginManager) -> None:
+    class TornError(SyftError):
+        pass
+
+    class Tearing:
+        @hookimpl
+        def register_errors(self, register: Any) -> None:
+            register(TornError)
+
+    manager.register(Tearing(), "tearing")
+
+    assert type(deserialize(serialize(TornError("cannot tear: it is torn; mend it")))) is TornError
+
+
 def test_a_plugin_may_add_members_that_are_not_taken(manager: PluginManager, hook: Any) -> None:
     class Greeting(VirtualWorker):
         def greet(self) -> str:
@@ -295,8 +309,8 @@ def broken_plugins() -> dict[str, tuple[Any, str]]:
         "unknown hook": (
             UnknownHook(card("left")),
             "it implements the unknown hook 'register_everything' "
-            "(there are register_backends, register_codecs, register_kinds, register_members, register_messages, "
-            "register_operations, register_rules, register_tensor_types)",
+            "(there are register_backends, register_codecs, register_errors, register_kinds, register_members, "
+            "register_messages, register_operations, register_rules, register_tensor_types)",
         ),
         "fails later": (FailsLater(card("left")), "no types today"),
         "known type": (KnownType(card("left")), "cannot register toy_layers.Watcher in 'backward_func'"),
@@ -384,6 +398,7 @@ def test_every_hook_is_documented_and_tested_here() -> None:
     assert set(specs) == {
         "register_backends",
         "register_codecs",
+        "register_errors",
         "register_kinds",
         "register_members",
         "register_messages",

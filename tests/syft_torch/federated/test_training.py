@@ -16,13 +16,13 @@ from syft_core.exceptions import (
     ObjectNotFoundError,
     OperationFailedError,
     OperationNotAllowedError,
-    QuotaExceededError,
     SerdeError,
     SyftError,
     ValueRefusedError,
 )
 from syft_core.hook.forms import form
 from syft_core.messages import FetchAll, Store
+from syft_core.operating.errors import QuotaExceededError
 from syft_core.operating.quotas import Allowance, QuotaGuard
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.object_pointer import new_id
