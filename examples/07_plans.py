@@ -7,6 +7,7 @@ import copy
 import torch
 
 import syft_core as sy
+from syft_core.plans.errors import PlanError
 
 hook = sy.TorchHook(torch)
 hook.attributes.warm_up()
@@ -85,5 +86,5 @@ print("bit for bit the weights of local training")
 
 try:
     sy.Plan("stop early", lambda x: x if x.sum() > 1 else x * 2).build(torch.ones(2))
-except sy.exceptions.PlanError as error:
+except PlanError as error:
     print("refused:", str(error).partition("; ")[0].rpartition("/")[2])

@@ -3,10 +3,10 @@
 from syft_core import cli as cli
 from syft_core import crypto as crypto
 from syft_core import demo as demo
+from syft_core import departures as departures
 from syft_core import desk as desk
 from syft_core import exceptions as exceptions
 from syft_core import files as files
-from syft_core import handle as handle
 from syft_core import hook as hook
 from syft_core import ids as ids
 from syft_core import kinds as kinds

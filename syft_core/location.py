@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
 from syft_core.exceptions import WorkerNotPicklableError
-from syft_core.handle import RequestHandle
-from syft_core.messages import FollowRequests, Message, Store
+from syft_core.messages import Message, Store
 from syft_core.peer import Id, Peer
 from syft_core.values import Outcome, Tensor
 
@@ -110,10 +109,6 @@ class Location(ABC):
     @abstractmethod
     def tell(self, message: Message) -> None:
         """Send a message without waiting for an answer."""
-
-    def requests(self) -> list[RequestHandle]:
-        """Return the release requests of this client's user to the worker, the oldest first."""
-        return [RequestHandle(self, found["id"]) for found in self.ask(FollowRequests())]
 
     def give(self, ids: Sequence[Id], objects: list[Tensor]) -> None:
         """Send objects and give up ownership of them, so that a worker in this process need not copy them.

@@ -196,36 +196,6 @@ class FetchAll(Message):
 
 
 @dataclass(slots=True)
-class AskRelease(Message):
-    """Ask the owner of the worker to release objects, or an attribute of each."""
-
-    code: ClassVar[int] = 320
-    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "ask for release", uses=_all, copies=_all)
-    ids: tuple[int | str, ...]
-    attr: str | None
-    reason: str
-
-
-@dataclass(slots=True)
-class FollowRequests(Message):
-    """Return the state of the sender's own release requests; without ids, of all of them."""
-
-    code: ClassVar[int] = 370
-    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "follow requests")
-    ids: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class FetchReleased(Message):
-    """Fetch what a release request of the sender asked for, after its owner has approved it."""
-
-    code: ClassVar[int] = 371
-    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "get what was released", returns_objects=True)
-    request: str
-    reason: str = ""
-
-
-@dataclass(slots=True)
 class Forward(Message):
     """Send an object to another worker, which stores it under ``new_id``; with ``keep`` the object stays."""
 

@@ -81,5 +81,15 @@ class Registry(Mapping[K, V]):
         return f"<Registry {self.name}: {len(self)} entries>"
 
 
+def add_members(target: type, source: type) -> None:
+    """Add the public members of a class to another one; raise, and add none, if that has one of them already."""
+    members = {name: member for name, member in vars(source).items() if not name.startswith("_")}
+    for name, member in members.items():
+        if getattr(target, name, member) is not member:
+            raise AlreadyRegisteredError.of(target.__name__, repr(name))
+    for name, member in members.items():
+        setattr(target, name, member)
+
+
 def _describe(key: object) -> str:
     return f"{key.__module__}.{key.__qualname__}" if isinstance(key, type) else repr(key)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 from syft_core.crypto import integers
+from syft_core.crypto.errors import PrecisionError
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.numbers import Numbers
 from syft_core.crypto.real_functions import function_rule, inverse, tanh_chebyshev
-from syft_core.exceptions import PrecisionError
 from syft_core.values import Function
 
 

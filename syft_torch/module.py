@@ -27,12 +27,12 @@ import torch
 from torch import nn
 from torch.nn.utils.weight_norm import WeightNorm
 
-from syft_core.exceptions import InvalidTensorForRemoteGetError, ProtocolError, WorkerError, WrapperLeakError
-from syft_core.handle import RequestHandle
+from syft_core.desk.handle import RequestHandle
+from syft_core.desk.messages import AskRelease
+from syft_core.exceptions import InvalidTensorForRemoteGetError, SendNotPermittedError, WorkerError, WrapperLeakError
 from syft_core.hook.chain import end_of
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location
-from syft_core.messages import AskRelease
 from syft_core.pointers.fetches import Steps, complete
 from syft_core.tensors.identity import require_text
 from syft_core.tensors.numeric import NumericTensor
@@ -281,7 +281,7 @@ def _find_remote_parts(module: nn.Module, verb: str) -> tuple[list[nn.Module], l
 def _require_whole(tensors: list[torch.Tensor], verb: str) -> None:
     """Raise if tensors are shared: their shares stay where they are."""
     if any(isinstance(end_of(tensor), NumericTensor) for tensor in tensors):
-        raise ProtocolError.stays(verb)
+        raise SendNotPermittedError.stays(verb)
 
 
 def move_weights(layers: list[nn.Module], move_all: Callable[[], None]) -> None:

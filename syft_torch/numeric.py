@@ -9,7 +9,8 @@ from typing import Any, ClassVar, NoReturn
 
 import torch
 
-from syft_core.exceptions import OperationNotAllowedError, PrecisionError, WrapperLeakError
+from syft_core.crypto.errors import PrecisionError
+from syft_core.exceptions import OperationNotAllowedError, WrapperLeakError
 from syft_core.hook.dispatch import WRAPPER, dispatch
 from syft_core.hook.operators import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS
 from syft_core.hook.rules import leaves

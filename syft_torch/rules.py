@@ -23,12 +23,12 @@ from syft_core.crypto.arithmetic import (
     zeros_like,
 )
 from syft_core.crypto.authenticated_tensor import AuthenticatedTensor
+from syft_core.crypto.errors import PrecisionError, ProtocolError
 from syft_core.crypto.fixed_precision import FixedPrecisionTensor, convert, replace_infinity
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.numbers import Numbers, refuse
 from syft_core.crypto.order import pick, trunc
 from syft_core.crypto.spdz import MATRICES
-from syft_core.exceptions import PrecisionError, ProtocolError
 from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import dispatch

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
+from syft_core.crypto.errors import PartyFailedError, PrecisionError, ProtocolError
 from syft_core.crypto.group import Group, Masked, PastRun, Shares, find_group, last_call
 from syft_core.crypto.kernels import RINGS, dtype_name, size_of
 from syft_core.crypto.protocol import MASK
 from syft_core.crypto.spdz import ELEMENTS, reconstruct, spdz_mul, spdz_mul_masked, zero
-from syft_core.exceptions import MixedLayersError, PartyFailedError, PrecisionError, ProtocolError
-from syft_core.handle import RequestHandle
+from syft_core.exceptions import MixedLayersError
 from syft_core.hook import hook_args
 from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import FrameworkAttributes, Op
@@ -205,7 +205,7 @@ class AdditiveSharingTensor(NumericTensor):
             pointer.drop(f"it was fetched by {self.owner.id!r}")
         return self._add(shares)
 
-    def request(self, reason: str) -> dict[Any, RequestHandle]:
+    def request(self, reason: str) -> dict[Any, Any]:
         """Ask the owners of all parties to release the shares; after all have approved, ``get`` works."""
         return {id: pointer.request(reason) for id, pointer in self.child.items()}
 

@@ -11,12 +11,12 @@ from typing import TypeAlias
 
 from syft_core.crypto import functions, integers
 from syft_core.crypto.einsum import contract
+from syft_core.crypto.errors import PrecisionError
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.kernels import dtype_name
 from syft_core.crypto.numbers import Numbers, refuse
 from syft_core.crypto.order import find_largest, round_quotients
 from syft_core.crypto.spdz import MATRICES
-from syft_core.exceptions import PrecisionError
 from syft_core.values import Function, Kwargs, Nested
 
 Axes: TypeAlias = Nested

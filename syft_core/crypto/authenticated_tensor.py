@@ -8,17 +8,12 @@ from math import prod
 from typing import ClassVar
 
 from syft_core.crypto.authenticated import BITS, auth_add_public, auth_mul, auth_open, auth_random, auth_truncate
+from syft_core.crypto.errors import CheatingError, PartyFailedError, ProtocolError
 from syft_core.crypto.group import Group, Shares, find_group
 from syft_core.crypto.kernels import dtype_name
 from syft_core.crypto.protocol import PROVIDER
 from syft_core.crypto.spdz import ELEMENTS, MATRICES, bilinear_shape
-from syft_core.exceptions import (
-    CheatingError,
-    MixedLayersError,
-    OperationNotAllowedError,
-    PartyFailedError,
-    ProtocolError,
-)
+from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook import hook_args
 from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import FrameworkAttributes, Op

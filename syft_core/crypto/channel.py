@@ -17,6 +17,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+from syft_core.crypto.errors import CheatingError, PartyFailedError, ProtocolError
 from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
 from syft_core.crypto.payloads import Payload, Pieces, bytes_in, is_failure, weigh
 from syft_core.crypto.prg import SEED_BYTES, Stream, advance_seed, derive_key, join_seeds, new_seed
@@ -47,7 +48,7 @@ from syft_core.crypto.run import (
     is_additive,
     join_shares,
 )
-from syft_core.exceptions import CheatingError, PartyFailedError, ProtocolError, SyftError
+from syft_core.exceptions import SyftError
 from syft_core.hook.rules import map_leaves
 from syft_core.peer import Id, Peer
 from syft_core.values import Kwargs, Nested, Tensor
@@ -605,7 +606,7 @@ def _label_common(call: bytes) -> bytes:
 class Channels:
     """The channels of a worker, by the client that opened them and their id."""
 
-    def __init__(self) -> None:
+    def __init__(self, _worker: object) -> None:
         self._channels: dict[Peer, dict[Id, Channel]] = {}
         self._keys: dict[Peer, dict[Id, TagKeys]] = {}
 

@@ -16,10 +16,11 @@ from math import prod
 from syft_core.crypto import integers
 from syft_core.crypto.additive_shared import AdditiveSharingTensor
 from syft_core.crypto.authenticated_tensor import is_authenticated
+from syft_core.crypto.errors import PrecisionError, ProtocolError
 from syft_core.crypto.kernels import Array, Kernels, dtype_name
 from syft_core.crypto.secret_places import SecretPlaces
 from syft_core.crypto.truncation import BITS
-from syft_core.exceptions import OperationNotAllowedError, PrecisionError, ProtocolError
+from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.chain import end_of
 from syft_core.hook.dispatch import framework_of

@@ -10,6 +10,7 @@ from syft_core.crypto import checking, integers
 from syft_core.crypto.additive_shared import FAST, FIELDS, AdditiveSharingTensor, restructure
 from syft_core.crypto.arithmetic import BOUNDED, EXACT, MASKED, TRUTH, deviation, div, variance
 from syft_core.crypto.authenticated_tensor import is_authenticated
+from syft_core.crypto.errors import PrecisionError, ProtocolError
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.kernels import dtype_name
 from syft_core.crypto.numbers import Numbers
@@ -17,7 +18,7 @@ from syft_core.crypto.order import ROUNDING
 from syft_core.crypto.real_functions import REAL
 from syft_core.crypto.secret_places import SecretPlaces
 from syft_core.crypto.truncation import BITS
-from syft_core.exceptions import OperationNotAllowedError, PrecisionError, ProtocolError
+from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook import hook_args
 from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import Op

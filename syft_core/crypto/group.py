@@ -12,11 +12,12 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from syft_core.crypto.channel import MAX_MASKS, Counted, counting
+from syft_core.crypto.errors import CheatingError, PartyFailedError, ProtocolError
 from syft_core.crypto.kernels import size_of
 from syft_core.crypto.messages import OpenChannel, Prepare, RunProtocol
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Rehearsal, Spec, rehearse
 from syft_core.crypto.spdz import spdz_mask, zero
-from syft_core.exceptions import CheatingError, OperationNotAllowedError, PartyFailedError, ProtocolError, SyftError
+from syft_core.exceptions import OperationNotAllowedError, SyftError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.forms import Form, form
 from syft_core.location import Location, Party, WorkerLike

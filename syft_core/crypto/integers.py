@@ -12,10 +12,11 @@ from syft_core.crypto import authenticated_tensor, comparison, securenn, spdz
 from syft_core.crypto.additive_shared import FAST, SECURENN, AdditiveSharingTensor
 from syft_core.crypto.authenticated import auth_truncate
 from syft_core.crypto.authenticated_tensor import AUTHENTICATED, AuthenticatedTensor, is_authenticated
+from syft_core.crypto.errors import PrecisionError, ProtocolError
 from syft_core.crypto.kernels import Kernels, dtype_name
 from syft_core.crypto.spdz import BILINEAR, ELEMENTS, IMAGES, MATRICES
 from syft_core.crypto.truncation import truncate
-from syft_core.exceptions import OperationNotAllowedError, PrecisionError, ProtocolError
+from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook.dispatch import framework_of
 from syft_core.location import WorkerLike
 from syft_core.pointers.pointer_tensor import PointerTensor

@@ -14,9 +14,10 @@ from typing import NoReturn
 from syft_core.crypto import integers, spdz
 from syft_core.crypto.approximations import FUNCTIONS
 from syft_core.crypto.authenticated_tensor import is_authenticated
+from syft_core.crypto.errors import PrecisionError
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.kernels import Array, dtype_name
-from syft_core.exceptions import OperationNotAllowedError, PrecisionError
+from syft_core.exceptions import OperationNotAllowedError
 from syft_core.values import Function, Tensor
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from syft_core.crypto import comparison, integers
+from syft_core.crypto.errors import PrecisionError
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.kernels import dtype_name
 from syft_core.crypto.numbers import Numbers, refuse
-from syft_core.exceptions import PrecisionError
 from syft_core.values import Function
 
 # --- the largest

@@ -14,19 +14,13 @@ from syft_core.crypto import securenn as _securenn  # noqa: F401  # registers pr
 from syft_core.crypto import spdz as _spdz  # noqa: F401  # registers protocols
 from syft_core.crypto import truncation as _truncation  # noqa: F401  # registers protocols
 from syft_core.crypto.channel import SETUP, Channel, Channels, measure_mask, start_protocol
+from syft_core.crypto.errors import PartyFailedError, ProtocolError
 from syft_core.crypto.kernels import RINGS, Kernels, dtype_name, size_of
 from syft_core.crypto.messages import Deposit, OpenChannel, Prepare, RunProtocol
 from syft_core.crypto.payloads import Payload, is_failure, pack, split, unpack
 from syft_core.crypto.protocol import MASK, PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
 from syft_core.crypto.run import Finish, ProtocolRun
-from syft_core.exceptions import (
-    OperationNotAllowedError,
-    PartyFailedError,
-    ProtocolError,
-    SyftError,
-    TicketError,
-    ValueRefusedError,
-)
+from syft_core.exceptions import OperationNotAllowedError, SyftError, TicketError, ValueRefusedError
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.location import Location

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import msgpack
 
+from syft_core.crypto.errors import ProtocolError
 from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, dtype_name, size_of
-from syft_core.exceptions import ProtocolError
 
 Payload: TypeAlias = Any
 """What one party sends to another: arrays in nested tuples, half a seed, or an error."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from syft_core.crypto import additive_shared as _additive_shared  # noqa: F401  # registers codecs
 from syft_core.crypto import authenticated_tensor as _authenticated_tensor  # noqa: F401  # registers codecs
 from syft_core.crypto import fixed_precision as _fixed_precision  # noqa: F401  # registers codecs
+from syft_core.crypto.errors import CheatingError, PartyFailedError, PrecisionError, ProtocolError
 from syft_core.crypto.messages import Deposit, OpenChannel, Prepare, RunProtocol
 from syft_core.crypto.parties import abandon_protocol, accept_deposit, open_channel, prepare, run_protocol
 from syft_core.plugins.hookspecs import hookimpl
@@ -19,3 +20,10 @@ def register_messages(register: Callable[..., None]) -> None:
     register(RunProtocol, run_protocol, abandon_protocol)
     register(Prepare, prepare)
     register(Deposit, accept_deposit)
+
+
+@hookimpl
+def register_errors(register: Callable[..., None]) -> None:
+    """Let the errors of encrypted computation be sent."""
+    for error in (PrecisionError, ProtocolError, CheatingError, PartyFailedError):
+        register(error)

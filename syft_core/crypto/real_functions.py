@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from syft_core.crypto import integers
+from syft_core.crypto.errors import PrecisionError
 from syft_core.crypto.integers import Integers
 from syft_core.crypto.numbers import Numbers
 from syft_core.crypto.spdz import ELEMENTS, MATRICES
-from syft_core.exceptions import PrecisionError
 from syft_core.values import Function
 
 

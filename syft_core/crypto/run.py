@@ -10,6 +10,7 @@ from hmac import compare_digest
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from syft_core.crypto.errors import ProtocolError
 from syft_core.crypto.kernels import Array, dtype_name
 from syft_core.crypto.payloads import Payload, bytes_in
 from syft_core.crypto.prg import SEED_BYTES, derive_key
@@ -32,7 +33,6 @@ from syft_core.crypto.protocol import (
     Zeros,
     expand,
 )
-from syft_core.exceptions import ProtocolError
 from syft_core.values import Nested
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from typing import Any
 from syft_core.crypto import integers
 from syft_core.crypto.additive_shared import FAST, FIELDS, SECURENN, AdditiveSharingTensor
 from syft_core.crypto.authenticated_tensor import AUTHENTICATED, AuthenticatedTensor
+from syft_core.crypto.errors import PrecisionError, ProtocolError
 from syft_core.crypto.fixed_precision import RINGS, FixedPrecisionTensor, find_ring
 from syft_core.crypto.kernels import dtype_name
 from syft_core.crypto.truncation import BITS
-from syft_core.exceptions import PrecisionError, ProtocolError
+from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper, iter_links
 from syft_core.hook.dispatch import framework_of
 from syft_core.location import WorkerLike
@@ -178,7 +179,7 @@ class Sharing:
 def _require_no_graph(tensor: Tensor, verb: str) -> None:
     """Refuse a result of a graph: what is encoded or shared starts a new one, and gradients would end there."""
     if getattr(tensor, "requires_grad", False) and not tensor.is_leaf:
-        raise PrecisionError.in_graph(verb)
+        raise OperationNotAllowedError.in_graph(verb)
 
 
 def _find_dtype(tensor: Tensor, name: str) -> Nested:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
+from syft_core.crypto.errors import ProtocolError
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
 from syft_core.crypto.protocol import Correlation, Draw, Open, Rest, Role, Spec, Steps, protocol
-from syft_core.exceptions import ProtocolError
 
 BITS = {"int64": 64, "int32": 32}
 

@@ -10,9 +10,9 @@ from syft_core.desk.messages import (
     RevokeApproval,
     ShowValues,
 )
+from syft_core.desk.requests import Decision
 from syft_core.location import Location
 from syft_core.values import Json, Table
-from syft_core.workers.moving.release import Decision
 
 
 class Desk:

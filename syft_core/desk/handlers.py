@@ -1,25 +1,89 @@
-"""What a worker does when its owner reviews requests and decides."""
+"""What a worker does when a peer asks for a release, and when its owner reviews requests and decides."""
 
 from __future__ import annotations
 
 from typing import get_args
+from weakref import ref
 
+from syft_core.desk.approvals import suggest_conditions
+from syft_core.desk.errors import ReleaseError
 from syft_core.desk.messages import (
     AddApproval,
+    AskRelease,
     DecideRequest,
+    FetchReleased,
+    FollowRequests,
     ListApprovals,
     ReviewRequests,
     RevokeApproval,
     ShowValues,
 )
+from syft_core.desk.releases import releases_of
+from syft_core.desk.requests import MAX_OPEN, Decision, ReleaseRequest, Requested, record_request
+from syft_core.desk.rule import take_copy
 from syft_core.desk.summaries import summarize
-from syft_core.exceptions import ReleaseError
 from syft_core.peer import Peer
-from syft_core.values import Table
-from syft_core.workers.moving.approvals import suggest_conditions
-from syft_core.workers.moving.release import Decision, ReleaseRequest
+from syft_core.values import Table, Tensor
+from syft_core.workers.moving.departure import copy_without_gradient, detach, hold
+from syft_core.workers.moving.transfer import ends_elsewhere
 from syft_core.workers.party.base import BaseWorker
-from syft_core.workers.seeing.ledger import record_request
+from syft_core.workers.party.store import Stored
+from syft_core.workers.running.execution import attribute
+from syft_core.workers.running.failures import require_success
+from syft_core.workers.seeing.permissions import require_right_to_lease
+
+# --- for those who ask
+
+
+def ask_release(worker: BaseWorker, message: AskRelease, sender: Peer) -> str:
+    """Add a release request to the worker's list, and return its id."""
+    waiting = [request for request in releases_of(worker).requests.made_by(sender) if request.state == "open"]
+    if len(waiting) >= MAX_OPEN:
+        raise ReleaseError.too_many(str(sender), str(worker.id), MAX_OPEN)
+    if sender.behalf:
+        raise ReleaseError.on_behalf(str(sender), str(worker.id))
+    if not message.ids:
+        raise ReleaseError.nothing(str(worker.id))
+    objects = []
+    for id in dict.fromkeys(message.ids):
+        entry = worker.object_store.entry(id)
+        require_right_to_lease(worker, entry, sender)
+        value = attribute(entry.value, message.attr)
+        if value is None or ends_elsewhere(value):
+            raise ReleaseError.elsewhere(id, str(worker.id))
+        copy = Stored(copy_without_gradient(worker, value), sender.id, entry.lineage)
+        copy.id, copy.made_by = id, entry.made_by if message.attr is None else None
+        objects.append(Requested(ref(entry), message.attr, copy))
+    return releases_of(worker).requests.add(worker, sender, message.reason, objects).id
+
+
+def follow_requests(worker: BaseWorker, message: FollowRequests, sender: Peer) -> list[dict[str, Tensor]]:
+    """Return the state of the sender's own requests: of all, or of some by id."""
+    own = {request.id: request for request in ([] if sender.behalf else releases_of(worker).requests.made_by(sender))}
+    for id in message.ids:
+        if id not in own:
+            raise ReleaseError.unknown(id, str(worker.id))
+    return [own[id].to_asker() for id in message.ids or own]
+
+
+def fetch_released(worker: BaseWorker, message: FetchReleased, sender: Peer) -> list[Tensor]:
+    """Return the copies of an approved request of the sender, also if the objects themselves are gone."""
+    own = [request for request in releases_of(worker).requests.made_by(sender) if request.id == message.request]
+    if not own or sender.behalf:
+        raise ReleaseError.unknown(message.request, str(worker.id))
+    (request,) = own
+    request.require_approval(str(worker.id))
+    leaving = []
+    worker.covered.add(id(message))
+    for requested in request.objects:
+        if requested.is_free_for(message):
+            require_success(requested.copy, requested.copy.id, worker)
+            leaving.append(take_copy(message, request, requested, requested.copy))
+    hold(worker, message, leaving, sender, message.reason)
+    return [detach(worker, departure) for departure in leaving]
+
+
+# --- for the owner
 
 
 def _require_owner(worker: BaseWorker, sender: Peer) -> str:
@@ -32,18 +96,18 @@ def _require_owner(worker: BaseWorker, sender: Peer) -> str:
 def review_requests(worker: BaseWorker, message: ReviewRequests, sender: Peer) -> list[Table]:
     """Return what is known about requests, without values."""
     _require_owner(worker, sender)
-    found = [worker.requests.find(id) for id in message.ids] if message.ids else list(worker.requests)
+    requests = releases_of(worker).requests
+    found = [requests.find(id) for id in message.ids] if message.ids else list(requests)
     return [describe_request(worker, request) for request in found]
 
 
 def describe_request(worker: BaseWorker, request: ReleaseRequest) -> Table:
     """Return a request, how often its user got something of the same form, and a rule that would cover it."""
     user, forms = request.peer.user, request.forms
-    like = [o for o in worker.requests if o.released_at is not None and (o.peer.user, o.forms) == (user, forms)]
-    by_rule = [
-        a.uses.total for a in worker.approvals if (a.conditions["user"], a.conditions.get("form")) == (user, forms)
-    ]
-    before = len(like) + sum(by_rule)
+    releases = releases_of(worker)
+    like = [o for o in releases.requests if o.released_at is not None and (o.peer.user, o.forms) == (user, forms)]
+    rules = [a for a in releases.approvals if (a.conditions["user"], a.conditions.get("form")) == (user, forms)]
+    before = len(like) + sum(rule.uses.total for rule in rules)
     return {**request.to_table(), "released_before": before, "rule": suggest_conditions(worker, request)}
 
 
@@ -53,33 +117,35 @@ def decide_request(worker: BaseWorker, message: DecideRequest, sender: Peer) -> 
     if message.decision not in get_args(Decision):
         raise ReleaseError.decision(message.decision, ", ".join(get_args(Decision)))
     decision: Decision = message.decision  # type: ignore[assignment]  # it is one of them
-    return worker.decide(decision, message.request, message.why, by, message.digest).to_table()
+    return releases_of(worker).decide(decision, message.request, message.why, by, message.digest).to_table()
 
 
 def list_approvals(worker: BaseWorker, message: ListApprovals, sender: Peer) -> list[Table]:
     """Return standing approvals."""
     _require_owner(worker, sender)
-    found = [worker.approvals.find(name) for name in message.names] if message.names else list(worker.approvals)
+    approvals = releases_of(worker).approvals
+    found = [approvals.find(name) for name in message.names] if message.names else list(approvals)
     return [approval.to_table() for approval in found]
 
 
 def add_approval(worker: BaseWorker, message: AddApproval, sender: Peer) -> Table:
     """Add a standing approval."""
     by = _require_owner(worker, sender)
-    conditions = {} if message.request is None else suggest_conditions(worker, worker.requests.find(message.request))
-    return worker.allow(message.name, by, **{**conditions, **message.conditions}).to_table()
+    releases, conditions = releases_of(worker), message.conditions
+    if message.request is not None:
+        conditions = {**suggest_conditions(worker, releases.requests.find(message.request)), **conditions}
+    return releases.allow(message.name, conditions, by).to_table()
 
 
 def revoke_approval(worker: BaseWorker, message: RevokeApproval, sender: Peer) -> Table:
     """Revoke a standing approval."""
-    worker.revoke(message.name, _require_owner(worker, sender))
-    return worker.approvals.find(message.name).to_table()
+    return releases_of(worker).revoke(message.name, _require_owner(worker, sender)).to_table()
 
 
 def show_values(worker: BaseWorker, message: ShowValues, sender: Peer) -> list[Table]:
     """Return a summary of what a request would release, after recording that the owner sees it."""
     by = _require_owner(worker, sender)
-    return look_at(worker, worker.requests.find(message.request), by)
+    return look_at(worker, releases_of(worker).requests.find(message.request), by)
 
 
 def look_at(worker: BaseWorker, request: ReleaseRequest, by: str) -> list[Table]:

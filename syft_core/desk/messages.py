@@ -1,4 +1,4 @@
-"""The messages with which the owner of a worker decides, from anywhere, what may leave."""
+"""The messages with which peers ask for a release, and the owner of a worker decides, from anywhere, what may leave."""
 
 from __future__ import annotations
 
@@ -6,6 +6,41 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from syft_core.messages import Message, MessageFacts
+from syft_core.peer import Id
+
+
+def _ids(message: Any, _receiver: Id) -> tuple[Id, ...]:
+    return tuple(message.ids)
+
+
+@dataclass(slots=True)
+class AskRelease(Message):
+    """Ask the owner of the worker to release objects, or an attribute of each."""
+
+    code: ClassVar[int] = 320
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "ask for release", uses=_ids, copies=_ids)
+    ids: tuple[int | str, ...]
+    attr: str | None
+    reason: str
+
+
+@dataclass(slots=True)
+class FollowRequests(Message):
+    """Return the state of the sender's own release requests; without ids, of all of them."""
+
+    code: ClassVar[int] = 370
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "follow requests")
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class FetchReleased(Message):
+    """Fetch what a release request of the sender asked for, after its owner has approved it."""
+
+    code: ClassVar[int] = 371
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "get what was released", returns_objects=True)
+    request: str
+    reason: str = ""
 
 
 @dataclass(slots=True)

@@ -22,12 +22,13 @@ from websockets.http11 import Response
 from websockets.typing import Subprotocol
 from websockets.uri import parse_uri
 
-from syft_core.exceptions import AddressError, AuthenticationError, ConnectionLostError, WorkerError
+from syft_core.exceptions import ConnectionLostError, WorkerError
 from syft_core.hook.hook import FrameworkHook, current_hook
 from syft_core.location import Location
 from syft_core.messages import GetTicket, Introduce, Message, Store
 from syft_core.network.address import DEFAULT_PORT, Address, explain_address, explain_certificate, is_loopback
 from syft_core.network.connection import Connection, Envelope, Purpose
+from syft_core.network.errors import AddressError, AuthenticationError
 from syft_core.network.session import CLIENT, LOST, PROTOCOL, REASON, RECEIVED, RESUMED, SESSION, STATE, WORKER, Session
 from syft_core.peer import Id, Peer
 from syft_core.serde import Limits

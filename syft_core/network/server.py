@@ -28,17 +28,14 @@ from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
-from syft_core.exceptions import (
-    AuthenticationError,
-    ConnectionLostError,
-    TicketError,
-    WorkerError,
-    WorkerNotFoundError,
-)
+from syft_core.desk.releases import releases_of
+from syft_core.desk.requests import ReleaseRequest
+from syft_core.exceptions import ConnectionLostError, TicketError, WorkerError, WorkerNotFoundError
 from syft_core.hook.hook import FrameworkHook
 from syft_core.network.address import is_loopback
 from syft_core.network.client import NotHttpError, prepare, read_head
 from syft_core.network.connection import Connection, Envelope, Purpose, interrupt
+from syft_core.network.errors import AuthenticationError
 from syft_core.network.identity import Identity
 from syft_core.network.session import (
     CLIENT,
@@ -58,7 +55,6 @@ from syft_core.pictures import one_line
 from syft_core.serde.layout import Frame
 from syft_core.workers.addresses.tickets import Mandate
 from syft_core.workers.addresses.wire import WINDOW, WireLocation
-from syft_core.workers.moving.release import ReleaseRequest
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.turns import FairLock
 
@@ -700,7 +696,7 @@ class Server:
             ):
                 self._stopping.wait(pause)
             deliver = self.worker.deliver if envelope.kind is Purpose.BATCH else self.worker.deliver_note
-            with self.worker.requests.collect() as released:
+            with releases_of(self.worker).requests.collect() as released:
                 reply = deliver(frames, client.peer, client.mandate)
             if envelope.kind is Purpose.BATCH:
                 sent = client.session.keep(reply)
@@ -716,7 +712,7 @@ class Server:
         """Let the worker drop released copies that arrived with replies up to ``number``."""
         while client.released and client.released[0][0] <= number:
             with self.worker.lock:
-                self.worker.requests.confirm(client.released.popleft()[1])
+                releases_of(self.worker).requests.confirm(client.released.popleft()[1])
 
     def _acknowledge(
         self, client: ClientSession, connection: Connection, frames: Sequence[Any], reply: Sequence[Any]

@@ -13,14 +13,15 @@ from math import inf
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from syft_core.exceptions import ApprovalError, ConfigurationError
+from syft_core.desk.approvals import read_conditions
+from syft_core.desk.errors import ApprovalError
+from syft_core.exceptions import ConfigurationError
 from syft_core.network.address import DEFAULT_PORT, is_loopback
 from syft_core.operating.certificates import require_host
 from syft_core.operating.data import DataSource
 from syft_core.operating.notices import require_target
 from syft_core.operating.quotas import DEFAULT, Allowance
 from syft_core.values import Json, Table
-from syft_core.workers.moving.approvals import read_conditions
 from syft_core.workers.seeing.permissions import POLICIES
 
 if sys.version_info >= (3, 11):

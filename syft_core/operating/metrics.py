@@ -7,8 +7,9 @@ import resource
 import sys
 from importlib.metadata import version
 
+from syft_core.desk.releases import releases_of
+from syft_core.desk.requests import STATES
 from syft_core.network.server import Server
-from syft_core.workers.moving.release import STATES
 from syft_core.workers.seeing.journal import Journal
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -18,7 +19,8 @@ def render_metrics(server: Server, restarts: int, counts_objects: bool) -> str:
     """Return the metrics of a worker; how many objects it has is for those only who may know of all of them."""
     worker, stats = server.worker, server.worker.stats
     connected = sum(client.connection is not None for client in server.sessions)
-    states = [request.state for request in worker.requests]
+    releases = releases_of(worker)
+    states = [request.state for request in releases.requests]
     lines: list[str] = []
     for name, kind, text, values in (
         ("messages_total", "counter", "Messages handled.", {"": stats.messages}),
@@ -41,7 +43,12 @@ def render_metrics(server: Server, restarts: int, counts_objects: bool) -> str:
             {f'{{state="{s}"}}': states.count(s) for s in STATES},
         ),
         ("departures_total", "counter", "Objects that left.", {"": worker.ledger.departures}),
-        ("rule_uses", "gauge", "Uses of standing approvals.", {"": sum(a.uses.total for a in worker.approvals)}),
+        (
+            "rule_uses",
+            "gauge",
+            "Uses of standing approvals.",
+            {"": sum(a.uses.total for a in releases.approvals)},
+        ),
         ("memory_peak_bytes", "gauge", "The most memory that the process has used.", {"": _measure_memory()}),
         *_describe_ledger(worker.ledger.file),
         ("info", "gauge", "The release.", {f'{{version="{version("syft-core")}"}}': 1}),

@@ -15,11 +15,11 @@ import threading
 import urllib.request
 from contextlib import suppress
 
+from syft_core.desk.requests import ReleaseRequest
 from syft_core.exceptions import ConfigurationError
 from syft_core.operating.logs import log_event
 from syft_core.pictures import one_line
 from syft_core.values import Table
-from syft_core.workers.moving.release import ReleaseRequest
 
 MAX_WAITING = 100
 """How many notices wait while a command or an address is slow; further ones are only logged."""

@@ -28,10 +28,15 @@ from http import HTTPStatus
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import parse_qs
 
+from syft_core.desk.approvals import suggest_conditions
+from syft_core.desk.errors import ReleaseError
 from syft_core.desk.handlers import describe_request, look_at
-from syft_core.exceptions import AuthenticationError, ReleaseError, SyftError
+from syft_core.desk.releases import releases_of
+from syft_core.desk.requests import Decision, ReleaseRequest
+from syft_core.exceptions import SyftError
 from syft_core.network.address import is_loopback, is_unspecified
 from syft_core.network.connection import interrupt
+from syft_core.network.errors import AuthenticationError
 from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server, read_authorization, read_certificate, start_thread
 from syft_core.operating import views
@@ -40,8 +45,6 @@ from syft_core.operating.metrics import CONTENT_TYPE, render_metrics
 from syft_core.operating.throttle import Throttle
 from syft_core.pictures import one_line
 from syft_core.values import Json, Table
-from syft_core.workers.moving.approvals import suggest_conditions
-from syft_core.workers.moving.release import Decision, ReleaseRequest
 
 _log = logging.getLogger(__name__)
 MAX_BODY = 8192
@@ -290,7 +293,7 @@ class Page:
             csrf, query = self._csrf_of(cookie), request.query
             return Response(views.overview(self.server, owner.user, csrf, list(self._speeds), query), headers=headers)
         if name == ("GET", "/requests"):
-            return _to_json([describe_request(worker, found) for found in worker.requests], headers)
+            return _to_json([describe_request(worker, found) for found in releases_of(worker).requests], headers)
         if name == ("GET", "/ledger"):
             return self._ledger(headers)
         if name == ("POST", "/logout"):
@@ -299,14 +302,15 @@ class Page:
         if matched := re.fullmatch(r"/requests/([0-9a-f]{16})(?:/(approve|deny|withdraw|show|rule))?", path):
             return self._respond_about(request, matched[1], matched[2], cookie, headers, owner)
         if request.method == "POST" and (rule := re.fullmatch(r"/rules/([A-Za-z0-9._-]{1,64})/revoke", path)):
-            return self._change(lambda: worker.revoke(rule[1], owner.user), "revoked a standing approval", owner)
+            revoke = partial(releases_of(worker).revoke, rule[1], owner.user)
+            return self._change(revoke, "revoked a standing approval", owner)
         raise _refuse(404, "there is no such page")
 
     def _respond_about(
         self, request: Request, id: str, verb: str | None, cookie: str, headers: Headers, owner: Identity
     ) -> Response:
         """Show a release request, or decide on it."""
-        found = next((r for r in self.server.worker.requests if r.id == id), None)
+        found = next((r for r in releases_of(self.server.worker).requests if r.id == id), None)
         if found is None:
             raise _refuse(404, "there is no such request")
         if request.method != ("GET" if verb is None else "POST"):
@@ -334,7 +338,7 @@ class Page:
             raise _refuse(400, f"give the user a reason of at most {MAX_REASON} characters")
         decision: Decision = "approve" if verb == "approve" else "deny" if verb == "deny" else "withdraw"
         done = {"approve": "approved", "deny": "denied", "withdraw": "withdrawn"}[decision]
-        change = partial(worker.decide, decision, found, why, owner.user, digest)
+        change = partial(releases_of(worker).decide, decision, found, why, owner.user, digest)
         return self._change(change, f"request {done}", owner, id=found.id)
 
     def _add_rule(self, found: ReleaseRequest, form: Mapping[str, str], owner: Identity) -> Response:
@@ -348,10 +352,11 @@ class Page:
             conditions["until"] = text
 
         def change() -> None:
-            if worker.requests.find(found, form.get("digest", "")).state != "open":
+            releases = releases_of(worker)
+            if releases.requests.find(found, form.get("digest", "")).state != "open":
                 raise ReleaseError.decided(found.id, str(worker.id), found.state)
-            worker.allow(form.get("name", ""), owner.user, **conditions)
-            worker.decide("approve", found, "", owner.user, form.get("digest", ""))
+            releases.allow(form.get("name", ""), conditions, owner.user)
+            releases.decide("approve", found, "", owner.user, form.get("digest", ""))
 
         return self._change(change, "added a standing approval", owner, id=found.id)
 

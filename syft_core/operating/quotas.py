@@ -16,7 +16,8 @@ from time import monotonic, thread_time
 from types import GeneratorType
 from typing import Any, Literal
 
-from syft_core.exceptions import OperationNotAllowedError, QuotaExceededError
+from syft_core.desk.releases import releases_of
+from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook.attributes import Op
 from syft_core.hook.caches import remember
 from syft_core.hook.chain import plain_end
@@ -32,6 +33,7 @@ from syft_core.messages import (
     Store,
 )
 from syft_core.operating.activity import Activity
+from syft_core.operating.errors import QuotaExceededError
 from syft_core.peer import Id, Peer
 from syft_core.pictures import one_line
 from syft_core.values import Function, Nested, Outcome, Tensor
@@ -441,7 +443,7 @@ class QuotaGuard:
             if (owner := self._owner_of(entry)) is not None:
                 owner.objects += 1
                 owner.bytes += _bytes_of(entry.value, owner.user, seen) + _bytes_of_words(entry)
-        for request in self._worker.requests:
+        for request in releases_of(self._worker).requests:
             for requested in request.objects:
                 if requested.value is not None:
                     owner = self.account_of(user_of(request.peer))

@@ -20,6 +20,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from syft_core.desk.releases import releases_of
 from syft_core.exceptions import SyftError
 from syft_core.network.address import Address
 from syft_core.network.identity import Identity
@@ -73,7 +74,8 @@ def main() -> int:
     threading.Thread(target=_wait_for_supervisor, args=(stopping, reload), daemon=True).start()
     server.start()
     page = _start_page(server, names, config.trusted_proxy, given)
-    worker.requests.on_request = lambda request: send_notice(given["ready"], make_notice(config.id, request))
+    requests = releases_of(worker).requests
+    requests.on_request = lambda request: send_notice(given["ready"], make_notice(config.id, request))
     os.write(given["ready"], json.dumps({"isolation": applied, "objects": worker.objects_count}).encode() + b"\n")
     stopping.wait()
     if page is not None:
@@ -111,7 +113,7 @@ def build_worker(config: WorkerConfig, given: Table) -> tuple[BaseWorker, Callab
         worker.load_data(data)
     else:
         files.callback(Storage(config.store, worker, data).close)
-    for warning in worker.approvals.configure(worker, config.approvals):
+    for warning in releases_of(worker).approvals.configure(worker, config.approvals):
         log_event(_log, logging.WARNING, warning)
     for name, peer in config.peers.items():
         worker.add_worker(PeerLocation(worker, name, Address.parse(peer.url, ca=peer.ca)))
@@ -137,7 +139,7 @@ def _reload(worker: BaseWorker, server: Server, config: WorkerConfig) -> None:
     with worker.lock:
         worker.policy = make_policy(config.users, POLICIES[config.policy])
         worker.guard.configure(limit_bytes(config.users, _find_memory(config) // 2))
-        for warning in worker.approvals.configure(worker, config.approvals):
+        for warning in releases_of(worker).approvals.configure(worker, config.approvals):
             log_event(_log, logging.WARNING, warning)
     log_event(_log, logging.INFO, "the configuration was read again")
 

@@ -18,6 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from syft_core.desk.approvals import StandingApproval
+from syft_core.desk.releases import releases_of
+from syft_core.desk.requests import ReleaseRequest, Requested
 from syft_core.exceptions import ConfigurationError, SerdeError, StorageError
 from syft_core.files import TEMPORARY, has_room, lock_folder, remove_file, write_file
 from syft_core.peer import Id, Peer
@@ -25,9 +28,7 @@ from syft_core.plans.program import Program
 from syft_core.serde import deserialize, serialize
 from syft_core.tensors.private import get_allowed_users
 from syft_core.values import Table, Tensor
-from syft_core.workers.moving.approvals import StandingApproval
 from syft_core.workers.moving.departure import leave_graph
-from syft_core.workers.moving.release import ReleaseRequest, Requested
 from syft_core.workers.moving.transfer import ends_elsewhere, is_tensor
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import FailedSource, Source, Stored, memory_of
@@ -105,7 +106,8 @@ class Storage:
                 self.save_all()
             finally:
                 self._worker.object_store.listener = self._worker.save = None
-                self._worker.requests.keeper = self._worker.approvals.keeper = None
+                releases = releases_of(self._worker)
+                releases.requests.keeper = releases.approvals.keeper = None
                 self._open.close()
 
     def _note(self, entry: Stored, written: bool) -> None:
@@ -167,7 +169,7 @@ class Storage:
     def save_approvals(self, approvals: Iterable[StandingApproval]) -> None:
         """Write the standing approvals and their uses; raise ``StorageError`` if that fails."""
         tables = [_pack_approval(approval) for approval in approvals]
-        data = {"format": 1, "revoked": self._worker.approvals.revoked, "approvals": tables}
+        data = {"format": 1, "revoked": releases_of(self._worker).approvals.revoked, "approvals": tables}
         try:
             write_file(self.folder / _APPROVALS, json.dumps(data, indent=1).encode())
         except OSError as error:
@@ -176,13 +178,13 @@ class Storage:
 
     def _restore_requests(self) -> None:
         """Take over requests and standing approvals; the worker has read its ledger already."""
-        worker, history = self._worker, self._worker.ledger.history
-        worker.requests.keeper = worker.approvals.keeper = self
+        worker, releases = self._worker, releases_of(self._worker)
+        releases.requests.keeper = releases.approvals.keeper = self
         file = self.folder / _APPROVALS
         if file.exists():
             try:
                 data = json.loads(file.read_bytes())
-                worker.approvals.restore(data["approvals"], data["revoked"], history)
+                releases.approvals.restore(data["approvals"], data["revoked"], releases.history)
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise _damaged(file, error, "standing approvals") from None
         for path in sorted(self.folder.glob("*.request")):
@@ -193,7 +195,7 @@ class Storage:
                 raise
             except (KeyError, TypeError, ValueError) as error:
                 raise _damaged(path, error, "request") from None
-            worker.requests.restore(worker, request)
+            releases.requests.restore(worker, request)
 
     def _unpack_request(self, record: Table) -> ReleaseRequest:
         self._require_own(record)

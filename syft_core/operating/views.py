@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from syft_core.desk.releases import releases_of
+from syft_core.desk.requests import ReleaseRequest
 from syft_core.hook.hook import FrameworkHook
 from syft_core.network.server import ClientSession, Server
 from syft_core.operating.markup import Html, element, join, shorten, table
 from syft_core.peer import Id
 from syft_core.pictures import form_of, one_line
 from syft_core.values import Table
-from syft_core.workers.moving.release import ReleaseRequest
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import Stored
 from syft_core.workers.seeing.ledger import Ledger
@@ -107,7 +108,7 @@ def overview(
     The worker may compute for long while it holds its lock, so this reads copies of its lists without the lock.
     """
     worker, clients = server.worker, server.sessions
-    entries, requests = worker.object_store.entries(), list(worker.requests)
+    entries, requests = worker.object_store.entries(), list(releases_of(worker).requests)
     held = Counter(holder for entry in entries for holder in entry.holders)
     waiting = sum(request.state == "open" for request in requests)
     stats = worker.stats
@@ -269,12 +270,12 @@ def _requests(requests: Sequence[ReleaseRequest]) -> Html:
 def _approvals(worker: BaseWorker, csrf: str) -> Html:
     header = ("", "name", "state", "what", "used", "made by")
     rows = []
-    for approval in list(worker.approvals)[::-1][:MAX_ROWS]:
+    for approval in list(releases_of(worker).approvals)[::-1][:MAX_ROWS]:
         name, state, *rest = approval.cells()
         button = element("button", "Revoke", class_="no", aria_label=f"Revoke {name}")
         form = "" if approval.is_revoked else _form(f"/rules/{name}/revoke", csrf, button)
         rows.append((form, name, _badge(state, state.replace(" ", "-")), *rest))
-    return table(header, rows, "every release needs a decision", len(worker.approvals) - MAX_ROWS)
+    return table(header, rows, "every release needs a decision", len(releases_of(worker).approvals) - MAX_ROWS)
 
 
 def _objects(entries: Sequence[Stored]) -> Html:

@@ -9,12 +9,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from syft_core.exceptions import PlanError, ValueRefusedError
+from syft_core.exceptions import ValueRefusedError
 from syft_core.hook.forms import Form, form
 from syft_core.hook.hook import FrameworkHook, attached_hook, attached_hooks, current_hook, is_library
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import WorkerLike
 from syft_core.plans.capture import find_captured
+from syft_core.plans.errors import PlanError
 from syft_core.plans.pointer import MultiPointerPlan, PointerPlan, find_place
 from syft_core.plans.program import Program
 from syft_core.plans.recording import Recorder, assemble, is_settled

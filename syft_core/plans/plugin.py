@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from syft_core.kinds import ObjectKind
+from syft_core.plans.errors import PlanError
 from syft_core.plans.messages import RunPlan
 from syft_core.plans.plan import Plan as _Plan  # noqa: F401  # registers codecs
 from syft_core.plans.pointer import PLAN
@@ -23,3 +24,10 @@ def register_messages(register: Callable[..., None]) -> None:
 def register_kinds(register: Callable[..., None]) -> None:
     """Let workers store programs."""
     register(Program, ObjectKind(PLAN, require_known_operations, bind_state, lambda program: program.bytes))
+
+
+@hookimpl
+def register_errors(register: Callable[..., None]) -> None:
+    """Let the errors of plans be sent."""
+    for error in (PlanError,):
+        register(error)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from syft_core.exceptions import NotCollocatedError, ObjectNotFoundError, PlanError
+from syft_core.exceptions import NotCollocatedError, ObjectNotFoundError
 from syft_core.hook.forms import Form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
 from syft_core.messages import FetchAll, Placed, Tag
+from syft_core.plans.errors import PlanError
 from syft_core.plans.messages import RunPlan
 from syft_core.plans.program import Program, Slot
 from syft_core.pointers.fetches import Steps

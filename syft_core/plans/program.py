@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
-from syft_core.exceptions import PlanError, SerdeError
+from syft_core.exceptions import SerdeError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
@@ -22,6 +22,7 @@ from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.messages import MAX_RESULTS, make_codec
 from syft_core.pictures import form_of
+from syft_core.plans.errors import PlanError
 from syft_core.serde import codecs
 from syft_core.values import Nested, Tensor
 

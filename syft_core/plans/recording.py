@@ -11,7 +11,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from syft_core.exceptions import PlanError
 from syft_core.hook.attributes import FrameworkAttributes, words
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, form
@@ -21,6 +20,7 @@ from syft_core.hook.rules import leaves, map_leaves, signature
 from syft_core.location import Location
 from syft_core.messages import Lease, Message, Placed, Run, Store
 from syft_core.peer import Id
+from syft_core.plans.errors import PlanError
 from syft_core.plans.program import CONSTANT, ITEM, NUMBERS, Program, Routine, Slot, Step
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor

@@ -8,7 +8,7 @@ from types import GeneratorType
 from typing import Any
 from weakref import ReferenceType, ref
 
-from syft_core.exceptions import PlanError, ValueRefusedError
+from syft_core.exceptions import ValueRefusedError
 from syft_core.hook.chain import plain_below
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook import attached_hook
@@ -16,6 +16,7 @@ from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.messages import Placed
 from syft_core.peer import Id, Peer
+from syft_core.plans.errors import PlanError
 from syft_core.plans.messages import RunPlan
 from syft_core.plans.pointer import require_arguments
 from syft_core.plans.program import (

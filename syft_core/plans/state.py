@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from syft_core.exceptions import PlanError
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook import attached_hooks
 from syft_core.location import Location
 from syft_core.messages import Store
 from syft_core.plans.capture import Settings, Snapshot, find_captured, find_change, find_settings
+from syft_core.plans.errors import PlanError
 from syft_core.plans.pointer import PointerPlan
 from syft_core.plans.program import Program
 from syft_core.pointers.object_pointer import new_id

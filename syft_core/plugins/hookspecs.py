@@ -39,6 +39,11 @@ def register_codecs(register: Callable[..., object]) -> None:
 
 
 @hookspec
+def register_errors(register: Callable[..., None]) -> None:
+    """Call ``register(YourError)`` to preserve its class when it is sent; see ``syft_core.serde.register_failure``."""
+
+
+@hookspec
 def register_messages(register: Callable[..., None]) -> None:
     """Call ``register(YourMessage, handler)`` for each kind of message; see ``syft_core.messages.register_message``.
 
@@ -48,7 +53,17 @@ def register_messages(register: Callable[..., None]) -> None:
 
 @hookspec
 def register_kinds(register: Callable[..., None]) -> None:
-    """Call ``register(YourClass, kind)`` to let workers store objects other than tensors; see ``workers/kinds.py``."""
+    """Call ``register(YourClass, kind)`` to let workers store objects other than tensors; see ``kinds.py``."""
+
+
+@hookspec
+def register_rules(register: Callable[..., None]) -> None:
+    """Call ``register(name, rule)`` to let objects leave that a policy keeps; see ``departures.py``."""
+
+
+@hookspec
+def register_members(register: Callable[..., None]) -> None:
+    """Call ``register(cls, YourClass)`` to add the public members of your class to a class of the kernel."""
 
 
 @hookspec

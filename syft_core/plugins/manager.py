@@ -11,6 +11,7 @@ from typing import Any
 
 import pluggy
 
+from syft_core.departures import register_rule
 from syft_core.exceptions import PluginError
 from syft_core.hook.hook import FrameworkHook, attached_hooks, on_attach
 from syft_core.hook.hook_args import default_register_tensor
@@ -18,8 +19,8 @@ from syft_core.kinds import register_kind
 from syft_core.messages import Message, register_message
 from syft_core.plugins import hookspecs
 from syft_core.plugins.backend import Backend
-from syft_core.registry import Registry
-from syft_core.serde import register_codec
+from syft_core.registry import Registry, add_members
+from syft_core.serde import register_codec, register_failure
 from syft_core.serde.codec import require_user_code
 
 
@@ -64,8 +65,11 @@ class PluginManager:
             self._call(name, "register_backends", backends)
             self._call(name, "register_tensor_types", lambda *given: types.extend(given))
             self._call(name, "register_codecs", collect(register_codec))
+            self._call(name, "register_errors", collect(register_failure))
             self._call(name, "register_messages", collect(partial(_register_message, self._is_own(name))))
             self._call(name, "register_kinds", collect(register_kind))
+            self._call(name, "register_rules", collect(register_rule))
+            self._call(name, "register_members", collect(add_members))
             self.backends.require_free(backends)
             default_register_tensor(*types)
             for register in rest:

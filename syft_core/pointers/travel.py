@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from syft_core.exceptions import PrecisionError, ProtocolError, SendNotPermittedError
-from syft_core.handle import RequestHandle
+from syft_core.exceptions import OperationNotAllowedError, SendNotPermittedError
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper, iter_links
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.ranks import is_framework_tensor
@@ -57,7 +56,7 @@ class Travelling:
         if not workers:
             raise TypeError("cannot send without a worker: pass one, e.g. `x.send(bob)`")
         if isinstance(end_of(self), NumericTensor):
-            raise ProtocolError.stays("send")
+            raise SendNotPermittedError.stays("send")
         if local_autograd:
             raise NotImplementedError(
                 "cannot send with local_autograd: the graph is kept on the worker of the data, and one here would have "
@@ -91,7 +90,7 @@ class Travelling:
         """Send a copy to a worker, which keeps it permanently; without ``workers``, publish what this points to."""
         if workers:
             return self.send(*workers, publish=True)
-        _require_pointer(self, "publish").publish()
+        require_pointer(self, "publish").publish()
         return self
 
     # --- fetching and moving
@@ -100,18 +99,10 @@ class Travelling:
         self, user: str | None = None, reason: str = "", deregister_ptr: bool = True, sum_results: bool = False
     ) -> Tensor:
         """Fetch the object that the chain points to; it leaves its worker if the policy permits it."""
-        pointer = _require_pointer(self, "get")
+        pointer = require_pointer(self, "get")
         if isinstance(pointer, MultiPointerTensor):
             return pointer.get(sum_results=sum_results, user=user, reason=reason)
         return replace_end(self, pointer, pointer.get(user=user, reason=reason, deregister_ptr=deregister_ptr))
-
-    def request(self, reason: str) -> RequestHandle | dict[Id, RequestHandle]:
-        """Ask the worker's owner to release the object; after approval, ``get`` works.
-
-        Returns the request; for a shared value, one for each party.
-        """
-        made: RequestHandle | dict[Id, RequestHandle] = _require_pointer(self, "request").request(reason)
-        return made
 
     def get_(self, user: str | None = None, reason: str = "") -> Tensor:
         """Fetch the object that the chain points to, and turn this tensor into it, in place."""
@@ -120,11 +111,11 @@ class Travelling:
 
     def virtual_get(self, sum_results: bool = False) -> Tensor:
         """Return the tensors of workers in this process without fetching them; for tests and simulations only."""
-        return _require_pointer(self, "virtual_get").virtual_get(sum_results)
+        return require_pointer(self, "virtual_get").virtual_get(sum_results)
 
     def move(self, worker: object, requires_grad: bool = False) -> Tensor:
         """Send the object directly to another worker, and return a pointer to it there."""
-        pointer = _require_pointer(self, "move")
+        pointer = require_pointer(self, "move")
         if requires_grad:
             _require_autograd(self)
         moved = pointer.move(worker, requires_grad)
@@ -132,12 +123,12 @@ class Travelling:
 
     def remote_send(self, worker: object) -> Tensor:
         """Make the worker send the object to another one; this then points to a pointer to it."""
-        _require_pointer(self, "remote_send").remote_send(worker)
+        require_pointer(self, "remote_send").remote_send(worker)
         return self
 
     def remote_get(self) -> Tensor:
         """Undo ``remote_send``: make the worker fetch the object that its pointer points to."""
-        _require_pointer(self, "remote_get").remote_get()
+        require_pointer(self, "remote_get").remote_get()
         return self
 
     def mid_get(self) -> Tensor:
@@ -172,16 +163,16 @@ class Travelling:
 
     def attr(self, name: str) -> Tensor:
         """Return a pointer to an attribute of the object, e.g. ``p.attr("grad")``."""
-        return wrap(_require_pointer(self, "attr").attr(name))
+        return wrap(require_pointer(self, "attr").attr(name))
 
     @property
     def gc(self) -> bool:
         """Whether dropping the last pointer removes the object."""
-        return bool(_require_pointer(self, "gc").garbage_collect_data)
+        return bool(require_pointer(self, "gc").garbage_collect_data)
 
     @gc.setter
     def gc(self, collect: bool) -> None:
-        _require_pointer(self, "gc").garbage_collect_data = collect
+        require_pointer(self, "gc").garbage_collect_data = collect
 
     @property
     def garbage_collection(self) -> bool:
@@ -211,7 +202,7 @@ class Travelling:
                 f"`p = y.private_tensor({allowed_users!r}).send(bob)`"
             )
         if isinstance(below_wrapper(self), NumericTensor) and getattr(self, "requires_grad", False):
-            raise PrecisionError.in_graph("make private")
+            raise OperationNotAllowedError.in_graph("make private")
         users = frozenset([allowed_users] if isinstance(allowed_users, str) else allowed_users)
         layer = keep_words(self, PrivateTensor(users, child=below_wrapper(self)))
         return layer if no_wrap else keep_words(self, framework_of(self).wrapper(layer))
@@ -254,7 +245,7 @@ def get_all(*objects: Tensor, user: str | None = None, reason: str = "") -> list
 def _fetch(chain: Tensor, user: str | None, reason: str) -> Steps:
     """Do what ``get`` of a pointer, a module or a chain does, in steps if it has them."""
     if is_wrapper(chain) or is_framework_tensor(type(chain)):
-        end = _require_pointer(chain, "get")
+        end = require_pointer(chain, "get")
         if isinstance(end, ObjectPointer):
             return replace_end(chain, end, (yield from end.fetch(user, reason)))
     elif isinstance(chain, ObjectPointer):
@@ -377,7 +368,8 @@ def _copy_metadata(wrapper: Tensor, pointer: Tensor) -> None:
         wrapper._syft_description = pointer._syft_description
 
 
-def _require_pointer(chain: Tensor, verb: str) -> Tensor:
+def require_pointer(chain: Tensor, verb: str) -> Tensor:
+    """Return the pointer at the end of a chain; raise if there is none."""
     end = getattr(chain, "child", None)
     if type(end) is PointerTensor:
         return end
@@ -385,7 +377,7 @@ def _require_pointer(chain: Tensor, verb: str) -> Tensor:
     if not isinstance(end, ObjectPointer | MultiPointerTensor) and not hasattr(end, "locations"):
         raise TypeError(f"cannot {verb} a tensor: it is not a pointer, its data is in this process; use it as it is")
     if isinstance(end, NumericTensor) and not hasattr(end, verb):
-        raise ProtocolError.stays(verb)
+        raise SendNotPermittedError.stays(verb)
     return end
 
 

@@ -12,10 +12,10 @@ from syft_core.crypto.comparison import (
     sends_comparison,
     sends_tournament,
 )
+from syft_core.crypto.errors import ProtocolError
 from syft_core.crypto.kernels import Array, dtype_name
 from syft_core.crypto.protocol import PROTOCOLS, Role, Spec, Steps, Zeros, protocol, together
 from syft_core.crypto.spdz import spdz_mul
-from syft_core.exceptions import ProtocolError
 from syft_torch.differential_privacy.noise import discrete_gaussian
 
 REFUSED = -1

@@ -24,7 +24,7 @@ from syft_torch.differential_privacy.noisy_max import MAX_SCALE, REFUSED, STEPS,
 if TYPE_CHECKING:
     import torch
 
-    from syft_core.workers.moving.release import ReleaseRequest
+    from syft_core.desk.requests import ReleaseRequest
 
 __all__ = ["REFUSED", "GNMax"]
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from syft_core.desk.messages import AskRelease
 from syft_core.exceptions import ConnectionLostError, GetNotPermittedError, ObjectNotFoundError
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location
-from syft_core.messages import AskRelease, FetchAll, Store
+from syft_core.messages import FetchAll, Store
 from syft_core.peer import Id
 from syft_core.plans.program import Program
 from syft_core.pointers.object_pointer import ObjectPointer, new_id

@@ -15,10 +15,10 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from syft_core.exceptions import PlanError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves, map_leaves
+from syft_core.plans.errors import PlanError
 from syft_core.plans.plan import Plan
 from syft_core.plans.program import CONSTANT, NUMBERS, Operation, Program, Slot, Step, look_up
 from syft_core.serde import serialize

@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from syft_core import exceptions
 from syft_core.exceptions import SyftError
 
+FEATURES = ("crypto", "desk", "network", "operating", "plans")
 CLASSES = {
     name: cls
-    for name, cls in vars(exceptions).items()
-    if inspect.isclass(cls) and issubclass(cls, Exception) and cls.__module__ == exceptions.__name__
+    for module in (exceptions, *[import_module(f"syft_core.{feature}.errors") for feature in FEATURES])
+    for name, cls in vars(module).items()
+    if inspect.isclass(cls) and issubclass(cls, Exception) and cls.__module__ == module.__name__
 }
 
 # Every way to write a message, with the whole text it gives.
@@ -585,7 +588,7 @@ TEXTS = {
         "give; at this precision, numbers must be smaller than 7.04e+13, and products smaller than 1.07e+09, in size; "
         "scale the data, normalize between layers, or use fewer fractional digits",
     ),
-    ("PrecisionError", "in_graph"): (
+    ("OperationNotAllowedError", "in_graph"): (
         ("share",),
         "cannot share a result that requires a gradient: the graph would end here, and the tensors before it get no "
         "gradient; write `x.detach()` if this is what you want, or encode and share the parameters instead",
@@ -814,7 +817,7 @@ TEXTS = {
         (),
         "cannot share this tensor: it is shared already; call `refresh()` for new shares, or `get()` it first",
     ),
-    ("ProtocolError", "stays"): (
+    ("SendNotPermittedError", "stays"): (
         ("send",),
         "cannot send a shared value: its shares stay with their parties; fetch it first: `x.get()`, or compute on "
         "it where it is",

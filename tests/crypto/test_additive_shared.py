@@ -10,14 +10,8 @@ import numpy as np
 import pytest
 
 from syft_core.crypto.additive_shared import AdditiveSharingTensor, generate_shares
-from syft_core.exceptions import (
-    AlreadyRetrievedError,
-    GetNotPermittedError,
-    MixedLayersError,
-    OperationNotAllowedError,
-    PrecisionError,
-    ProtocolError,
-)
+from syft_core.crypto.errors import PrecisionError, ProtocolError
+from syft_core.exceptions import AlreadyRetrievedError, GetNotPermittedError, MixedLayersError, OperationNotAllowedError
 from syft_core.hook.chain import end_of
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.pointer_tensor import PointerTensor

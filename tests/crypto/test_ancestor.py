@@ -13,7 +13,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import syft_core as sy  # noqa: E402
-from syft_core.exceptions import PrecisionError, ProtocolError, SyftError  # noqa: E402
+from syft_core.crypto.errors import PrecisionError, ProtocolError  # noqa: E402
+from syft_core.exceptions import SyftError  # noqa: E402
 
 from .settings import Setting  # noqa: E402
 

@@ -16,25 +16,19 @@ torch = pytest.importorskip("torch")
 from syft_core.crypto import channel as channel_module  # noqa: E402
 from syft_core.crypto import parties, protocol  # noqa: E402
 from syft_core.crypto.channel import SETUP, Channel, Channels  # noqa: E402
+from syft_core.crypto.errors import CheatingError, ProtocolError  # noqa: E402
 from syft_core.crypto.group import Group, find_group  # noqa: E402
 from syft_core.crypto.messages import Deposit, OpenChannel, Prepare, RunProtocol  # noqa: E402
 from syft_core.crypto.payloads import pack, split, unpack  # noqa: E402
 from syft_core.crypto.protocol import PROVIDER, Open, Spec  # noqa: E402
 from syft_core.crypto.spdz import Square, reconstruct, spdz_mul, zero  # noqa: E402
-from syft_core.exceptions import (  # noqa: E402
-    CheatingError,
-    GetNotPermittedError,
-    IdNotUniqueError,
-    ObjectNotFoundError,
-    ProtocolError,
-    QuotaExceededError,
-    TicketError,
-)
+from syft_core.exceptions import GetNotPermittedError, IdNotUniqueError, ObjectNotFoundError, TicketError  # noqa: E402
 from syft_core.messages import Batch, Fetch, GetTicket, Run  # noqa: E402
 from syft_core.network.address import Address  # noqa: E402
 from syft_core.network.connection import Purpose  # noqa: E402
 from syft_core.network.links import TicketLink  # noqa: E402
 from syft_core.network.server import Server  # noqa: E402
+from syft_core.operating.errors import QuotaExceededError  # noqa: E402
 from syft_core.operating.quotas import Allowance, QuotaGuard  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.serde import Context, frames, from_frames  # noqa: E402

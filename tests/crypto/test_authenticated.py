@@ -14,10 +14,10 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from syft_core.crypto import authenticated  # noqa: E402
+from syft_core.crypto.errors import CheatingError, ProtocolError  # noqa: E402
 from syft_core.crypto.group import find_group  # noqa: E402
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Spec, rehearse  # noqa: E402
 from syft_core.crypto.spdz import IMAGES, MATRICES  # noqa: E402
-from syft_core.exceptions import CheatingError, ProtocolError  # noqa: E402
 from syft_core.hook.chain import below_wrapper  # noqa: E402
 from syft_core.hook.dispatch import framework_of  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402

@@ -14,16 +14,10 @@ torch = pytest.importorskip("torch")
 from syft_core.crypto.authenticated import auth_random  # noqa: E402
 from syft_core.crypto.authenticated_tensor import AuthenticatedTensor  # noqa: E402
 from syft_core.crypto.channel import Channels  # noqa: E402
+from syft_core.crypto.errors import CheatingError, PrecisionError, ProtocolError  # noqa: E402
 from syft_core.crypto.group import find_group  # noqa: E402
 from syft_core.crypto.protocol import PROVIDER  # noqa: E402
-from syft_core.exceptions import (  # noqa: E402
-    CheatingError,
-    GetNotPermittedError,
-    MixedLayersError,
-    OperationNotAllowedError,
-    PrecisionError,
-    ProtocolError,
-)
+from syft_core.exceptions import GetNotPermittedError, MixedLayersError, OperationNotAllowedError  # noqa: E402
 from syft_core.operating.quotas import Allowance, QuotaGuard  # noqa: E402
 from syft_core.plugins.manager import load_backend  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402

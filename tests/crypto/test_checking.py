@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 import syft_core as sy  # noqa: E402
 from syft_core.crypto.checking import PrecisionWarning  # noqa: E402
-from syft_core.exceptions import PrecisionError, ProtocolError  # noqa: E402
+from syft_core.crypto.errors import PrecisionError, ProtocolError  # noqa: E402
 
 from .settings import Setting  # noqa: E402
 

@@ -40,7 +40,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from syft_core.exceptions import MixedLayersError, OperationNotAllowedError, PrecisionError, ProtocolError
+from syft_core.crypto.errors import PrecisionError, ProtocolError
+from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 
 from .settings import Setting, assert_close
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from syft_core.crypto.errors import PrecisionError, ProtocolError
 from syft_core.crypto.fixed_precision import FixedPrecisionTensor
-from syft_core.exceptions import MixedLayersError, OperationNotAllowedError, PrecisionError, ProtocolError
+from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook.chain import end_of
 
 from .settings import Setting, assert_close, attach

@@ -13,9 +13,9 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from syft_core.crypto.channel import Channel  # noqa: E402
+from syft_core.crypto.errors import CheatingError, ProtocolError  # noqa: E402
 from syft_core.crypto.prg import SEED_BYTES, Stream, advance_seed, derive_key  # noqa: E402
 from syft_core.crypto.protocol import PROVIDER, Spec, describe_call, rehearse  # noqa: E402
-from syft_core.exceptions import CheatingError, ProtocolError  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402
 
 from .groups import Group  # noqa: E402

@@ -16,13 +16,14 @@ torch, np = pytest.importorskip("torch"), pytest.importorskip("numpy")
 
 from syft_core.crypto.authenticated import auth_mul, auth_truncate  # noqa: E402
 from syft_core.crypto.channel import Channels  # noqa: E402
+from syft_core.crypto.errors import ProtocolError  # noqa: E402
 from syft_core.crypto.group import Group, find_group  # noqa: E402
 from syft_core.crypto.messages import Deposit, OpenChannel, RunProtocol  # noqa: E402
 from syft_core.crypto.payloads import pack  # noqa: E402
 from syft_core.crypto.protocol import Open, Rest, Role  # noqa: E402
 from syft_core.crypto.securenn import private_compare  # noqa: E402
 from syft_core.crypto.spdz import spdz_mul, spdz_mul_masked  # noqa: E402
-from syft_core.exceptions import GetNotPermittedError, MixedLayersError, ProtocolError  # noqa: E402
+from syft_core.exceptions import GetNotPermittedError, MixedLayersError  # noqa: E402
 from syft_core.messages import Fetch  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402

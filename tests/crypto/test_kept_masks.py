@@ -14,9 +14,10 @@ import syft_core as sy  # noqa: E402  # torch may be missing
 from syft_core.crypto import count, parties  # noqa: E402
 from syft_core.crypto import group as group_module  # noqa: E402
 from syft_core.crypto.channel import Channels  # noqa: E402
+from syft_core.crypto.errors import ProtocolError  # noqa: E402
 from syft_core.crypto.group import find_group  # noqa: E402
 from syft_core.crypto.spdz import spdz_mask, spdz_mul_masked  # noqa: E402
-from syft_core.exceptions import GetNotPermittedError, ProtocolError  # noqa: E402
+from syft_core.exceptions import GetNotPermittedError  # noqa: E402
 
 NAMES = ("bob", "alice", "carol")
 X, W = torch.arange(12.0).view(3, 4) / 7, torch.arange(20.0).view(5, 4) / 3 - 2

@@ -19,17 +19,14 @@ torch = pytest.importorskip("torch")
 
 from syft_core.crypto.checking import checking  # noqa: E402
 from syft_core.crypto.comparison import relu  # noqa: E402
+from syft_core.crypto.errors import ProtocolError  # noqa: E402
 from syft_core.crypto.group import find_group  # noqa: E402
 from syft_core.crypto.kernels import size_of  # noqa: E402
 from syft_core.crypto.payloads import PIECE  # noqa: E402
 from syft_core.crypto.protocol import Spec, rehearse  # noqa: E402
 from syft_core.crypto.spdz import spdz_mul  # noqa: E402
-from syft_core.exceptions import (  # noqa: E402
-    GetNotPermittedError,
-    ObjectNotFoundError,
-    ProtocolError,
-    QuotaExceededError,
-)
+from syft_core.exceptions import GetNotPermittedError, ObjectNotFoundError  # noqa: E402
+from syft_core.operating.errors import QuotaExceededError  # noqa: E402
 from syft_core.plugins.manager import load_backend  # noqa: E402
 from syft_core.serde.context import PEER_LIMITS  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402

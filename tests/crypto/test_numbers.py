@@ -18,13 +18,14 @@ torch = pytest.importorskip("torch")
 import syft_core as sy  # noqa: E402
 from syft_core.crypto.channel import Counted, counting  # noqa: E402
 from syft_core.crypto.comparison import is_negative  # noqa: E402
+from syft_core.crypto.errors import PrecisionError  # noqa: E402
 from syft_core.crypto.functions import ACTIVATIONS, lowest  # noqa: E402
 from syft_core.crypto.numbers import Numbers  # noqa: E402
 from syft_core.crypto.protocol import PROTOCOLS, Draw, Rest, Role, Spec, rehearse, together  # noqa: E402
 from syft_core.crypto.series import SERIES  # noqa: E402
 from syft_core.crypto.spdz import spdz_mul  # noqa: E402
 from syft_core.crypto.waves import turn  # noqa: E402
-from syft_core.exceptions import OperationNotAllowedError, PrecisionError  # noqa: E402
+from syft_core.exceptions import OperationNotAllowedError  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402
 from syft_torch.kernels import TorchKernels  # noqa: E402
 

@@ -17,8 +17,9 @@ torch = pytest.importorskip("torch")
 from torch.nn import functional  # noqa: E402
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
 
+from syft_core.crypto.errors import PrecisionError  # noqa: E402
 from syft_core.crypto.fixed_precision import FixedPrecisionTensor  # noqa: E402
-from syft_core.exceptions import OperationNotAllowedError, PrecisionError, SyftError  # noqa: E402
+from syft_core.exceptions import OperationNotAllowedError, SyftError  # noqa: E402
 from syft_torch.alternatives import ALTERNATIVES  # noqa: E402
 from syft_torch.aten import ATEN  # noqa: E402
 from syft_torch.structural import STRUCTURAL  # noqa: E402

@@ -10,7 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syft_core.exceptions import GetNotPermittedError, ProtocolError  # noqa: E402
+from syft_core.crypto.errors import ProtocolError  # noqa: E402
+from syft_core.exceptions import GetNotPermittedError  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
 from .conftest import NAMES  # noqa: E402

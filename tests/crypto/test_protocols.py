@@ -9,8 +9,8 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from syft_core.crypto.channel import Counted, counting  # noqa: E402
+from syft_core.crypto.errors import ProtocolError  # noqa: E402
 from syft_core.crypto.protocol import PROTOCOLS, Spec, rehearse  # noqa: E402
-from syft_core.exceptions import ProtocolError  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402
 
 from .groups import Group  # noqa: E402

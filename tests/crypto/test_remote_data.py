@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from syft_core.exceptions import GetNotPermittedError, ProtocolError
+from syft_core.crypto.errors import ProtocolError
+from syft_core.exceptions import GetNotPermittedError
 from syft_core.hook.chain import end_of
 
 from .settings import Setting, assert_close

@@ -16,8 +16,9 @@ torch = pytest.importorskip("torch")
 
 import syft_torch.rules  # noqa: E402, F401  # they register rules
 from syft_core.crypto.checking import checking  # noqa: E402
+from syft_core.crypto.errors import PrecisionError  # noqa: E402
 from syft_core.crypto.fixed_precision import FixedPrecisionTensor  # noqa: E402
-from syft_core.exceptions import OperationNotAllowedError, PrecisionError  # noqa: E402
+from syft_core.exceptions import OperationNotAllowedError  # noqa: E402
 from syft_core.hook.chain import end_of  # noqa: E402
 from syft_core.hook.dispatch import forget_answers  # noqa: E402
 

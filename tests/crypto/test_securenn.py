@@ -9,8 +9,8 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from syft_core.crypto import securenn  # noqa: E402
+from syft_core.crypto.errors import ProtocolError  # noqa: E402
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Common, Spec, Steps, rehearse  # noqa: E402
-from syft_core.exceptions import ProtocolError  # noqa: E402
 from syft_core.hook.chain import below_wrapper  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402
 

@@ -12,13 +12,13 @@ pytest.importorskip("torch")
 
 import torch
 
+from syft_core.desk.errors import ReleaseError
 from syft_core.exceptions import (
     AlreadyRetrievedError,
     NotCollocatedError,
     NotTheFrameworkError,
     ObjectNotFoundError,
     PolicyError,
-    ReleaseError,
     SendNotPermittedError,
     TooManyHopsError,
     ValueRefusedError,

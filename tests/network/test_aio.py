@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import syft_core as sy
-from syft_core.exceptions import AuthenticationError, GetNotPermittedError
+from syft_core.exceptions import GetNotPermittedError
+from syft_core.network.errors import AuthenticationError
 
 from .served import Served, serve
 

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from syft_core.cli import main
+from syft_core.desk.approvals import CONDITIONS
 from syft_core.exceptions import ConfigurationError
 from syft_core.operating.config import (
     EXAMPLE,
@@ -21,7 +22,6 @@ from syft_core.operating.config import (
     read_config,
 )
 from syft_core.operating.quotas import Allowance, find_allowance
-from syft_core.workers.moving.approvals import CONDITIONS
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -8,15 +8,14 @@ from weakref import ref
 
 import pytest
 
-from syft_core.exceptions import (
-    AuthenticationError,
-    GetNotPermittedError,
-    OperationNotAllowedError,
-    QuotaExceededError,
-    ReleaseError,
-)
+from syft_core.desk.errors import ReleaseError
+from syft_core.desk.messages import AskRelease
+from syft_core.desk.requests import MAX_OPEN
+from syft_core.exceptions import GetNotPermittedError, OperationNotAllowedError
 from syft_core.hook.forms import form
-from syft_core.messages import AskRelease, Batch, Fetch, FetchAll, Forward, Lease, Release, Run, Store, Tag
+from syft_core.messages import Batch, Fetch, FetchAll, Forward, Lease, Release, Run, Store, Tag
+from syft_core.network.errors import AuthenticationError
+from syft_core.operating.errors import QuotaExceededError
 from syft_core.operating.quotas import (
     PATIENCE,
     Allowance,
@@ -31,7 +30,6 @@ from syft_core.plans.messages import RunPlan
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import Context, frames, from_frames
-from syft_core.workers.moving.release import MAX_OPEN
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.permissions import unless_private
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from syft_core.cli import main
-from syft_core.exceptions import GetNotPermittedError, ReleaseDeniedError, ReleaseError, ReleasePendingError
+from syft_core.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePendingError
+from syft_core.exceptions import GetNotPermittedError
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
 

@@ -24,16 +24,12 @@ from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
 from syft_core.cli import main
-from syft_core.exceptions import (
-    AuthenticationError,
-    ConnectionLostError,
-    OperationNotAllowedError,
-    QuotaExceededError,
-    StorageError,
-)
+from syft_core.exceptions import ConnectionLostError, OperationNotAllowedError, StorageError
 from syft_core.messages import Run, Store
 from syft_core.network.client import WebsocketClientWorker
+from syft_core.network.errors import AuthenticationError
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
+from syft_core.operating.errors import QuotaExceededError
 from syft_core.operating.tokens import TokenFile
 from syft_core.pointers.object_pointer import new_id
 from syft_core.workers.party.virtual import VirtualWorker

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import syft_core as sy
-from syft_core.exceptions import PlanError, WorkerError
+from syft_core.exceptions import WorkerError
+from syft_core.plans.errors import PlanError
 
 from .test_training import OPTIMIZERS, Training, equal
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import syft_core as sy
-from syft_core.exceptions import PlanError
+from syft_core.plans.errors import PlanError
 
 from .test_training import OPTIMIZERS, Training, equal
 

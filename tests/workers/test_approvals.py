@@ -12,10 +12,11 @@ pytest.importorskip("torch")
 
 import torch
 
-from syft_core.exceptions import ApprovalError, GetNotPermittedError
+from syft_core.desk.approvals import DAY, suggest_conditions
+from syft_core.desk.errors import ApprovalError
+from syft_core.exceptions import GetNotPermittedError
 from syft_core.messages import FetchAll
 from syft_core.operating.storage import Storage
-from syft_core.workers.moving.approvals import DAY, suggest_conditions
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
 

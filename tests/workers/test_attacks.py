@@ -9,10 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from syft_core.desk.messages import AskRelease  # noqa: E402
 from syft_core.exceptions import (  # noqa: E402
     GetNotPermittedError,
     ObjectNotFoundError,
-    PlanError,
     SerdeError,
     TicketError,
     ValueRefusedError,
@@ -22,7 +22,6 @@ from syft_core.hook import caches  # noqa: E402
 from syft_core.hook.forms import form  # noqa: E402
 from syft_core.messages import (  # noqa: E402
     MAX_TEXT,
-    AskRelease,
     Batch,
     Call,
     Fetch,
@@ -38,6 +37,7 @@ from syft_core.messages import (  # noqa: E402
     Store,
 )
 from syft_core.peer import Peer  # noqa: E402
+from syft_core.plans.errors import PlanError  # noqa: E402
 from syft_core.plans.messages import RunPlan  # noqa: E402
 from syft_core.plans.program import MAX_SLOTS, Program, Routine, Slot, Step  # noqa: E402
 from syft_core.pointers.callable_pointer import ObjectWrapper  # noqa: E402

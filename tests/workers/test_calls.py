@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from syft_core.exceptions import PlanError
 from syft_core.operating.quotas import QuotaGuard
+from syft_core.plans.errors import PlanError
 from syft_core.plugins.manager import load_backend
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.trace import trace

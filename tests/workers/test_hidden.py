@@ -15,7 +15,10 @@ import syft_core as sy
 from syft_core.crypto.messages import Deposit, OpenChannel, Prepare, RunProtocol
 from syft_core.desk.messages import (
     AddApproval,
+    AskRelease,
     DecideRequest,
+    FetchReleased,
+    FollowRequests,
     ListApprovals,
     ReviewRequests,
     RevokeApproval,
@@ -25,14 +28,11 @@ from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
 from syft_core.ids import IdProvider
 from syft_core.messages import (
     HANDLERS,
-    AskRelease,
     Batch,
     Call,
     Describe,
     Fetch,
     FetchAll,
-    FetchReleased,
-    FollowRequests,
     Forward,
     GetBack,
     GetTicket,

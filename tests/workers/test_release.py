@@ -16,18 +16,13 @@ pytest.importorskip("torch")
 
 import torch
 
-from syft_core.exceptions import (
-    GetNotPermittedError,
-    LedgerError,
-    ReleaseDeniedError,
-    ReleaseError,
-    ReleasePendingError,
-    StorageError,
-)
-from syft_core.messages import AskRelease, Fetch, FetchAll
+from syft_core.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePendingError
+from syft_core.desk.messages import AskRelease
+from syft_core.desk.requests import MAX_OPEN
+from syft_core.exceptions import GetNotPermittedError, LedgerError, StorageError
+from syft_core.messages import Fetch, FetchAll
 from syft_core.operating.storage import Storage
 from syft_core.peer import Peer
-from syft_core.workers.moving.release import MAX_OPEN
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
 

@@ -1,37 +1,60 @@
 """Departure: the stages that every object takes on its way out of a worker.
 
-``authorize`` asks the policy and then the owner's approvals, ``record_all`` or ``hold`` writes the ledger, ``detach``
-returns what leaves, and the caller hands it over: in the answer to a message, or to another worker. ``finish`` uses up
-approvals once it has left, ``undo`` gives them back if it has not.
+``authorize`` asks the policy and then the rules that features have registered, ``record_all`` or ``hold`` writes the
+ledger, ``detach`` returns what leaves, and the caller hands it over: in the answer to a message, or to another worker.
+``finish`` uses up what the rules gave once it has left, ``undo`` gives it back if it has not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from syft_core.exceptions import GetNotPermittedError, ReleaseDeniedError, ReleasePendingError
+from syft_core.departures import RULES
+from syft_core.exceptions import GetNotPermittedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.messages import Message
 from syft_core.peer import Id, Peer
-from syft_core.pictures import form_of
 from syft_core.tensors.private import restrict
 from syft_core.values import Tensor
-from syft_core.workers.moving.approvals import Candidate
 from syft_core.workers.moving.transfer import ends_elsewhere, hand_over, is_tensor, rebuild
-from syft_core.workers.party.store import Stored, is_leaf, lineage_of
+from syft_core.workers.party.store import Stored, is_leaf
 from syft_core.workers.running.execution import attribute
 from syft_core.workers.running.failures import require_success
-from syft_core.workers.seeing.ledger import Departure, Entry, Grant, describe_departure
+from syft_core.workers.seeing.ledger import Departure, Entry, describe_departure
 from syft_core.workers.seeing.permissions import Verb, refusal
 
 if TYPE_CHECKING:
-    from syft_core.workers.moving.release import ReleaseRequest, Requested
     from syft_core.workers.party.worker import Worker
 
 
 # --- authorize
+
+
+@dataclass
+class Leaving:
+    """What would leave a worker with the answer to a message, and what the policy keeps of it."""
+
+    worker: Worker
+    verb: Verb
+    message: Message
+    sender: Peer
+    wanted: Sequence[tuple[Id, str | None]]
+    """The id of each object, and the attribute that is asked for."""
+    objects: list[Departure] = field(default_factory=list)
+    kept: dict[int, str] = field(default_factory=dict)
+    """Why the policy keeps objects, by their places in ``objects``."""
+    reasons: list[str] = field(default_factory=list)
+    """Why rules do not cover what is kept."""
+    error: GetNotPermittedError | None = None
+    """The error to raise if no rule covers it, instead of one with the reasons."""
+
+    def cover(self, place: int, departure: Departure) -> None:
+        """Let an object leave that the policy keeps."""
+        self.objects[place] = departure
+        del self.kept[place]
 
 
 def authorize(
@@ -39,96 +62,37 @@ def authorize(
 ) -> list[Departure]:
     """Return what may leave with a message: each object, or an attribute of it. Raise unless all of them may.
 
-    What the policy keeps may be read with an approval: of a request for the object or, for all objects of the message
-    that need one, a standing approval. Also raise if an operation failed while computing an object.
+    What the policy keeps may leave if a rule covers it. Also raise if an operation failed while computing an object.
     """
-    leaving: list[Departure] = []
-    kept: list[tuple[int, str]] = []
-    for id, attr in wanted:
+    leaving = Leaving(worker, verb, message, sender, wanted)
+    for place, (id, attr) in enumerate(wanted):
         entry = worker.object_store.entry(id)
         value = entry.value if attr is None else attribute(entry.value, attr)
         if entry.access is None and worker.custom_policy is None:
             require_success(entry, id, worker)
-            leaving.append(Departure(entry, value))
-            continue
-        why = refusal(worker, verb, entry, sender, value)
-        if why is None:
+        elif (why := refusal(worker, verb, entry, sender, value)) is not None:
+            leaving.kept[place] = why
+        else:
             require_success(entry, id, worker)
             value = drop_refused_gradient(worker, verb, entry, sender, value)
-        else:
-            kept.append((len(leaving), why))
-        leaving.append(Departure(entry, value))
-    return _apply_approvals(worker, verb, message, wanted, leaving, kept, sender) if kept else leaving
+        leaving.objects.append(Departure(entry, value))
+    if leaving.kept:
+        _ask_rules(leaving)
+    return leaving.objects
 
 
-def _apply_approvals(
-    worker: Worker,
-    verb: Verb,
-    message: Message,
-    wanted: Sequence[tuple[Id, str | None]],
-    leaving: list[Departure],
-    kept: list[tuple[int, str]],
-    sender: Peer,
-) -> list[Departure]:
-    """Return what leaves with the approval of the owner for the objects that the policy keeps."""
-    uncovered: list[tuple[int, str, ReleaseRequest | None]] = []
-    approved: list[tuple[int, ReleaseRequest, Requested]] = []
-    for place, why in kept:
-        (id, attr), entry = wanted[place], leaving[place].entry
-        request = worker.requests.of(entry, attr, sender) if verb == "read" else None
-        requested = None if request is None else next(r for r in request.objects if r.is_for(entry, attr))
-        if request is not None and requested is not None and not requested.is_free_for(message):
-            request = requested = None
-        if request is not None and requested is not None and request.state == "approved":
-            require_success(requested.copy, id, worker)  # Not of the object: that would disclose what failed since.
-            approved.append((place, request, requested))
-        else:
-            uncovered.append((place, why, request))
-    if uncovered:
-        copies, grant = _take_standing_approval(worker, verb, message, leaving, uncovered, sender)
-        for place, _, _ in uncovered:
-            entry = leaving[place].entry
-            require_success(entry, entry.id, worker)
-            leaving[place] = Departure(entry, copies[place], grant)
-    for place, request, requested in approved:
-        leaving[place] = take_copy(message, request, requested, leaving[place].entry)
-    return leaving
-
-
-def take_copy(message: Message, request: ReleaseRequest, requested: Requested, entry: Stored) -> Departure:
-    """Return the departure of a reviewed copy, which no other message can take until this one is settled."""
-    requested.taken_by = message
-    grant = Grant(request.id, request.decided_by, is_repeated=request.is_repeated)
-    return Departure(entry, requested.value, grant, requested.copy)
-
-
-def _take_standing_approval(
-    worker: Worker,
-    verb: Verb,
-    message: Message,
-    leaving: list[Departure],
-    uncovered: list[tuple[int, str, ReleaseRequest | None]],
-    sender: Peer,
-) -> tuple[list[Tensor], Grant]:
-    """Return copies of all objects and the standing approval for those that need one, or raise the first error."""
-    more = ""
-    is_here = not any(ends_elsewhere(departure.value) for departure in leaving)
-    if verb == "read" and is_here and worker.approvals.has_any_for(sender):
-        copies = [copy_without_gradient(worker, leave_graph(departure.value)) for departure in leaving]
-        forms = ", ".join(map(form_of, copies))  # As in a request, which has copies too.
-        _, sources, _ = lineage_of([leaving[place].entry for place, _, _ in uncovered])
-        found = worker.approvals.take(message, Candidate(sender, forms, sources))
-        if isinstance(found, Grant):
-            return copies, found
-        more = f"; {found}" if found else ""
-    place, why, request = uncovered[0]
-    id = leaving[place].entry.id
-    if request is None or request.state not in ("open", "denied"):
-        raise GetNotPermittedError.to(str(sender), id, str(worker.id), why + more)
-    if request.state == "open":
-        raise ReleasePendingError.to_fetch(str(sender), id, str(worker.id), request.id)
-    answer = f" ({request.answer})" if request.answer else ""
-    raise ReleaseDeniedError.to_fetch(str(sender), id, str(worker.id), request.id, answer)
+def _ask_rules(leaving: Leaving) -> None:
+    """Ask the rules about what the policy keeps; raise unless they cover all of it."""
+    leaving.worker.covered.add(id(leaving.message))
+    for rule in RULES.values():
+        rule.cover(leaving)
+        if not leaving.kept:
+            return
+    if leaving.error is not None:
+        raise leaving.error
+    place, why = next(iter(leaving.kept.items()))
+    why = "; ".join([why, *leaving.reasons])
+    raise GetNotPermittedError.to(str(leaving.sender), leaving.objects[place].entry.id, str(leaving.worker.id), why)
 
 
 # --- record
@@ -212,13 +176,18 @@ def is_frozen(value: Tensor) -> bool:
 
 
 def finish(worker: Worker, message: Message) -> None:
-    """Use up the approvals with which objects have left."""
-    worker.requests.use_up(message)
-    worker.approvals.use_up(message)
+    """Use up what let objects leave with the answer to a message."""
+    if id(message) in worker.covered:
+        worker.covered.discard(id(message))
+        for rule in RULES.values():
+            rule.finish(worker, message)
 
 
 def undo(worker: Worker, messages: Iterable[Message]) -> None:
     """Forget what would have left with the answers to messages, but did not."""
-    worker.requests.give_back(messages)
-    worker.approvals.give_back(messages)
+    if worker.covered:
+        covered = [message for message in messages if id(message) in worker.covered]
+        worker.covered.difference_update(map(id, covered))
+        for rule in RULES.values() if covered else ():
+            rule.undo(worker, covered)
     worker.ledger.forget(messages)

@@ -1,25 +1,20 @@
-"""Handlers for fetching objects, with or without the approval of the worker's owner."""
+"""Handlers for fetching objects."""
 
 from __future__ import annotations
 
 from functools import partial
 from types import GeneratorType
-from weakref import ref
 
-from syft_core.exceptions import ReleaseError, ValueRefusedError
-from syft_core.messages import AskRelease, Fetch, FetchAll, FetchReleased, FollowRequests, Message
+from syft_core.exceptions import ValueRefusedError
+from syft_core.messages import Fetch, FetchAll, Message
 from syft_core.peer import Peer
 from syft_core.values import Outcome, Tensor
 from syft_core.workers.addresses.requests import Elsewhere, Process
-from syft_core.workers.moving.departure import authorize, copy_without_gradient, detach, finish, hold, take_copy
-from syft_core.workers.moving.release import MAX_OPEN, Requested
+from syft_core.workers.moving.departure import authorize, detach, finish, hold
 from syft_core.workers.moving.transfer import copy_of, ends_elsewhere
-from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.running.execution import attribute
-from syft_core.workers.running.failures import require_success
 from syft_core.workers.seeing.ledger import Departure
-from syft_core.workers.seeing.permissions import require_identity, require_right_to_lease
+from syft_core.workers.seeing.permissions import require_identity
 
 
 def fetch(worker: Worker, message: Fetch, sender: Peer) -> Outcome:
@@ -91,53 +86,3 @@ def _copy(value: object) -> Tensor:
 
 def _ask_for_copy(value: object) -> Process:
     return (yield Elsewhere(partial(copy_of, value)))
-
-
-# --- requests
-
-
-def ask_release(worker: Worker, message: AskRelease, sender: Peer) -> str:
-    """Add a release request to the worker's list, and return its id."""
-    waiting = [request for request in worker.requests.made_by(sender) if request.state == "open"]
-    if len(waiting) >= MAX_OPEN:
-        raise ReleaseError.too_many(str(sender), str(worker.id), MAX_OPEN)
-    if sender.behalf:
-        raise ReleaseError.on_behalf(str(sender), str(worker.id))
-    if not message.ids:
-        raise ReleaseError.nothing(str(worker.id))
-    objects = []
-    for id in dict.fromkeys(message.ids):
-        entry = worker.object_store.entry(id)
-        require_right_to_lease(worker, entry, sender)
-        value = attribute(entry.value, message.attr)
-        if value is None or ends_elsewhere(value):
-            raise ReleaseError.elsewhere(id, str(worker.id))
-        copy = Stored(copy_without_gradient(worker, value), sender.id, entry.lineage)
-        copy.id, copy.made_by = id, entry.made_by if message.attr is None else None
-        objects.append(Requested(ref(entry), message.attr, copy))
-    return worker.requests.add(worker, sender, message.reason, objects).id
-
-
-def follow_requests(worker: Worker, message: FollowRequests, sender: Peer) -> list[dict[str, Tensor]]:
-    """Return the state of the sender's own requests: of all, or of some by id."""
-    own = {request.id: request for request in ([] if sender.behalf else worker.requests.made_by(sender))}
-    for id in message.ids:
-        if id not in own:
-            raise ReleaseError.unknown(id, str(worker.id))
-    return [own[id].to_asker() for id in message.ids or own]
-
-
-def fetch_released(worker: Worker, message: FetchReleased, sender: Peer) -> list[Tensor]:
-    """Return the copies of an approved request of the sender, also if the objects themselves are gone."""
-    own = [request for request in worker.requests.made_by(sender) if request.id == message.request]
-    if not own or sender.behalf:
-        raise ReleaseError.unknown(message.request, str(worker.id))
-    (request,) = own
-    request.require_approval(str(worker.id))
-    leaving = []
-    for requested in request.objects:
-        if requested.is_free_for(message):
-            require_success(requested.copy, requested.copy.id, worker)
-            leaving.append(take_copy(message, request, requested, requested.copy))
-    hold(worker, message, leaving, sender, message.reason)
-    return [detach(worker, departure) for departure in leaving]

@@ -50,10 +50,8 @@ from syft_core.workers.addresses.remote import Remote, TensorPlace
 from syft_core.workers.addresses.requests import Elsewhere, Process, Request, drive
 from syft_core.workers.addresses.results import to_named
 from syft_core.workers.addresses.tickets import Mandate, delegates_nobody
-from syft_core.workers.moving.approvals import StandingApproval
 from syft_core.workers.moving.departure import is_frozen, undo
 from syft_core.workers.moving.fetching import drop_fetched
-from syft_core.workers.moving.release import Decision, ReleaseRequest
 from syft_core.workers.moving.transfer import ends_elsewhere, is_tensor, lend_all
 from syft_core.workers.party import handlers as _handlers  # noqa: F401  # registers messages
 from syft_core.workers.party.status import DELAYED, LOGGED, OBSERVED, VERBOSE
@@ -529,39 +527,6 @@ class BaseWorker(TensorPlace, Worker):
                 id = self._register(obj, None)
                 tags, description = getattr(obj, "_syft_tags", None), getattr(obj, "_syft_description", None)
                 self.object_store.tag(id, tags or (), description)
-
-    def approve(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
-        """Approve a peer's request, given itself or by id: the peer can fetch it, once.
-
-        If ``digest``, the ``request.digest`` of what was reviewed, is that of something else, raise an error.
-        """
-        self.decide("approve", request, why, by, digest)
-
-    def deny(self, request: object, why: str, by: str | None = None, digest: str | None = None) -> None:
-        """Deny a peer's request; the error that they get says ``why``."""
-        self.decide("deny", request, why, by, digest)
-
-    def withdraw(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
-        """Take back an approval that was not used yet; the request is open again."""
-        self.decide("withdraw", request, why, by, digest)
-
-    def decide(
-        self, decision: Decision, request: object, why: str = "", by: str | None = None, digest: str | None = None
-    ) -> ReleaseRequest:
-        """Decide on a request: "approve", "deny" or "withdraw" it."""
-        with self.lock:
-            by = by or self.user or f"worker {self.id}"
-            return self.requests.decide(self, request, decision, by, digest, why)
-
-    def allow(self, name: str, by: str | None = None, **conditions: Any) -> StandingApproval:
-        """Add a standing approval; the conditions are those of ``[approvals.NAME]`` in the configuration file."""
-        with self.lock:
-            return self.approvals.add(self, name, conditions, by or self.user or f"worker {self.id}")
-
-    def revoke(self, name: str, by: str | None = None) -> None:
-        """Revoke a standing approval."""
-        with self.lock:
-            self.approvals.revoke(self, name, by or self.user or f"worker {self.id}")
 
     def clear_objects(self, return_self: bool = True) -> Any:
         """Remove all objects."""

@@ -23,13 +23,10 @@ from syft_core.hook.ranks import is_framework_tensor
 from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.kinds import KINDS
 from syft_core.messages import (
-    AskRelease,
     Call,
     Describe,
     Fetch,
     FetchAll,
-    FetchReleased,
-    FollowRequests,
     Forward,
     GetBack,
     GetTicket,
@@ -53,7 +50,7 @@ from syft_core.tensors.private import get_allowed_users, restrict
 from syft_core.values import Nested, Outcome, Tensor
 from syft_core.workers.addresses.requests import Ask, Elsewhere, Process
 from syft_core.workers.moving.departure import authorize, freeze, record_all
-from syft_core.workers.moving.fetching import ask_release, fetch, fetch_all, fetch_released, follow_requests
+from syft_core.workers.moving.fetching import fetch, fetch_all
 from syft_core.workers.moving.transfer import adopt, copy_of, ends_elsewhere, hand_over, is_tensor, require_elsewhere
 from syft_core.workers.party.store import Holder, Stored, derive, lineage_of
 from syft_core.workers.party.worker import Worker
@@ -367,9 +364,6 @@ _HANDLERS: dict[type[Message], Handler] = {
     Call: call,
     SendOn: send_on,
     GetBack: get_back,
-    AskRelease: ask_release,
-    FollowRequests: follow_requests,
-    FetchReleased: fetch_released,
     GetTicket: get_ticket,
     Introduce: introduce,
 }

@@ -20,7 +20,6 @@ from syft_core.exceptions import (
     WorkerNotFoundError,
     WorkerNotPicklableError,
 )
-from syft_core.handle import RequestHandle
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.hook import FrameworkHook, attached_hook
 from syft_core.location import Location, Party, WorkerLike
@@ -29,8 +28,6 @@ from syft_core.peer import Id, Peer
 from syft_core.plugins.manager import plugin_manager
 from syft_core.values import Function, Nested, Outcome
 from syft_core.workers.addresses.tickets import Mandate, Tickets
-from syft_core.workers.moving.approvals import StandingApprovals
-from syft_core.workers.moving.release import ReleaseRequests
 from syft_core.workers.party.status import DELAYED, JOURNAL, LOGGED, POLICY, QUOTA, STORAGE, VERBOSE
 from syft_core.workers.party.store import Holder, ObjectStore
 from syft_core.workers.party.turns import FairLock
@@ -91,6 +88,8 @@ Stage: TypeAlias = Callable[..., Any]
 
 class Part(Protocol):
     """What a feature keeps on a worker."""
+
+    def __init__(self, worker: Worker) -> None: ...
 
     def forget(self, peer: Id) -> None:
         """Forget a client that has gone."""
@@ -172,12 +171,8 @@ class Worker:
         self.lock: threading.RLock | FairLock = threading.RLock()
         self.object_store = ObjectStore(id)
         self.ledger = Ledger(str(id)) if ledger is None else ledger
-        self.requests = ReleaseRequests(str(id), self._find_own_requests)
-        """Release requests of peers, for the owner to approve or deny."""
-        self.approvals = StandingApprovals(str(id))
-        """Rules of the owner that approve releases in advance."""
-        self.requests.recall(self.ledger.history)
-        self.approvals.recall(self.ledger.history)
+        self.covered: set[int] = set()
+        """The identities of messages with whose answers something leaves that a rule covers, until they are settled."""
         self.is_owner: Callable[[Peer], bool] = self._is_self
         """Returns whether a peer has the rights of the owner, who decides about releases; the transport knows."""
         self.guard = self.save = None
@@ -199,9 +194,6 @@ class Worker:
 
     def _is_self(self, peer: Peer) -> bool:
         return peer.id == self.id
-
-    def _find_own_requests(self) -> list[RequestHandle]:
-        return (self.hook.local_worker if self.hook is not None else self).location_of(self).requests()
 
     # --- identity and policy
 
@@ -284,7 +276,7 @@ class Worker:
         """Return what a feature keeps on this worker, created when it is first asked for."""
         found = self._parts.get(kind)
         if found is None:
-            found = self._parts.setdefault(kind, kind())
+            found = self._parts.setdefault(kind, kind(self))
         return cast("P", found)
 
     def add_alias(self, id: Id) -> None:

@@ -16,18 +16,18 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from syft_core.departures import RULES
 from syft_core.exceptions import LedgerError
 from syft_core.files import has_room
 from syft_core.peer import Id, Peer
 from syft_core.pictures import form_of, html_table, one_line, text_table
+from syft_core.plugins.manager import plugin_manager
 from syft_core.values import Table
-from syft_core.workers.seeing.history import History
 from syft_core.workers.seeing.journal import Journal, find_earlier, iter_lines, read_last
 
 if TYPE_CHECKING:
     from syft_core.messages import Message
     from syft_core.workers.addresses.requests import Process, Request
-    from syft_core.workers.moving.release import ReleaseRequest
     from syft_core.workers.party.store import Sources, Stored
     from syft_core.workers.party.worker import Worker
 
@@ -185,7 +185,7 @@ def describe_departure(leaving: Sequence[Departure], peer: Peer, to: str, reason
         entry = found if copy is None else copy
         lineage = lineages.get(entry.sources)
         if lineage is None:  # The tensors of a trained model have the same.
-            lineage = lineages[entry.sources] = _lineage(entry.sources, to, reason)
+            lineage = lineages[entry.sources] = describe_lineage(entry.sources, to, reason)
         form = form_of(entry.value if value is None else value) if grant is None else describe_form(entry)
         left = Entry(now, who, entry.id, form, *lineage, peer.id)
         entries.append(left if grant is None else _add_grant(left, grant))
@@ -218,26 +218,19 @@ def record_refusal(worker: Worker, ids: Iterable[Id], peer: Peer, kind: str, rea
     shown = list(islice(ids, MAX_REFUSED + 1))
     known = [entry for id in shown[:MAX_REFUSED] if (entry := worker.object_store.get(id)) is not None]
     names = ", ".join([*map(str, shown[:MAX_REFUSED]), *("…" for _ in shown[MAX_REFUSED:])])
-    lineage = _lineage(_join_sources(known), "", f"{kind}: {reason}")
+    lineage = describe_lineage(join_sources(known), "", f"{kind}: {reason}")
     forms = ", ".join([form_of(entry.value) for entry in known])
     refused = Entry(time.time(), str(peer), names, forms, *lineage, peer.id, "refused")
     with suppress(LedgerError):  # The journal has logged it.
         worker.ledger.record(refused)
 
 
-def record_request(worker: Worker, request: ReleaseRequest, event: Event, by: str = "", answer: str = "") -> None:
-    """Record that a peer requested a release, or that the owner decided on it or saw the values."""
-    entries = [requested.copy for requested in request.objects]
-    lineage = _lineage(_join_sources(entries), str(request.peer.id), answer or request.reason)
-    noted = Entry(time.time(), str(request.peer), request.names, request.forms, *lineage, request.peer.id, event)
-    worker.ledger.record(noted._replace(request=request.id, approver=by, digest=request.digest))
-
-
-def _join_sources(entries: Iterable[Stored]) -> Sources:
+def join_sources(entries: Iterable[Stored]) -> Sources:
+    """Return what objects were computed from."""
     return frozenset([source for entry in entries for source in entry.sources])
 
 
-def _lineage(found: Sources, to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
+def describe_lineage(found: Sources, to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
     """Return the middle fields of an entry: the sources, where the object goes, why, and the tags of the sources."""
     sources = _in_order(found) if len(found) > 1 else list(found)
     ids = tuple([getattr(source, "id", source) for source in sources])
@@ -247,7 +240,7 @@ def _lineage(found: Sources, to: str, reason: str) -> tuple[tuple[Any, ...], str
 
 def describe_sources(entries: Iterable[Stored], peer: Peer) -> str:
     """Return what objects were computed from: by tags, and how many others, which of them are of the user of a peer."""
-    sources = _in_order(_join_sources(entries))
+    sources = _in_order(join_sources(entries))
     tagged = dict.fromkeys(tags for source in sources if (tags := _tags_of(source)))
     untagged = [source for source in sources if not _tags_of(source)]
     own = [source for source in untagged if is_of(getattr(source, "giver", None), peer)]
@@ -327,13 +320,16 @@ class Ledger:
         self._held: dict[int, list[Entry]] = {}
         """What leaves with the answers to messages, by the identity of the message."""
         self._refused: dict[str, _Refused] = {}
-        self.history = History()
-        """What the file said about requests and standing approvals when it was opened."""
+        plugin_manager()  # Features register rules.
+        self.histories = {name: rule.make_history() for name, rule in RULES.items()}
+        """What each rule has taken from the file when it was opened."""
         self.file = None if path is None else Journal(path, owner, self._recall, limit)
 
     def _recall(self, line: Table) -> None:
         if "request" in line or "rule" in line:
-            self.history.note(Entry.from_line(line))
+            entry = Entry.from_line(line)
+            for history in self.histories.values():
+                history.note(entry)
 
     def record(self, *entries: Entry) -> None:
         """Add the entries of one message; raise ``LedgerError`` if the file cannot be written."""

@@ -174,8 +174,8 @@ def test_a_plugin_may_add_operations_to_the_framework_of_another(found: dict[str
         (
             "unknown_hook",
             "it implements the unknown hook 'register_backend' "
-            "(there are register_backends, register_codecs, register_kinds, register_messages, "
-            "register_operations, register_tensor_types)",
+            "(there are register_backends, register_codecs, register_errors, register_kinds, register_members, "
+            "register_messages, register_operations, register_rules, register_tensor_types)",
         ),
         ("failing", "'what was it'"),
     ],

@@ -9,19 +9,23 @@ from syft_toy import plugin as toy_plugin
 from syft_toy.hook import ToyHook
 from toy_layers import Watcher, values
 
-from syft_core.exceptions import DependencyError, NotRegisteredError, PluginError
+from syft_core.departures import RULES, ReleaseRule
+from syft_core.desk.history import History
+from syft_core.exceptions import DependencyError, GetNotPermittedError, NotRegisteredError, PluginError, SyftError
 from syft_core.hook import hook as hooking
 from syft_core.hook import hook_args
 from syft_core.hook.hook import current_hook
 from syft_core.kinds import ObjectKind
-from syft_core.messages import Message, MessageFacts, Search, Store
+from syft_core.messages import Fetch, Message, MessageFacts, Search, Store
 from syft_core.plugins import hookspecs
 from syft_core.plugins.backend import Backend
 from syft_core.plugins.hookspecs import hookimpl
 from syft_core.plugins.manager import PluginManager, load_backend, plugin_manager
 from syft_core.serde import deserialize, serialize
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.tensors.private import PrivateTensor
 from syft_core.workers.party.virtual import VirtualWorker
+from syft_core.workers.seeing.ledger import Grant
 from syft_core.workers.seeing.trace import trace
 
 
@@ -197,6 +201,80 @@ def test_a_plugin_may_register_kinds_of_objects(manager: PluginManager, hook: An
     assert found[3] == "note"
 
 
+def test_a_plugin_may_let_objects_leave_that_the_policy_keeps(manager: PluginManager, hook: Any) -> None:
+    def cover(leaving: Any) -> None:
+        if leaving.verb == "read" and leaving.sender.user == "auditor":
+            for place in list(leaving.kept):
+                leaving.cover(place, leaving.objects[place]._replace(grant=Grant("audit", "the law", "audits")))
+
+    def finish(_worker: Any, message: Any) -> None:
+        left.append(message.id)
+
+    def undo(_worker: Any, _messages: Any) -> None:
+        left.append("nothing")
+
+    class Auditing:
+        @hookimpl
+        def register_rules(self, register: Any) -> None:
+            register("auditors may read", ReleaseRule(cover, finish, undo, History))
+
+    left: list[Any] = []
+    manager.register(Auditing(), "auditing")
+    try:
+        bob = VirtualWorker(hook, id="bob of the auditing plugin")
+        bob.handle(Store(5, PrivateTensor().on(toy.Vector([1.0]))), bob.peer)
+        client = VirtualWorker(hook, id="a client of the auditing plugin")
+        location = client.location_of(bob)
+
+        with pytest.raises(GetNotPermittedError):
+            location.ask(Fetch(5, keep=True))
+        client.user = "auditor"
+        location.ask(Fetch(5, keep=True))
+
+        assert left == ["nothing", 5]
+        assert [(entry.event, entry.rule) for entry in bob.ledger] == [("released", "audits")]
+    finally:
+        RULES._entries.pop("auditors may read")
+
+
+def test_a_plugin_may_register_errors(manager: PluginManager) -> None:
+    class TornError(SyftError):
+        pass
+
+    class Tearing:
+        @hookimpl
+        def register_errors(self, register: Any) -> None:
+            register(TornError)
+
+    manager.register(Tearing(), "tearing")
+
+    assert type(deserialize(serialize(TornError("cannot tear: it is torn; mend it")))) is TornError
+
+
+def test_a_plugin_may_add_members_that_are_not_taken(manager: PluginManager, hook: Any) -> None:
+    class Greeting(VirtualWorker):
+        def greet(self) -> str:
+            return f"hello from {self.id}"
+
+    class Greeter:
+        @hookimpl
+        def register_members(self, register: Any) -> None:
+            register(VirtualWorker, Greeting)
+
+    class Taken:
+        @hookimpl
+        def register_members(self, register: Any) -> None:
+            register(VirtualWorker, type("Taken", (), {"hello": 1, "deliver": 2}))
+
+    manager.register(Greeter(), "greeter")
+    with pytest.raises(PluginError, match="cannot register 'deliver' in 'VirtualWorker'"):
+        manager.register(Taken(), "taken")
+
+    assert VirtualWorker(hook, id="bob of the greeter").greet() == "hello from bob of the greeter"
+    assert not hasattr(VirtualWorker, "hello")
+    del VirtualWorker.greet
+
+
 # --- broken plugins
 
 
@@ -231,8 +309,8 @@ def broken_plugins() -> dict[str, tuple[Any, str]]:
         "unknown hook": (
             UnknownHook(card("left")),
             "it implements the unknown hook 'register_everything' "
-            "(there are register_backends, register_codecs, register_kinds, register_messages, "
-            "register_operations, register_tensor_types)",
+            "(there are register_backends, register_codecs, register_errors, register_kinds, register_members, "
+            "register_messages, register_operations, register_rules, register_tensor_types)",
         ),
         "fails later": (FailsLater(card("left")), "no types today"),
         "known type": (KnownType(card("left")), "cannot register toy_layers.Watcher in 'backward_func'"),
@@ -320,9 +398,12 @@ def test_every_hook_is_documented_and_tested_here() -> None:
     assert set(specs) == {
         "register_backends",
         "register_codecs",
+        "register_errors",
         "register_kinds",
+        "register_members",
         "register_messages",
         "register_operations",
+        "register_rules",
         "register_tensor_types",
     }
     assert all(specs.values())

@@ -13,10 +13,11 @@ torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
 import syft_core as sy  # noqa: E402
+from syft_core.crypto.errors import ProtocolError  # noqa: E402
 from syft_core.crypto.group import find_group  # noqa: E402
 from syft_core.crypto.messages import RunProtocol  # noqa: E402
 from syft_core.crypto.protocol import PROTOCOLS, Spec  # noqa: E402
-from syft_core.exceptions import GetNotPermittedError, ProtocolError  # noqa: E402
+from syft_core.exceptions import GetNotPermittedError  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.pointers.object_pointer import new_id  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402

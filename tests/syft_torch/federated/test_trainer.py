@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn, optim  # noqa: E402  # torch may be missing
 
+from syft_core.plans.errors import PlanError  # noqa: E402
 from syft_torch import federated as fl  # noqa: E402
 
 cross_entropy = nn.functional.cross_entropy
@@ -674,7 +675,7 @@ def test_bad_arguments_are_refused_before_training(hook: Any, bob: Any, alice: A
         ({"buffer": 0}, "buffer is 0"),
     ]  # fmt: skip
     for options, text in wrong:
-        with pytest.raises((fl.FederatedError, sy.exceptions.PlanError)) as caught:
+        with pytest.raises((fl.FederatedError, PlanError)) as caught:
             make_trainer(hook, **{"data": data, **options})
         assert text in str(caught.value), options
     with pytest.raises(fl.FederatedError, match="rounds is -1"):

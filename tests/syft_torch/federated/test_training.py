@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 
 import syft_core as sy
+from syft_core.desk.messages import AskRelease
 from syft_core.exceptions import (
     GetNotPermittedError,
     ObjectNotFoundError,
     OperationFailedError,
     OperationNotAllowedError,
-    QuotaExceededError,
     SerdeError,
     SyftError,
     ValueRefusedError,
 )
 from syft_core.hook.forms import form
-from syft_core.messages import AskRelease, FetchAll, Store
+from syft_core.messages import FetchAll, Store
+from syft_core.operating.errors import QuotaExceededError
 from syft_core.operating.quotas import Allowance, QuotaGuard
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.object_pointer import new_id

@@ -19,7 +19,8 @@ from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from syft_core.exceptions import ApprovalError, StorageError
+from syft_core.desk.errors import ApprovalError
+from syft_core.exceptions import StorageError
 from syft_core.pictures import one_line, text_table
 from syft_core.registry import Registry
 from syft_core.values import Json, Table
@@ -27,11 +28,11 @@ from syft_core.workers.party.store import MORE, Source, Sources
 from syft_core.workers.seeing.ledger import Entry, Grant, is_of
 
 if TYPE_CHECKING:
+    from syft_core.desk.history import History
+    from syft_core.desk.requests import ReleaseRequest
     from syft_core.messages import Message
     from syft_core.peer import Peer
-    from syft_core.workers.moving.release import ReleaseRequest
     from syft_core.workers.party.worker import Worker
-    from syft_core.workers.seeing.history import History
     from syft_core.workers.seeing.ledger import Event
 
 ID_BYTES = 8

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Generator
-from typing import TYPE_CHECKING
 
-from syft_core.exceptions import ReleaseDeniedError, ReleaseError, ReleasePendingError
-from syft_core.messages import FetchReleased, FollowRequests
+from syft_core.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePendingError
+from syft_core.desk.messages import FetchReleased, FollowRequests
+from syft_core.location import Location
 from syft_core.values import Json, Table, Tensor
-
-if TYPE_CHECKING:
-    from syft_core.location import Location
 
 POLL_SECONDS, MAX_POLL_SECONDS = 0.2, 5.0
 """How long to wait before asking a worker again, at first and at most."""

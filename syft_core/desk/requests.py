@@ -25,17 +25,20 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from syft_core.exceptions import LedgerError, ReleaseDeniedError, ReleaseError, ReleasePendingError, StorageError
+from syft_core.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePendingError
+from syft_core.desk.handle import RequestHandle
+from syft_core.desk.messages import FollowRequests
+from syft_core.exceptions import LedgerError, StorageError
 from syft_core.peer import Peer
 from syft_core.pictures import html_table, one_line, text_table
 from syft_core.values import Table
-from syft_core.workers.seeing.ledger import describe_form, describe_sources, record_request
+from syft_core.workers.seeing.ledger import Entry, describe_form, describe_lineage, describe_sources, join_sources
 
 if TYPE_CHECKING:
+    from syft_core.desk.history import History, Recorded
     from syft_core.messages import Message
     from syft_core.workers.party.store import Maker, Stored
     from syft_core.workers.party.worker import Worker
-    from syft_core.workers.seeing.history import History, Recorded
     from syft_core.workers.seeing.ledger import Event
 
 MAX_OPEN = 64
@@ -199,20 +202,23 @@ class ReleaseRequests:
 
     HEADER = ("id", "state", "who", "form", "computed from", "reason", "answer")
 
-    def __init__(self, owner: str, find_own: Callable[[], list[Any]] = list) -> None:
-        self.owner = owner
+    def __init__(self, worker: Worker) -> None:
+        self.owner = str(worker.id)
+        self._worker = worker
         self.keeper: Keeper | None = None
         self.on_request: Callable[[ReleaseRequest], None] | None = None
         """Is called with each new request."""
         self._requests: dict[str, ReleaseRequest] = {}
         self._recorded: dict[str, State] = {}
         """The states of earlier requests according to the ledger, of which the copies are missing so far."""
-        self._find_own = find_own
         self._collecting = threading.local()
 
-    def __call__(self) -> list[Any]:
+    def __call__(self) -> list[RequestHandle]:
         """Return handles of the requests that this program has made, as ``requests()`` of a remote worker does."""
-        return self._find_own()
+        worker = self._worker
+        asking = worker.hook.local_worker if worker.hook is not None else worker
+        location = asking.location_of(worker)
+        return [RequestHandle(location, found["id"]) for found in location.ask(FollowRequests())]
 
     def __iter__(self) -> Iterator[ReleaseRequest]:
         return iter(list(self._requests.values()))
@@ -406,6 +412,14 @@ class ReleaseRequests:
             closed = [id for id, request in self._requests.items() if request.state not in LIVE and not request.objects]
             for id in closed[: max(len(closed) - MAX_CLOSED, 0)]:
                 del self._requests[id]
+
+
+def record_request(worker: Worker, request: ReleaseRequest, event: Event, by: str = "", answer: str = "") -> None:
+    """Record that a peer requested a release, or that the owner decided on it or saw the values."""
+    entries = [requested.copy for requested in request.objects]
+    lineage = describe_lineage(join_sources(entries), str(request.peer.id), answer or request.reason)
+    noted = Entry(time.time(), str(request.peer), request.names, request.forms, *lineage, request.peer.id, event)
+    worker.ledger.record(noted._replace(request=request.id, approver=by, digest=request.digest))
 
 
 def _is_user_of(peer: Peer, sender: Peer) -> bool:

@@ -1,0 +1,105 @@
+"""The errors of release requests and standing approvals."""
+
+from __future__ import annotations
+
+from syft_core.exceptions import GetNotPermittedError, Text, WorkerError
+
+
+class ReleasePendingError(GetNotPermittedError):
+    """The owner of a worker has not decided on a release request yet."""
+
+    to_fetch = Text(
+        "cannot get object {id!r} from worker {worker!r} as {user!r}: request {request} is waiting for its owner; try "
+        "again later, or wait with `request.wait()`",
+        order="user id worker request",
+    )
+    still = Text(
+        "cannot go on: request {request} to worker {worker!r} is waiting for its owner; wait longer, or look again "
+        "with `request.state`",
+        order="request worker",
+    )
+
+
+class ReleaseDeniedError(GetNotPermittedError):
+    """The owner of a worker has denied a release request, or it can no longer be decided."""
+
+    to_fetch = Text(
+        "cannot get object {id!r} from worker {worker!r} as {user!r}: its owner denied request {request}{why}; ask "
+        "again with another reason, or for less",
+        order="user id worker request why",
+    )
+    denied = Text(
+        "cannot go on: the owner of worker {worker!r} denied request {request}{why}; ask again with another reason, or "
+        "for less",
+        order="request worker why",
+    )
+    lapsed = Text(
+        "cannot go on: request {request} lapsed, because worker {worker!r} was started again and has no store; ask "
+        "again",
+        order="request worker",
+    )
+    used = Text(
+        "cannot fetch request {request} from worker {worker!r}: it was fetched already, and an approval is good for "
+        "one fetch; ask again",
+        order="request worker",
+    )
+
+
+class ReleaseError(WorkerError, ValueError):
+    """A release request is not valid."""
+
+    unknown = Text(
+        "cannot find request {request!r}: worker {worker!r} has no such request of yours; list them with "
+        "`worker.requests()`"
+    )
+    being_fetched = Text(
+        "cannot take back the approval of request {request} of worker {worker!r}: it is being fetched; deny the next "
+        "request"
+    )
+    decision = Text("cannot make the decision {decision!r}: it is not one of {known}; choose one of them")
+    not_owner = Text(
+        "cannot decide on worker {worker!r} as {user!r}: only its owner may; connect with the token of an "
+        "administrator",
+        order="user worker",
+    )
+    decided = Text(
+        "cannot decide on request {request} of worker {worker!r}: it was {state} already; wait for a new request"
+    )
+    differs = Text(
+        "cannot decide on request {request} of worker {worker!r}: it is not what was reviewed, because the digest "
+        "differs; review it again"
+    )
+    nothing = Text("cannot ask worker {worker!r} for a release: the request names no object; name at least one")
+    too_many = Text(
+        "cannot ask worker {worker!r} for another release as {user!r}: {most} requests are waiting for its owner; "
+        "wait until some are decided",
+        order="user worker most",
+    )
+    on_behalf = Text(
+        "cannot ask worker {worker!r} for a release as {user!r}: a release is for the peer who asks; let that peer ask",
+        order="user worker",
+    )
+    elsewhere = Text(
+        "cannot ask worker {worker!r} to release object {id!r}: its data is on another worker; ask that worker",
+        order="id worker",
+    )
+
+
+class ApprovalError(WorkerError, ValueError):
+    """A standing approval cannot be used."""
+
+    condition = Text(
+        "cannot use the standing approval {name!r}: {why}; see `[approvals.NAME]` in `syft-core worker --example`"
+    )
+    unknown = Text("cannot find the standing approval {name!r}: worker {worker!r} has none of that name{near}")
+    taken = Text(
+        "cannot add the standing approval {name!r}: there is one of that name; choose another name, or revoke that one"
+    )
+    contradicts = Text(
+        "cannot add the standing approval {name!r}: {other!r} is for the same user, form and data, so it would not be "
+        "clear which limits apply; revoke {other!r} first"
+    )
+    matches_nothing = Text(
+        "cannot add the standing approval {name!r}: it could never be used, because {why}; correct it"
+    )
+    revoked = Text("cannot revoke the standing approval {name!r}: it was revoked already; nothing is left to do")
