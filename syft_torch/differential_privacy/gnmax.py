@@ -27,6 +27,7 @@ from syft_torch.differential_privacy.arguments import (
 from syft_torch.differential_privacy.epsilon import Conversion, Curve, DataDependentEpsilon
 from syft_torch.differential_privacy.gaussian_tails import LOG_2, inverse_log_erfc, log_erfc
 
+_GOLDEN = (math.sqrt(5.0) - 1) / 2
 _MAX_VOTES = 1_000_000
 """How many votes of a query are moved one by one for the smooth sensitivity."""
 Result: TypeAlias = "Floats | np.float64"
@@ -122,13 +123,13 @@ def bound_rdp(log_q: Floats, sigma: float, orders: Floats) -> Floats:
         limit = (mu_2 - 1) * epsilon_2 - mu_2 * (np.log1p(1 / (mu_1 - 1)) + np.log1p(1 / (mu_2 - 1)))
         applies = (mu_2 > 1) & (log_q <= limit) & (-log_q > epsilon_2) & (orders <= mu_1)
         log_p = np.log1p(-np.exp(log_q))
-        log_a = log_p - np.log1p(-np.exp((log_q + epsilon_2) * (1 - 1 / mu_2)))
-        log_b = epsilon_1 - log_q / (mu_1 - 1)
-        first = log_p + (orders - 1) * log_a
-        second = log_q + (orders - 1) * log_b
-        # log(e^first + e^second), exact also if first is 1e-250.
-        total = np.log1p(np.expm1(first) + np.exp(second))
-        bound = np.where(np.isneginf(log_q), 0.0, np.maximum(total, 0.0) / (orders - 1))
+        log_a = (orders - 1) * (log_p - np.log1p(-np.exp((log_q + epsilon_2) * (1 - 1 / mu_2))))
+        log_b = (orders - 1) * (epsilon_1 - log_q / (mu_1 - 1))
+        first, second = log_p + log_a, log_q + log_b
+        # log((1 - q) e^a + q e^b) = log(1 + (1 - q)(e^a - 1) + q(e^b - 1)): exact also if it is 1e-250, or λ is near 1.
+        small = np.log1p(np.exp(log_p) * np.expm1(log_a) - np.exp(second) * np.expm1(-log_b))
+        total = np.where(np.maximum(first, second) < 1, small, np.logaddexp(first, second))
+        bound = np.where(np.isneginf(log_q), 0.0, total / (orders - 1))
     return np.where((applies | np.isneginf(log_q)) & (bound < independent), bound, independent)
 
 
@@ -183,14 +184,14 @@ class _Shape:
 
     def __init__(self, sigma: float, order: float, pairs: int) -> None:
         self.sigma, self.order, self.log_scale = sigma, order, math.log(2.0 / pairs)
-        self.grid = self._make_grid()
-        self.local = self.bound_change(self.grid)
-        """The local sensitivity at each point of the grid."""
-        if bool(np.any(np.diff(self._rdp(self.grid)) > 1e-12 * order / sigma**2)):
+        grid = self._make_grid()
+        if bool(np.any(np.diff(self._rdp(grid)) > 1e-12 * order / sigma**2)):
             raise ValueError(
                 "cannot bound the smooth sensitivity: at this 'order' and 'sigma' the Rényi bound does not grow with "
                 "q, as the proof requires; use a lower order, or a larger sigma"
             )
+        self.first, self.last = float(grid[0]), float(grid[-1])
+        self.peaks = self._find_peaks(grid)
 
     def find_t(self, log_q: Floats) -> Floats:
         """Return t for each log q."""
@@ -206,20 +207,37 @@ class _Shape:
         """Return the largest local sensitivity of votes at a distance d, times e^(-βd).
 
         ``raised`` and ``lowered`` are t for the greatest and the least q at each distance, from 0 on. Everything
-        between them may be reached.
+        between them may be reached, and the local sensitivity is largest at an end or at one of the peaks. Where the
+        paths end, other votes may still move, or teachers vote that did not: each move changes t by 1 / ``sigma``.
         """
-        place = int(np.searchsorted(self.grid, raised[0]))
         smooth = 0.0
-        for sign, path, passed in (
-            (-1, raised, slice(place - 1, None, -1) if place else slice(0)),
-            (1, lowered, slice(place, None)),
-        ):
-            # The largest on the way from the beginning of the path to each of its points.
-            most = np.maximum.accumulate(np.concatenate([[0.0], self.local[passed]]))
-            between = most[np.searchsorted(sign * self.grid[passed], sign * path, "right")]
-            local = np.maximum(self.bound_change(path), between)
-            smooth = max(smooth, float(np.max(np.exp(-beta * np.arange(len(path))) * local)))
+        for sign, path, edge in ((-1, raised, self.last), (1, lowered, self.first)):
+            peaks = self.peaks[sign * (self.peaks - path[0]) >= 0]
+            known = np.minimum(np.searchsorted(sign * path, sign * peaks), len(path) - 1)
+            more = np.ceil(np.maximum(sign * (peaks - path[-1]), 0.0) * self.sigma)
+            # Moves after the end of the path: from where β is not constant any more, to the last peak.
+            start = math.floor(max(sign * (edge - path[-1]), 0.0) * self.sigma)
+            moves = np.arange(start + 1, np.max(more, initial=0.0))
+            for t, distance in (
+                (path, np.arange(len(path))),
+                (path[-1] + sign * moves / self.sigma, len(path) - 1 + moves),
+                (peaks, known + more),
+            ):
+                smooth = max(smooth, float(np.max(np.exp(-beta * distance) * self.bound_change(t), initial=0.0)))
         return smooth
+
+    def _find_peaks(self, grid: Floats) -> Floats:
+        """Return where the local sensitivity is largest: points of the grid, and between them, by golden sections."""
+        local = self.bound_change(grid)
+        places = 1 + np.flatnonzero((local[1:-1] >= local[:-2]) & (local[1:-1] >= local[2:]))
+        places = places[local[places] > 1e-15 * np.max(local)]  # Less is rounding.
+        low, high = grid[places - 1], grid[places + 1]
+        for _ in range(45):
+            width = _GOLDEN * (high - low)
+            rises = self.bound_change(high - width) < self.bound_change(low + width)
+            low, high = np.where(rises, high - width, low), np.where(rises, high, low + width)
+        found: Floats = np.unique(np.concatenate([grid[places], low, high]))
+        return found
 
     def _rdp(self, t: Floats) -> Floats:
         """Return β(q)."""
@@ -237,7 +255,7 @@ class _Shape:
         jumps = high + np.arange(-2, 3)[:, None] * vote + np.asarray([-1e-9, 0.0, 1e-9])  # β may jump at q0.
         near = high + np.arange(-8 * 16, 8 * 16 + 1) * vote / 16
         # With much noise, 1 / 2000 is many votes, but still little compared with the width of a tail.
-        far = np.arange(high - 60 * vote, max(high, 27.0) + 60 * vote, max(vote / 16, 1 / 2000))
+        far = np.arange(high - 60 * vote, max(high, 27.0) + 60 * vote, max(min(vote / 16, 1 / 200), 1 / 2000))
         return np.unique(np.concatenate([jumps.ravel(), near, far]))
 
 
@@ -297,9 +315,7 @@ def _sum_smooth_confident(
     """Return the smooth sensitivity of all answers and of all tests."""
     shape = _find_shape(threshold_sigma * math.sqrt(2), order, 1)
     total = _sum_smooth(counts[mask], sigma, step, beta, order)
-    teachers = counts.sum(-1).max()
     for distance, times in zip(*np.unique(np.abs(counts.max(-1) - threshold), return_counts=True), strict=True):
-        near, far = np.arange(distance, -1, -1), np.arange(distance, distance + teachers + 1)
-        raised, lowered = (shape.find_t(_log_q_distance(path, threshold_sigma, step)) for path in (near, far))
-        total += float(times) * shape.find_smooth(raised, lowered, beta)
+        t = shape.find_t(_log_q_distance(np.asarray([distance]), threshold_sigma, step))
+        total += float(times) * shape.find_smooth(t, t, beta)
     return total

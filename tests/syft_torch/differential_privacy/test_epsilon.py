@@ -11,6 +11,9 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
+from hypothesis import assume, given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
 from syft_core import serde  # noqa: E402
 from syft_torch.differential_privacy import pate  # noqa: E402
 
@@ -108,6 +111,37 @@ def test_the_change_of_a_confident_loss_is_within_its_smooth_sensitivity() -> No
 
         assert change <= here._curve.smooth(0.04, 8.0) * (1 + 1e-9)
         assert here._curve.smooth(0.04, 8.0) <= there._curve.smooth(0.04, 8.0) * math.exp(0.04) * (1 + 1e-9)
+
+
+@settings(max_examples=40)
+@given(
+    largest=st.integers(1, 300),
+    threshold=st.floats(0.5, 300.0),
+    sigma=st.floats(0.7, 60.0),
+    order=st.floats(1.1, 20.0),
+    beta=st.floats(0.001, 0.2),
+)
+def test_the_sensitivity_of_a_test_is_smooth(
+    largest: int, threshold: float, sigma: float, order: float, beta: float
+) -> None:
+    here, there = (
+        pate.epsilon_gnmax([[count, 0]], 30, 1e-5, threshold=threshold, threshold_sigma=sigma, answered=[False])
+        for count in (largest, largest - 1)
+    )
+    try:
+        smooth = [found._curve.smooth(beta, order) for found in (here, there)]
+    except ValueError:
+        assume(False)
+
+    change = abs(float(here._curve.rdp(np.asarray([order]))[0] - there._curve.rdp(np.asarray([order]))[0]))
+    assert change <= min(smooth) * (1 + 1e-9) + 1e-15
+    assert max(smooth) <= min(smooth) * math.exp(beta) * (1 + 1e-9) + 1e-15
+
+
+def test_a_threshold_that_nobody_reaches_costs_nothing_and_takes_no_memory() -> None:
+    found = pate.epsilon_gnmax(VOTES, SIGMA, 1e-5, threshold=1e12, threshold_sigma=5, answered=[False] * 40)
+
+    assert found._curve.smooth(0.04, 8.0) == 0
 
 
 @pytest.mark.parametrize(
