@@ -144,7 +144,8 @@ def _condition_of(tensor: Tensor) -> object:
     if isinstance(pointer, PointerTensor):
         known, has_gradient = pointer.look(), pointer.has_gradient()
         return id(tensor), pointer._location.id, known.shape, known.dtype, known.requires_grad, has_gradient
-    return id(tensor), None, tensor.shape, tensor.dtype, tensor.requires_grad, tensor.grad is not None, _has_hooks(tensor)
+    flags = tensor.requires_grad, tensor.grad is not None, _has_hooks(tensor)
+    return id(tensor), None, tensor.shape, tensor.dtype, *flags
 
 
 def _requires_grad(tensor: Tensor) -> bool:
