@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from functools import partial
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from syft_core.exceptions import WrapperLeakError
+from syft_core.exceptions import ValueRefusedError, WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
 from syft_core.hook.dispatch import WRAPPER, Forwarding, dispatch, send_down
 from syft_core.tensors.identity import format_chain, format_wrapper, keep_words
@@ -47,9 +48,15 @@ class Wrapper(NumpyTensor, Forwarding):
         return dispatch(self.ops.of(func), args, kwargs)
 
     @classmethod
-    def __torch_function__(cls, *_call: object, **_options: object) -> Any:
-        """Leave the call to the torch wrapper among its arguments, which refuses to mix frameworks."""
-        return NotImplemented
+    def __torch_function__(cls, func: Function, types: Collection[type], args: Args = (), kwargs: object = None) -> Any:
+        """Refuse a function of torch; leave the call to a torch wrapper among its arguments, which does so too."""
+        pointer = next((arg for arg in args if type(arg) is cls and arg.location is not None), None)
+        if pointer is None or not {*types} <= {cls}:
+            return NotImplemented
+        name = f"numpy.{func.__name__}"
+        same = f"`{name}(p)`" if len(args) == 1 else f"{name} with the same arguments"
+        use = f"use {same}, or " if name in cls.ops else ""
+        raise ValueRefusedError.foreign(f"torch.{func.__name__}", pointer.location.id, use, "torch.from_numpy(p.get())")
 
     def __array__(self, *_args: object, **_options: object) -> NoReturn:
         """Refuse to convert a chain to an array."""

@@ -1,8 +1,8 @@
-"""What to write instead of operations that encoded numbers do not have; errors name it."""
+"""What to write instead of numpy's functions, and of operations that encoded numbers do not have; errors name it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 _SYSTEM = "solve linear systems with `torch.linalg.solve` or `torch.linalg.inv`"
 _MASK = "keep all elements and multiply by a mask: `x * (x > 0)`"
@@ -63,3 +63,33 @@ ALTERNATIVES: Mapping[str, str] = {
     operation: alternative for alternative, operations in _BY_ALTERNATIVE.items() for operation in operations.split()
 }
 """By operation."""
+
+
+LIKE_NUMPY: Mapping[str, str] = {
+    "std": "std({}, correction=0)",
+    "var": "var({}, correction=0)",
+    "median": "quantile({}, 0.5)",
+    "nanmedian": "nanquantile({}, 0.5)",
+    "sort": "sort({}).values",
+    "nonzero": "nonzero({}, as_tuple=True)",
+    "cumsum": "cumsum({}.flatten(), 0)",
+    "cumprod": "cumprod({}.flatten(), 0)",
+    "split": "tensor_split({}, 1)",
+    "array_split": "tensor_split({}, 1)",
+    "flip": "flip({0}, [*range({0}.ndim)])",
+    "transpose": "permute({0}, [*range({0}.ndim)][::-1])",
+    "meshgrid": "meshgrid({0}, {0}, indexing='xy')",
+}
+"""The calls of torch that compute the same as functions of numpy for which torch's of the same name does not."""
+
+
+def name_instead_of_numpy(function: str, is_alone: bool, variable: str, known: Container[str]) -> str:
+    """Return advice to use torch instead of a function of numpy, or an empty text.
+
+    ``is_alone`` says that the tensor is its only argument, ``known`` are the names of torch's functions.
+    """
+    if (line := LIKE_NUMPY.get(function)) is not None:
+        return f"use `torch.{line.format(variable)}`, or "
+    if (name := f"torch.{function}") not in known:
+        return ""
+    return f"use `{name}({variable})`, or " if is_alone else f"use {name} with the same arguments, or "

@@ -35,7 +35,7 @@ from syft_torch.guards import add_guard
 from syft_torch.isolation import WATCHERS, isolate, require_no_saving_hooks
 from syft_torch.kernels import TorchKernels
 from syft_torch.numeric import NumericWrapper
-from syft_torch.parameter import PLAIN_TYPES, exchange_all
+from syft_torch.parameter import PLAIN_TYPES, exchange_all, has_hooks, require_all_movable
 from syft_torch.placing import Placing
 from syft_torch.recording import find_state, hold_state
 from syft_torch.structural import MASKING, SELECTING, STRUCTURAL, TRANSPOSING, convolve, real_dtype
@@ -186,11 +186,12 @@ class TorchAttributes(FrameworkAttributes):
         return _leaf(tensor, outside.clone(), None if gradient is None else gradient.detach().clone())
 
     def replace_in_place(self, tensor: Tensor, other: object) -> None:
-        """Swap the contents of two tensor objects, or assign to a plain tensor with weak references to it."""
+        """Swap the contents of two tensor objects, or assign to a plain tensor with weak references to it or hooks."""
         is_plain = type(tensor) in PLAIN_TYPES and type(other) in PLAIN_TYPES
-        if is_plain and isinstance(other, torch.Tensor) and weakref.getweakrefcount(tensor):
+        if is_plain and isinstance(other, torch.Tensor) and (weakref.getweakrefcount(tensor) or has_hooks(tensor)):
             tensor.data, tensor.grad = other.data, other.grad
         else:
+            require_all_movable([tensor], in_graphs=True)
             exchange_all([tensor], [other])
 
     def expand(self, tensor: Tensor, shape: tuple[int, ...]) -> Any:
@@ -356,6 +357,10 @@ class TorchAttributes(FrameworkAttributes):
     def find_state(self, objects: Sequence[object]) -> list[Tensor]:
         """Return the tensors of modules and optimizers."""
         return find_state(objects)
+
+    def has_hooks(self, tensor: Tensor) -> bool:
+        """Return whether backward passes call functions of the user with the gradient of a tensor."""
+        return has_hooks(tensor)
 
     def form_of(self, tensor: Tensor) -> Form | None:
         """Return the form of a plain strided tensor."""

@@ -47,12 +47,13 @@ def _divide(op: Op, *args: Tensor, **kwargs: Tensor) -> Nested:
     """
     if op.operation in _ROUNDED and kwargs.get("rounding_mode") is None:
         return op.func(*args, **kwargs)
-    operands = (*args[:2], *[kwargs[name] for name in ("input", "self", "other") if name in kwargs])
+    places: list[int | str] = [*range(len(args[:2])), *[name for name in _OPERANDS if name in kwargs]]
+    operands = [args[place] if isinstance(place, int) else kwargs[place] for place in places]
     tensors = [operand for operand in operands if isinstance(operand, torch.Tensor)]
     if len(operands) != 2 or not tensors or any(tensor.is_meta for tensor in tensors):
         return op.func(*args, **kwargs)
-    place: int | str = 0 if op.reflected and args else 1 if len(args) > 1 else "other"
-    dividend, divisor = operands[::-1] if place == 0 else operands
+    place = places[not op.reflected]
+    dividend, divisor = operands[::-1] if op.reflected else operands
     if (safe := _replace_divisor(op, dividend, divisor)) is divisor:
         return op.func(*args, **kwargs)
     if isinstance(place, int):
@@ -60,30 +61,37 @@ def _divide(op: Op, *args: Tensor, **kwargs: Tensor) -> Nested:
     return op.func(*args, **{**kwargs, place: safe})
 
 
+_OPERANDS = ("input", "self", "x", "a", "x1", "other", "x2")
+"""The names of the two operands in order; torch also accepts those of numpy."""
 _ROUNDED = words("div __div__")
 """Divisions that divide integers only with a rounding mode."""
 
 
 def _replace_divisor(op: Op, dividend: Tensor, divisor: Tensor) -> Tensor:
-    """Return a divisor with 1 in place of -1 where the dividend is the smallest integer."""
+    """Return a divisor with 1 in place of -1 where the dividend is the smallest integer.
+
+    Kernels convert both to the dtype of the result, where larger numbers wrap around: 2**32 - 1 is -1 in 32 bits.
+    """
     try:
         dtype = torch.result_type(dividend, divisor)
     except (TypeError, RuntimeError):  # The operation itself raises an error about the arguments.
         return divisor
     if dtype.is_floating_point or dtype.is_complex or not dtype.is_signed:
         return divisor
-    if isinstance(divisor, torch.Tensor) and divisor.layout is torch.strided and not divisor.is_nested:
-        found = divisor.eq(-1)
-        if not found.any():
-            return divisor
-    elif isinstance(divisor, (int, float)) and divisor != -1:
+    bounds = torch.iinfo(dtype)
+    if isinstance(divisor, int) and 0 < divisor <= bounds.max:
         return divisor
-    else:
-        found = torch.tensor(True)
-    if isinstance(dividend, torch.Tensor) and (dividend.layout is not torch.strided or dividend.is_nested):
+    found = torch.tensor(True) if _is_unusual(divisor) else torch.as_tensor(divisor).to(dtype).eq(-1)
+    if not found.any():
+        return divisor
+    if _is_unusual(dividend):
         raise ValueError(f"cannot run {op.attr!r}: a sparse or nested tensor of integers is divided by -1; negate it")
-    overflows = found.logical_and(torch.as_tensor(dividend).eq(torch.iinfo(dtype).min))
-    return torch.where(overflows, 1, torch.as_tensor(divisor, dtype=dtype)) if overflows.any() else divisor
+    overflows = found.logical_and(torch.as_tensor(dividend).to(dtype).eq(bounds.min))
+    return torch.where(overflows, 1, torch.as_tensor(divisor).to(dtype)) if overflows.any() else divisor
+
+
+def _is_unusual(operand: Tensor) -> bool:
+    return isinstance(operand, torch.Tensor) and (operand.layout is not torch.strided or operand.is_nested)
 
 
 def _divide_sums(op: Op, *args: Tensor, **kwargs: Tensor) -> Nested:
@@ -170,9 +178,9 @@ def _nest_if_aligned(func: Function, tensor: Tensor, mask: object, mask_check: b
 
 def _combine(func: Function, *args: Tensor, **kwargs: Tensor) -> Nested:
     """Run ``combinations`` unless its grid is large: torch first computes ``r`` elements in every order."""
-    operand = args[0] if args else kwargs.get("input")
+    sizes = [leaf.numel() for leaf in (*args[:1], *kwargs.values()) if isinstance(leaf, torch.Tensor)]
     length = integer_of(args[1] if len(args) > 1 else kwargs.get("r", 2))
-    size = operand.numel() if isinstance(operand, torch.Tensor) else 0
+    size = max(sizes, default=0)
     if length > 0 and (length > _MOST_DIMENSIONS or length * size**length > _LARGEST_GRID):
         raise OverflowError(
             f"cannot run 'combinations' of {length} out of {size} elements: it would compute {size}**{length} of them "

@@ -11,12 +11,13 @@ import torch
 
 from syft_core.crypto.errors import PrecisionError
 from syft_core.exceptions import OperationNotAllowedError, WrapperLeakError
-from syft_core.hook.dispatch import WRAPPER, dispatch
+from syft_core.hook.dispatch import WRAPPER, dispatch, framework_of
 from syft_core.hook.operators import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS
 from syft_core.hook.rules import leaves
 from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Nested, Tensor
+from syft_torch.alternatives import name_instead_of_numpy
 from syft_torch.aten import ATEN, AtenOp
 from syft_torch.native import TorchTensor
 
@@ -105,6 +106,12 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch 
         if hasattr(self.child, "float_precision") or hasattr(self.child, "locations"):
             raise PrecisionError.reveals()
         raise WrapperLeakError.at("a function that reads memory (pickle, storage, DLPack)", "decode the tensor first")
+
+    def __array_function__(self, func: Function, _types: object, args: Args, kwargs: Mapping[str, object]) -> NoReturn:
+        """Refuse a function of numpy, and name torch's."""
+        use = name_instead_of_numpy(func.__name__, len(args) == 1 and args[0] is self, "x", framework_of(self).ops)
+        why = f"it is a tensor of torch; {use}fetch it first: `x = x.get().float_precision().numpy()`"
+        raise OperationNotAllowedError.refused_by(type(self.child).__name__, f"numpy.{func.__name__}", why)
 
     __array_ufunc__ = None
     """Operators of numpy arrays leave the answer to the operators of this class."""

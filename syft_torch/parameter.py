@@ -155,6 +155,11 @@ def require_all_movable(tensors: Sequence[torch.Tensor], in_graphs: bool = False
     Refuse, before anything is changed, what torch would refuse in the middle of a module. With ``in_graphs``, autograd
     graphs may need the old data: they keep it, and the worker does not get it.
     """
+    if any(map(has_hooks, tensors)):
+        raise WorkerError(
+            "cannot move a tensor with hooks: your functions would not run where its gradient is computed; remove "
+            "them with `handle.remove()`, and use hooks of modules, e.g. `layer.register_full_backward_hook(f)`"
+        )
     with torch._C.DisableTorchFunctionSubclass():
         if not _NEVER_LAZY.issuperset(map(type, tensors)) and any(map(is_lazy, tensors)):
             raise WorkerError(
@@ -172,6 +177,12 @@ def require_all_movable(tensors: Sequence[torch.Tensor], in_graphs: bool = False
                     "cannot move a tensor in place: an autograd graph needs it for a backward pass; run that pass or "
                     "delete the results first, or send a copy of the module, e.g. `model.copy().send(bob)`"
                 )
+
+
+def has_hooks(tensor: torch.Tensor) -> bool:
+    """Return whether backward passes call functions of the user with the gradient of ``tensor``."""
+    with torch._C.DisableTorchFunctionSubclass():
+        return bool(tensor._backward_hooks or tensor._post_accumulate_grad_hooks)
 
 
 _NEVER_LAZY = PLAIN_TYPES | {Wrapper}

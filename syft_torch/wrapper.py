@@ -17,6 +17,7 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch import links
+from syft_torch.alternatives import name_instead_of_numpy
 from syft_torch.isolation import make_tracing_error
 from syft_torch.native import TorchTensor
 
@@ -171,9 +172,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
         """Refuse a function of numpy on a pointer, and name torch's; other chains are converted as numpy does."""
         if (location := self.location) is None:
             return func._implementation(*args, **kwargs)  # type: ignore[attr-defined]  # what numpy's own arrays call
-        name = f"torch.{func.__name__}"
-        same = f"`{name}(p)`" if len(args) == 1 and args[0] is self else f"{name} with the same arguments"
-        use = f"use {same}, or " if name in self.ops else ""
+        use = name_instead_of_numpy(func.__name__, len(args) == 1 and args[0] is self, "p", self.ops)
         raise ValueRefusedError.foreign(f"numpy.{func.__name__}", location.id, use, "p.get().numpy()")
 
     def __repr__(self, *, tensor_contents: object = None) -> str:

@@ -58,11 +58,13 @@ class Recording:
             if (name := find_change(self._settings, _find_settings(self._objects))) is not None:
                 raise PlanError.changed(self.program.name, name)
             self._snapshot = Snapshot(self._objects, _find_stateful())
-        if self._find_flags() != self._flags:
-            raise PlanError.changed(self.program.name, "requires_grad")
+        for name, before, now in zip(_FLAGS, self._flags, self._find_flags(), strict=True):
+            if before != now:
+                raise PlanError.changed(self.program.name, name)
 
-    def _find_flags(self) -> list[bool]:
-        return [not _is_remote(tensor) and bool(tensor.requires_grad) for tensor in self.tensors]
+    def _find_flags(self) -> list[list[bool]]:
+        """Return which of the local tensors require a gradient, and which have hooks."""
+        return [[not _is_remote(tensor) and test(tensor) for tensor in self.tensors] for test in _FLAGS.values()]
 
     def digest(self, function: Function, state: object) -> object:
         """Return something that differs if the local state, or its values, have changed."""
@@ -142,7 +144,19 @@ def _condition_of(tensor: Tensor) -> object:
     if isinstance(pointer, PointerTensor):
         known, has_gradient = pointer.look(), pointer.has_gradient()
         return id(tensor), pointer._location.id, known.shape, known.dtype, known.requires_grad, has_gradient
-    return id(tensor), None, tensor.shape, tensor.dtype, tensor.requires_grad, tensor.grad is not None
+    flags = tensor.requires_grad, tensor.grad is not None, _has_hooks(tensor)
+    return id(tensor), None, tensor.shape, tensor.dtype, *flags
+
+
+def _requires_grad(tensor: Tensor) -> bool:
+    return bool(tensor.requires_grad)
+
+
+def _has_hooks(tensor: Tensor) -> bool:
+    return framework_of(tensor).has_hooks(tensor)
+
+
+_FLAGS: dict[str, Callable[[Tensor], bool]] = {"requires_grad": _requires_grad, "hooks of a tensor": _has_hooks}
 
 
 def _find_settings(objects: Sequence[object]) -> Settings:

@@ -52,7 +52,26 @@ GROWTH = 200 << 20
 
 EXTREMES = ("smallest", -1, 0, "largest")
 """Integers that all tensors of a call may have, each its own; the ends of the range of a dtype by name."""
-INTEGERS = (0, 1, -1, 2, 3, -5, 7, 255, 2**31 - 1, -(2**31), 2**31, 2**40, 2**62, 2**63 - 1, -(2**63), 2**64, 10**30)
+INTEGERS = (
+    0,
+    1,
+    -1,
+    2,
+    3,
+    -5,
+    7,
+    255,
+    2**31 - 1,
+    -(2**31),
+    2**31,
+    2**32 - 1,
+    2**40,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+    2**64,
+    10**30,
+)
 FLOATS = (0.0, -0.0, 1.0, -1.0, 1e-320, 1e308, -1e308, float("nan"), float("inf"), float("-inf"))
 TORCH_DTYPES = "float32 float64 float16 bfloat16 int64 int32 int16 uint8 int8 bool complex64".split()
 NUMPY_DTYPES = "f8 f4 f2 i8 i4 i2 u1 u8 i1 ? c8 S3 U3 M8[D] m8[s] i8,f4".split()
@@ -244,6 +263,9 @@ class Attacker:
         if chance.random() < 0.1:
             args, kwargs = map_tensors(self.surface, lambda tensor: self.extreme(chance, tensor), (args, kwargs))
         self.at_end = chance.random() < 0.7
+        if chance.random() < 0.1:  # by keyword, under the names that torch accepts for programs of numpy
+            names = chance.choice((("input", "other"), ("x1", "x2"), ("a", "x2"), ("x", "other")))
+            args, kwargs = args[2:], {**dict(zip(names, args, strict=False)), **kwargs}
         return op, args, kwargs
 
     def make(self, op: Any, args: Any, kwargs: Any, pattern: int) -> list[bytes] | None:

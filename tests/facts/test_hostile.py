@@ -67,7 +67,8 @@ def test_a_number_that_would_crash_an_operation_is_refused() -> None:
 def test_combinations_with_a_large_grid_are_refused(size: int, length: Any) -> None:
     combine = TorchAttributes(torch).ops.look_up("torch.combinations").run
 
-    for args, kwargs in (((torch.ones(size), length), {}), ((), {"input": torch.ones(size), "r": length})):
+    named = [((), {name: torch.ones(size), "r": length}) for name in ("input", "x", "a", "x1")]
+    for args, kwargs in (((torch.ones(size), length), {}), *named):
         with pytest.raises(OverflowError, match=f"cannot run 'combinations' of {int(length)} out of {size} elements: "):
             combine(*args, **kwargs)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import syft_core as sy
+from syft_core.exceptions import WorkerError
 from syft_core.plans.errors import PlanError
 
 from .test_training import OPTIMIZERS, Training, equal
@@ -218,6 +219,25 @@ def test_a_setting_that_changes_between_calls_is_refused(bob: Any, change: Any) 
 
     with pytest.raises(PlanError, match="changed after it was recorded; undo the change, or fetch the plan"):
         there(*training.data[1])
+
+
+@pytest.mark.parametrize("register", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_a_plan_does_not_leave_out_the_hooks_of_tensors(bob: Any, register: str) -> None:
+    training = Training(OPTIMIZERS["sgd"])
+    plan = sy.Plan("step", training.step).build(*training.data[0])
+    there = plan.send(bob)
+    there(*training.data[0])
+    handle = getattr(training.model[0].weight, register)(lambda _: None)
+
+    with pytest.raises(PlanError, match="'hooks of a tensor'"):
+        there(*training.data[0])
+    there.get()
+    for record in (lambda: plan.send(bob), lambda: sy.Plan("other", training.step).build(*training.data[0])):
+        with pytest.raises(WorkerError, match="cannot move a tensor with hooks"):
+            record()
+
+    handle.remove()
+    plan.send(bob)(*training.data[0])
 
 
 def test_a_variable_that_changes_is_refused_in_calls_and_recorded_when_the_plan_is_sent(hook: Any, bob: Any) -> None:

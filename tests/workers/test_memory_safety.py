@@ -107,10 +107,18 @@ for op in TorchAttributes(torch).ops:
         smallest = torch.iinfo(dtype).min
         for shape in ((), (9,), (3, 3), (2, 3, 4, 4)):
             low, one = torch.full(shape, smallest, dtype=dtype), torch.full(shape, -1, dtype=dtype)
-            for args in ((low, one), (one, low), (low, -1), (smallest, one), (one, smallest), (low, one.long())):
+            wrapping = 2 ** torch.iinfo(dtype).bits if dtype is not torch.int64 else 0
+            for args in (
+                (low, one), (one, low), (low, -1), (smallest, one), (one, smallest), (low, one.long()),
+                (low, wrapping - 1), (low, torch.tensor(wrapping - 1)), (smallest + wrapping, one),
+                (torch.tensor(smallest + wrapping), one),
+            ):
                 for options in ({}, {"rounding_mode": "trunc"}, {"rounding_mode": "floor"}):
                     named = {"input": args[0], "other": args[1]}
-                    for given, extra in ((args, {}), ((), named), (args[:1], {"other": args[1]})):
+                    for given, extra in (
+                        (args, {}), ((), named), (args[:1], {"other": args[1]}), (args[:1], {"x2": args[1]}),
+                        *[((), {name: args[0], "x2": args[1]}) for name in ("x", "a", "x1")],
+                    ):
                         given = [x.clone() if isinstance(x, torch.Tensor) else x for x in given]
                         try:
                             op.run(*given, **extra, **options)
@@ -137,6 +145,18 @@ def test_no_integer_division_ends_the_process() -> None:
 
     assert found.returncode == 0, found.stderr[-500:]
     assert int(found.stdout) > 1000
+
+
+def test_operands_that_are_named_as_in_numpy_or_wrap_around_do_not_end_the_process(bob: Any) -> None:
+    low = SMALLEST[torch.int32]
+    x, y = torch.tensor([low, 7], dtype=torch.int32), torch.tensor([-1, -1], dtype=torch.int32)
+    p, q = x.send(bob), y.send(bob)
+    wrapped = [low, -7]
+
+    assert torch.div(x1=p, x2=q, rounding_mode="trunc").get().tolist() == wrapped
+    assert torch.div(p, 2**32 - 1, rounding_mode="trunc").get().tolist() == wrapped
+    assert torch.div(p, torch.tensor(2**32 - 1).send(bob), rounding_mode="trunc").get().tolist() == wrapped
+    assert torch.div(torch.tensor(2**31).send(bob), q, rounding_mode="trunc").get().tolist() == [low, low]
 
 
 @pytest.mark.parametrize("dtype", SMALLEST, ids=str)

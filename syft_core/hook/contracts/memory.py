@@ -100,6 +100,10 @@ class Memory:
         """Return the tensors of the ``stateful`` ones among these objects, each once."""
         return []
 
+    def has_hooks(self, tensor: Tensor) -> bool:
+        """Return whether backward passes call functions of the user with the gradient of a tensor."""
+        return False
+
     def bytes_of(self, tensor: Tensor) -> int:
         """Return how many bytes of memory a plain tensor keeps in use."""
         return int(tensor.nbytes)

@@ -196,9 +196,7 @@ def test_a_moved_vote_changes_epsilon_by_no_more_than_the_smooth_sensitivities_o
 
 
 @settings(max_examples=40)
-@given(
-    votes=counts, sigma=st.floats(0.5, 60.0), order=st.floats(1.1, 20.0), beta=st.floats(0.001, 0.2), data=st.data()
-)
+@given(votes=counts, sigma=st.floats(0.5, 60.0), order=st.floats(1.1, 20.0), beta=st.floats(0.001, 0.2), data=st.data())
 def test_a_teacher_that_does_not_vote_changes_no_more_than_the_smooth_sensitivity(
     votes: list[int], sigma: float, order: float, beta: float, data: st.DataObject
 ) -> None:

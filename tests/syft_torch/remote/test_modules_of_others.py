@@ -13,7 +13,7 @@ from torch import nn  # noqa: E402
 from torch.nn.utils import parametrizations, prune  # noqa: E402
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn  # noqa: E402
 
-from syft_core.exceptions import WrapperLeakError  # noqa: E402
+from syft_core.exceptions import WorkerError, WrapperLeakError  # noqa: E402
 
 
 def net() -> Any:
@@ -72,6 +72,28 @@ def test_full_backward_hooks_see_and_change_gradients(needs_grad: bool, bob: Any
     assert all(torch.equal(a, b.copy().get()) for a, b in zip(seen["home"], seen["there"], strict=True))
     grads = [(p.grad, q.grad.copy().get()) for p, q in zip(model.parameters(), remote.parameters(), strict=True)]
     assert all(torch.equal(a, b) for a, b in grads)
+
+
+@pytest.mark.parametrize("register", ["register_hook", "register_post_accumulate_grad_hook"])
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda model, bob: model.send(bob),
+        lambda model, bob: model[0].weight.send_(bob),
+        lambda model, bob: model.fix_precision(),
+        lambda model, bob: model[0].weight.fix_precision_(),
+    ],
+)
+def test_a_parameter_with_hooks_is_refused_as_a_worker_does_not_run_them(bob: Any, register: str, convert: Any) -> None:
+    model, expected = net(), net()
+    handle = getattr(model[0].weight, register)(lambda _: None)
+
+    with pytest.raises(WorkerError, match=r"cannot move a tensor with hooks: .* `handle.remove\(\)`"):
+        convert(model, bob)
+
+    assert same_state(model, expected)
+    handle.remove()
+    convert(model, bob)
 
 
 def test_a_module_is_called_with_other_parameters(bob: Any, x: Any) -> None:
