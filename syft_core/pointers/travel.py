@@ -12,7 +12,7 @@ from syft_core.location import Location, Party, Sending
 from syft_core.messages import Store
 from syft_core.peer import Id, Peer
 from syft_core.pointers.callable_pointer import CallablePointer
-from syft_core.pointers.fetches import Steps, complete_all
+from syft_core.pointers.fetches import FetchSteps, complete_all
 from syft_core.pointers.multi_pointer import MultiPointerTensor, combine_pointers
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -238,8 +238,8 @@ def get_all(*objects: Tensor, user: str | None = None, reason: str = "") -> list
     return complete_all([_fetch(each, user, reason) for each in objects], keep)
 
 
-def _fetch(chain: Tensor, user: str | None, reason: str) -> Steps:
-    """Do what ``get`` of a pointer, a module or a chain does, in steps if it has them."""
+def _fetch(chain: Tensor, user: str | None, reason: str) -> FetchSteps:
+    """Fetch a pointer, a module or a chain as a generator: in steps if it has them."""
     if is_wrapper(chain) or is_framework_tensor(type(chain)):
         end = require_pointer(chain, "get")
         if isinstance(end, ObjectPointer):

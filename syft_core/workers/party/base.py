@@ -270,7 +270,7 @@ class BaseWorker(TensorPlace, Worker):
         mandate: Mandate | None = None,
         delegates: Callable[[Peer], bool] = delegates_nobody,
     ) -> Generator[Request, Any, list[Frame]]:
-        """Do what ``deliver`` does without blocking: yield the requests to other parties."""
+        """Answer a message as a generator that yields the requests to other parties; ``deliver`` drives it."""
         session = self.session_of(sender.id if mandate is None else mandate)
         number, asks, value, failure = -1, True, None, session.failed
         commands: tuple[Message, ...] = ()
@@ -353,7 +353,7 @@ class BaseWorker(TensorPlace, Worker):
         return framework.method(autograd.identity).name == command.op
 
     def _abandon(self, command: Message, sender: Peer) -> Process:
-        """Do what a command asks for if it is skipped: other parties may wait for it."""
+        """Handle a command that is skipped, for which other parties may wait."""
         if type(command) in ABANDON:
             with suppress(SyftError):
                 yield from self.step(ABANDON[type(command)](self, command, sender), sender)
