@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from syft_core.exceptions import WorkerNotPicklableError
 from syft_core.messages import Message, Store
-from syft_core.peer import Id, Peer
+from syft_core.peer import Id, Owner, Peer
 from syft_core.values import Outcome, Tensor
 
 if TYPE_CHECKING:
@@ -22,15 +22,8 @@ WorkerLike: TypeAlias = "Id | Party | Location"
 """A worker, given as an id, a worker or a location."""
 
 
-class Party(Protocol):
+class Party(Owner, Protocol):
     """The worker that owns a pointer, as far as the pointer uses it."""
-
-    id: Id
-    is_client_worker: bool
-
-    @property
-    def peer(self) -> Peer:
-        """The worker as a sender of messages."""
 
     def location_of(self, worker: WorkerLike) -> Location:
         """Return the location of another worker, given as an id, a worker or a location."""
@@ -40,6 +33,19 @@ class Party(Protocol):
 
     def forget_gradients(self) -> None:
         """Invalidate everything known about gradients on other workers."""
+
+
+class Sending(Party, Protocol):
+    """The worker that owns a pointer, as far as sending uses it."""
+
+    def register_obj(self, obj: object, obj_id: Id | None = None) -> None:
+        """Store an object permanently."""
+
+    def keep_origin(self, tensor: Tensor, location: Location) -> Id:
+        """Store a tensor that receives the gradient of its copy on another worker, and return its id."""
+
+    def drop_origin(self, id: Id) -> None:
+        """Remove a tensor of which the copy could not be sent."""
 
 
 class Histories:

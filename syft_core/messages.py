@@ -445,7 +445,7 @@ def read_note(frames: Sequence[Any]) -> Message:
         raise SerdeError(f"cannot read a note: {error} (malformed message)") from None
 
 
-Check = Callable[[Any], bool]
+FieldCheck = Callable[[Any], bool]
 ANYTHING: frozenset[type] = frozenset([object])
 _KINDS: dict[str, type] = {"int": int, "str": str, "bool": bool, "dict[str, Any]": dict, "None": type(None)}
 _ANY = "Any"
@@ -457,7 +457,7 @@ MAX_TEXT = 4096
 """How many characters an id, a name or another text in a message may have: errors quote them, and compare them."""
 
 
-def _takes(annotation: str) -> tuple[frozenset[type], Check | None]:
+def _takes(annotation: str) -> tuple[frozenset[type], FieldCheck | None]:
     """Return the types that a field of a message may have, and an additional check, based on its annotation.
 
     >>> sorted(kind.__name__ for kind in _takes("int | str | None")[0])

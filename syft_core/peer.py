@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 Id: TypeAlias = int | str
 """The name of a worker, or of an object on one."""
@@ -38,6 +38,17 @@ class Peer(NamedTuple):
     def __str__(self) -> str:
         name = self.user if self.user is not None else f"worker {self.id}"
         return f"{self.behalf[0]} through {name}" if self.behalf else name
+
+
+class Owner(Protocol):
+    """A worker, as far as what it owns or reads needs it."""
+
+    id: Id
+    is_client_worker: bool
+
+    @property
+    def peer(self) -> Peer:
+        """The worker as a sender of messages."""
 
 
 behalf: ContextVar[tuple[Peer, ...]] = ContextVar("behalf", default=())

@@ -33,7 +33,7 @@ from syft_core.exceptions import InvalidTensorForRemoteGetError, SendNotPermitte
 from syft_core.hook.chain import end_of
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location
-from syft_core.pointers.fetches import Steps, complete
+from syft_core.pointers.fetches import FetchSteps, complete
 from syft_core.tensors.identity import require_text
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
@@ -92,7 +92,7 @@ def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Modu
     return complete(fetch_parts(module, user, reason))
 
 
-def fetch_parts(module: nn.Module, user: str | None, reason: str) -> Steps:
+def fetch_parts(module: nn.Module, user: str | None, reason: str) -> FetchSteps:
     """Fetch parameters and buffers in place: the generator version of ``get``."""
     layers, away = _find_remote_parts(module, "get")
     move_weights(layers, partial(require_all_movable, away))

@@ -18,7 +18,7 @@ from torch.utils import swap_tensors
 from syft_core.exceptions import WorkerError
 from syft_core.location import Location
 from syft_core.messages import FetchAll, Forward
-from syft_core.pointers.fetches import Steps, complete
+from syft_core.pointers.fetches import FetchSteps, complete
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 from syft_core.tensors.identity import require_text
@@ -100,7 +100,7 @@ def _give_away(tensors: Sequence[torch.Tensor], location: Location, sent: list[t
     sent += tensors
 
 
-def fetch(tensors: Sequence[torch.Tensor], user: str | None, reason: str) -> Steps:
+def fetch(tensors: Sequence[torch.Tensor], user: str | None, reason: str) -> FetchSteps:
     """Fetch tensors, in steps; a worker permits and records all of its tensors or none.
 
     With several workers, or layers above the pointers, it fetches copies, because one worker may refuse.

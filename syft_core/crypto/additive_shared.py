@@ -48,7 +48,7 @@ class _Known:
         setattr(shared, self.name, (value, shared.memory.writes))
 
 
-class Memory:
+class SharedViews:
     """What a shared value, and those that may be views of it, have in common."""
 
     __slots__ = ("__weakref__", "masked", "owner", "writes")
@@ -95,7 +95,7 @@ class AdditiveSharingTensor(NumericTensor):
         if shares is not None:
             self.child = Children(shares)
         self.group: Any = group
-        self.memory = Memory(self)
+        self.memory = SharedViews(self)
         self.path: Path | None = ()
         """The operations that computed it from the owner of its memory; None if it does not follow from that alone."""
         self.transposed: dict[Path, AdditiveSharingTensor] = {}

@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 from syft_core.crypto import functions
 from syft_core.crypto.kernels import Array, Kernels
-from syft_core.values import Function as Callback
+from syft_core.values import Function
 
 
-class Function(NamedTuple):
+class Approximation(NamedTuple):
     """How a function is computed."""
 
     exact: Callable[..., Array]
     """With floats: takes kernels and an array."""
-    protocol: Callback
+    protocol: Function
     """On shares; with these options."""
     options: dict[str, str] = {}  # noqa: RUF012  # never changed
 
@@ -66,8 +66,8 @@ def _of(name: str) -> Callable[..., Array]:
     return lambda kernels, x: getattr(kernels.xp, name)(x)
 
 
-def _activation(name: str, exact: Callable[..., Array]) -> Function:
-    return Function(exact, functions.activation, {"function": name})
+def _activation(name: str, exact: Callable[..., Array]) -> Approximation:
+    return Approximation(exact, functions.activation, {"function": name})
 
 
 FUNCTIONS = {
@@ -81,13 +81,13 @@ FUNCTIONS = {
     "gelu_slope": _activation("gelu_slope", _gelu_slope),
     "gelu_tanh_slope": _activation("gelu_tanh_slope", _gelu_tanh_slope),
     "silu_slope": _activation("silu_slope", _silu_slope),
-    "sin": Function(_of("sin"), functions.wave, {"function": "sin"}),
-    "cos": Function(_of("cos"), functions.wave, {"function": "cos"}),
-    "exp": Function(_of("exp"), functions.exponential),
-    "log": Function(_of("log"), functions.logarithm),
-    "sqrt": Function(_of("sqrt"), functions.root, {"function": "sqrt"}),
-    "rsqrt": Function(lambda kernels, x: 1 / kernels.xp.sqrt(x), functions.root, {"function": "rsqrt"}),
-    "reciprocal": Function(lambda _kernels, x: 1 / x, functions.reciprocal),
-    "softmax": Function(_softmax, functions.softmax),
+    "sin": Approximation(_of("sin"), functions.wave, {"function": "sin"}),
+    "cos": Approximation(_of("cos"), functions.wave, {"function": "cos"}),
+    "exp": Approximation(_of("exp"), functions.exponential),
+    "log": Approximation(_of("log"), functions.logarithm),
+    "sqrt": Approximation(_of("sqrt"), functions.root, {"function": "sqrt"}),
+    "rsqrt": Approximation(lambda kernels, x: 1 / kernels.xp.sqrt(x), functions.root, {"function": "rsqrt"}),
+    "reciprocal": Approximation(lambda _kernels, x: 1 / x, functions.reciprocal),
+    "softmax": Approximation(_softmax, functions.softmax),
 }
 """By name."""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from syft_core.crypto.errors import CheatingError, PartyFailedError, ProtocolError
 from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
-from syft_core.crypto.payloads import Payload, Pieces, bytes_in, is_failure, weigh
+from syft_core.crypto.payloads import PartyPayload, Pieces, bytes_in, is_failure, weigh
 from syft_core.crypto.prg import SEED_BYTES, Stream, advance_seed, derive_key, join_seeds, new_seed
 from syft_core.crypto.protocol import (
     MASKING,
@@ -37,7 +37,7 @@ from syft_core.crypto.protocol import (
     rehearse,
 )
 from syft_core.crypto.run import (
-    Call,
+    CallName,
     Drawn,
     Finish,
     PreparedAt,
@@ -53,7 +53,7 @@ from syft_core.hook.rules import map_leaves
 from syft_core.peer import Id, Peer
 from syft_core.values import Kwargs, Nested, Tensor
 
-Post: TypeAlias = Callable[[int, int, Payload], None]
+Post: TypeAlias = Callable[[int, int, PartyPayload], None]
 """Sends to the party of a rank, for the run of a number, a payload."""
 Ping: TypeAlias = Callable[[int], None]
 """Raises if the party of a rank cannot be reached."""
@@ -183,7 +183,7 @@ class Channel:
         """How many bytes the masks take that this party has kept."""
         self._pools: dict[bytes, deque[_Pool]] = {}
         """What is prepared, by form."""
-        self._stock: dict[PreparedAt, Payload] = {}
+        self._stock: dict[PreparedAt, PartyPayload] = {}
         """Corrections for it that the provider has sent to the first party."""
         self._awaited: set[PreparedAt] = set()
         """The places of correlations that the first party has drawn, and whose corrections it has not used."""
@@ -198,7 +198,7 @@ class Channel:
         """For the provider: the masks that the parties have kept."""
         self._values: dict[int, Array] = {}
         """For the provider: the values of the masks that it used last."""
-        self._inboxes: dict[int, dict[int, deque[tuple[Payload, int]]]] = {}
+        self._inboxes: dict[int, dict[int, deque[tuple[PartyPayload, int]]]] = {}
         self._errors: dict[int, Exception] = {}
         """Failures of other parties in runs that this one has not started."""
         self._runs: dict[int, ProtocolRun] = {}
@@ -251,7 +251,7 @@ class Channel:
         steps: Steps,
         finish: Finish,
         waits: bool = False,
-        call: Call = bytes,
+        call: CallName = bytes,
         proves: bool = False,
     ) -> ProtocolRun:
         """Run a protocol under a number, which must be larger than all before: randomness is never used twice."""
@@ -394,7 +394,7 @@ class Channel:
         if number > self._last + MAX_AHEAD:
             raise ProtocolError(f"cannot accept a deposit for run {number}: it is too far ahead (malformed message)")
 
-    def receive(self, rank: int, number: int, payload: Payload) -> list[ProtocolRun]:
+    def receive(self, rank: int, number: int, payload: PartyPayload) -> list[ProtocolRun]:
         """Take what another party sent; return the runs that wait for it, which the caller continues."""
         if number == SETUP:
             self._set_up(rank, payload)
@@ -417,7 +417,7 @@ class Channel:
                 self.held += weight
         return [] if run is None else [run]
 
-    def _set_up(self, rank: int, payload: Payload) -> None:
+    def _set_up(self, rank: int, payload: PartyPayload) -> None:
         if isinstance(payload, bytes | bytearray):
             self._accept_half(rank, bytes(payload))
             return
@@ -500,18 +500,18 @@ class Channel:
 
     # --- what runs ask for
 
-    def post(self, rank: int, number: int, payload: Payload) -> None:
+    def post(self, rank: int, number: int, payload: PartyPayload) -> None:
         """Send a payload to a party, for a run."""
         counted = counting.get()
         if counted is not None and type(payload) is tuple:
             counted.note(self.rank, rank, bytes_in(payload))
         self._post(rank, number, payload)
 
-    def inbox(self, number: int, rank: int) -> deque[tuple[Payload, int]]:
+    def inbox(self, number: int, rank: int) -> deque[tuple[PartyPayload, int]]:
         """Return what a party has sent for a run: payloads, and what they weigh."""
         return self._inboxes.setdefault(number, {}).setdefault(rank, deque())
 
-    def inboxes(self, number: int) -> Mapping[int, deque[tuple[Payload, int]]]:
+    def inboxes(self, number: int) -> Mapping[int, deque[tuple[PartyPayload, int]]]:
         """Return what each party has sent for a run, if anything."""
         return self._inboxes.get(number) or {}
 
@@ -550,7 +550,7 @@ class Channel:
         """Return whether the provider has sent the correction of a place."""
         return place in self._stock
 
-    def take_stock(self, place: PreparedAt) -> Payload:
+    def take_stock(self, place: PreparedAt) -> PartyPayload:
         """Take a correction that the provider has sent in advance."""
         with self._lock:
             found = self._stock.pop(place)
@@ -558,7 +558,7 @@ class Channel:
             self.held -= weigh((found,))
         return found
 
-    def take(self, number: int, rank: int) -> Payload:
+    def take(self, number: int, rank: int) -> PartyPayload:
         """Take the next payload that a party has sent for a run."""
         with self._lock:
             payload, weight = self.inbox(number, rank).popleft()

@@ -22,7 +22,7 @@ from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook import hook_args
 from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import Op
-from syft_core.hook.dispatch import Answer, attributes_of, forget_answers, framework_of, rewrap
+from syft_core.hook.dispatch import Respond, attributes_of, forget_answers, framework_of, rewrap
 from syft_core.hook.hook_args import get_plan, is_framework_tensor
 from syft_core.hook.overload import OverloadedMethod, encode_plain, value_places, with_indices
 from syft_core.hook.rules import leaves, map_leaves
@@ -197,7 +197,7 @@ class FixedPrecisionTensor(NumericTensor):
         plain: PlainOperands = "encoded",
         infinity: Infinity = "refused",
         first_only: bool = False,
-        around: Callable[[Answer], Answer] | None = None,
+        around: Callable[[Respond], Respond] | None = None,
     ) -> None:
         """Register functions by operation. Each takes ``Numbers``, then the arguments with integers in place of layers.
 
@@ -219,7 +219,7 @@ class FixedPrecisionTensor(NumericTensor):
         cls.exact |= functions.keys() if exact else set()
 
     @classmethod
-    def add_answers(cls, answers: Mapping[str, Answer]) -> None:
+    def add_answers(cls, answers: Mapping[str, Respond]) -> None:
         """Register functions of an operation, the plan of a call and its arguments, by operation."""
         cls.rules = {**cls.rules, **answers}
         forget_answers()
@@ -270,7 +270,7 @@ def convert(_op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> FixedPre
     return converted
 
 
-def _divide(answer: Answer) -> Answer:
+def _divide(answer: Respond) -> Respond:
     """Handle division: a plain divisor is used as it is, not rounded to the fixed precision."""
 
     def divide(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
@@ -284,7 +284,7 @@ def _divide(answer: Answer) -> Answer:
     return divide
 
 
-def _combine_bits(answer: Answer) -> Answer:
+def _combine_bits(answer: Respond) -> Respond:
     """Handle ``&``, ``|``, ``^`` and ``~``: they combine truth values here, but the digits of integers."""
 
     def combine(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
@@ -354,7 +354,7 @@ def _require_computable(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs, 
             )
 
 
-def _unwrapped(name: str, function: Function, plain: PlainOperands) -> Answer:
+def _unwrapped(name: str, function: Function, plain: PlainOperands) -> Respond:
     """Return the answer that calls a function with the integers of the layers."""
 
     def call(layer: FixedPrecisionTensor, *args: Nested, **kwargs: Nested) -> Nested:
@@ -364,7 +364,7 @@ def _unwrapped(name: str, function: Function, plain: PlainOperands) -> Answer:
     return OverloadedMethod(call if plain == "encoded" else with_indices(call)).answer
 
 
-def _check(answer: Answer, takes_indices: bool, infinity: Infinity, first_only: bool) -> Answer:
+def _check(answer: Respond, takes_indices: bool, infinity: Infinity, first_only: bool) -> Respond:
     """Check the operands of a rule, and its result in a ``checking`` block; make the result independent of them.
 
     Operations in place on the result would otherwise change the operands too.

@@ -56,7 +56,7 @@ def _shift(party: Role, x: Array, number: int) -> Array:
 # --- functions that are constant or linear outside an interval
 
 
-class Shape(NamedTuple):
+class Tails(NamedTuple):
     """How a function continues outside the interval of its series: with constants, or with 0 and x."""
 
     series: str
@@ -69,16 +69,16 @@ class Shape(NamedTuple):
 
 
 ACTIVATIONS = {
-    "sigmoid": Shape("sigmoid"),
-    "tanh": Shape("sigmoid", -1.0, 1.0, stretch=2),
-    "erf": Shape("erf", -1.0, 1.0),
-    "gelu": Shape("gelu", linear=True),
-    "gelu_tanh": Shape("gelu_tanh", linear=True),
-    "silu": Shape("silu", linear=True),
-    "softplus": Shape("softplus", linear=True),
-    "gelu_slope": Shape("gelu_slope"),
-    "gelu_tanh_slope": Shape("gelu_tanh_slope"),
-    "silu_slope": Shape("silu_slope"),
+    "sigmoid": Tails("sigmoid"),
+    "tanh": Tails("sigmoid", -1.0, 1.0, stretch=2),
+    "erf": Tails("erf", -1.0, 1.0),
+    "gelu": Tails("gelu", linear=True),
+    "gelu_tanh": Tails("gelu_tanh", linear=True),
+    "silu": Tails("silu", linear=True),
+    "softplus": Tails("softplus", linear=True),
+    "gelu_slope": Tails("gelu_slope"),
+    "gelu_tanh_slope": Tails("gelu_tanh_slope"),
+    "silu_slope": Tails("silu_slope"),
 }
 """By name."""
 
@@ -114,7 +114,7 @@ def activation(party: Role, x: Array, *, function: str, scale: int) -> Steps:
     return _end(party, _shift(party, result + below * left - not_above * right, right), x)
 
 
-def _inside(party: Role, x: Array, shape: Shape, scale: int) -> Steps:
+def _inside(party: Role, x: Array, shape: Tails, scale: int) -> Steps:
     """Compute the function inside the interval of its series: in 2 rounds."""
     series = SERIES[shape.series]
     extra = digits(scale, max(1.0, series.high * shape.linear))

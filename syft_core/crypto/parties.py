@@ -17,7 +17,7 @@ from syft_core.crypto.channel import SETUP, Channel, Channels, measure_mask, sta
 from syft_core.crypto.errors import PartyFailedError, ProtocolError
 from syft_core.crypto.kernels import RINGS, Kernels, dtype_name, size_of
 from syft_core.crypto.messages import Deposit, OpenChannel, Prepare, RunProtocol
-from syft_core.crypto.payloads import Payload, is_failure, pack, split, unpack
+from syft_core.crypto.payloads import PartyPayload, is_failure, pack, split, unpack
 from syft_core.crypto.protocol import MASK, PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
 from syft_core.crypto.run import Finish, ProtocolRun
 from syft_core.exceptions import OperationNotAllowedError, SyftError, TicketError, ValueRefusedError
@@ -98,7 +98,7 @@ class _Links:
     rank: int
     kernels: Kernels
 
-    def post(self, rank: int, number: int, payload: Payload) -> None:
+    def post(self, rank: int, number: int, payload: PartyPayload) -> None:
         """Send a payload to the party of a rank."""
         location = self.worker.location_of(self.names[rank])
         if isinstance(location, LocalLocation):  # Arrays are never changed, so parties of one process may share them.
@@ -230,7 +230,7 @@ def _limit_bytes(worker: Worker, client: Peer) -> int:
     return MAX_HELD if quota is None else min(quota, MAX_HELD)
 
 
-def _receive(channel: Channel, rank: int, number: int, payload: Payload) -> Process:
+def _receive(channel: Channel, rank: int, number: int, payload: PartyPayload) -> Process:
     runs = yield Elsewhere(partial(channel.receive, rank, number, payload))
     yield Elsewhere(partial(_advance, runs))
 

@@ -11,7 +11,7 @@ import msgpack
 from syft_core.crypto.errors import ProtocolError
 from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, dtype_name, size_of
 
-Payload: TypeAlias = Any
+PartyPayload: TypeAlias = Any
 """What one party sends to another: arrays in nested tuples, half a seed, or an error."""
 _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 8
@@ -28,21 +28,21 @@ def is_failure(payload: object) -> bool:
     return payload is None or isinstance(payload, Exception)
 
 
-def weigh(payload: Payload) -> int:
+def weigh(payload: PartyPayload) -> int:
     """Return how much memory a payload takes while it waits; an empty array and an empty tuple count too."""
     if type(payload) is tuple:
         return 256 + sum(map(weigh, payload))
     return 256 + (len(payload) if isinstance(payload, bytes) else bytes_in(payload))
 
 
-def bytes_in(payload: Payload) -> int:
+def bytes_in(payload: PartyPayload) -> int:
     """Return the size of the arrays in a payload."""
     if type(payload) is tuple:
         return sum(map(bytes_in, payload))
     return size_of(tuple(payload.shape), dtype_name(payload)) if hasattr(payload, "shape") else 0
 
 
-def pack(kernels: Kernels, payload: Payload) -> bytearray:
+def pack(kernels: Kernels, payload: PartyPayload) -> bytearray:
     """Return a payload as a buffer: the length of its description, the description, and the arrays.
 
     A payload consists of arrays in nested tuples; the first parts of a tuple may be bytes and integers.
@@ -55,7 +55,7 @@ def pack(kernels: Kernels, payload: Payload) -> bytearray:
     return bytearray().join(parts)
 
 
-def unpack(kernels: Kernels, buffer: bytearray) -> Payload:
+def unpack(kernels: Kernels, buffer: bytearray) -> PartyPayload:
     """Invert ``pack``; the arrays use the memory of the buffer."""
     try:
         (length,) = _LENGTH.unpack_from(buffer)
@@ -123,7 +123,7 @@ class Pieces:
             self.drop(key)
 
 
-def _describe(part: Payload, arrays: list[Array]) -> Payload:
+def _describe(part: PartyPayload, arrays: list[Array]) -> PartyPayload:
     if type(part) is tuple:
         return [_describe(item, arrays) for item in part]
     if not hasattr(part, "dtype"):
@@ -138,18 +138,18 @@ class _Places:
     def __init__(self, kernels: Kernels, data: memoryview, start: int) -> None:
         self._kernels, self._data, self.end = kernels, data, start
 
-    def rebuild(self, part: Payload, depth: int = 0) -> Payload:
+    def rebuild(self, part: PartyPayload, depth: int = 0) -> PartyPayload:
         if type(part) is not tuple or depth > 2:
             raise ValueError("its description is not valid")
         if len(part) == 2 and type(part[0]) is str:
             return self._take(*part)
         return tuple(self._rebuild_items(part, depth))
 
-    def _rebuild_items(self, part: tuple[Payload, ...], depth: int) -> Iterator[Payload]:
+    def _rebuild_items(self, part: tuple[PartyPayload, ...], depth: int) -> Iterator[PartyPayload]:
         for item in part:
             yield item if type(item) in (bytes, int) and depth == 0 else self.rebuild(item, depth + 1)
 
-    def _take(self, dtype: str, shape: Payload) -> Array:
+    def _take(self, dtype: str, shape: PartyPayload) -> Array:
         lengths = shape if type(shape) is tuple else (None,)
         if dtype not in ITEM_BYTES or not all(type(length) is int and 0 <= length < 1 << 48 for length in lengths):
             raise ValueError("an array has an unknown type or shape")

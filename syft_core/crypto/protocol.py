@@ -199,8 +199,8 @@ class Verify:
     passed: bool
 
 
-Request: TypeAlias = Open | OpenBits | Draw | Rest | Keep | Recall | Send | Receive | Common | Zeros | Verify
-Steps: TypeAlias = Generator[Request, Any, Any]
+Need: TypeAlias = Open | OpenBits | Draw | Rest | Keep | Recall | Send | Receive | Common | Zeros | Verify
+Steps: TypeAlias = Generator[Need, Any, Any]
 """A running protocol: it yields requests and returns one share, or a tuple of shares."""
 PROVIDER = -1
 """The rank of the provider."""

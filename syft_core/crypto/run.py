@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from syft_core.crypto.errors import ProtocolError
 from syft_core.crypto.kernels import Array, dtype_name
-from syft_core.crypto.payloads import Payload, bytes_in
+from syft_core.crypto.payloads import PartyPayload, bytes_in
 from syft_core.crypto.prg import SEED_BYTES, derive_key
 from syft_core.crypto.protocol import (
     PROVIDER,
@@ -20,11 +20,11 @@ from syft_core.crypto.protocol import (
     Correlation,
     Draw,
     Keep,
+    Need,
     Open,
     OpenBits,
     Recall,
     Receive,
-    Request,
     Rest,
     Send,
     Spec,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Finish: TypeAlias = Callable[[Nested, Exception | None], None]
 """Takes the result of a run, or its error."""
-Call: TypeAlias = Callable[[], bytes]
+CallName: TypeAlias = Callable[[], bytes]
 """Returns what identifies a call; see Note [Calls] in protocol.py."""
 Seeds: TypeAlias = dict[int, bytes]
 """The seed that a run has in common with each other rank."""
@@ -84,7 +84,7 @@ class ProtocolRun:
         steps: Steps,
         finish: Finish,
         waits: bool = False,
-        call: Call = bytes,
+        call: CallName = bytes,
         proves: bool = False,
     ) -> None:
         self._channel, self._number, self._steps, self._finish = channel, number, steps, finish
@@ -96,7 +96,7 @@ class ProtocolRun:
         """How many messages have been proved, by direction."""
         self._lock = threading.Lock()
         self._signals: SimpleQueue[None] | None = SimpleQueue() if waits else None
-        self._request: Request | None = None
+        self._request: Need | None = None
         self._unsent: Sequence[Array] | None = None
         """Shares of the current request that have not been sent, because they are large."""
         self._step = 0
@@ -106,7 +106,7 @@ class ProtocolRun:
         self._drawn: Drawn = {}
         self._draws: deque[Draw] = deque()
         """The draws that were not prepared, and for which the first party has no corrections yet, in order."""
-        self._corrections: deque[Payload] = deque()
+        self._corrections: deque[PartyPayload] = deque()
         self._started = False
         self.cancelled: Exception | None = None
         """Why the run cannot continue; it ends at the next advance."""
@@ -178,7 +178,7 @@ class ProtocolRun:
             return is_owner
         return not self.waits_for
 
-    def _senders(self, request: Request | None) -> Sequence[int]:
+    def _senders(self, request: Need | None) -> Sequence[int]:
         """Return the ranks of those who contribute to a request."""
         if type(request) is Open or type(request) is OpenBits:
             return self._channel.opponents
@@ -216,7 +216,7 @@ class ProtocolRun:
         for rank in self._channel.opponents:
             self._channel.post(rank, self._number, shares)
 
-    def _answer(self) -> Payload:
+    def _answer(self) -> PartyPayload:
         """Return the answer to the current request, for which everything has arrived."""
         return _ANSWERS[type(self._request)](self, self._request)
 
@@ -233,7 +233,7 @@ class ProtocolRun:
             arrays = (*arrays, self._channel.arrays.from_bytes(proof, PROOF.dtype, PROOF.shape))
         self._channel.post(request.to, self._number, arrays)
 
-    def _receive(self, request: Receive) -> Payload:
+    def _receive(self, request: Receive) -> PartyPayload:
         channel, sender = self._channel, request.sender
         received = channel.take(self._number, sender)
         self._check([sender], [*request.specs, *([PROOF] if self._proves else [])], [received])
@@ -272,7 +272,7 @@ class ProtocolRun:
     def _recall(self, request: Recall) -> tuple[Array, Array]:
         return self._channel.recall_mask(request)
 
-    def _check(self, senders: Sequence[int], expected: list[Spec] | None, received: Sequence[Payload]) -> None:
+    def _check(self, senders: Sequence[int], expected: list[Spec] | None, received: Sequence[PartyPayload]) -> None:
         """Raise if a party sent something other than arrays of the expected forms."""
         for rank, arrays in zip(senders, received, strict=True):
             if forms_of(arrays) != expected:
@@ -330,7 +330,7 @@ class ProtocolRun:
         return draw.rest  # type: ignore[no-any-return]  # its forms were compared
 
 
-_ANSWERS: dict[type, Callable[..., Payload]] = {
+_ANSWERS: dict[type, Callable[..., PartyPayload]] = {
     Open: ProtocolRun._open,
     OpenBits: ProtocolRun._open,
     Draw: ProtocolRun._draw,
@@ -345,7 +345,7 @@ _ANSWERS: dict[type, Callable[..., Payload]] = {
 }
 
 
-def _corrections_in(payload: Payload) -> Sequence[Payload]:
+def _corrections_in(payload: PartyPayload) -> Sequence[PartyPayload]:
     """Return the corrections that the provider has sent; what is malformed counts as one, and is refused later."""
     return payload if type(payload) is tuple and payload else (None,)
 
@@ -374,7 +374,7 @@ def join_shares(arrays: Sequence[Array]) -> Array:
     return _add(arrays) if is_additive(arrays[0]) else _xor(arrays)
 
 
-def forms_of(arrays: Payload) -> list[Spec] | None:
+def forms_of(arrays: PartyPayload) -> list[Spec] | None:
     """Return the forms of a tuple of arrays; None if it is something else."""
     if type(arrays) is not tuple:
         return None

@@ -28,7 +28,7 @@ from syft_core.crypto.truncation import BITS
 
 P = 67
 """The field of the digits: the smallest prime that is larger than 64 + 2."""
-Form: TypeAlias = Array
+ShareOrSpec: TypeAlias = Array
 """A share, or at the provider its ``Spec``."""
 
 
@@ -132,7 +132,7 @@ def _rotate(kernels: Kernels, x: Array, amounts: Array) -> Array:
 # --- parts of protocols
 
 
-def _form(x: Form) -> tuple[Shape, str]:
+def _form(x: ShareOrSpec) -> tuple[Shape, str]:
     return tuple(x.shape), dtype_name(x)
 
 
@@ -149,13 +149,13 @@ def _deal(party: Role, specs: tuple[Digits | Residues | Words, ...], values: tup
     return None
 
 
-def _share_zero(party: Role, x: Form) -> Steps:
+def _share_zero(party: Role, x: ShareOrSpec) -> Steps:
     """Return a fresh share of 0, which P2 does not know."""
     (u,) = yield Common((Spec(*_form(x)),))
     return u if party.leads else -u
 
 
-def _multiply(party: Role, x: Form, y: Form) -> Steps:
+def _multiply(party: Role, x: ShareOrSpec, y: ShareOrSpec) -> Steps:
     """Multiply with a triple of the provider. One round."""
     if not party.helps:
         return (yield from spdz_mul(party, x, y))
@@ -221,7 +221,7 @@ def _cost(bits: int, words: int, dtype: str) -> int:
     parties=2,
     has_helper=True,
 )
-def select_share(party: Role, alpha: Form, x: Form, y: Form) -> Steps:
+def select_share(party: Role, alpha: ShareOrSpec, x: ShareOrSpec, y: ShareOrSpec) -> Steps:
     """Select y where the bit alpha is 1, and x where it is 0, of one shape (Algorithm 2).
 
     1. [w] = [y] - [x].
@@ -243,7 +243,7 @@ def select_share(party: Role, alpha: Form, x: Form, y: Form) -> Steps:
     parties=2,
     has_helper=True,
 )
-def private_compare(party: Role, x: Form, r: Form, beta: Form) -> Steps:
+def private_compare(party: Role, x: ShareOrSpec, r: ShareOrSpec, beta: ShareOrSpec) -> Steps:
     """Compare a number with shared bits and a number r that P0 and P1 know (Algorithm 3).
 
     ``x`` are shares in Z_p of the bits along the last axis, lowest first. The result are shares of
@@ -286,7 +286,7 @@ def private_compare(party: Role, x: Form, r: Form, beta: Form) -> Steps:
     parties=2,
     has_helper=True,
 )
-def share_convert(party: Role, a: Form) -> Steps:
+def share_convert(party: Role, a: ShareOrSpec) -> Steps:
     """Convert shares in Z_L to shares in Z_(L-1) of the same number from 0 to L - 2 (Algorithm 4).
 
     The number L - 1, which is -1, does not exist in Z_(L-1): it becomes 0. P0 and P1 know random shares r_0, r_1 of r,
@@ -342,7 +342,7 @@ def share_convert(party: Role, a: Form) -> Steps:
     parties=2,
     has_helper=True,
 )
-def msb(party: Role, a: Form) -> Steps:
+def msb(party: Role, a: ShareOrSpec) -> Steps:
     """Compute the most significant bit of shares in Z_(L-1), as shares in Z_L (Algorithm 5).
 
     L - 1 is odd, so the highest bit of a is the lowest of 2a: it is 1 if 2a is reduced.
@@ -395,7 +395,7 @@ def msb(party: Role, a: Form) -> Steps:
     parties=2,
     has_helper=True,
 )
-def relu_deriv(party: Role, a: Form) -> Steps:
+def relu_deriv(party: Role, a: ShareOrSpec) -> Steps:
     """Compute 1 where a >= 0, and 0 elsewhere, for a in [-2^(l-2), 2^(l-2)) (Algorithm 6).
 
     1. [y] = ``share_convert``(2[a]);  2a is even, so it is not L - 1.
@@ -421,7 +421,7 @@ def relu_deriv(party: Role, a: Form) -> Steps:
     parties=2,
     has_helper=True,
 )
-def relu(party: Role, a: Form) -> Steps:
+def relu(party: Role, a: ShareOrSpec) -> Steps:
     """Compute max(a, 0) = a · ``relu_deriv``(a) + u, for a in [-2^(l-2), 2^(l-2)) (Algorithm 7).
 
     Rounds: 9. Bytes: 6l digits and 16 words.
@@ -431,7 +431,7 @@ def relu(party: Role, a: Form) -> Steps:
     return c if party.helps else c + (yield from _share_zero(party, a))
 
 
-def _quotient_bits(x: Form, bit_len_max: int | None) -> int:
+def _quotient_bits(x: ShareOrSpec, bit_len_max: int | None) -> int:
     return bit_len_max if bit_len_max is not None else BITS[dtype_name(x)] // 2
 
 
@@ -449,7 +449,7 @@ def _sends_division(x: Spec, y: Spec, *, bit_len_max: int | None = None) -> int:
     parties=2,
     has_helper=True,
 )
-def division(party: Role, x: Form, y: Form, *, bit_len_max: int | None = None) -> Steps:
+def division(party: Role, x: ShareOrSpec, y: ShareOrSpec, *, bit_len_max: int | None = None) -> Steps:
     """Divide x by y and round towards 0, bit by bit (Algorithm 8, with signs).
 
     The quotient must be less than 2^b for b = ``bit_len_max``, which is l/2 by default; |x| < 2^(l-2); and
@@ -493,7 +493,7 @@ def _count_rounds(n: int) -> int:
     return 9 * (n - 1).bit_length()
 
 
-def _tournament(party: Role, x: Form, with_index: bool) -> Steps:
+def _tournament(party: Role, x: ShareOrSpec, with_index: bool) -> Steps:
     """Return the largest element along the first axis, and if asked for its first position."""
     (count, *rest), dtype = _form(x)
     if party.helps:
@@ -524,7 +524,7 @@ def _tournament(party: Role, x: Form, with_index: bool) -> Steps:
     parties=2,
     has_helper=True,
 )
-def maxpool(party: Role, x: Form) -> Steps:
+def maxpool(party: Role, x: ShareOrSpec) -> Steps:
     """Find the largest of all elements and its position among them, the first if there are several; shapes are (1,).
 
     Algorithm 9 compares one element after the other; here pairs are compared at once, in ⌈log2 n⌉ levels:
@@ -561,7 +561,7 @@ def _padded(n: int) -> int:
     parties=2,
     has_helper=True,
 )
-def maxpool_deriv(party: Role, x: Form) -> Steps:
+def maxpool_deriv(party: Role, x: ShareOrSpec) -> Steps:
     """Compute 1 at the position of the largest of all elements, the first if there are several, and 0 elsewhere.
 
     Algorithm 10. It needs a number of elements that divides L; here it is rounded up to a power of two, m.
@@ -619,7 +619,7 @@ def _pooled_shape(shape: Shape, kernel_size: Sides, stride: Sides, padding: int)
     parties=2,
     has_helper=True,
 )
-def maxpool2d(party: Role, a: Form, *, kernel_size: Sides = 1, stride: Sides = 1, padding: int = 0) -> Steps:
+def maxpool2d(party: Role, a: ShareOrSpec, *, kernel_size: Sides = 1, stride: Sides = 1, padding: int = 0) -> Steps:
     """Find the largest element of each window over the last two axes, with ``maxpool`` on all windows at once.
 
     Padding never wins. Values must be in [-2^(l-3), 2^(l-3)).

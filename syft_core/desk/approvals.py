@@ -28,7 +28,7 @@ from syft_core.workers.party.store import MORE, Source, Sources
 from syft_core.workers.seeing.ledger import Entry, Grant, is_of
 
 if TYPE_CHECKING:
-    from syft_core.desk.history import History
+    from syft_core.desk.history import ReleaseHistory
     from syft_core.desk.requests import ReleaseRequest
     from syft_core.messages import Message
     from syft_core.peer import Peer
@@ -161,7 +161,7 @@ class StandingApproval:
         return self.name, self.state, one_line(self.describe()), used, one_line(self.made_by)
 
 
-class Keeper(Protocol):
+class ApprovalKeeper(Protocol):
     """Keeps standing approvals on disk."""
 
     def save_approvals(self, approvals: Iterable[StandingApproval]) -> None:
@@ -175,7 +175,7 @@ class StandingApprovals:
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
-        self.keeper: Keeper | None = None
+        self.keeper: ApprovalKeeper | None = None
         self._known: dict[str, StandingApproval] = {}
         self._taken: dict[int, tuple[StandingApproval, str]] = {}
         """The uses in progress, by the identity of the message."""
@@ -316,7 +316,7 @@ class StandingApprovals:
 
     # --- earlier processes
 
-    def recall(self, history: History) -> None:
+    def recall(self, history: ReleaseHistory) -> None:
         """Take over the rules in the ledger, and count their uses."""
         self._revoked |= history.revoked
         for name, entry in history.approvals.items():
@@ -324,7 +324,7 @@ class StandingApprovals:
             self._known[name] = StandingApproval(name, conditions, entry.approver, entry.when)
         self._recount(history)
 
-    def restore(self, tables: Iterable[Mapping[str, Json]], revoked: Iterable[str], history: History) -> None:
+    def restore(self, tables: Iterable[Mapping[str, Json]], revoked: Iterable[str], history: ReleaseHistory) -> None:
         """Take over the rules in the store; the ledger may have later uses and revocations."""
         self._revoked.update(revoked)
         for table in tables:
@@ -338,7 +338,7 @@ class StandingApprovals:
             self._known[known.name] = known
         self._recount(history)
 
-    def _recount(self, history: History) -> None:
+    def _recount(self, history: ReleaseHistory) -> None:
         """Count uses in the ledger that are later than what is known."""
         for name, uses in history.uses.items():
             known = self._known.get(name)

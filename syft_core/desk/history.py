@@ -13,7 +13,7 @@ MAX_CLOSED = 1000
 
 
 @dataclass
-class Recorded:
+class RecordedRequest:
     """A request: the entry that recorded it, and what happened to it since."""
 
     asked: Entry
@@ -23,10 +23,10 @@ class Recorded:
 
 
 @dataclass
-class History:
+class ReleaseHistory:
     """The requests and standing approvals in a ledger, by id and name."""
 
-    requests: dict[str, Recorded] = field(default_factory=dict)
+    requests: dict[str, RecordedRequest] = field(default_factory=dict)
     approvals: dict[str, Entry] = field(default_factory=dict)
     """The entry that recorded each standing approval that was not revoked."""
     revoked: set[str] = field(default_factory=set)
@@ -44,7 +44,7 @@ class History:
 
     def _note_request(self, entry: Entry, id: str) -> None:
         if entry.event == "requested":
-            self.requests.setdefault(id, Recorded(entry))
+            self.requests.setdefault(id, RecordedRequest(entry))
             return
         recorded = self.requests.get(id)
         if recorded is None:

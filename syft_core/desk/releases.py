@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from syft_core.desk.approvals import StandingApproval, StandingApprovals
-from syft_core.desk.history import History
+from syft_core.desk.history import ReleaseHistory
 from syft_core.desk.requests import Decision, ReleaseRequest, ReleaseRequests
 from syft_core.peer import Id
 from syft_core.values import Json
@@ -20,7 +20,7 @@ class Releases:
 
     def __init__(self, worker: Worker) -> None:
         history = worker.ledger.histories[RULE]
-        self.history = history if isinstance(history, History) else History()
+        self.history = history if isinstance(history, ReleaseHistory) else ReleaseHistory()
         self.requests = ReleaseRequests(worker)
         self.approvals = StandingApprovals(str(worker.id))
         self.requests.recall(self.history)

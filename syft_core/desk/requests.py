@@ -35,7 +35,7 @@ from syft_core.values import Table
 from syft_core.workers.seeing.ledger import Entry, describe_form, describe_lineage, describe_sources, join_sources
 
 if TYPE_CHECKING:
-    from syft_core.desk.history import History, Recorded
+    from syft_core.desk.history import RecordedRequest, ReleaseHistory
     from syft_core.messages import Message
     from syft_core.workers.party.store import Maker, Stored
     from syft_core.workers.party.worker import Worker
@@ -47,12 +47,12 @@ MAX_CLOSED = 1000
 """How many requests are remembered that were denied, fetched or lapsed; the ledger file has all of them."""
 ID_BYTES = 8
 """How many random bytes the id of a request has: it cannot be guessed, and no request gets the id of another."""
-State: TypeAlias = Literal["open", "approved", "denied", "released", "lapsed"]
+RequestState: TypeAlias = Literal["open", "approved", "denied", "released", "lapsed"]
 """A request lapses if its worker is started again without the copy to release."""
-STATES: tuple[State, ...] = ("open", "approved", "denied", "released", "lapsed")
+STATES: tuple[RequestState, ...] = ("open", "approved", "denied", "released", "lapsed")
 LIVE = frozenset({"open", "approved"})
 Decision: TypeAlias = Literal["approve", "deny", "withdraw"]
-_DECISIONS: dict[Decision, tuple[State, State, Event]] = {
+_DECISIONS: dict[Decision, tuple[RequestState, RequestState, Event]] = {
     "approve": ("open", "approved", "approved"),
     "deny": ("open", "denied", "denied"),
     "withdraw": ("approved", "open", "withdrawn"),
@@ -106,7 +106,7 @@ class ReleaseRequest:
     sources: str
     names: str
     """The ids of the objects, each with the attribute that is asked for."""
-    state: State = "open"
+    state: RequestState = "open"
     decided_by: str = ""
     answer: str = ""
     """What the owner says about the decision."""
@@ -187,7 +187,7 @@ class ReleaseRequest:
         return f"<ReleaseRequest {self.id} of {str(self.peer)!r}: {self.state}>"
 
 
-class Keeper(Protocol):
+class RequestKeeper(Protocol):
     """Keeps the live requests of a worker on disk; each call returns when that is done, or raises."""
 
     def save_request(self, request: ReleaseRequest) -> None:
@@ -205,11 +205,11 @@ class ReleaseRequests:
     def __init__(self, worker: Worker) -> None:
         self.owner = str(worker.id)
         self._worker = worker
-        self.keeper: Keeper | None = None
+        self.keeper: RequestKeeper | None = None
         self.on_request: Callable[[ReleaseRequest], None] | None = None
         """Is called with each new request."""
         self._requests: dict[str, ReleaseRequest] = {}
-        self._recorded: dict[str, State] = {}
+        self._recorded: dict[str, RequestState] = {}
         """The states of earlier requests according to the ledger, of which the copies are missing so far."""
         self._collecting = threading.local()
 
@@ -368,7 +368,7 @@ class ReleaseRequests:
 
     # --- earlier processes
 
-    def recall(self, history: History) -> None:
+    def recall(self, history: ReleaseHistory) -> None:
         """Remember the requests in the ledger; those that were live lapse, unless ``restore`` finds their copies."""
         for recorded in history.requests.values():
             request = _from_record(recorded)
@@ -427,7 +427,7 @@ def _is_user_of(peer: Peer, sender: Peer) -> bool:
     return peer == sender if sender.user is None else peer.user == sender.user
 
 
-def _from_record(recorded: Recorded) -> ReleaseRequest:
+def _from_record(recorded: RecordedRequest) -> ReleaseRequest:
     """Return a request of which only the entries in the ledger are left."""
     asked, decided = recorded.asked, recorded.decided
     user = None if asked.user == f"worker {asked.peer}" else asked.user

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from syft_core.departures import ReleaseRule
 from syft_core.desk.approvals import Candidate
 from syft_core.desk.errors import ReleaseDeniedError, ReleasePendingError
-from syft_core.desk.history import History
+from syft_core.desk.history import ReleaseHistory
 from syft_core.desk.releases import releases_of
 from syft_core.desk.requests import ReleaseRequest, Requested
 from syft_core.exceptions import GetNotPermittedError
@@ -61,7 +61,7 @@ def give_back_approvals(worker: Worker, messages: Iterable[Message]) -> None:
     releases_of(worker).approvals.give_back(messages)
 
 
-OWNER_APPROVES = ReleaseRule(cover_approved, use_up_approvals, give_back_approvals, History)
+OWNER_APPROVES = ReleaseRule(cover_approved, use_up_approvals, give_back_approvals, ReleaseHistory)
 
 
 def take_copy(message: Message, request: ReleaseRequest, requested: Requested, entry: Stored) -> Departure:

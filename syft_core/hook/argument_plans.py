@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from syft_core.exceptions import PureFrameworkTensorFoundError
 from syft_core.hook.folds import (
+    FoldSlot,
     Getter,
-    Slot,
     check_type,
     deep_layers,
     fold_exactly,
@@ -171,7 +171,7 @@ def _find_leader(layer: type, args: Nested, kwargs: Nested) -> Tensor:
     return next(leaf for leaf in leaves((args, kwargs)) if type(leaf) is layer)
 
 
-def _unwrap_leaf(layer: type) -> Slot:
+def _unwrap_leaf(layer: type) -> FoldSlot:
     """Return a function that unwraps ``layer`` from the value of a slot."""
     forward = resolve(forward_func, layer)
     lift = getattr(layer, "lift", None)
@@ -191,8 +191,8 @@ def _unwrap_inside(x: object, layer: type | None = None) -> Nested:
 
 
 def _unwrap_slot(
-    arg: object, rule: object, layer: type | None, check: Callable[[type, Slot], Slot] = check_type
-) -> Slot:
+    arg: object, rule: object, layer: type | None, check: Callable[[type, FoldSlot], FoldSlot] = check_type
+) -> FoldSlot:
     """Return the function that unwraps one slot."""
     cls = type(arg)
     if isinstance(rule, list | tuple):
@@ -217,7 +217,7 @@ def _unwrap_slots(
     rules: Any,
     layer: type | None,
     container: Callable[[Nested], Nested] | None = None,
-    check: Callable[[type, Slot], Slot] = check_type,
+    check: Callable[[type, FoldSlot], FoldSlot] = check_type,
 ) -> Callable[[Nested], Nested]:
     if check is skip_check and layer is not None and _only_unwraps(layer, args):
         plan: Callable[[Nested], Nested] = _build_get_children(layer)
@@ -228,7 +228,7 @@ def _unwrap_slots(
     return plan if container is None else lambda items: container(plan(items))
 
 
-def _apply_to_dict(slots: dict[str, Slot], kwargs: Kwargs) -> dict[str, object]:
+def _apply_to_dict(slots: dict[str, FoldSlot], kwargs: Kwargs) -> dict[str, object]:
     return {key: slots[key](value) for key, value in kwargs.items()}
 
 

@@ -29,7 +29,7 @@ from syft_core.values import Args, Function, Kwargs, LayerType, Nested, Tensor
 
 __all__ = ["OPAQUE", "TRANSPARENT", "WRAPPER", "dispatch", "forget_answers", "forward", "framework_of", "frameworks"]
 
-Answer = Callable[[Op, ArgumentPlan, Args, Kwargs], Nested]
+Respond = Callable[[Op, ArgumentPlan, Args, Kwargs], Nested]
 
 
 def dispatch(op: Op, args: Args, kwargs: Kwargs) -> Nested:
@@ -47,14 +47,14 @@ def dispatch(op: Op, args: Args, kwargs: Kwargs) -> Nested:
     return op.run(*args) if answer is None else answer(op, plan, args, kwargs)
 
 
-_routes: dict[tuple[object, ...], tuple[Answer | None, ArgumentPlan]] = {}
+_routes: dict[tuple[object, ...], tuple[Respond | None, ArgumentPlan]] = {}
 """The handler of a call and the plan for it, by operation and argument types."""
 
 
-def _find_route(key: tuple[object, ...], op: Op, args: Args, kwargs: Kwargs) -> tuple[Answer | None, ArgumentPlan]:
+def _find_route(key: tuple[object, ...], op: Op, args: Args, kwargs: Kwargs) -> tuple[Respond | None, ArgumentPlan]:
     if all(is_flat(type(arg)) for arg in (*args, *kwargs.values())):
         plan = get_plan(op.name, args, kwargs)
-        route: tuple[Answer | None, ArgumentPlan] = (_answer_of(plan.layer, op), plan)
+        route: tuple[Respond | None, ArgumentPlan] = (_answer_of(plan.layer, op), plan)
     else:  # The plan depends on the nesting; for an ambiguous name it even holds its arguments.
         route = (_look_up_nested, NO_PLAN)
     return remember(_routes, key, route)
@@ -151,7 +151,7 @@ def _record_lineage(name: str, wrapped: Nested, layer: LayerType, call_args: Nes
             leaf.parents, leaf.command = parents, name
 
 
-_answers: dict[tuple[LayerType, Op], Answer] = {}
+_answers: dict[tuple[LayerType, Op], Respond] = {}
 
 
 def forget_answers() -> None:
@@ -163,7 +163,7 @@ def forget_answers() -> None:
 on_registry_change(_routes.clear)
 
 
-def _answer_of(layer: LayerType, op: Op) -> Answer | None:
+def _answer_of(layer: LayerType, op: Op) -> Respond | None:
     """Return the handler of ``op`` for ``layer``, or None if there is no layer and the framework handles it."""
     if layer is None:
         return None
@@ -176,9 +176,9 @@ def _answer_of(layer: LayerType, op: Op) -> Answer | None:
     return answer
 
 
-def _rule_answer(layer: LayerType, op: Op) -> Answer | None:
+def _rule_answer(layer: LayerType, op: Op) -> Respond | None:
     """Find the layer's rule for ``op`` by full name, by attribute name, or by operation."""
-    rules: Mapping[str, Answer] = layer.rules
+    rules: Mapping[str, Respond] = layer.rules
     rule = rules.get(op.name) or rules.get(op.attr)
     if rule is not None:
         return _make_inplace(rule) if op.inplace and layer.numeric else rule
@@ -202,7 +202,7 @@ def _refuse_each(op: Op, plan: ArgumentPlan, _args: Args, _kwargs: Kwargs) -> No
     )
 
 
-def _make_inplace(rule: Answer) -> Answer:
+def _make_inplace(rule: Respond) -> Respond:
     """Turn a rule for an operation into one for the in-place operation, which returns the same tensor object."""
 
     def answer(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
@@ -219,7 +219,7 @@ def _make_inplace(rule: Answer) -> Answer:
     return answer
 
 
-def _make_reflected(rule: Answer) -> Answer:
+def _make_reflected(rule: Respond) -> Respond:
     """Turn a rule for ``x - y`` into one for ``y.__rsub__(x)``."""
 
     def answer(op: Op, _plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
@@ -229,7 +229,7 @@ def _make_reflected(rule: Answer) -> Answer:
     return answer
 
 
-def _add_listener(layer: LayerType, op: Op, answer: Answer) -> Answer:
+def _add_listener(layer: LayerType, op: Op, answer: Respond) -> Respond:
     """Return an ``answer`` that first calls the listener of the layer, if it has one."""
     listener = {"function": layer.on_function_call, "method": layer.on_method_call}.get(op.spelling)
     if listener is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from syft_core.exceptions import PlanMismatchError
 from syft_core.values import Function, Nested, Tensor
 
-Slot = Function
+FoldSlot = Function
 Getter = Callable[[Nested], Nested]
 
 
@@ -30,7 +30,7 @@ def get_child(tensor: Tensor, **_kwargs: object) -> Tensor:
     return tensor.child
 
 
-def typed_identity(a: object) -> Slot:
+def typed_identity(a: object) -> FoldSlot:
     """Return an identity function that only accepts the type of ``a``.
 
     >>> typed_identity(1)(2)
@@ -61,24 +61,24 @@ def one_fold(return_tuple: bool, **_k: object) -> Function:
     return _one_fold_to_tuple if return_tuple else _one_fold_to_value
 
 
-def _one_fold_to_tuple(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[Nested]:
+def _one_fold_to_tuple(lambdas: Sequence[FoldSlot], args: Sequence[object], **kwargs: object) -> tuple[Nested]:
     if len(args) > 1:
         raise PlanMismatchError.arity(1, len(args))
     return (lambdas[0](args[0], **kwargs),)
 
 
-def _one_fold_to_value(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> Nested:
+def _one_fold_to_value(lambdas: Sequence[FoldSlot], args: Sequence[object], **kwargs: object) -> Nested:
     return _one_fold_to_tuple(lambdas, args, **kwargs)[0]
 
 
-def two_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
+def two_fold(lambdas: Sequence[FoldSlot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
     """Apply two functions to two arguments."""
     if len(args) > 2:
         raise PlanMismatchError.arity(2, len(args))
     return lambdas[0](args[0], **kwargs), lambdas[1](args[1], **kwargs)
 
 
-def three_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
+def three_fold(lambdas: Sequence[FoldSlot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
     """Apply three functions to three arguments."""
     if len(args) > 3:
         raise PlanMismatchError.arity(3, len(args))
@@ -86,7 +86,7 @@ def three_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object
 
 
 def _exact_fold(n: int) -> Callable[..., tuple[object, ...]]:
-    def fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
+    def fold(lambdas: Sequence[FoldSlot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
         if len(args) > n:
             raise PlanMismatchError.arity(n, len(args))
         return tuple([lambdas[i](args[i], **kwargs) for i in range(n)])
@@ -102,7 +102,7 @@ seven_fold = _exact_fold(7)
 eight_fold = _exact_fold(8)
 
 
-def many_fold(lambdas: Sequence[Slot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
+def many_fold(lambdas: Sequence[FoldSlot], args: Sequence[object], **kwargs: object) -> tuple[object, ...]:
     """Apply any number of functions to as many arguments."""
     if len(args) > len(lambdas):
         raise PlanMismatchError.arity(len(lambdas), len(args))
@@ -120,7 +120,7 @@ def get_fold(n: int) -> Function:
     return _FOLDS[n] if n < len(_FOLDS) else many_fold
 
 
-def check_type(expected: type, f: Slot) -> Slot:
+def check_type(expected: type, f: FoldSlot) -> FoldSlot:
     """Wrap ``f`` with a check that its argument has exactly the type ``expected``."""
 
     def slot(x: object, **kwargs: object) -> Nested:
@@ -131,19 +131,19 @@ def check_type(expected: type, f: Slot) -> Slot:
     return slot
 
 
-def skip_check(_expected: type, f: Slot) -> Slot:
+def skip_check(_expected: type, f: FoldSlot) -> FoldSlot:
     """Return ``f`` unchanged; used where the cache key guarantees the type."""
     return f
 
 
-def fold_exactly(fold: Function, slots: list[Slot], args: Nested, **kwargs: object) -> Nested:
+def fold_exactly(fold: Function, slots: list[FoldSlot], args: Nested, **kwargs: object) -> Nested:
     """Apply ``fold``; raise unless there are as many arguments as slots."""
     if len(args) != len(slots):
         raise PlanMismatchError.arity(len(slots), len(args))
     return fold(slots, args, **kwargs)
 
 
-def fold_into(container: Callable[[Nested], Nested], slots: list[Slot], items: object, **kwargs: object) -> Nested:
+def fold_into(container: Callable[[Nested], Nested], slots: list[FoldSlot], items: object, **kwargs: object) -> Nested:
     """Apply ``slots`` to ``items`` and put the results into a ``container``."""
     return container(fold_exactly(get_fold(len(slots)), slots, items, **kwargs))
 

@@ -24,8 +24,8 @@ from syft_core.hook.argument_plans import (
 )
 from syft_core.hook.caches import remember
 from syft_core.hook.folds import (
+    FoldSlot,
     Getter,
-    Slot,
     eight_fold,
     five_fold,
     four_fold,
@@ -145,7 +145,7 @@ def register_type_rule(new_type_rules: Mapping[type, Callable[[Nested], Nested]]
     _clear_caches()
 
 
-def register_forward_func(new_forward_rules: Mapping[type, Slot]) -> None:
+def register_forward_func(new_forward_rules: Mapping[type, FoldSlot]) -> None:
     """Register for each type a function that returns its child."""
     forward_func.update(new_forward_rules)
     _clear_caches()

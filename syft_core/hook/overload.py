@@ -13,7 +13,7 @@ from typing import Any
 from syft_core.exceptions import PureFrameworkTensorFoundError
 from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import Op
-from syft_core.hook.dispatch import Answer, attributes_of, rewrap
+from syft_core.hook.dispatch import Respond, attributes_of, rewrap
 from syft_core.hook.hook_args import get_plan, is_framework_tensor
 from syft_core.hook.operators import COMPARATORS, OPERATORS, UNARY_OPERATORS
 from syft_core.hook.rules import leaves, map_leaves
@@ -128,7 +128,7 @@ class Overloaded:
 overloaded = Overloaded()
 
 
-def iter_rules(cls: type) -> Iterator[tuple[str, Answer]]:
+def iter_rules(cls: type) -> Iterator[tuple[str, Respond]]:
     """Yield the rules defined in the body of ``cls``: the operation or full function name, and the handler."""
     for name, attribute in vars(cls).items():
         if isinstance(attribute, staticmethod):
@@ -147,7 +147,7 @@ def _operation_name(name: str) -> str:
     return name
 
 
-def _iter_module_rules(cls: type, path: str, module: Module) -> Iterator[tuple[str, Answer]]:
+def _iter_module_rules(cls: type, path: str, module: Module) -> Iterator[tuple[str, Respond]]:
     for name, attribute in vars(module).items():
         if isinstance(attribute, Module):
             yield from _iter_module_rules(cls, f"{path}.{name}", attribute)
@@ -158,6 +158,6 @@ def _iter_module_rules(cls: type, path: str, module: Module) -> Iterator[tuple[s
             yield f"{path}.{name}", _with_layers(attribute)
 
 
-def _with_layers(function: Function) -> Answer:
+def _with_layers(function: Function) -> Respond:
     """Return a rule for an undecorated function, which receives the layers themselves."""
     return lambda _op, _plan, args, kwargs: function(*args, **kwargs)

@@ -7,14 +7,16 @@ from functools import partial
 from typing import Protocol
 
 from syft_core.exceptions import ResponseSignatureError
-from syft_core.hook.folds import Slot, check_type, fold_exactly, fold_into, one_fold, typed_identity
+from syft_core.hook.folds import FoldSlot, check_type, fold_exactly, fold_into, one_fold, typed_identity
 from syft_core.hook.rules import backward_func, build_rule, is_mapped, map_leaves, rebuild, resolve
 from syft_core.values import Function, Kwargs, Nested, Tensor
 
 # --- Wrapping
 
 
-def build_wrap_response(response: Nested, wrap_type: type, check: Callable[[type, Slot], Slot] = check_type) -> Slot:
+def build_wrap_response(
+    response: Nested, wrap_type: type, check: Callable[[type, FoldSlot], FoldSlot] = check_type
+) -> FoldSlot:
     """Build a function that wraps the tensors of responses like ``response`` in ``wrap_type(**attributes)``."""
     return _build_slot(response, build_rule(response), partial(_get_backward_func, wrap_type), check)
 
@@ -47,8 +49,8 @@ def build_wrap_response_with_rules(
     return _sequence_plan(slots, as_list, return_tuple, dict(wrap_args))
 
 
-def _get_backward_func(wrap_type: type) -> Slot:
-    found: Slot | None = resolve(backward_func, wrap_type)
+def _get_backward_func(wrap_type: type) -> FoldSlot:
+    found: FoldSlot | None = resolve(backward_func, wrap_type)
     if found is None:
         raise backward_func.missing_error(wrap_type)
     return found
@@ -68,18 +70,18 @@ def build_register_response(response: Nested, rules: object, return_tuple: bool 
     return _sequence_plan(slots, isinstance(response, list), return_tuple, {})
 
 
-def _get_register() -> Slot:
+def _get_register() -> FoldSlot:
     return register_tensor
 
 
-class Owner(Protocol):
+class ResultStore(Protocol):
     """A worker, as far as it stores results."""
 
     def register_obj(self, obj: Tensor, obj_id: int | str | None = None) -> object:
         """Store a tensor, under an id if one is given."""
 
 
-def register_tensor(tensor: Tensor, owner: Owner, response_ids: list[int] | None = None) -> Tensor:
+def register_tensor(tensor: Tensor, owner: ResultStore, response_ids: list[int] | None = None) -> Tensor:
     """Store ``tensor`` on ``owner``, under the next of ``response_ids`` if given, and return it."""
     if response_ids is None:
         owner.register_obj(tensor)
@@ -94,8 +96,11 @@ def register_tensor(tensor: Tensor, owner: Owner, response_ids: list[int] | None
 
 
 def _build_slot(
-    response: Nested, rule: object, action: Callable[[], Slot], check: Callable[[type, Slot], Slot] = check_type
-) -> Slot:
+    response: Nested,
+    rule: object,
+    action: Callable[[], FoldSlot],
+    check: Callable[[type, FoldSlot], FoldSlot] = check_type,
+) -> FoldSlot:
     """Build a function that applies ``action()`` to every tensor of responses like ``response``.
 
     ``action`` is called only if there is a tensor, since it may raise.
@@ -108,16 +113,16 @@ def _build_slot(
     return check(cls, partial(_apply_inside, action) if is_mapped(cls) else action())
 
 
-def _build_slots(response: Nested, rules: Nested, action: Callable[[], Slot]) -> list[Slot]:
+def _build_slots(response: Nested, rules: Nested, action: Callable[[], FoldSlot]) -> list[FoldSlot]:
     return [_build_slot(item, rule, action) for item, rule in zip(response, rules, strict=True)]
 
 
-def _apply_inside(action: Callable[[], Slot], obj: object, **kwargs: object) -> Nested:
+def _apply_inside(action: Callable[[], FoldSlot], obj: object, **kwargs: object) -> Nested:
     """Apply ``action()`` to the tensors in a dict or a slice."""
     return map_leaves(lambda leaf: _build_slot(leaf, build_rule(leaf), action)(leaf, **kwargs), obj)
 
 
-def _sequence_plan(slots: list[Slot], as_list: bool, return_tuple: bool, kwargs: Kwargs) -> Function:
+def _sequence_plan(slots: list[FoldSlot], as_list: bool, return_tuple: bool, kwargs: Kwargs) -> Function:
     if len(slots) == 1 and not return_tuple and not as_list:
         return partial(fold_exactly, one_fold(return_tuple=False), slots, **kwargs)
     return partial(fold_into, list if as_list else tuple, slots, **kwargs)

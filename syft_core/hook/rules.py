@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from syft_core.hook.folds import Slot, one, zero
+from syft_core.hook.folds import FoldSlot, one, zero
 from syft_core.registry import Registry
 from syft_core.values import Function, Nested
 
@@ -15,7 +15,7 @@ base_types: frozenset[type] = frozenset({int, float, str, bool, bytes, bytearray
 _ADVICE = "register it with `syft_core.hook.hook_args.default_register_tensor(YourTensor)`"
 
 type_rule: Registry[type, Callable[[Nested], Nested]] = Registry("type_rule", advice=_ADVICE)
-forward_func: Registry[Any, Slot] = Registry("forward_func", advice=_ADVICE)
+forward_func: Registry[Any, FoldSlot] = Registry("forward_func", advice=_ADVICE)
 backward_func: Registry[Any, Function] = Registry("backward_func", advice=_ADVICE)
 ambiguous_methods: set[str] = set()
 ambiguous_functions: set[str] = set()

@@ -63,7 +63,7 @@ Headers: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Request:
+class PageRequest:
     """A request, as far as it matters here."""
 
     method: str
@@ -229,7 +229,7 @@ class Page:
 
     # --- answers
 
-    def respond(self, request: Request) -> Response:
+    def respond(self, request: PageRequest) -> Response:
         """Answer a request."""
         path = request.path.partition("?")[0]
         try:
@@ -258,14 +258,14 @@ class Page:
         schemes = ",".join(headers.get_all("X-Forwarded-Proto", ())).split(",")
         return address, self.server.tls is not None or schemes[-1].strip().lower() == "https"
 
-    def _require_name(self, request: Request) -> None:
+    def _require_name(self, request: PageRequest) -> None:
         """Refuse requests by other names: a stranger's name may lead here too (DNS rebinding)."""
         matched = _HOST.fullmatch(request.headers.get("Host", "").lower())
         name = "" if matched is None else matched[1].strip("[]")
         if not {name, f"*.{name.partition('.')[2]}"} & self._names:
             raise _refuse(421, "the page does not answer to this name; its owner may add it to `page_hosts`")
 
-    def _require_same_origin(self, request: Request) -> None:
+    def _require_same_origin(self, request: PageRequest) -> None:
         """Refuse forms of other pages; programs, which send a token and no cookie, have no origin."""
         origin = request.headers.get("Origin")
         if origin is None and request.token is not None:
@@ -278,14 +278,14 @@ class Page:
         healthy = self.server.is_serving
         return Response("ok\n" if healthy else "not serving\n", 200 if healthy else 503, "text/plain; charset=utf-8")
 
-    def _metrics(self, request: Request) -> Response:
+    def _metrics(self, request: PageRequest) -> Response:
         """Answer any user of the worker, so that the program that collects metrics needs no rights of an owner."""
         identity = self._authenticate_bearer(request)
         if identity is None:
             raise _refuse(401, "a token is needed", {"WWW-Authenticate": "Bearer"})
         return Response(render_metrics(self.server, self._restarts, identity.admin), type=CONTENT_TYPE)
 
-    def _respond_to_owner(self, request: Request, path: str, owner: Identity) -> Response:
+    def _respond_to_owner(self, request: PageRequest, path: str, owner: Identity) -> Response:
         cookie = self._cookie_of(request) or secrets.token_urlsafe(32)
         headers = {} if self._cookie_of(request) else self._set_cookie(request, cookie)
         worker, name = self.server.worker, (request.method, path)
@@ -307,7 +307,7 @@ class Page:
         raise _refuse(404, "there is no such page")
 
     def _respond_about(
-        self, request: Request, id: str, verb: str | None, cookie: str, headers: Headers, owner: Identity
+        self, request: PageRequest, id: str, verb: str | None, cookie: str, headers: Headers, owner: Identity
     ) -> Response:
         """Show a release request, or decide on it."""
         found = next((r for r in releases_of(self.server.worker).requests if r.id == id), None)
@@ -322,7 +322,7 @@ class Page:
         return self._decide(found, str(verb), request.form, owner)
 
     def _show(
-        self, request: Request, found: ReleaseRequest, cookie: str, headers: Headers, looks: Identity | None = None
+        self, request: PageRequest, found: ReleaseRequest, cookie: str, headers: Headers, looks: Identity | None = None
     ) -> Response:
         """Return the page of a request; with the values if an owner ``looks`` at them, which is recorded."""
         worker = self.server.worker
@@ -392,7 +392,7 @@ class Page:
 
     # --- who is it?
 
-    def _login(self, request: Request) -> Response:
+    def _login(self, request: PageRequest) -> Response:
         if request.method == "GET":
             cookie = self._cookie_of(request) or secrets.token_urlsafe(32)
             return Response(self._login_form(cookie), headers=self._set_cookie(request, cookie))
@@ -410,7 +410,7 @@ class Page:
     def _login_form(self, cookie: str, error: str = "") -> str:
         return views.login(self.server.worker.id, self._csrf_of(cookie), error)
 
-    def _require_admin(self, request: Request) -> Identity:
+    def _require_admin(self, request: PageRequest) -> Identity:
         """Return who makes a request: by its token, by its cookie, or by its certificate."""
         if request.token is not None:
             identity = self._authenticate_bearer(request)
@@ -426,12 +426,12 @@ class Page:
             raise _refuse(403, "only owners of the worker may see this")
         return identity
 
-    def _authenticate_bearer(self, request: Request) -> Identity | None:
+    def _authenticate_bearer(self, request: PageRequest) -> Identity | None:
         if request.token is None:
             return None
         return self._authenticate(request, Credentials(request.token, request.certificate))
 
-    def _authenticate(self, request: Request, credentials: Credentials) -> Identity | None:
+    def _authenticate(self, request: PageRequest, credentials: Credentials) -> Identity | None:
         """Return who presents credentials. Only wrong ones are throttled: others at the address may have right ones."""
         identity = self.server.authenticate(credentials)
         if identity is None:
@@ -443,7 +443,7 @@ class Page:
 
     # --- cookies
 
-    def _require_csrf(self, request: Request) -> None:
+    def _require_csrf(self, request: PageRequest) -> None:
         """Refuse forms that are not from this page: browsers send cookies and certificates along with any form."""
         cookie, given = self._cookie_of(request), request.form.get("csrf", "")
         if not cookie or not hmac.compare_digest(self._csrf_of(cookie).encode(), given.encode()):
@@ -452,17 +452,17 @@ class Page:
     def _csrf_of(self, cookie: str) -> str:
         return hmac.new(self._key, cookie.encode(), hashlib.sha256).hexdigest()
 
-    def _cookie_name(self, request: Request) -> str:
+    def _cookie_name(self, request: PageRequest) -> str:
         """Return the name of the cookie: browsers share cookies between the ports of a host."""
         return f"__Host-syft-{self.port}" if request.is_encrypted else f"syft-{self.port}"
 
-    def _set_cookie(self, request: Request, cookie: str) -> dict[str, str]:
+    def _set_cookie(self, request: PageRequest, cookie: str) -> dict[str, str]:
         secure = "; Secure" if request.is_encrypted else ""
         age = SIGNED_IN_SECONDS if cookie else 0
         flags = f"Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}"
         return {"Set-Cookie": f"{self._cookie_name(request)}={cookie}; {flags}"}
 
-    def _cookie_of(self, request: Request) -> str:
+    def _cookie_of(self, request: PageRequest) -> str:
         parts = [part.strip().partition("=") for part in request.headers.get("Cookie", "").split(";")]
         return next((value for name, _, value in parts if name == self._cookie_name(request)), "")
 
@@ -586,7 +586,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         certificate = read_certificate(self.connection)
         headers = {name.title(): value for name, value in self.headers.items()}
         address, is_encrypted = self.server.page.locate(self.client_address[0], self.headers)
-        request = Request(str(self.command), self.path, headers, address, body, certificate, is_encrypted)
+        request = PageRequest(str(self.command), self.path, headers, address, body, certificate, is_encrypted)
         self._send(self.server.page.respond(request))
 
     def _send(self, response: Response) -> None:

@@ -118,7 +118,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Estimate:
     """What is known about all calls of one signature."""
 
     signature: str
@@ -148,8 +148,8 @@ class QuotaGuard:
         self._holders: dict[Id, tuple[Account, bytes]] = {}
         """The account of each client, and its id and user for the record."""
         self._payers: dict[Peer, tuple[Account, bytes]] = {}
-        """The same by sender, as far as it was looked up since the last exact count."""
-        self._known: dict[object, _Known] = {}
+        """The accounts by sender, as far as they were looked up since the last exact count."""
+        self._known: dict[object, _Estimate] = {}
         self._inferred = False
         """Whether the size of the result of the operation that was checked last could be inferred."""
         self._depth = 0
@@ -357,7 +357,7 @@ class QuotaGuard:
         self._require(account, "objects", objects, name)
         self._require(account, "bytes", size, name)
 
-    def _describe(self, execution: Execution) -> _Known:
+    def _describe(self, execution: Execution) -> _Estimate:
         """Return what is known about a signature, after recording it: the inference itself may fail badly."""
         op, key = execution.op, execution.signature
         signature = write_signature(op, key)
@@ -367,7 +367,7 @@ class QuotaGuard:
         if signature not in self._refused:
             call = map_leaves(_to_form, (execution.args, execution.kwargs))
             size = execution.framework.infer_size(op, *call)
-        known = _Known(signature, encoded, size)
+        known = _Estimate(signature, encoded, size)
         with suppress(TypeError):  # An argument is not hashable.
             remember(self._known, key, known)
         return known

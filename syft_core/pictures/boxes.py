@@ -10,13 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from syft_core.pictures.tables import html_table
 from syft_core.values import Tensor
-
-if TYPE_CHECKING:
-    from syft_core.workers.party.base import BaseWorker
 
 # Translucent, so that text is readable on light and dark pages.
 _TINTS = {
@@ -47,18 +44,9 @@ def chain_html(outermost: Tensor) -> str | None:
     return f'<div class="syft-chain">{rows}{_draw_caption(outermost)}</div>'
 
 
-def worker_html(worker: BaseWorker) -> str:
+def worker_html(worker: str, rows: list[tuple[str, ...]]) -> str:
     """Draw a worker as a table of its objects: id, form, tags, description, leases and allowed users."""
-    count = worker.objects_count
-    rows = []
-    for id in worker.object_store:
-        entry = worker.object_store.entry(id)
-        tags = " ".join(sorted(map(str, entry.tags)))
-        kept = "published" if entry.published else f"{entry.pointers} pointer{'' if entry.pointers == 1 else 's'}"
-        private = "" if entry.access is None else ", ".join(sorted(entry.access)) or "nobody"
-        parts = [(entry.description or "").split("\n")[0], *[f"({failure})" for failure in entry.failures]]
-        rows.append((str(id), form_of(entry.value), tags, " ".join(filter(None, parts)), kept, private))
-    name = f"{type(worker).__name__} {worker.id}: {count} object{'' if count == 1 else 's'}"
+    name = f"{worker}: {len(rows)} object{'' if len(rows) == 1 else 's'}"
     if not rows:
         return _draw_row([Box("wrapper", name)])
     return html_table(name, ("id", "form", "tags", "description", "kept by", "private to"), rows)

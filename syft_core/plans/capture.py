@@ -136,18 +136,18 @@ _READS_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
 
 # --- settings
 
-Settings = dict[tuple[int, str], object]
+CapturedSettings = dict[tuple[int, str], object]
 """Values by the identity of the object that has the setting, and the name of the setting."""
 
 
-def find_settings(objects: Sequence[object], stateful: tuple[type, ...]) -> Settings:
+def find_settings(objects: Sequence[object], stateful: tuple[type, ...]) -> CapturedSettings:
     """Return what the steps of a function depend on besides tensors.
 
     That are the variables that functions read, and the attributes of ``stateful`` objects: the numbers, flags and texts
     among them, for instance ``training`` of a module and ``lr`` of an optimizer, and the identities of their parts. Of
     other objects, only the attributes count whose names the functions contain.
     """
-    found: Settings = {}
+    found: CapturedSettings = {}
     names = find_names(objects)
     for thing in objects:
         if isinstance(thing, FunctionType):
@@ -199,14 +199,14 @@ _DEPTH = 3
 """How deep the settings of modules and optimizers are: attributes, groups of parameters, their lists."""
 
 
-def find_change(before: Settings, now: Settings) -> str | None:
+def find_change(before: CapturedSettings, now: CapturedSettings) -> str | None:
     """Return the name of a setting that differs."""
     if before == now:
         return None
     return next(name for key in before.keys() | now.keys() if before.get(key) != now.get(key) for name in key[1:])
 
 
-def _add_settings(thing: object, found: Settings) -> None:
+def _add_settings(thing: object, found: CapturedSettings) -> None:
     place = id(thing)
     for name, value in vars(thing).items():
         cls = type(value)
@@ -223,7 +223,7 @@ def _add_settings(thing: object, found: Settings) -> None:
             _add_groups(place, value, found)
 
 
-def _add_groups(place: int, groups: list[dict[str, object]], found: Settings) -> None:
+def _add_groups(place: int, groups: list[dict[str, object]], found: CapturedSettings) -> None:
     """Add the settings of the groups of an optimizer, and the identities of their parameters."""
     for number, group in enumerate(groups):
         for key, part in group.items():

@@ -13,7 +13,7 @@ from syft_core.messages import FetchAll, Placed, Tag
 from syft_core.plans.errors import PlanError
 from syft_core.plans.messages import RunPlan
 from syft_core.plans.program import Program, Slot
-from syft_core.pointers.fetches import Steps
+from syft_core.pointers.fetches import FetchSteps
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, keep_gradients, pointer_at
@@ -83,7 +83,7 @@ class PointerPlan(ObjectPointer):
 
         return point(answer) if is_flat(type(answer)) else map_leaves(point, answer)
 
-    def fetch(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> Steps:
+    def fetch(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> FetchSteps:
         """Fetch the state of the plan, put it into the tensors it was recorded with, and return the plan.
 
         A plan that was found has none: it is fetched together with its state, and can be called and sent.

@@ -28,7 +28,7 @@ from syft_core.pointers.travel import send_copy, wrap
 from syft_core.serde import SerdeError, serialize
 from syft_core.values import Nested, Outcome, Tensor
 
-Line = tuple[str, int]
+CodeLine = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Tape:
 
     plan: str
     steps: list[Step] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[CodeLine] = field(default_factory=list)
     """The line of the user's program that each step comes from."""
     inputs: dict[Id, int] = field(default_factory=dict)
     results: dict[Id, int] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Tape:
     answer: Any = None
     is_open: bool = True
 
-    def add(self, step: Step, line: Line) -> int:
+    def add(self, step: Step, line: CodeLine) -> int:
         """Append a step, and return the number of its first result."""
         self.steps.append(step)
         self.lines.append(line)
@@ -73,7 +73,7 @@ class Recorder(Location):
 
     records = True
 
-    def __init__(self, hook: FrameworkHook, plan: str, where: Line) -> None:
+    def __init__(self, hook: FrameworkHook, plan: str, where: CodeLine) -> None:
         super().__init__(hook.local_worker, f"the recording of {plan}")
         self.plan = plan
         self.where = where
@@ -193,7 +193,7 @@ class Recorder(Location):
         value = float(self.peek(pointer._id_at_location, pointer.point_to_attr).item())
         return Number(value, self.tape, Ref("result", place))
 
-    def refuse(self, problem: str, advice: str, line: Line | None = None) -> NoReturn:
+    def refuse(self, problem: str, advice: str, line: CodeLine | None = None) -> NoReturn:
         """Raise an error that names the line of the user's program."""
         file, number = line or find_line_of_program()
         raise PlanError.at(self.plan, file, number, problem, advice)
@@ -389,7 +389,7 @@ def _routine(
     return Routine(tuple(steps), map_leaves(to_slot, tape.answer), pairs, forms, gradients)
 
 
-def _find_difference(recorder: Recorder, one: Tape, two: Tape, carried: dict[Id, int]) -> tuple[str, Line] | None:
+def _find_difference(recorder: Recorder, one: Tape, two: Tape, carried: dict[Id, int]) -> tuple[str, CodeLine] | None:
     """Return how two consecutive runs differ, and the line that caused it.
 
     Add to ``carried`` the results of the first run that the second uses in place of state, by the id of that state.

@@ -11,7 +11,7 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook import attached_hooks
 from syft_core.location import Location
 from syft_core.messages import Store
-from syft_core.plans.capture import Settings, Snapshot, find_captured, find_change, find_settings
+from syft_core.plans.capture import CapturedSettings, Snapshot, find_captured, find_change, find_settings
 from syft_core.plans.errors import PlanError
 from syft_core.plans.pointer import PointerPlan
 from syft_core.plans.program import Program
@@ -159,7 +159,7 @@ def _has_hooks(tensor: Tensor) -> bool:
 _FLAGS: dict[str, Callable[[Tensor], bool]] = {"requires_grad": _requires_grad, "hooks of a tensor": _has_hooks}
 
 
-def _find_settings(objects: Sequence[object]) -> Settings:
+def _find_settings(objects: Sequence[object]) -> CapturedSettings:
     return find_settings(objects, _find_stateful())
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from syft_core.hook.rules import is_flat, map_leaves
-from syft_core.location import WorkerLike
+from syft_core.location import Sending, WorkerLike
 from syft_core.messages import Call, Placed
 from syft_core.peer import Id
 from syft_core.pointers.meeting import copy_if_plain
@@ -14,9 +14,6 @@ from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import pointer_at
 from syft_core.tensors.identity import Identified
 from syft_core.values import Function, Nested, Tensor
-
-if TYPE_CHECKING:
-    from syft_core.workers.party.base import BaseWorker
 
 
 class ObjectWrapper(Identified):
@@ -68,7 +65,7 @@ def create_callable_pointer(
     location: WorkerLike,
     id_at_location: Id,
     id: Id | None = None,
-    owner: BaseWorker | None = None,
+    owner: Sending | None = None,
     tags: Iterable[str] | None = None,
     description: str | None = None,
     garbage_collect_data: bool = True,

@@ -9,13 +9,13 @@ from syft_core.location import Location, raise_error
 from syft_core.messages import Message
 from syft_core.values import Outcome
 
-Request: TypeAlias = "tuple[Location, Message] | None"
+FetchRequest: TypeAlias = "tuple[Location, Message] | None"
 """A message and its receiver; None to wait until the requests of other fetches have been sent."""
-Steps: TypeAlias = Generator[Request, Outcome, Outcome]
+FetchSteps: TypeAlias = Generator[FetchRequest, Outcome, Outcome]
 """A call that yields what it requests, is resumed with the answer, and returns its result."""
 
 
-def complete(fetch: Steps) -> Outcome:
+def complete(fetch: FetchSteps) -> Outcome:
     """Make the requests of a fetch one after the other, and return its result."""
     try:
         request = next(fetch)
@@ -25,7 +25,7 @@ def complete(fetch: Steps) -> Outcome:
         return end.value
 
 
-def complete_all(fetches: Sequence[Steps], keep: Callable[[int, Outcome], None]) -> list[Outcome]:
+def complete_all(fetches: Sequence[FetchSteps], keep: Callable[[int, Outcome], None]) -> list[Outcome]:
     """Make the requests of several fetches at the same time, and return their results.
 
     If one cannot begin, nothing is requested. If one fails later, the others are completed; ``keep`` is called with the
@@ -50,12 +50,12 @@ def complete_all(fetches: Sequence[Steps], keep: Callable[[int, Outcome], None])
 class _Running:
     """A fetch that has begun."""
 
-    def __init__(self, fetch: Steps) -> None:
+    def __init__(self, fetch: FetchSteps) -> None:
         self.result: Outcome = None
         self.answer: Outcome = None
         self.error: Exception | None = None
         self._fetch = fetch
-        self._request: Request = None
+        self._request: FetchRequest = None
         self._wait: Callable[[], Outcome] | None = lambda: None
         self._advance(lambda: next(fetch))
 
@@ -83,7 +83,7 @@ class _Running:
     def _fail(self, error: Exception) -> None:
         self.error, self._wait = error.with_traceback(None), None
 
-    def _advance(self, step: Callable[[], Request]) -> None:
+    def _advance(self, step: Callable[[], FetchRequest]) -> None:
         try:
             self._request, self._wait = step(), lambda: None
         except StopIteration as end:

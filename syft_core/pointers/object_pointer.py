@@ -11,7 +11,7 @@ from syft_core.hook.hook import current_worker
 from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Fetch, Lease, Tag
 from syft_core.peer import Id, Peer
-from syft_core.pointers.fetches import Steps, complete
+from syft_core.pointers.fetches import FetchSteps, complete
 from syft_core.tensors.identity import ID_PROVIDER, Identified, require_text
 from syft_core.values import Kwargs, Outcome
 
@@ -106,8 +106,8 @@ class ObjectPointer(Identified):
         """
         return complete(self.fetch(user, reason, deregister_ptr))
 
-    def fetch(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> Steps:
-        """Do what ``get`` does, in steps."""
+    def fetch(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> FetchSteps:
+        """Fetch the object as a generator that yields its requests; ``get`` drives it."""
         if self.has_arrived:
             return self._arrived
         self.require_alive()

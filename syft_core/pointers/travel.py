@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from syft_core.exceptions import OperationNotAllowedError, SendNotPermittedError
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper, iter_links
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.ranks import is_framework_tensor
-from syft_core.location import Location, Party
+from syft_core.location import Location, Party, Sending
 from syft_core.messages import Store
 from syft_core.peer import Id, Peer
 from syft_core.pointers.callable_pointer import CallablePointer
-from syft_core.pointers.fetches import Steps, complete_all
+from syft_core.pointers.fetches import FetchSteps, complete_all
 from syft_core.pointers.multi_pointer import MultiPointerTensor, combine_pointers
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -21,9 +20,6 @@ from syft_core.tensors.identity import Identified, keep_words
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.tensors.private import PrivateTensor, require_sendable
 from syft_core.values import Kwargs, Tensor
-
-if TYPE_CHECKING:
-    from syft_core.workers.party.base import BaseWorker
 
 
 class Travelling:
@@ -242,8 +238,8 @@ def get_all(*objects: Tensor, user: str | None = None, reason: str = "") -> list
     return complete_all([_fetch(each, user, reason) for each in objects], keep)
 
 
-def _fetch(chain: Tensor, user: str | None, reason: str) -> Steps:
-    """Do what ``get`` of a pointer, a module or a chain does, in steps if it has them."""
+def _fetch(chain: Tensor, user: str | None, reason: str) -> FetchSteps:
+    """Fetch a pointer, a module or a chain as a generator: in steps if it has them."""
     if is_wrapper(chain) or is_framework_tensor(type(chain)):
         end = require_pointer(chain, "get")
         if isinstance(end, ObjectPointer):
@@ -295,7 +291,7 @@ pointer_types: dict[str, type[ObjectPointer]] = {CALLABLE: CallablePointer, OBJE
 
 def send_copy(
     tensor: Tensor,
-    owner: BaseWorker,
+    owner: Sending,
     location: Location,
     user: str | None = None,
     publish: bool = False,
@@ -310,7 +306,7 @@ def send_copy(
     tags, description = getattr(tensor, "_syft_tags", None), getattr(tensor, "_syft_description", None)
     pointer = PointerTensor(location, id, framework, owner=owner, tags=tags, description=description)
     pointer.remember_forms_of(tensor)
-    origin = _keep_origin(tensor, owner, location) if requires_grad else None
+    origin = owner.keep_origin(tensor, location) if requires_grad else None
     message = Store(id, tensor, publish, tags=tuple(tags or ()), description=description)
     if origin is not None:
         pointer._origin, message.origin = (), (location.client_id, origin)
@@ -319,21 +315,9 @@ def send_copy(
     except BaseException:
         pointer.gone = "it could not be sent"
         if origin is not None:
-            owner.object_store.remove(origin, "its copy could not be sent")
+            owner.drop_origin(origin)
         raise
     return pointer
-
-
-def _keep_origin(tensor: Tensor, owner: BaseWorker, location: Location) -> Id:
-    """Store a tensor on ``owner``, to receive the gradient of its copy on ``location``, which holds a lease on it."""
-    kept = new_id()
-    owner.register_obj(tensor, kept)
-    entry = owner.object_store.entry(kept)
-    entry.published = False
-    if entry.source is not None:
-        entry.source.published = False
-    entry.others, entry.lent = {(location.id, location.client_id): 1}, frozenset({(location.id, owner.peer)})
-    return kept
 
 
 def _require_autograd(tensor: Tensor) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from syft_core.exceptions import SerdeError
+from syft_core.peer import Owner
 from syft_core.serde.received import copy_writable
 
 if TYPE_CHECKING:
-    from syft_core.location import Party
     from syft_core.serde.layout import Frame
 
 
@@ -69,7 +69,7 @@ class Context:
     - ``allow_scripts``: whether compiled programs, which run code, may be loaded.
     """
 
-    worker: Party | None = None
+    worker: Owner | None = None
     receiver: int | str | None = None
     limits: Limits = field(default_factory=Limits)
     writable: bool = True

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from syft_core.exceptions import NotRegisteredError
-from syft_core.hook.dispatch import OPAQUE, WRAPPER, Answer, Forwarding, framework_of, no_child_error
+from syft_core.hook.dispatch import OPAQUE, WRAPPER, Forwarding, Respond, framework_of, no_child_error
 from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.hook_args import backward_func, type_rule
 from syft_core.hook.overload import iter_rules
@@ -28,7 +28,7 @@ class AbstractTensor(Identified, Forwarding):
     """Which layer is unwrapped first when a call has several types; see Note [Ranks] in ``hook/ranks.py``."""
     numeric: ClassVar[bool] = False
     """Whether the child encodes the values; the chain then gets the framework's numeric wrapper."""
-    rules: ClassVar[Mapping[str, Answer]] = {}
+    rules: ClassVar[Mapping[str, Respond]] = {}
     """The operations that this type overrides."""
     respond: ClassVar[Function | None] = None
     """An optional class method ``respond(op, plan, args, kwargs)`` for all operations without a rule."""
@@ -162,7 +162,7 @@ def initialize_tensor(hook: FrameworkHook, obj: Tensor, owner: object = None, id
     return obj
 
 
-def _get_rules(base: type) -> Mapping[str, Answer]:
+def _get_rules(base: type) -> Mapping[str, Respond]:
     return getattr(base, "rules", {})
 
 

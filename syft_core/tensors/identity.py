@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from syft_core.exceptions import SyftError
 from syft_core.hook.chain import end_of
 from syft_core.hook.hook import current_worker
 from syft_core.ids import IdProvider
+from syft_core.peer import Owner
 from syft_core.pictures import chain_html
 from syft_core.serde import serialize
 from syft_core.values import Function, Tensor
-
-if TYPE_CHECKING:
-    from syft_core.location import Party
 
 ID_PROVIDER = IdProvider()
 C = TypeVar("C")
@@ -57,7 +55,7 @@ class Identified:
         return None if here is None else here._known_workers.get(owner, here)
 
     @owner.setter
-    def owner(self, worker: Party | None) -> None:
+    def owner(self, worker: Owner | None) -> None:
         in_chain = getattr(type(self), "rank", None) is not None
         self._syft_owner = worker if worker is None or in_chain else worker.id
 

@@ -24,7 +24,7 @@ SETS = len(_FLOATS)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TriedCall:
     """One call with one set of values."""
 
     before: Args
@@ -40,10 +40,10 @@ class SampleCall:
     """One way to call an operation, with an outcome for each set of values."""
 
     op: Op
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[TriedCall]
 
     @property
-    def working(self) -> list[Outcome]:
+    def working(self) -> list[TriedCall]:
         """The outcomes of calls that did not raise."""
         return [outcome for outcome in self.outcomes if outcome.error is None]
 
@@ -71,7 +71,7 @@ def collect_calls(hook: FrameworkHook) -> list[SampleCall]:
     return [call for call in calls if call.working]
 
 
-def _try(attributes: FrameworkAttributes, op: Op, sets: Sequence[Args]) -> list[Outcome]:
+def _try(attributes: FrameworkAttributes, op: Op, sets: Sequence[Args]) -> list[TriedCall]:
     """Run an operation with each set of values; only once if it does not accept such arguments."""
     first = run(attributes, op, sets[0])
     if isinstance(first.error, TypeError):
@@ -79,15 +79,15 @@ def _try(attributes: FrameworkAttributes, op: Op, sets: Sequence[Args]) -> list[
     return [first, *[run(attributes, op, args) for args in sets[1:]]]
 
 
-def run(attributes: FrameworkAttributes, op: Op, args: Args) -> Outcome:
+def run(attributes: FrameworkAttributes, op: Op, args: Args) -> TriedCall:
     """Run an operation on copies of ``args``."""
     own: Args = map_leaves(lambda leaf: attributes.copy(leaf) if is_tensor(leaf) else leaf, args)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return Outcome(args, own, op.run(*own))
+            return TriedCall(args, own, op.run(*own))
         except Exception as error:  # noqa: BLE001  # whatever a framework raises
-            return Outcome(args, own, error=error)
+            return TriedCall(args, own, error=error)
 
 
 def _arguments(create: Callable[[Nested], Tensor], number: int) -> Iterator[Args]:

@@ -109,7 +109,7 @@ class EncryptedSection(Section):
             self.tensor(hook, [1e30]).fix_precision()
 
     @fix("FrameworkAttributes.kernels", "Kernels.from_bytes")
-    def test_a_value_is_the_sum_of_its_shares(self, group: Sharing) -> None:
+    def test_a_value_is_the_sum_of_its_shares(self, group: Sharer) -> None:
         x = group(VALUES)
         shares = [self.numbers(end_of(pointer.copy().get())) for pointer in end_of(x).child.values()]
         assert [_wrap(sum(pair), 64) for pair in zip(*shares, strict=True)] == [int(v * 2**16) for v in VALUES]
@@ -117,7 +117,7 @@ class EncryptedSection(Section):
         assert self._approximate(self._open(x), VALUES, 1e-3)
 
     @fix("FrameworkAttributes.kernels", "Kernels (operators)", "describe_op (synonyms)")
-    def test_shares_are_added_and_multiplied(self, group: Sharing) -> None:
+    def test_shares_are_added_and_multiplied(self, group: Sharer) -> None:
         x, y = group(VALUES), group(OTHERS)
         for compute in ARITHMETIC:
             expected = [compute(a, b) for a, b in zip(VALUES, OTHERS, strict=True)]
@@ -128,7 +128,7 @@ class EncryptedSection(Section):
         assert self._approximate(self._open(x.sum()), sum(VALUES))
 
     @fix("Kernels.floor_divide", "Kernels.encode")
-    def test_products_are_truncated(self, group: Sharing) -> None:
+    def test_products_are_truncated(self, group: Sharer) -> None:
         x = group(VALUES)
         assert self._approximate(self._open(x * 0.3), [v * 0.3 for v in VALUES])
         for divisor in (4, 3, 2.5):
@@ -136,7 +136,7 @@ class EncryptedSection(Section):
         assert self._approximate(self._open(-x * x * x / 7), [-(v**3) / 7 for v in VALUES])
 
     @fix("Kernels.cast", "Kernels.from_bytes", "describe_op (synonyms)")
-    def test_shares_are_compared(self, group: Sharing) -> None:
+    def test_shares_are_compared(self, group: Sharer) -> None:
         others = [1.0, 5.0, 2.0]
         x, y = group(VALUES), group(others)
         for compare in COMPARISONS:
@@ -145,13 +145,13 @@ class EncryptedSection(Section):
         assert self._approximate(self._open(x > 1.5), [float(v > 1.5) for v in VALUES])
 
     @fix("FrameworkAttributes.structural")
-    def test_operations_that_move_elements_run_on_shares(self, group: Sharing) -> None:
+    def test_operations_that_move_elements_run_on_shares(self, group: Sharer) -> None:
         x, y = group(VALUES), group(OTHERS)
         assert self._approximate(self._open(x[1:]), VALUES[1:])
         assert self._approximate(self._open(self.concatenate([x, y])), [*VALUES, *OTHERS])
 
     @fix("FrameworkAttributes.expand", "FrameworkAttributes.permute")
-    def test_shares_are_expanded_and_permuted(self, group: Sharing) -> None:
+    def test_shares_are_expanded_and_permuted(self, group: Sharer) -> None:
         framework, pointer = group.hook.attributes, group(VALUES)
         shared = end_of(pointer)
         wide = shared.on_each(lambda p: framework.expand(p, (2, 3)))
@@ -159,7 +159,7 @@ class EncryptedSection(Section):
         assert tuple(wide.on_each(lambda p: framework.permute(p, (1, 0))).pointer.shape) == (3, 2)
 
     @fix("FrameworkAttributes.overwrite")
-    def test_shares_change_in_place(self, group: Sharing) -> None:
+    def test_shares_change_in_place(self, group: Sharer) -> None:
         if not self.mutable:
             pytest.skip("tensors are immutable")
         x = group(VALUES)
@@ -181,12 +181,12 @@ class EncryptedSection(Section):
         return kernels
 
     @pytest.fixture(params=[2, 3], ids=["two_parties", "three_parties"])
-    def group(self, request: pytest.FixtureRequest, bob: Bob, kernels: Kernels) -> Sharing:
+    def group(self, request: pytest.FixtureRequest, bob: Bob, kernels: Kernels) -> Sharer:
         """Return a function that shares numbers among two or three workers."""
         names = ("alice", "dave")[: request.param - 1]
         workers = [bob, *(Bob(bob.hook, id=name, serialize=bob.serialize) for name in names)]
         provider = Bob(bob.hook, id="carol", serialize=bob.serialize)
-        return Sharing(bob.hook, lambda values: self._share(bob.hook, values, workers, provider))
+        return Sharer(bob.hook, lambda values: self._share(bob.hook, values, workers, provider))
 
     def _share(self, hook: FrameworkHook, values: Sequence[float], workers: Sequence[Bob], provider: Bob) -> Tensor:
         encoded = self.tensor(hook, list(values)).fix_precision(base=2, precision_fractional=16)
@@ -203,7 +203,7 @@ class EncryptedSection(Section):
         return bool(self.numbers(end_of(found)) == pytest.approx(expected, abs=tolerance))
 
 
-class Sharing:
+class Sharer:
     """Shares numbers among the workers of a check."""
 
     def __init__(self, hook: FrameworkHook, share: Callable[[Sequence[float]], Tensor]) -> None:

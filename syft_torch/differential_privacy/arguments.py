@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-Integers: TypeAlias = npt.NDArray[np.int64]
+IntegerArray: TypeAlias = npt.NDArray[np.int64]
 LARGEST = float(1 << 53)
 """Counts and labels up to this number are exact in a float."""
 
@@ -28,7 +28,7 @@ def to_counts(votes: npt.ArrayLike, name: str = "votes", least: int = 2) -> Floa
     return counts
 
 
-def to_labels(labels: npt.ArrayLike, name: str, classes: int | None = None) -> Integers:
+def to_labels(labels: npt.ArrayLike, name: str, classes: int | None = None) -> IntegerArray:
     """Return class labels as integers; raise unless they are 0, 1, … , and below ``classes`` if that is given."""
     found = _to_numbers(labels, name)
     if not _are_whole(found) or bool(np.any(found < 0)) or (classes is not None and bool(np.any(found >= classes))):
@@ -37,7 +37,7 @@ def to_labels(labels: npt.ArrayLike, name: str, classes: int | None = None) -> I
     return found.astype(np.int64)
 
 
-def to_positions(indices: npt.ArrayLike, name: str, queries: int) -> Integers:
+def to_positions(indices: npt.ArrayLike, name: str, queries: int) -> IntegerArray:
     """Return positions of queries as integers; raise unless each is that of a query."""
     found = _to_numbers(indices, name)
     if found.ndim != 1 or not _are_whole(found) or bool(np.any((found < 0) | (found >= queries))):

@@ -12,7 +12,7 @@ import secrets
 import numpy as np
 import numpy.typing as npt
 
-from syft_torch.differential_privacy.arguments import Integers, to_whole
+from syft_torch.differential_privacy.arguments import IntegerArray, to_whole
 
 LARGEST_SIGMA = 1 << 26
 """The largest standard deviation: squares of what is accepted with a probability above 2^-690 fit into 64 bits."""
@@ -36,7 +36,7 @@ _RECIPROCAL_OF_E = _expand_reciprocal_of_e(8)
 """The first 512 binary digits; all of them are drawn with a probability of 2^-512."""
 
 
-def discrete_gaussian(sigma: int, shape: tuple[int, ...]) -> Integers:
+def discrete_gaussian(sigma: int, shape: tuple[int, ...]) -> IntegerArray:
     """Draw integers x with probabilities in proportion to exp(-x² / 2σ²)."""
     sigma = to_whole(sigma, "sigma", 1)
     if sigma > LARGEST_SIGMA:
@@ -55,14 +55,14 @@ def discrete_gaussian(sigma: int, shape: tuple[int, ...]) -> Integers:
     return np.concatenate(found)[:count].reshape(shape)
 
 
-def _draw_laplace(coins: _Coins, scale: int, attempts: int) -> Integers:
+def _draw_laplace(coins: _Coins, scale: int, attempts: int) -> IntegerArray:
     """Try to draw integers with probabilities in proportion to exp(-|x| / scale); return those that succeed."""
     rest = coins.draw_below(scale, attempts)
     rest = rest[coins.flip_exponential(rest, scale)]
     size = rest + scale * coins.count_successes(len(rest))
     negative = coins.draw_below(2, len(size)).astype(bool)
     kept = ~(negative & (size == 0))  # Otherwise 0 would be drawn twice as often.
-    signed: Integers = np.where(negative, -size, size)[kept]
+    signed: IntegerArray = np.where(negative, -size, size)[kept]
     return signed
 
 
@@ -72,20 +72,20 @@ class _Coins:
     def __init__(self) -> None:
         self._bytes, self._used = b"", 0
 
-    def draw_below(self, limit: int, count: int) -> Integers:
+    def draw_below(self, limit: int, count: int) -> IntegerArray:
         """Draw integers from 0 to ``limit`` - 1, all with the same probability."""
         if limit & (limit - 1) == 0:  # A power of two: some of the binary digits.
-            digits: Integers = self._draw_words(count).view("<i8") & np.int64(limit - 1)
+            digits: IntegerArray = self._draw_words(count).view("<i8") & np.int64(limit - 1)
             return digits
         end = np.uint64((1 << 64) // limit * limit - 1)  # Beyond it, small remainders would be more frequent.
         drawn = self._draw_words(count)
         while (above := drawn > end).any():
             drawn = drawn.copy()
             drawn[above] = self._draw_words(int(above.sum()))
-        found: Integers = (drawn % np.uint64(limit)).astype(np.int64)
+        found: IntegerArray = (drawn % np.uint64(limit)).astype(np.int64)
         return found
 
-    def count_successes(self, count: int) -> Integers:
+    def count_successes(self, count: int) -> IntegerArray:
         """Draw how often a coin that succeeds with the probability 1/e does so before it first fails."""
         found = np.zeros(count, np.int64)
         alive = np.arange(count)
@@ -94,7 +94,7 @@ class _Coins:
             found[alive] += 1
         return found
 
-    def flip_exponential(self, numerators: Integers, denominator: int) -> npt.NDArray[np.bool_]:
+    def flip_exponential(self, numerators: IntegerArray, denominator: int) -> npt.NDArray[np.bool_]:
         """Flip coins that succeed with the probability exp(-numerator / denominator)."""
         wholes, rest = np.divmod(numerators, denominator)
         succeeds = self._flip_fraction(rest, denominator)
@@ -105,7 +105,7 @@ class _Coins:
             succeeds[alive] = self._flip_reciprocal_of_e(len(alive))
             wholes[alive] -= 1
 
-    def _flip_fraction(self, numerators: Integers, denominator: int) -> npt.NDArray[np.bool_]:
+    def _flip_fraction(self, numerators: IntegerArray, denominator: int) -> npt.NDArray[np.bool_]:
         """Flip coins that succeed with the probability exp(-γ), for γ = numerator / denominator from 0 to 1.
 
         The first k for which a coin of the probability γ/k fails is odd with this probability.

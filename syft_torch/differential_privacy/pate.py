@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from syft_torch.differential_privacy.arguments import (
     Floats,
-    Integers,
+    IntegerArray,
     to_counts,
     to_delta,
     to_labels,
@@ -282,7 +282,7 @@ def _sens_at(row: Floats, gamma: float, moment: float, moves: int) -> Floats:
     return np.where(row[0] >= row[1] + np.arange(moves + 1), np.diff(losses), 0.0)
 
 
-def _make_curve(counts: Floats, readings: Sequence[Integers], gamma: float, moments: Floats) -> Curve:
+def _make_curve(counts: Floats, readings: Sequence[IntegerArray], gamma: float, moments: Floats) -> Curve:
     """Return what is known about the moments of queries, as Rényi bounds: a moment l is l times that of order l + 1."""
     losses = _logmgf_of(counts[:, None], gamma, moments)
     known = np.max([losses[positions].sum(0) for positions in readings], axis=0)

@@ -42,7 +42,7 @@ class Task:
     result: int | None = None
 
 
-Outcome = Update | Exception
+ClientOutcome = Update | Exception
 
 
 class Engine:
@@ -53,7 +53,7 @@ class Engine:
     def __init__(self, job: Job, lr: float | None) -> None:
         self.job, self._lr = job, lr
         self._here: deque[Task] = deque()
-        self._done: queue.SimpleQueue[tuple[Task, Outcome, int]] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[Task, ClientOutcome, int]] = queue.SimpleQueue()
         self._waiting: deque[Task] = deque()
         self._elsewhere = 0
         """How many trainings run in threads."""
@@ -73,7 +73,7 @@ class Engine:
         else:
             self._waiting.append(task)
 
-    def take(self) -> tuple[Task, Outcome]:
+    def take(self) -> tuple[Task, ClientOutcome]:
         """Return a training that has ended, and its outcome."""
         if self._here and (not self._elsewhere or self._done.empty()):
             return self._run_here()
@@ -95,11 +95,11 @@ class Engine:
     def _run_elsewhere(self, task: Task, number: int) -> None:
         self._done.put((task, self._run(task), number))
 
-    def _run_here(self) -> tuple[Task, Outcome]:
+    def _run_here(self) -> tuple[Task, ClientOutcome]:
         task = self._here.popleft()
         return task, self._run(task)
 
-    def _run(self, task: Task) -> Outcome:
+    def _run(self, task: Task) -> ClientOutcome:
         try:
             with task.client.open() as client:
                 return self._train(task, client)
@@ -125,12 +125,12 @@ class StackedEngine(Engine):
         self._shape = ModelForms(job.train[0], len(job.fixed), job.parts)
         losses = [Loss(program, job.parts) for program in job.train]
         self._task = loops.Recipe(losses, self._shape, loops.Settings.read(job.settings))
-        self._ready: deque[tuple[Task, Outcome]] = deque()
+        self._ready: deque[tuple[Task, ClientOutcome]] = deque()
 
     def __len__(self) -> int:
         return super().__len__() + len(self._ready)
 
-    def take(self) -> tuple[Task, Outcome]:
+    def take(self) -> tuple[Task, ClientOutcome]:
         """Return a training that has ended; train the next chunk if there is none."""
         return self._ready.popleft() if self._ready else super().take()
 
@@ -139,7 +139,7 @@ class StackedEngine(Engine):
         super().cancel()
         self._ready.clear()
 
-    def _run_here(self) -> tuple[Task, Outcome]:
+    def _run_here(self) -> tuple[Task, ClientOutcome]:
         chunk = [self._here.popleft()]
         while self._here and len(chunk) < CHUNK and self._here[0].weights is chunk[0].weights:
             chunk.append(self._here.popleft())
@@ -161,7 +161,7 @@ class StackedEngine(Engine):
             return False
         return True
 
-    def _finish(self, task: Task) -> Outcome:
+    def _finish(self, task: Task) -> ClientOutcome:
         try:
             return self._train(task, task.client)
         except Exception as error:  # noqa: BLE001  # the same

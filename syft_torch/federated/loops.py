@@ -336,7 +336,7 @@ def _iter_stacked(
 
 
 def _clip_grads(trained: Sequence[Tensor], largest: float) -> None:
-    """Do what ``clip_grad_norm_`` does, for each client."""
+    """Clip the norm of the gradients of each client, as ``clip_grad_norm_`` does."""
     gradients = [parameter.grad for parameter in trained if parameter.grad is not None]
     norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients])
     factors = (largest / (torch.linalg.vector_norm(norms, dim=0) + 1e-6)).clamp(max=1.0)

@@ -25,7 +25,7 @@ from syft_torch.federated import checkpoint as checkpoints
 from syft_torch.federated import optimizers
 from syft_torch.federated.clients import Client, Clients, Job, Measurement, PopulationClients, make_clients
 from syft_torch.federated.dataset import FederatedDataset
-from syft_torch.federated.engines import Engine, Outcome, StackedEngine, Task, can_stack
+from syft_torch.federated.engines import ClientOutcome, Engine, StackedEngine, Task, can_stack
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.history import History, Row, write_report
 from syft_torch.federated.layout import Layout
@@ -239,7 +239,7 @@ class FederatedTrainer:
         began = time.perf_counter()
         weights = self.weights
         wanted = self._buffer or 1
-        found: list[tuple[Id, Outcome]] = []
+        found: list[tuple[Id, ClientOutcome]] = []
         updates: list[Update] = []
         left_out: dict[Id, str] = {}
         failures = 0
@@ -261,7 +261,7 @@ class FederatedTrainer:
         while len(self._engine) < self.clients_per_round:
             self._engine.submit(self._make_task(self._find_next(), weights, number, self._starts))
 
-    def _take(self) -> tuple[Client, Outcome]:
+    def _take(self) -> tuple[Client, ClientOutcome]:
         task, outcome = self._engine.take()
         return task.client, outcome
 
@@ -289,7 +289,7 @@ class FederatedTrainer:
         self._starts += 1
         return self.clients.at(self._order[1][place])
 
-    def _sort_out(self, found: Sequence[tuple[Id, Outcome]]) -> tuple[list[Update], dict[Id, str]]:
+    def _sort_out(self, found: Sequence[tuple[Id, ClientOutcome]]) -> tuple[list[Update], dict[Id, str]]:
         """Return the updates that are usable, and why the others are not."""
         updates, left_out = [], {}
         for worker, outcome in found:

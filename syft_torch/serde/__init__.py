@@ -15,11 +15,11 @@ import torch
 from syft_core.serde import Codec, CodecTable, Context, register_failure
 from syft_torch.serde import chain, module, names, script, strategy, tensor
 from syft_torch.serde.module import register_module
-from syft_torch.serde.strategy import Strategy, strategies
+from syft_torch.serde.strategy import TensorEncoding, strategies
 
 __all__ = [
     "MAP_TORCH_SIMPLIFIERS_AND_DETAILERS",
-    "Strategy",
+    "TensorEncoding",
     "numpy_tensor_deserializer",
     "numpy_tensor_serializer",
     "register_codecs",
@@ -31,8 +31,8 @@ __all__ = [
     "torch_tensor_serializer",
 ]
 
-Worker: TypeAlias = Any
-OfWorker: TypeAlias = Callable[[Worker, Any], Any]
+AnyWorker: TypeAlias = Any
+OfWorker: TypeAlias = Callable[[AnyWorker, Any], Any]
 
 CODECS = (*tensor.CODECS, *chain.CODECS, *names.CODECS, *script.CODECS, *module.CODECS)
 
@@ -45,99 +45,99 @@ def register_codecs(table: CodecTable) -> None:
         register_failure(error)
 
 
-def _simplify(codec: Codec, worker: Worker, obj: object) -> tuple[object, ...]:
+def _simplify(codec: Codec, worker: AnyWorker, obj: object) -> tuple[object, ...]:
     payload = codec.simplify(obj, Context(worker))
     return tuple([bytes(part) if isinstance(part, memoryview) else part for part in payload])
 
 
-def _detail(codec: Codec, worker: Worker, payload: tuple[object, ...]) -> object:
+def _detail(codec: Codec, worker: AnyWorker, payload: tuple[object, ...]) -> object:
     """Read an object; scripts need ``worker.allow_scripts = True``."""
     allow_scripts = getattr(worker, "allow_scripts", False) is True
     return codec.detail(list(payload), Context(worker, allow_scripts=allow_scripts))
 
 
-def simplified_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> object:
+def simplified_tensor_serializer(worker: AnyWorker, tensor: torch.Tensor) -> object:
     """Return shape, name of the dtype, and numbers of a tensor."""
     return strategies["all"].serialize(tensor)
 
 
-def simplified_tensor_deserializer(worker: Worker, tensor_tuple: tuple[object, ...]) -> torch.Tensor:
+def simplified_tensor_deserializer(worker: AnyWorker, tensor_tuple: tuple[object, ...]) -> torch.Tensor:
     """Read the result of ``simplified_tensor_serializer``."""
     return strategies["all"].deserialize(tensor_tuple)
 
 
-def numpy_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> object:
+def numpy_tensor_serializer(worker: AnyWorker, tensor: torch.Tensor) -> object:
     """Return a tensor as numpy writes it."""
     return strategies["numpy"].serialize(tensor)
 
 
-def numpy_tensor_deserializer(worker: Worker, tensor_bin: object) -> torch.Tensor:
+def numpy_tensor_deserializer(worker: AnyWorker, tensor_bin: object) -> torch.Tensor:
     """Read the result of ``numpy_tensor_serializer``."""
     return strategies["numpy"].deserialize(tensor_bin)
 
 
-def torch_tensor_serializer(worker: Worker, tensor: torch.Tensor) -> object:
+def torch_tensor_serializer(worker: AnyWorker, tensor: torch.Tensor) -> object:
     """Return the raw bytes of a tensor."""
     return strategies["torch"].serialize(tensor)
 
 
-def torch_tensor_deserializer(worker: Worker, tensor_bin: object) -> torch.Tensor:
+def torch_tensor_deserializer(worker: AnyWorker, tensor_bin: object) -> torch.Tensor:
     """Read the result of ``torch_tensor_serializer``."""
     return strategies["torch"].deserialize(tensor_bin)
 
 
-def _simplify_torch_device(worker: Worker, device: torch.device) -> tuple[object, ...]:
+def _simplify_torch_device(worker: AnyWorker, device: torch.device) -> tuple[object, ...]:
     return _simplify(names.DEVICE, worker, device)
 
 
-def _detail_torch_device(worker: Worker, device_type: tuple[object, ...]) -> object:
+def _detail_torch_device(worker: AnyWorker, device_type: tuple[object, ...]) -> object:
     return _detail(names.DEVICE, worker, device_type)
 
 
-def _simplify_torch_size(worker: Worker, size: torch.Size) -> tuple[object, ...]:
+def _simplify_torch_size(worker: AnyWorker, size: torch.Size) -> tuple[object, ...]:
     return _simplify(names.SIZE, worker, size)
 
 
-def _detail_torch_size(worker: Worker, size: tuple[object, ...]) -> object:
+def _detail_torch_size(worker: AnyWorker, size: tuple[object, ...]) -> object:
     return _detail(names.SIZE, worker, size)
 
 
-def _simplify_script_module(worker: Worker, obj: torch.jit.ScriptModule) -> tuple[object, ...]:
+def _simplify_script_module(worker: AnyWorker, obj: torch.jit.ScriptModule) -> tuple[object, ...]:
     return _simplify(script.SCRIPT_MODULE, worker, obj)
 
 
-def _detail_script_module(worker: Worker, script_module_bin: tuple[object, ...]) -> object:
+def _detail_script_module(worker: AnyWorker, script_module_bin: tuple[object, ...]) -> object:
     return _detail(script.SCRIPT_MODULE, worker, script_module_bin)
 
 
 # The ancestor sends constants as a number instead of a tuple.
-def _simplify_torch_mem_format(worker: Worker, mem_format: torch.memory_format) -> object:
+def _simplify_torch_mem_format(worker: AnyWorker, mem_format: torch.memory_format) -> object:
     return _simplify(names.MEMORY_FORMAT, worker, mem_format)[0]
 
 
-def _detail_torch_mem_format(worker: Worker, mem_format: int) -> object:
+def _detail_torch_mem_format(worker: AnyWorker, mem_format: int) -> object:
     return _detail(names.MEMORY_FORMAT, worker, (mem_format,))
 
 
-def _simplify_torch_dtype(worker: Worker, dtype: torch.dtype) -> object:
+def _simplify_torch_dtype(worker: AnyWorker, dtype: torch.dtype) -> object:
     return _simplify(names.DTYPE, worker, dtype)[0]
 
 
-def _detail_torch_dtype(worker: Worker, dtype: int) -> object:
+def _detail_torch_dtype(worker: AnyWorker, dtype: int) -> object:
     return _detail(names.DTYPE, worker, (dtype,))
 
 
-def _serialize_tensor(worker: Worker, tensor: torch.Tensor) -> Any:
+def _serialize_tensor(worker: AnyWorker, tensor: torch.Tensor) -> Any:
     """Serialize a tensor with the strategy ``worker.serializer``; add your own to ``strategies``."""
     return strategy.get_strategy(strategy.get_strategy_name(worker)).serialize(tensor)
 
 
-def _deserialize_tensor(worker: Worker, serializer: str, tensor_bin: object) -> torch.Tensor:
+def _deserialize_tensor(worker: AnyWorker, serializer: str, tensor_bin: object) -> torch.Tensor:
     """Deserialize the result of ``_serialize_tensor``, written with the strategy ``serializer``."""
     return strategy.get_strategy(serializer).deserialize(tensor_bin)
 
 
-def _simplify_torch_tensor(worker: Worker, tensor: torch.Tensor) -> tuple[object, ...]:
+def _simplify_torch_tensor(worker: AnyWorker, tensor: torch.Tensor) -> tuple[object, ...]:
     """Return (id, data, chain, grad chain, tags, description, strategy)."""
     own = tensor.__dict__
     grad = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
@@ -152,7 +152,7 @@ def _simplify_torch_tensor(worker: Worker, tensor: torch.Tensor) -> tuple[object
     )
 
 
-def _detail_torch_tensor(worker: Worker, tensor_tuple: tuple[Any, ...]) -> torch.Tensor:
+def _detail_torch_tensor(worker: AnyWorker, tensor_tuple: tuple[Any, ...]) -> torch.Tensor:
     """Rebuild a tensor from the result of ``_simplify_torch_tensor``."""
     id_, data, chain, grad, tags, description, serializer = tensor_tuple
     found = _deserialize_tensor(worker, serializer, data)
@@ -163,14 +163,14 @@ def _detail_torch_tensor(worker: Worker, tensor_tuple: tuple[Any, ...]) -> torch
     return found
 
 
-def _simplify_torch_parameter(worker: Worker, param: torch.nn.Parameter) -> tuple[object, ...]:
+def _simplify_torch_parameter(worker: AnyWorker, param: torch.nn.Parameter) -> tuple[object, ...]:
     """Return (id, data, requires_grad, grad chain, strategy)."""
     grad = None if param.grad is None else _simplify_torch_tensor(worker, param.grad)
     data, serializer = _serialize_tensor(worker, param.detach()), strategy.get_strategy_name(worker)
     return param.__dict__.get("_syft_id"), data, param.requires_grad, grad, serializer
 
 
-def _detail_torch_parameter(worker: Worker, param_tuple: tuple[Any, ...]) -> torch.nn.Parameter:
+def _detail_torch_parameter(worker: AnyWorker, param_tuple: tuple[Any, ...]) -> torch.nn.Parameter:
     """Rebuild a parameter from the result of ``_simplify_torch_parameter``."""
     id_, data, requires_grad, grad, serializer = param_tuple
     param = torch.nn.Parameter(_deserialize_tensor(worker, serializer, data), requires_grad)

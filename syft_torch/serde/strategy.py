@@ -29,15 +29,15 @@ _IN_NUMPY = {name: np.dtype(name).str for name in _NUMPY_NAMES.split()}
 
 
 @dataclass(frozen=True)
-class Strategy:
+class TensorEncoding:
     """A way to encode the elements of a tensor."""
 
     serialize: Callable[[torch.Tensor], Any]
     deserialize: Callable[[Any], torch.Tensor]
 
 
-strategies: Registry[str, Strategy] = Registry(
-    "tensor strategies", advice="add it with `strategies.register(name, Strategy(serialize, deserialize))`"
+strategies: Registry[str, TensorEncoding] = Registry(
+    "tensor strategies", advice="add it with `strategies.register(name, TensorEncoding(serialize, deserialize))`"
 )
 
 
@@ -46,7 +46,7 @@ def get_strategy_name(worker: object) -> str:
     return getattr(worker, "serializer", None) or "torch"
 
 
-def get_strategy(name: str) -> Strategy:
+def get_strategy(name: str) -> TensorEncoding:
     """Return the strategy called ``name``."""
     found = strategies.get(name)
     if found is None:
@@ -143,6 +143,6 @@ def from_message(data: Any) -> torch.Tensor:
     return tensor
 
 
-strategies.register("torch", Strategy(to_message, from_message))
-strategies.register("numpy", Strategy(to_array, from_array))
-strategies.register("all", Strategy(to_list, from_list))
+strategies.register("torch", TensorEncoding(to_message, from_message))
+strategies.register("numpy", TensorEncoding(to_array, from_array))
+strategies.register("all", TensorEncoding(to_list, from_list))

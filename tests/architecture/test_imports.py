@@ -159,3 +159,26 @@ def test_any_is_rare_and_never_the_type_of_a_party() -> None:
 
     assert sum(len(re.findall(r"\bAny\b", source)) for source in sources) <= 900
     assert not [found for source in sources for found in re.findall(r"\w*(?:worker|sender|location): Any\b", source)]
+
+
+MIRRORED = {"Array", "Wrapper"}
+"""Names that mean the same thing in each backend."""
+
+
+def test_a_type_name_is_taken_once() -> None:
+    found: dict[str, list[str]] = {}
+    for path in [path for package in PACKAGES for path in package.rglob("*.py")]:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+            elif isinstance(node, ast.AnnAssign) and "TypeAlias" in ast.unparse(node.annotation):
+                found.setdefault(ast.unparse(node.target), []).append(str(path.relative_to(ROOT)))
+
+    repeated = {name: paths for name, paths in found.items() if len(paths) > 1 and len(name) > 1}
+    assert not {name: paths for name, paths in repeated.items() if name not in MIRRORED}
+
+
+def test_a_docstring_can_be_read_alone() -> None:
+    begins = re.compile(r'"""(The same|Do what)\b')
+
+    assert not [path.name for package in PACKAGES for path in package.rglob("*.py") if begins.search(path.read_text())]

@@ -19,7 +19,6 @@ from syft_core.pictures import (
     html_table,
     sequence_svg,
     text_table,
-    worker_html,
 )
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -151,7 +150,7 @@ def test_the_picture_of_a_worker_names_its_objects_and_no_values(hook: ToyHook, 
     bob.object_store.tag(5, ["#houses"], "Prices\nin thousands")
     bob.register_obj(pointer_to(SilentWorker(hook, id="alice"), hook), 6)
 
-    page = worker_html(bob)
+    page = bob._repr_html_()
 
     assert texts(page)[0] == "SilentWorker bob: 2 objects"
     assert {"5", "Watcher&gt;Vector[2]", "#houses", "Prices", "6", "→ alice:17"} <= set(texts(page))
@@ -162,21 +161,20 @@ def test_the_picture_of_a_worker_shows_who_may_receive_a_private_object(bob: Sil
     bob.register_obj(PrivateTensor(["alice", "carol"]).on(toy.Vector([1.0])), 5)
     bob.register_obj(PrivateTensor().on(toy.Vector([1.0])), 6)
 
-    shown = texts(worker_html(bob))
+    shown = texts(bob._repr_html_())
 
     assert "private to" in shown
     assert {"alice, carol", "nobody"} <= set(shown)
 
 
 def test_a_worker_without_objects_shows_its_count(bob: SilentWorker) -> None:
-    assert texts(worker_html(bob)) == ["SilentWorker bob: 0 objects"]
+    assert texts(bob._repr_html_()) == ["SilentWorker bob: 0 objects"]
 
 
-def test_notebooks_find_the_pictures(hook: ToyHook, bob: SilentWorker) -> None:
+def test_notebooks_find_the_pictures(hook: ToyHook) -> None:
     x = Watcher().on(toy.Vector([1.0]))
 
     assert x._repr_html_() == chain_html(x)
-    assert bob._repr_html_() == worker_html(bob)
 
 
 @pytest.mark.parametrize("words", ["<script>alert(1)</script>", '"><img src=x>', "a & b"])
@@ -190,7 +188,7 @@ def test_text_from_peers_is_escaped(hook: ToyHook, words: str) -> None:
     arrow = Arrow(words, words, "data", words, words, words)
 
     pages = [
-        worker_html(worker),
+        worker._repr_html_(),
         chain_html(x),
         ledger._repr_html_(),
         sequence_svg([words], [Repeated((arrow,))], words),

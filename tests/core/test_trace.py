@@ -28,7 +28,7 @@ from syft_core.messages import (
 )
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.workers.party.base import BaseWorker
-from syft_core.workers.seeing.trace import Event, Trace, trace, traces
+from syft_core.workers.seeing.trace import Trace, TraceEvent, trace, traces
 
 SECRET = 8675309.0
 
@@ -245,7 +245,7 @@ def test_similar_results_are_counted(hook: ToyHook, me: Any, bob: BaseWorker) ->
 def test_a_long_trace_is_truncated_with_a_note() -> None:
     seen = Trace(limit=150)
     for number in range(160):
-        seen.note(Event("Search", f"search #{number * number}", "me", "bob", "talk", ()))
+        seen.note(TraceEvent("Search", f"search #{number * number}", "me", "bob", "talk", ()))
 
     assert len(seen) == 150
     assert "100 later messages not shown" in seen.svg()

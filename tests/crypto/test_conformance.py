@@ -10,7 +10,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from syft_core.testing.encrypted import EncryptedSection, Sharing  # noqa: E402
+from syft_core.testing.encrypted import EncryptedSection, Sharer  # noqa: E402
 from syft_core.testing.section import Bob, ConformanceError  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_numpy.attributes import NumpyAttributes  # noqa: E402
@@ -92,7 +92,7 @@ def run_checks() -> list[str]:
         with attach("numpy") as hook:
             workers = [Bob(hook, id=id) for id in ("bob", "alice")]
             carol = VirtualWorker(hook, id="carol")
-            group = Sharing(hook, lambda values: section._share(hook, values, workers, carol))  # noqa: B023  # called here
+            group = Sharer(hook, lambda values: section._share(hook, values, workers, carol))  # noqa: B023  # called here
             available = {"hook": hook, "kernels": hook.attributes.kernels, "group": group}
             check = getattr(section, name)
             names = check.__wrapped__.__code__.co_varnames[1 : check.__wrapped__.__code__.co_argcount]

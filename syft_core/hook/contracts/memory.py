@@ -11,7 +11,7 @@ from syft_core.peer import Id
 from syft_core.values import Args, Kwargs, Tensor
 
 
-class Address(Protocol):
+class Place(Protocol):
     """The address of a worker, as far as this contract is concerned: a ``Location``."""
 
     id: Id
@@ -82,12 +82,12 @@ class Memory:
         """Return whether tensors with another owner (``owner_of``) may use the memory of one of these plain tensors."""
         return True
 
-    def place_new_tensors(self, location: Address) -> AbstractContextManager[Any]:
+    def place_new_tensors(self, location: Place) -> AbstractContextManager[Any]:
         """Return a context in which the framework creates new tensors at ``location``, if it supports that."""
         return nullcontext()
 
     def hold_state(
-        self, objects: Sequence[object], location: Address, send: Callable[[Tensor], Tensor]
+        self, objects: Sequence[object], location: Place, send: Callable[[Tensor], Tensor]
     ) -> AbstractContextManager[tuple[list[Tensor], Callable[[], dict[Any, Callable[[Tensor], None]]]]]:
         """Return a context in which the tensors of these objects lead to ``location``, where a plan is recorded.
 

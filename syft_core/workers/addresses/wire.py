@@ -53,7 +53,7 @@ class Issued(NamedTuple):
         return f"{self.what} was issued by {self.file}:{self.line}"
 
 
-class Answer:
+class PendingAnswer:
     """The answer to a command for which the client waits later."""
 
     has_arrived = False
@@ -90,12 +90,12 @@ class WireLocation(TensorPlace, Location):
         """The peers on whose behalf the buffered commands are sent."""
         self._dropped: deque[tuple[Id, Id | None]] = deque()
         self._number = 0
-        self._in_flight: deque[tuple[int, list[Issued], Answer | None]] = deque()
+        self._in_flight: deque[tuple[int, list[Issued], PendingAnswer | None]] = deque()
         self._looked = 0.0
         self._errors: list[Exception] = []
         """The first failure of a told command, for the next call that waits."""
         self._value: Outcome = None
-        self._unclaimed: dict[tuple[Id, ...], list[Answer]] = {}
+        self._unclaimed: dict[tuple[Id, ...], list[PendingAnswer]] = {}
         """The answers to interrupted calls that take objects from the worker, by the ids of the objects."""
         self._causes: dict[tuple[int, int], Issued] = {}
         """The commands that failed, by the number of their batch and their place in it."""
@@ -178,10 +178,10 @@ class WireLocation(TensorPlace, Location):
             self._post(asks=True)
             return self._wait()
 
-    def _request(self, message: Message) -> Answer:
+    def _request(self, message: Message) -> PendingAnswer:
         """Send a message, and return its answer, which arrives later."""
         self._prepare(message)
-        answer = Answer(message.facts.takes(message, self.id))
+        answer = PendingAnswer(message.facts.takes(message, self.id))
         with self._lock:
             self._put(message)
             try:
@@ -200,7 +200,7 @@ class WireLocation(TensorPlace, Location):
                 if answer.taken:
                     self._unclaimed.setdefault(answer.taken, []).append(answer)
 
-    def _claim(self, answer: Answer) -> Answer:
+    def _claim(self, answer: PendingAnswer) -> PendingAnswer:
         """Return an answer or, if the worker has the objects no more, that of an interrupted call which took them."""
         if answer.errors and not isinstance(answer.errors[0], ObjectNotFoundError):
             return answer
@@ -245,7 +245,7 @@ class WireLocation(TensorPlace, Location):
         self._buffer.append(message)
         self._issued.append(find_issuer(message))
 
-    def _post(self, asks: bool, answer: Answer | None = None) -> None:
+    def _post(self, asks: bool, answer: PendingAnswer | None = None) -> None:
         """Send the buffered commands as one batch; ``answer`` gets the reply, if the client waits for it later."""
         issued, self._issued = self._issued, []
         buffered, self._buffer = self._buffer, []
@@ -262,7 +262,7 @@ class WireLocation(TensorPlace, Location):
             raise
         self._send_batch(sent, issued, answer)
 
-    def _send_batch(self, sent: Sequence[Frame], issued: list[Issued], answer: Answer | None = None) -> None:
+    def _send_batch(self, sent: Sequence[Frame], issued: list[Issued], answer: PendingAnswer | None = None) -> None:
         self._number += 1
         self._in_flight.append((self._number, issued, answer))
         self.send_frames(sent)
@@ -349,7 +349,7 @@ class WireLocation(TensorPlace, Location):
         while self._in_flight:
             self._receive(wait=True)
 
-    def _wait_for(self, answer: Answer) -> Outcome:
+    def _wait_for(self, answer: PendingAnswer) -> Outcome:
         """Wait for one reply; return its value, or raise the first error if it is a failure."""
         with self._lock:
             try:
@@ -363,7 +363,7 @@ class WireLocation(TensorPlace, Location):
             raise_error(found.pop())
         return answer.value
 
-    def _await_answer(self, answer: Answer) -> None:
+    def _await_answer(self, answer: PendingAnswer) -> None:
         if not answer.has_arrived:
             self._begin_wait()
         while not answer.has_arrived:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from syft_core.exceptions import SerdeError
+from syft_core.location import Party
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import Here
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
@@ -37,9 +40,9 @@ def _detail_pointer(payload: Payload, context: Context) -> PointerTensor | Here:
     are_typed = type(leased) is bool and type(attr) in _ATTRS and type(framework) is str
     if not (are_ids and are_typed):
         raise SerdeError(_WRONG_PART)
-    party = context.worker
-    if party is None:
+    if context.worker is None:
         raise SerdeError("cannot rebuild a pointer: no worker receives it; read it with `Context(worker=...)`")
+    party = cast("Party", context.worker)
     pointer = pointer_at(party.location_of(location), id, party.attributes_of(framework), party)
     pointer.point_to_attr, pointer.garbage_collect_data, pointer.travels_with_lease = attr, False, leased
     if leased:

@@ -135,7 +135,7 @@ def attach_leases(value: object, receiver: Location) -> Tensor:
 
 
 def lend_all(value: object, receiver: Id) -> Process:
-    """Do what ``attach_leases`` does to an object, or to each of a list, as part of a handler."""
+    """Attach leases to an object, or to each of a list; generator version of ``attach_leases``, for handlers."""
     if type(value) is list:
         for place, item in enumerate(value):
             value[place] = yield from lend_all(item, receiver)

@@ -40,7 +40,9 @@ from syft_core.messages import (
     read_note,
 )
 from syft_core.peer import Id, Peer, acting_for
+from syft_core.pictures import form_of as show_form
 from syft_core.pictures import one_line, worker_html
+from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.travel import point_to_found, send_copy
 from syft_core.serde import PEER_LIMITS, Context, Limits, frames, from_frames
 from syft_core.serde.layout import Frame
@@ -268,7 +270,7 @@ class BaseWorker(TensorPlace, Worker):
         mandate: Mandate | None = None,
         delegates: Callable[[Peer], bool] = delegates_nobody,
     ) -> Generator[Request, Any, list[Frame]]:
-        """Do what ``deliver`` does without blocking: yield the requests to other parties."""
+        """Answer a message as a generator that yields the requests to other parties; ``deliver`` drives it."""
         session = self.session_of(sender.id if mandate is None else mandate)
         number, asks, value, failure = -1, True, None, session.failed
         commands: tuple[Message, ...] = ()
@@ -351,7 +353,7 @@ class BaseWorker(TensorPlace, Worker):
         return framework.method(autograd.identity).name == command.op
 
     def _abandon(self, command: Message, sender: Peer) -> Process:
-        """Do what a command asks for if it is skipped: other parties may wait for it."""
+        """Handle a command that is skipped, for which other parties may wait."""
         if type(command) in ABANDON:
             with suppress(SyftError):
                 yield from self.step(ABANDON[type(command)](self, command, sender), sender)
@@ -505,6 +507,21 @@ class BaseWorker(TensorPlace, Worker):
         set_owner(self, obj, obj_id)
         return obj_id
 
+    def keep_origin(self, tensor: Tensor, location: Location) -> Id:
+        """Store a tensor to receive the gradient of its copy on ``location``, which holds a lease on it."""
+        kept = new_id()
+        self.register_obj(tensor, kept)
+        entry = self.object_store.entry(kept)
+        entry.published = False
+        if entry.source is not None:
+            entry.source.published = False
+        entry.others, entry.lent = {(location.id, location.client_id): 1}, frozenset({(location.id, self.peer)})
+        return kept
+
+    def drop_origin(self, id: Id) -> None:
+        """Remove a tensor of which the copy could not be sent."""
+        self.object_store.remove(id, "its copy could not be sent")
+
     def de_register_obj(self, obj: object) -> None:
         """Remove ``obj`` from the store, if it is there."""
         with self._saving():
@@ -563,7 +580,9 @@ class BaseWorker(TensorPlace, Worker):
         return self.get_obj(id)
 
     def _repr_html_(self) -> str:
-        return worker_html(self)
+        self.collect_garbage()
+        rows = [_describe_entry(entry) for entry in self.object_store.entries()]
+        return worker_html(f"{type(self).__name__} {self.id}", rows)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} id:{self.id} #objects:{self.objects_count}>"
@@ -577,6 +596,15 @@ def _failure(error: Exception, number: int, place: int) -> Failure:
     # The error must not keep the local variables of its traceback alive.
     error.__traceback__ = error.__context__ = error.__cause__ = None
     return Failure(error, "\n".join(lines)[-MAX_TEXT:], number, place)
+
+
+def _describe_entry(entry: Stored) -> tuple[str, ...]:
+    """Return a row of the table of objects: id, form, tags, description, who keeps it, and who may read it."""
+    tags = " ".join(sorted(map(str, entry.tags)))
+    kept = "published" if entry.published else f"{entry.pointers} pointer{'' if entry.pointers == 1 else 's'}"
+    private = "" if entry.access is None else ", ".join(sorted(entry.access)) or "nobody"
+    parts = [(entry.description or "").split("\n")[0], *[f"({failure})" for failure in entry.failures]]
+    return str(entry.id), show_form(entry.value), tags, " ".join(filter(None, parts)), kept, private
 
 
 def _ids_in(command: Message) -> list[Id]:

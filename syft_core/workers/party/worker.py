@@ -63,7 +63,7 @@ class ClientState:
     form_epoch: int = 0
     """How often a form changed in a way the client could not infer."""
     gradient_epoch: int = 0
-    """The same for gradients."""
+    """How often a gradient changed in a way the client could not infer."""
     failed: Failure | None = None
     """The first failure not yet reported to the client; until it is, no commands are executed."""
     poisoned: deque[tuple[range, Failure]] = field(default_factory=partial(deque, maxlen=MAX_POISONED))

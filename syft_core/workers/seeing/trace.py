@@ -31,7 +31,7 @@ NOTHING = "no messages"
 
 
 @dataclass(slots=True)
-class Event:
+class TraceEvent:
     """One message: sender, receiver, operation, objects and outcome."""
 
     kind: str
@@ -78,7 +78,7 @@ class Trace:
 
     def __init__(self, limit: int = MAX_EVENTS) -> None:
         self.limit = limit
-        self.events: list[Event] = []
+        self.events: list[TraceEvent] = []
         self.dropped = 0
         """How many messages were not recorded because of ``limit``."""
 
@@ -89,7 +89,7 @@ class Trace:
     def __exit__(self, *_error: object) -> None:
         traces.remove(self)
 
-    def note(self, event: Event) -> None:
+    def note(self, event: TraceEvent) -> None:
         """Record one message."""
         if len(self.events) < self.limit:
             self.events.append(event)
@@ -98,17 +98,17 @@ class Trace:
 
     # --- results
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[TraceEvent]:
         return iter(self.events)
 
     def __len__(self) -> int:
         return len(self.events)
 
-    def __getitem__(self, index: int) -> Event:
+    def __getitem__(self, index: int) -> TraceEvent:
         return self.events[index]
 
     @property
-    def departures(self) -> list[Event]:
+    def departures(self) -> list[TraceEvent]:
         """The messages by which data left a worker."""
         return [event for event in self.events if event.departs]
 
@@ -168,10 +168,10 @@ class Trace:
             for number, event in enumerate(block)
         ], more
 
-    def _blocks(self, rows: int | None) -> tuple[list[tuple[list[Event], int]], str]:
+    def _blocks(self, rows: int | None) -> tuple[list[tuple[list[TraceEvent], int]], str]:
         """Return the messages with repetitions folded, and a note about those not shown."""
         shown, left, drawn = [], len(self.events) if rows is None else rows, 0
-        for block, times in fold(self.events, Event.repeat_key):
+        for block, times in fold(self.events, TraceEvent.repeat_key):
             if kept := block[:left]:
                 shown.append((kept, times))
                 drawn += len(block) * times if len(kept) == len(block) else len(kept)
@@ -232,11 +232,11 @@ def redact(message: Message) -> Message:
     return type(message)(*[map_leaves(without_data, getattr(message, field.name)) for field in fields(message)])
 
 
-def _event(location: Location, message: Message) -> Event:
+def _event(location: Location, message: Message) -> TraceEvent:
     """Describe a message before it is sent, without keeping its objects alive."""
     facts, ends = message.facts, (str(location.client.id), str(location.id))
     role = _find_role(facts)
-    event = Event(type(message).__name__, facts.text(message), *ends, role, _objects(message), _results(message))
+    event = TraceEvent(type(message).__name__, facts.text(message), *ends, role, _objects(message), _results(message))
     carried = getattr(message, facts.gives) if facts.gives else facts.operands(message)
     if role == "data":
         event.form = form_of(carried)
@@ -284,13 +284,13 @@ def _place(id: int | str, attr: str | None) -> int | str:
 # --- labels
 
 
-def _name_objects(events: Sequence[Event]) -> dict[str, str]:
+def _name_objects(events: Sequence[TraceEvent]) -> dict[str, str]:
     """Return short names for the ids in a diagram: #1, #2, … in order of appearance."""
     ids = dict.fromkeys(str(id).partition("::")[0] for event in events for id in (*event.objects, *event.results))
     return {id: f"#{number}" for number, id in enumerate(ids, 1)}
 
 
-def _step(names: dict[str, str], block: Sequence[Event], times: int) -> Repeated:
+def _step(names: dict[str, str], block: Sequence[TraceEvent], times: int) -> Repeated:
     """Return the step for a block of messages: direct repetitions become one arrow, a loop gets a frame."""
     runs = [list(run) for _, run in groupby(block, lambda event: (event.repeat_key(), event.objects))]
     if len(runs) == 1:
@@ -298,13 +298,13 @@ def _step(names: dict[str, str], block: Sequence[Event], times: int) -> Repeated
     return Repeated(tuple([_arrow(names, run[0], len(run)) for run in runs]), times)
 
 
-def _arrow(names: dict[str, str], event: Event, times: int) -> Arrow:
+def _arrow(names: dict[str, str], event: TraceEvent, times: int) -> Arrow:
     details = [event.error, event.form, _bytes(event.bytes) if event.bytes else "", f"{event.seconds * 1e3:.2f} ms"]
     label, title = _label(names, event), " ".join(_cells(event))
     return Arrow(*event.direction, _arrow_kind(event), label, " · ".join(filter(None, details)), title, times)
 
 
-def _label(names: dict[str, str], event: Event) -> str:
+def _label(names: dict[str, str], event: TraceEvent) -> str:
     parts = [[str(id).partition("::") for id in ids] for ids in (event.objects, event.results)]
     objects, results = [", ".join(f"{names[id]}{dots and '.'}{attr}" for id, dots, attr in ids) for ids in parts]
     if event.role == "compute":
@@ -315,7 +315,7 @@ def _label(names: dict[str, str], event: Event) -> str:
     return f"{event.operation} {_shorten(objects or results)}".strip()
 
 
-def _arrow_kind(event: Event) -> str:
+def _arrow_kind(event: TraceEvent) -> str:
     if event.error is not None:
         return "failure"
     if event.departs:
@@ -323,7 +323,7 @@ def _arrow_kind(event: Event) -> str:
     return "talk" if event.role == "fetch" else event.role
 
 
-def _cells(event: Event) -> tuple[str, ...]:
+def _cells(event: TraceEvent) -> tuple[str, ...]:
     return (
         event.sender,
         event.receiver,

@@ -10,7 +10,7 @@ from syft_toy.hook import ToyHook
 from toy_layers import Watcher, values
 
 from syft_core.departures import RULES, ReleaseRule
-from syft_core.desk.history import History
+from syft_core.desk.history import ReleaseHistory
 from syft_core.exceptions import DependencyError, GetNotPermittedError, NotRegisteredError, PluginError, SyftError
 from syft_core.hook import hook as hooking
 from syft_core.hook import hook_args
@@ -216,7 +216,7 @@ def test_a_plugin_may_let_objects_leave_that_the_policy_keeps(manager: PluginMan
     class Auditing:
         @hookimpl
         def register_rules(self, register: Any) -> None:
-            register("auditors may read", ReleaseRule(cover, finish, undo, History))
+            register("auditors may read", ReleaseRule(cover, finish, undo, ReleaseHistory))
 
     left: list[Any] = []
     manager.register(Auditing(), "auditing")
