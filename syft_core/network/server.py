@@ -56,7 +56,7 @@ from syft_core.serde.layout import Frame
 from syft_core.workers.addresses.tickets import Mandate
 from syft_core.workers.addresses.wire import WINDOW, WireLocation
 from syft_core.workers.party.base import BaseWorker
-from syft_core.workers.party.turns import FairLock
+from syft_core.workers.party.turns import FairLock, is_wanted
 
 _log = logging.getLogger(__name__)
 MAX_HANDSHAKE = 1 << 14
@@ -133,6 +133,8 @@ class ClientSession:
     """How many deposits have not been acknowledged; a large one counts more."""
     busy_since: float | None = None
     """When the execution of the current message began."""
+    gone_since: float | None = None
+    """When it was noticed that the client is gone although a message is being executed."""
     seen: float = field(default_factory=time.monotonic)
     """When a connection of the client was last in use."""
     since: float = field(default_factory=time.time)
@@ -413,8 +415,14 @@ class Server:
         elif not self._is_valid_client(client):
             _log.warning("disconnected %s: its token is not valid any more", one_line(str(client.peer)))
             connection.interrupt()
-        elif client.busy_since is not None and now - client.busy_since >= self._heartbeat:
-            _ping(connection)
+        elif client.busy_since is not None and now - client.busy_since >= self._heartbeat and not _ping(connection):
+            client.gone_since = client.gone_since or now
+
+    def _is_wanted(self, client: ClientSession) -> bool:
+        """Return whether a client that is gone may still come back for the result of its message."""
+        if client.gone_since is not None and time.monotonic() - client.gone_since > self._session_timeout:
+            return False
+        return self._is_valid_client(client)
 
     def _is_valid_client(self, client: ClientSession) -> bool:
         """Return whether a client, or the one who gave it a ticket, is still known by a valid token."""
@@ -637,7 +645,7 @@ class Server:
                 if mandate is None:
                     self.worker.add_client(ReverseLocation(self, created))
         if client is not None:
-            client.newest = sock
+            client.newest, client.gone_since = sock, None
             with client.take_over(sock):
                 client.seen = time.monotonic()
                 return client, RESUMED, ""
@@ -696,6 +704,7 @@ class Server:
             ):
                 self._stopping.wait(pause)
             deliver = self.worker.deliver if envelope.kind is Purpose.BATCH else self.worker.deliver_note
+            is_wanted.set(partial(self._is_wanted, client))
             with releases_of(self.worker).requests.collect() as released:
                 reply = deliver(frames, client.peer, client.mandate)
             if envelope.kind is Purpose.BATCH:
@@ -877,11 +886,14 @@ def _refuse(protocol: ServerProtocol, status: int, why: str) -> Response:
     return response
 
 
-def _ping(connection: Connection) -> None:
+def _ping(connection: Connection) -> bool:
+    """Show a client that the worker is alive; return whether it is still there."""
     try:
         connection.ping()
     except WorkerError:
         connection.interrupt()
+        return False
+    return True
 
 
 def abort(sock: socket.socket) -> None:

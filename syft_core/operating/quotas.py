@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
-from time import monotonic, thread_time
+from time import monotonic, sleep, thread_time
 from types import GeneratorType
 from typing import Any, Literal
 
@@ -349,7 +350,25 @@ class QuotaGuard:
         account.objects += count  # At once: a plan runs many operations.
         account.bytes += size
         self._inferred = known.size is not None
-        return proceed(execution)
+        answer = proceed(execution)
+        return self._take_turns(answer, account, sender, known.encoded) if type(answer) is GeneratorType else answer
+
+    def _take_turns(self, process: Process, account: Account, sender: Peer, operation: bytes) -> Process:
+        """Run an operation that lets others go first: record it in each turn, and make its user wait for the rates."""
+        answer: Any = None
+        resume: Callable[[Any], Any] = process.send
+        while True:
+            try:
+                request = resume(answer)
+            except StopIteration as end:
+                return end.value
+            try:
+                answer, resume = (yield request), process.send
+            except Exception as error:  # noqa: BLE001  # the process handles it
+                answer, resume = error, process.throw
+            while seconds := account.cpu.wait():
+                yield Elsewhere(partial(sleep, min(seconds, 1.0)))
+            self._record(sender, operation)
 
     def require_room(self, sender: Peer, name: str, objects: int, size: int) -> None:
         """Raise unless the results of a protocol, or what it needs to deal, fit the quota of the sender."""

@@ -36,7 +36,7 @@ from syft_core.values import Nested, Tensor
 from syft_core.workers.addresses.requests import Elsewhere, Process
 from syft_core.workers.party.status import MODES, OUT
 from syft_core.workers.party.store import NOTHING, Sources, Stored, is_leaf, lineage_of
-from syft_core.workers.party.turns import TURN_SECONDS
+from syft_core.workers.party.turns import TURN_SECONDS, let_others_go_first
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.running.authorization import require_command
 from syft_core.workers.running.changes import change
@@ -219,7 +219,7 @@ class _Call:
                 for operation in segment.operations:
                     place = operation.place
                     if monotonic() > turn:
-                        yield Elsewhere(_let_others_go_first)
+                        yield Elsewhere(let_others_go_first)
                         turn = monotonic() + TURN_SECONDS
                     found = self._compute_number(operation) if operation.op is None else self._execute(operation, modes)
                     self._put(operation, (yield from found) if type(found) is GeneratorType else found)
@@ -333,7 +333,3 @@ class _Call:
 
 
 _RESULTS = frozenset({Stored, float})
-
-
-def _let_others_go_first() -> None:
-    """Do nothing: the lock of the worker is not held meanwhile."""

@@ -19,6 +19,8 @@ from syft_torch.federated.losses import Loss, ModelForms
 MAX_BLOCK = 1 << 24
 """About how many bytes of samples are shuffled at once."""
 MAX_EPOCHS = 1 << 20
+OPTIMIZER_STATES = 3
+"""How many tensors an optimizer keeps for each parameter at most."""
 MASK = (1 << 63) - 1
 """The bits of a seed that are used."""
 

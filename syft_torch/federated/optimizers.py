@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature
+from math import isfinite
 
 import torch
 from torch import nn, optim
@@ -60,10 +62,14 @@ def _to_number(name: str, value: Nested) -> Nested:
 
 
 def is_number(value: object) -> bool:
-    """Return whether an option of an optimizer is a number, a flag, None, or a pair of numbers."""
+    """Return whether an option of an optimizer is a finite number, a flag, None, or a pair of numbers."""
     if type(value) in (tuple, list):
-        return all(type(part) in (int, float) for part in value)  # type: ignore[attr-defined]  # it is a sequence
-    return value is None or type(value) in (bool, int, float)
+        return len(value) == 2 and all(map(_is_finite, value))  # type: ignore[arg-type]  # it is a sequence
+    return value is None or type(value) is bool or _is_finite(value)
+
+
+def _is_finite(value: object) -> bool:
+    return type(value) is int or (type(value) is float and isfinite(value))
 
 
 def make(name: str, groups: Groups, parameters: Sequence[torch.Tensor]) -> optim.Optimizer:
@@ -72,10 +78,15 @@ def make(name: str, groups: Groups, parameters: Sequence[torch.Tensor]) -> optim
     if kind is None:
         raise FederatedError.settings("optimizer", f"is {name!r}, which is not in the table of optimizers")
     known = kind([nn.Parameter(torch.zeros(()))], **({"lr": 0.1} if kind is optim.SGD else {})).defaults.keys()
+    taken = signature(kind).parameters
     for numbers, _ in groups:
         unknown = [option for option in numbers if option not in known or option in _IGNORED]
         if unknown:
             raise FederatedError.settings("optimizer", f"has the unknown option {unknown[0]!r} of {name}")
+        try:  # torch checks the options of an optimizer, and not those of its groups.
+            kind([nn.Parameter(torch.zeros(()))], **{option: numbers[option] for option in numbers if option in taken})
+        except (TypeError, ValueError) as error:
+            raise FederatedError.settings("optimizer", f"is not a valid {name} ({error})") from None
     options = {"foreach": False} if "foreach" in known else {}
     return kind(
         [{**numbers, "params": [parameters[p] for p in places]} for numbers, places in groups],

@@ -6,6 +6,7 @@ is one operation: it passes the same stages, and its results stay on the worker 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from syft_core.plans.program import Program
 from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_core.workers.addresses.requests import Elsewhere, Process
 from syft_core.workers.party.store import lineage_of
-from syft_core.workers.party.turns import TURN_SECONDS
+from syft_core.workers.party.turns import TURN_SECONDS, let_others_go_first
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.running.changes import change_count
 from syft_core.workers.running.execution import Execution
@@ -35,6 +36,7 @@ from syft_torch.federated import loops, optimizers
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.loops import Recipe, Settings
 from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
+from syft_torch.federated.memory import measure_peak
 
 
 def _describe(text: str) -> MessageFacts:
@@ -64,6 +66,11 @@ class OnData(Message):
     settings: Kwargs
     """The fields of ``loops.Settings``."""
     result: int
+
+    @property
+    def id(self) -> int | str:
+        """The id of the function, which names the message in records."""
+        return self.plans[0] if self.plans else ""
 
 
 @dataclass(slots=True)
@@ -124,6 +131,8 @@ def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, s
     execution.args = execution.resolve((message.weights, correction, *message.fixed, *message.data))
     execution.lineage = lineage_of(execution.parents)
     operation.require_operands(execution)
+    if worker.guard is not None:
+        worker.guard.require_room(sender, operation.op.name, count, operation.measure_memory(execution.args))
     worker.stats.operations += 1
     with framework.isolate() or nullcontext():
         answer = execute(execution)
@@ -159,6 +168,8 @@ class LoopOp:
         self.losses: list[Loss] = [compile_loss(program, parts, framework) for program in programs]
         self.shape = ModelForms(programs[0], fixed, parts)
         self.parts, self.fixed = parts, fixed
+        self._memory: dict[tuple[int, ...], int] = {}
+        """The bytes that a step needs, by the lengths of the datasets."""
         self.settings = Settings.read(message.settings)
         self.task = Recipe(self.losses, self.shape, self.settings)
         self._require_model()
@@ -171,7 +182,8 @@ class LoopOp:
             random=any(loss.is_random for loss in self.losses),
             tier="reviewed" if is_reviewed else "public",
         )
-        name = f"federated.{type(message).__name__.lower()}"
+        # A worker whose process was ended by one loss refuses that one, and no other.
+        name = f"federated.{type(message).__name__.lower()}#{_write_digest(programs)}"
         self.op = Op(
             name, self.rehearse, "function", name, self.rehearse, describe=lambda _op: facts, process=self.process
         )
@@ -223,6 +235,17 @@ class LoopOp:
                 )
         if not sum(len(tensor) for tensor in tensors[self.fixed :]):
             raise FederatedError.operands(worker, "it has no samples", "leave this worker out")
+
+    def measure_memory(self, args: Args) -> int:
+        """Return about how many bytes the loop needs besides its operands."""
+        weights, _, *tensors = args
+        data = tensors[self.fixed :]
+        key = tuple(map(len, data[:: self.parts]))
+        step = self._memory.get(key)
+        if step is None:
+            step = remember(self._memory, key, measure_peak(self.rehearse, args))
+        shuffled = 8 * sum(key) + min(sum(tensor.nbytes for tensor in data), loops.MAX_BLOCK)
+        return step + shuffled + loops.OPTIMIZER_STATES * weights.nbytes
 
     def rehearse(self, weights: Tensor, correction: Tensor | None, *tensors: Tensor) -> Nested:
         """Do one step for each length of batches; return results of the right form."""
@@ -279,7 +302,7 @@ class LoopOp:
                 result = _advance(loop, turn)
             if result is not None:
                 return result
-            yield Elsewhere(_let_others_go_first)
+            yield Elsewhere(let_others_go_first)
 
     def _arrange(self, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Return the fixed tensors, and the parts of the data; those of several datasets are joined."""
@@ -311,8 +334,8 @@ def _is_dense(tensor: Tensor) -> bool:
     return tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_quantized)
 
 
-def _let_others_go_first() -> None:
-    """Do nothing: the lock of the worker is not held meanwhile."""
+def _write_digest(programs: Sequence[Program]) -> str:
+    return hashlib.sha256("".join(map(digests.of, programs)).encode()).hexdigest()[:12]
 
 
 def _find_operation(framework: FrameworkAttributes, programs: list[Program], message: OnData) -> LoopOp:

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from contextvars import ContextVar
 from types import TracebackType
+
+from syft_core.exceptions import ConnectionLostError
 
 TURN_SECONDS = 0.05
 """After how many seconds a command that consists of many steps lets others go first."""
+is_wanted: ContextVar[Callable[[], bool]] = ContextVar("is_wanted", default=lambda: True)
+"""Returns whether anybody waits for the result of the command that this thread executes; set by a server."""
+
+
+def let_others_go_first() -> None:
+    """Return at once: the lock of the worker is not held meanwhile. Raise if nobody waits for the result."""
+    if not is_wanted.get()():
+        raise ConnectionLostError.closed()
 
 
 class FairLock:

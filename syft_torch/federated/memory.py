@@ -1,0 +1,56 @@
+"""The memory that a computation needs, found on the meta device, where nothing is allocated."""
+
+from __future__ import annotations
+
+import weakref
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from syft_core.hook.rules import leaves, map_leaves
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+
+
+def measure_peak(function: Function, args: Args) -> int:
+    """Return how many bytes a function needs at the same time besides its arguments; 0 if that depends on values."""
+    peak, shadows = _Peak(), map_leaves(_to_meta, args)
+    try:
+        with peak:
+            function(*shadows)
+    except Exception:  # noqa: BLE001  # on the meta device torch may raise any error; the function itself says why
+        return peak.most
+    return peak.most
+
+
+def _to_meta(leaf: Nested) -> Nested:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    return torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta")
+
+
+class _Peak(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed
+    """Adds up the memory that operations allocate and that is still in use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = self._now = 0
+        self._sizes: dict[int, int] = {}
+
+    def __torch_dispatch__(self, func: Function, types: Nested, args: Args = (), kwargs: Kwargs | None = None) -> Nested:
+        result = func(*args, **(kwargs or {}))
+        for leaf in leaves(result):
+            if isinstance(leaf, torch.Tensor):
+                self._add(leaf)
+        return result
+
+    def _add(self, tensor: Tensor) -> None:
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key not in self._sizes:
+            self._sizes[key] = storage.nbytes()
+            self._now += self._sizes[key]
+            self.most = max(self.most, self._now)
+            weakref.finalize(storage, self._remove, key).atexit = False
+
+    def _remove(self, key: int) -> None:
+        self._now -= self._sizes.pop(key)
