@@ -40,10 +40,7 @@ def describe_request(worker: BaseWorker, request: ReleaseRequest) -> Table:
     """Return a request, how often its user got something of the same form, and a rule that would cover it."""
     user, forms = request.peer.user, request.forms
     like = [o for o in worker.requests if o.released_at is not None and (o.peer.user, o.forms) == (user, forms)]
-    by_rule = [
-        a.uses.total for a in worker.approvals if (a.conditions["user"], a.conditions.get("form")) == (user, forms)
-    ]
-    before = len(like) + sum(by_rule)
+    before = len(like) + sum([approval.uses.total for approval in worker.approvals if approval.is_for(user, forms)])
     return {**request.to_table(), "released_before": before, "rule": suggest_conditions(worker, request)}
 
 
@@ -86,4 +83,12 @@ def look_at(worker: BaseWorker, request: ReleaseRequest, by: str) -> list[Table]
     """Record that an owner sees what a request would release, and return a summary of it."""
     record_request(worker, request, "seen", by)
     shown = [requested for requested in request.objects if not requested.has_left]
-    return [{"object": requested.name, **summarize(requested.copy)} for requested in shown]
+    labels = dict(zip(request.names.split(", "), request.labels, strict=False))
+    return [
+        {
+            "object": requested.name,
+            **({"label": label} if (label := labels.get(requested.name)) else {}),
+            **summarize(requested.copy, request.parties),
+        }
+        for requested in shown
+    ]

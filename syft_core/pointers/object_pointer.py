@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -10,7 +10,7 @@ from syft_core.exceptions import AlreadyRetrievedError
 from syft_core.handle import RequestHandle
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location, Party, WorkerLike
-from syft_core.messages import AskRelease, Fetch, Lease, Tag
+from syft_core.messages import Fetch, Lease, Tag
 from syft_core.peer import Id, Peer
 from syft_core.pointers.fetches import Steps, complete
 from syft_core.tensors.identity import ID_PROVIDER, Identified, require_text
@@ -136,12 +136,13 @@ class ObjectPointer(Identified):
             self._location.drop(self._id_at_location, self.lender)
         self.gone = why
 
-    def request(self, reason: str) -> RequestHandle:
-        """Ask the owner of the worker to release the object; return the request."""
+    def request(self, reason: str, parties: Sequence[Id] = ()) -> RequestHandle:
+        """Ask the owner of the worker to release the object; return the request.
+
+        ``parties`` are the workers that hold the shares of the value, if the object is one of them.
+        """
         self.require_alive()
-        require_text("reason", reason)
-        message = AskRelease((self._id_at_location,), self.point_to_attr, reason)
-        return RequestHandle(self._location, self._location.ask(message))
+        return RequestHandle.ask(self._location, [self._id_at_location], self.point_to_attr, reason, parties=parties)
 
     def lease(self: P) -> P:
         """Return a second pointer to the same object, with its own lease; a pointer to an attribute has no lease."""

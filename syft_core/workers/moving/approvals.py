@@ -24,6 +24,7 @@ from syft_core.pictures import one_line, text_table
 from syft_core.registry import Registry
 from syft_core.values import Json, Table
 from syft_core.workers.party.store import MORE, Source, Sources
+from syft_core.workers.seeing.journal import MAX_TEXT
 from syft_core.workers.seeing.ledger import Entry, Grant, is_of
 
 if TYPE_CHECKING:
@@ -125,6 +126,11 @@ class StandingApproval:
             if (why := CONDITIONS[key].refuse(value, candidate, self.uses)) is not None:
                 return why
         return None
+
+    def is_for(self, user: str | None, forms: str) -> bool:
+        """Return whether the user and the form of something match, whatever the other conditions say."""
+        form = self.conditions.get("form")
+        return self.conditions["user"] == user and (form is None or _matches(form, forms))
 
     @property
     def state(self) -> str:
@@ -382,6 +388,8 @@ def read_conditions(name: str, table: Mapping[str, Json]) -> Table:
                 read[key] = condition.read(table[key])
             except ValueError as error:
                 raise ApprovalError.condition(name, f"{key} {error}") from None
+    if len(json.dumps(read)) > MAX_TEXT:
+        raise ApprovalError.condition(name, f"its conditions have more than {MAX_TEXT} characters")
     if read.get("per_day", 0) > read.get("count", float("inf")):
         raise ApprovalError.condition(name, f"per_day = {read['per_day']} contradicts count = {read['count']}")
     return read
@@ -413,8 +421,11 @@ def _refuse_user(user: str, candidate: Candidate, _uses: Uses) -> str | None:
 
 
 def _refuse_form(form: str, candidate: Candidate, _uses: Uses) -> str | None:
-    pattern = re.escape(form).replace(r"\*", "[0-9]+(?:, [0-9]+)*")
-    return None if re.fullmatch(pattern, candidate.forms) else f"it is for {form}, and this is {candidate.forms}"
+    return None if _matches(form, candidate.forms) else f"it is for {form}, and this is {candidate.forms}"
+
+
+def _matches(form: str, forms: str) -> bool:
+    return re.fullmatch(re.escape(form).replace(r"\*", "[0-9]+(?:, [0-9]+)*"), forms) is not None
 
 
 def _refuse_sources(tags: list[str], candidate: Candidate, _uses: Uses) -> str | None:

@@ -9,6 +9,7 @@ from weakref import ref
 from syft_core.exceptions import ReleaseError, ValueRefusedError
 from syft_core.messages import AskRelease, Fetch, FetchAll, FetchReleased, FollowRequests, Message
 from syft_core.peer import Peer
+from syft_core.pictures import one_line
 from syft_core.values import Outcome, Tensor
 from syft_core.workers.addresses.requests import Elsewhere, Process
 from syft_core.workers.moving.departure import authorize, copy_without_gradient, detach, finish, hold, take_copy
@@ -20,6 +21,10 @@ from syft_core.workers.running.execution import attribute
 from syft_core.workers.running.failures import require_success
 from syft_core.workers.seeing.ledger import Departure
 from syft_core.workers.seeing.permissions import require_identity, require_right_to_lease
+
+MAX_PARTIES = 64
+MAX_CLAIM = 200
+"""How many characters are kept of each text that an asker says about a request."""
 
 
 def fetch(worker: Worker, message: Fetch, sender: Peer) -> Outcome:
@@ -115,7 +120,16 @@ def ask_release(worker: Worker, message: AskRelease, sender: Peer) -> str:
         copy = Stored(copy_without_gradient(worker, value), sender.id, entry.lineage)
         copy.id, copy.made_by = id, entry.made_by if message.attr is None else None
         objects.append(Requested(ref(entry), message.attr, copy))
-    return worker.requests.add(worker, sender, message.reason, objects).id
+    named = dict(zip(message.ids, message.labels, strict=False))
+    labels = tuple([_shorten(named.get(id, "")) for id in dict.fromkeys(message.ids)]) if named else ()
+    parties = tuple(map(_shorten, message.parties[:MAX_PARTIES]))
+    claims = {"labels": labels, "parties": parties, "line": _shorten(message.line)}
+    return worker.requests.add(worker, sender, message.reason, objects, **claims).id
+
+
+def _shorten(text: object) -> str:
+    """Return a text of a peer in one line of limited length."""
+    return one_line(str(text)[:MAX_CLAIM])
 
 
 def follow_requests(worker: Worker, message: FollowRequests, sender: Peer) -> list[dict[str, Tensor]]:
