@@ -28,8 +28,8 @@ def summarize(copy: Stored, parties: Sequence[str] = ()) -> Table:
     summary: Table = {"form": form_of(value)}
     if parties:
         summary["part_of"] = (
-            f"according to the asker, a share of a value: the sum of what {' and '.join(parties)} hold. One share looks "
-            f"random; all of them together are the value, so release it only if the value may leave"
+            f"according to the asker, a share of a value: the sum of what {' and '.join(parties)} hold. One share "
+            f"looks random; all of them together are the value, so release it only if the value may leave"
         )
     end = plain_end(value)
     if end is None:

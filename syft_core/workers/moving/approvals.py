@@ -216,7 +216,10 @@ class StandingApprovals:
         if approval.state == "expired":
             raise ApprovalError.matches_nothing(name, f"{approval.conditions['until']} is in the past")
         self._require_usable(worker, approval)
-        self._record(worker, approval, "standing", by, json.dumps(dict(approval.conditions)))
+        text = json.dumps(dict(approval.conditions))
+        if len(text) > MAX_TEXT:  # The ledger would cut it.
+            raise ApprovalError.condition(name, f"its conditions have more than {MAX_TEXT} characters")
+        self._record(worker, approval, "standing", by, text)
         self._revoked.discard(approval.digest)
         self._known.pop(name, None)  # One that was used up or revoked is replaced, with its uses.
         self._known[name] = approval
@@ -388,8 +391,6 @@ def read_conditions(name: str, table: Mapping[str, Json]) -> Table:
                 read[key] = condition.read(table[key])
             except ValueError as error:
                 raise ApprovalError.condition(name, f"{key} {error}") from None
-    if len(json.dumps(read)) > MAX_TEXT:
-        raise ApprovalError.condition(name, f"its conditions have more than {MAX_TEXT} characters")
     if read.get("per_day", 0) > read.get("count", float("inf")):
         raise ApprovalError.condition(name, f"per_day = {read['per_day']} contradicts count = {read['count']}")
     return read
