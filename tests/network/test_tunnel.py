@@ -7,9 +7,7 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ import syft_core as sy
 from syft_core.cli import main
 from syft_core.exceptions import AuthenticationError, GetNotPermittedError
 
+from .processes import find_port, wait_for_port
 from .supervised import SupervisedWorker, supervise
 
 np = pytest.importorskip("numpy")
@@ -28,24 +27,6 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 pytestmark = pytest.mark.skipif(
     SSHD is None or shutil.which("ssh") is None, reason="OpenSSH: `apt-get install openssh-server` installs it"
 )
-SECONDS = 60
-
-
-def find_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
-
-
-def wait_for_port(port: int) -> None:
-    """Wait until somebody accepts connections."""
-    end = time.monotonic() + SECONDS
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            assert time.monotonic() < end, "nobody listens"
-            time.sleep(0.05)
 
 
 class Gateway:
@@ -80,9 +61,10 @@ class Gateway:
         """Start the program of the unit, with the addresses of this test."""
         (line,) = re.findall(r"ExecStart=(.*)", (DEPLOY / "syft-tunnel.service").read_text())
         line = line.replace("/etc/syft/tunnel.key", str(self._folder / "tunnel"))
+        line = line.replace("/etc/syft/known_hosts", str(self._folder / "known_hosts"))
         line = line.replace("0.0.0.0:8777:127.0.0.1:8777", f"127.0.0.1:{self.port}:127.0.0.1:{self._worker}")
         line = line.replace("tunnel@gateway.example", f"{getpass.getuser()}@127.0.0.1")
-        more = ["-p", str(self._ssh_port), "-F", "none", "-o", f"UserKnownHostsFile={self._folder / 'known_hosts'}"]
+        more = ["-p", str(self._ssh_port), "-F", "none"]
         program, *words = shlex.split(line)
         self._tunnel = subprocess.Popen([str(shutil.which(Path(program).name)), *more, *words])
         wait_for_port(self.port)
