@@ -28,13 +28,11 @@ from torch import nn
 from torch.nn.utils.weight_norm import WeightNorm
 
 from syft_core.desk.handle import RequestHandle
-from syft_core.desk.messages import AskRelease
 from syft_core.exceptions import InvalidTensorForRemoteGetError, SendNotPermittedError, WorkerError, WrapperLeakError
 from syft_core.hook.chain import end_of
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location
 from syft_core.pointers.fetches import FetchSteps, complete
-from syft_core.tensors.identity import require_text
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch.parameter import (
@@ -104,11 +102,11 @@ def fetch_parts(module: nn.Module, user: str | None, reason: str) -> FetchSteps:
 
 def request(module: nn.Module, reason: str) -> RequestHandle:
     """Ask the owner of the worker to release the model; ``get`` works after they approve."""
-    pointers = [end_of(tensor) for tensor in _find_remote_parts(module, "request")[1]]
-    require_text("reason", reason)
-    message = AskRelease(tuple([pointer._id_at_location for pointer in pointers]), None, reason)
-    location = pointers[0]._location
-    return RequestHandle(location, location.ask(message))
+    parts = _find_remote_parts(module, "request")[1]
+    names = {id(part): name for name, part in itertools.chain(module.named_buffers(), module.named_parameters())}
+    pointers = [end_of(part) for part in parts]
+    ids, labels = [pointer._id_at_location for pointer in pointers], [names[id(part)] for part in parts]
+    return RequestHandle.ask(pointers[0]._location, ids, None, reason, labels)
 
 
 def move(module: nn.Module, destination: Any) -> nn.Module:

@@ -207,7 +207,7 @@ class AdditiveSharingTensor(NumericTensor):
 
     def request(self, reason: str) -> dict[Any, Any]:
         """Ask the owners of all parties to release the shares; after all have approved, ``get`` works."""
-        return {id: pointer.request(reason) for id, pointer in self.child.items()}
+        return {id: pointer.request(reason, tuple(self.child)) for id, pointer in self.child.items()}
 
     def virtual_get(self, _sum_results: bool = False) -> Tensor:
         """Return the value without fetching the shares, if the workers are in this process; for tests only."""

@@ -25,6 +25,7 @@ from syft_core.pictures import one_line, text_table
 from syft_core.registry import Registry
 from syft_core.values import Json, Table
 from syft_core.workers.party.store import MORE, Source, Sources
+from syft_core.workers.seeing.journal import MAX_TEXT
 from syft_core.workers.seeing.ledger import Entry, Grant, is_of
 
 if TYPE_CHECKING:
@@ -127,6 +128,11 @@ class StandingApproval:
                 return why
         return None
 
+    def is_for(self, user: str | None, forms: str) -> bool:
+        """Return whether the user and the form of something match, whatever the other conditions say."""
+        form = self.conditions.get("form")
+        return self.conditions["user"] == user and (form is None or _matches(form, forms))
+
     @property
     def state(self) -> str:
         """Whether it can be used: "standing", "revoked", "expired" or "used up"."""
@@ -211,7 +217,10 @@ class StandingApprovals:
         if approval.state == "expired":
             raise ApprovalError.matches_nothing(name, f"{approval.conditions['until']} is in the past")
         self._require_usable(worker, approval)
-        self._record(worker, approval, "standing", by, json.dumps(dict(approval.conditions)))
+        text = json.dumps(dict(approval.conditions))
+        if len(text) > MAX_TEXT:  # The ledger would cut it.
+            raise ApprovalError.condition(name, f"its conditions have more than {MAX_TEXT} characters")
+        self._record(worker, approval, "standing", by, text)
         self._revoked.discard(approval.digest)
         self._known.pop(name, None)  # One that was used up or revoked is replaced, with its uses.
         self._known[name] = approval
@@ -414,8 +423,11 @@ def _refuse_user(user: str, candidate: Candidate, _uses: Uses) -> str | None:
 
 
 def _refuse_form(form: str, candidate: Candidate, _uses: Uses) -> str | None:
-    pattern = re.escape(form).replace(r"\*", "[0-9]+(?:, [0-9]+)*")
-    return None if re.fullmatch(pattern, candidate.forms) else f"it is for {form}, and this is {candidate.forms}"
+    return None if _matches(form, candidate.forms) else f"it is for {form}, and this is {candidate.forms}"
+
+
+def _matches(form: str, forms: str) -> bool:
+    return re.fullmatch(re.escape(form).replace(r"\*", "[0-9]+(?:, [0-9]+)*"), forms) is not None
 
 
 def _refuse_sources(tags: list[str], candidate: Candidate, _uses: Uses) -> str | None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import linecache
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from pathlib import PurePath
 
 from syft_core.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePendingError
-from syft_core.desk.messages import FetchReleased, FollowRequests
+from syft_core.desk.messages import AskRelease, FetchReleased, FollowRequests
+from syft_core.hook.hook import find_line_of_program
 from syft_core.location import Location
+from syft_core.peer import Id
+from syft_core.tensors.identity import require_text
 from syft_core.values import Json, Table, Tensor
 
 POLL_SECONDS, MAX_POLL_SECONDS = 0.2, 5.0
@@ -24,6 +29,24 @@ class RequestHandle:
 
     def __init__(self, location: Location, id: str) -> None:
         self.location, self.id = location, id
+
+    @classmethod
+    def ask(
+        cls,
+        location: Location,
+        ids: Sequence[Id],
+        attr: str | None,
+        reason: str,
+        labels: Sequence[str] = (),
+        parties: Sequence[Id] = (),
+    ) -> RequestHandle:
+        """Ask the owner of a worker to release objects; ``labels`` and ``parties`` say more about them."""
+        require_text("reason", reason)
+        file, number = find_line_of_program()
+        source = linecache.getline(file, number).strip()
+        line = f"{PurePath(file).name}:{number}: {source}" if source else ""
+        message = AskRelease(tuple(ids), attr, reason, tuple(labels), tuple(parties), line)
+        return cls(location, location.ask(message))
 
     def _ask(self) -> Table:
         (found,) = self.location.ask(FollowRequests((self.id,)))

@@ -23,6 +23,7 @@ from syft_core.desk.requests import MAX_OPEN, Decision, ReleaseRequest, Requeste
 from syft_core.desk.rule import take_copy
 from syft_core.desk.summaries import summarize
 from syft_core.peer import Peer
+from syft_core.pictures import one_line
 from syft_core.values import Table, Tensor
 from syft_core.workers.moving.departure import copy_without_gradient, detach, hold
 from syft_core.workers.moving.transfer import ends_elsewhere
@@ -31,6 +32,10 @@ from syft_core.workers.party.store import Stored
 from syft_core.workers.running.execution import attribute
 from syft_core.workers.running.failures import require_success
 from syft_core.workers.seeing.permissions import require_right_to_lease
+
+MAX_PARTIES = 64
+MAX_CLAIM = 200
+"""How many characters are kept of each text that an asker says about a request."""
 
 # --- for those who ask
 
@@ -54,7 +59,16 @@ def ask_release(worker: BaseWorker, message: AskRelease, sender: Peer) -> str:
         copy = Stored(copy_without_gradient(worker, value), sender.id, entry.lineage)
         copy.id, copy.made_by = id, entry.made_by if message.attr is None else None
         objects.append(Requested(ref(entry), message.attr, copy))
-    return releases_of(worker).requests.add(worker, sender, message.reason, objects).id
+    named = dict(zip(message.ids, message.labels, strict=False))
+    labels = tuple([_shorten(named.get(id, "")) for id in dict.fromkeys(message.ids)]) if named else ()
+    parties = tuple(map(_shorten, message.parties[:MAX_PARTIES]))
+    claims = {"labels": labels, "parties": parties, "line": _shorten(message.line)}
+    return releases_of(worker).requests.add(worker, sender, message.reason, objects, **claims).id
+
+
+def _shorten(text: object) -> str:
+    """Return a text of a peer in one line of limited length."""
+    return one_line(str(text)[:MAX_CLAIM])
 
 
 def follow_requests(worker: BaseWorker, message: FollowRequests, sender: Peer) -> list[dict[str, Tensor]]:
@@ -106,8 +120,7 @@ def describe_request(worker: BaseWorker, request: ReleaseRequest) -> Table:
     user, forms = request.peer.user, request.forms
     releases = releases_of(worker)
     like = [o for o in releases.requests if o.released_at is not None and (o.peer.user, o.forms) == (user, forms)]
-    rules = [a for a in releases.approvals if (a.conditions["user"], a.conditions.get("form")) == (user, forms)]
-    before = len(like) + sum(rule.uses.total for rule in rules)
+    before = len(like) + sum([approval.uses.total for approval in releases.approvals if approval.is_for(user, forms)])
     return {**request.to_table(), "released_before": before, "rule": suggest_conditions(worker, request)}
 
 
@@ -152,4 +165,12 @@ def look_at(worker: BaseWorker, request: ReleaseRequest, by: str) -> list[Table]
     """Record that an owner sees what a request would release, and return a summary of it."""
     record_request(worker, request, "seen", by)
     shown = [requested for requested in request.objects if not requested.has_left]
-    return [{"object": requested.name, **summarize(requested.copy)} for requested in shown]
+    labels = dict(zip(request.names.split(", "), request.labels, strict=False))
+    return [
+        {
+            "object": requested.name,
+            **({"label": label} if (label := labels.get(requested.name)) else {}),
+            **summarize(requested.copy, request.parties),
+        }
+        for requested in shown
+    ]

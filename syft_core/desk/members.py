@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from syft_core.desk.approvals import StandingApproval, StandingApprovals
 from syft_core.desk.handle import RequestHandle
-from syft_core.desk.messages import AskRelease, FollowRequests
+from syft_core.desk.messages import FollowRequests
 from syft_core.desk.releases import releases_of
 from syft_core.desk.requests import Decision, ReleaseRequest, ReleaseRequests
 from syft_core.location import Location
 from syft_core.peer import Id
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.travel import Travelling, require_pointer
-from syft_core.tensors.identity import require_text
 from syft_core.workers.party.worker import Worker
 
 
@@ -71,12 +71,13 @@ class AskedLocation(Location):
 class RequestablePointer(ObjectPointer):
     """What a user calls to ask for the object of a pointer."""
 
-    def request(self, reason: str) -> RequestHandle:
-        """Ask the owner of the worker to release the object; return the request."""
+    def request(self, reason: str, parties: Sequence[Id] = ()) -> RequestHandle:
+        """Ask the owner of the worker to release the object; return the request.
+
+        ``parties`` are the workers that hold the shares of the value, if the object is one of them.
+        """
         self.require_alive()
-        require_text("reason", reason)
-        message = AskRelease((self._id_at_location,), self.point_to_attr, reason)
-        return RequestHandle(self._location, self._location.ask(message))
+        return RequestHandle.ask(self._location, [self._id_at_location], self.point_to_attr, reason, parties=parties)
 
 
 class RequestableTensor(Travelling):

@@ -15,13 +15,22 @@ def _ids(message: Any, _receiver: Id) -> tuple[Id, ...]:
 
 @dataclass(slots=True)
 class AskRelease(Message):
-    """Ask the owner of the worker to release objects, or an attribute of each."""
+    """Ask the owner of the worker to release objects, or an attribute of each.
+
+    The last three fields help the owner to understand what is asked for, and are claims of the sender.
+    """
 
     code: ClassVar[int] = 320
     facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "ask for release", uses=_ids, copies=_ids)
     ids: tuple[int | str, ...]
     attr: str | None
     reason: str
+    labels: tuple[str, ...] = ()
+    """What the sender calls the objects: the names of a model's parameters, for instance."""
+    parties: tuple[int | str, ...] = ()
+    """The workers that hold the shares of the value, if the object is one of them."""
+    line: str = ""
+    """The line of the sender's program that asks."""
 
 
 @dataclass(slots=True)

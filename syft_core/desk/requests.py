@@ -106,6 +106,12 @@ class ReleaseRequest:
     sources: str
     names: str
     """The ids of the objects, each with the attribute that is asked for."""
+    labels: tuple[str, ...] = ()
+    """What the asker calls the objects, in the same order; empty if the asker does not say."""
+    parties: tuple[str, ...] = ()
+    """The workers that hold the shares of the value, if the asker says that the object is one of them."""
+    line: str = ""
+    """The line of the asker's program, as the asker says."""
     state: RequestState = "open"
     decided_by: str = ""
     answer: str = ""
@@ -134,7 +140,8 @@ class ReleaseRequest:
     @property
     def digest(self) -> str:
         """A digest of everything that the owner is shown about the request; values are bound to it by the id."""
-        shown = self.id, *self.peer[:2], self.names, self.forms, self.sources, self.reason
+        claims = self.labels, self.parties, self.line
+        shown = self.id, *self.peer[:2], self.names, self.forms, self.sources, self.reason, claims
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
     def cells(self) -> tuple[str, ...]:
@@ -153,6 +160,9 @@ class ReleaseRequest:
             "form": self.forms,
             "computed_from": self.sources,
             "reason": self.reason,
+            "line": self.line,
+            "labels": list(self.labels),
+            "parties": list(self.parties),
             "asked": self.asked_at,
             "decided": self.decided_at,
             "decided_by": self.decided_by,
@@ -247,13 +257,16 @@ class ReleaseRequests:
 
     # --- new requests and decisions
 
-    def add(self, worker: Worker, peer: Peer, reason: str, objects: list[Requested]) -> ReleaseRequest:
-        """Add a request; raise, and add nothing, if it cannot be kept or recorded."""
+    def add(self, worker: Worker, peer: Peer, reason: str, objects: list[Requested], **claims: Any) -> ReleaseRequest:
+        """Add a request; raise, and add nothing, if it cannot be kept or recorded.
+
+        ``claims`` are what the peer says about the objects: ``labels``, ``parties`` and ``line``.
+        """
         forms = ", ".join([describe_form(requested.copy) for requested in objects])
         sources = describe_sources([requested.copy for requested in objects], peer)
         names = ", ".join([requested.name for requested in objects])
         id = secrets.token_hex(ID_BYTES)
-        request = ReleaseRequest(id, peer, reason, objects, forms, sources, names)
+        request = ReleaseRequest(id, peer, reason, objects, forms, sources, names, **claims)
         request.is_of_owner = worker.is_owner(peer)
         if self.keeper is not None:
             self.keeper.save_request(request)

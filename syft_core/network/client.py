@@ -33,7 +33,7 @@ from syft_core.network.session import CLIENT, LOST, PROTOCOL, REASON, RECEIVED, 
 from syft_core.peer import Id, Peer
 from syft_core.serde import Limits
 from syft_core.serde.layout import Frame
-from syft_core.values import Tensor
+from syft_core.values import Kwargs, Tensor
 from syft_core.workers.addresses.remote import Remote
 from syft_core.workers.addresses.wire import WireLocation
 from syft_core.workers.moving import codecs as _codecs  # noqa: F401  # registers codecs
@@ -422,11 +422,12 @@ def connect(
     key: str | Path | None = None,
     id: Id | None = None,
     timeout: float = 60,
+    name: str | None = None,
 ) -> WebsocketClientWorker:
     """Connect to a worker on a network, e.g. ``connect("wss://hospital.example:8777", token="...")``.
 
-    The scheme and the port may be left out: ``wss``, except on this machine, and 8777. The other options are those of
-    ``WebsocketClientWorker``.
+    The scheme and the port may be left out: ``wss``, except on this machine, and 8777. ``name`` is the name in the
+    worker's certificate if the address is that of a tunnel. The other options are those of ``WebsocketClientWorker``.
     """
     hook = current_hook()
     if hook is None:
@@ -434,9 +435,8 @@ def connect(
     scheme, _, rest = url.rpartition("://")
     address = Address.parse(f"{scheme or 'wss'}://{rest}", default_port=DEFAULT_PORT)
     secure = None if not scheme else address.secure
-    return WebsocketClientWorker(
-        hook, address.host, address.port, secure, id, timeout=timeout, token=token, ca=ca, cert=cert, key=key
-    )
+    credentials: Kwargs = {"token": token, "ca": ca, "cert": cert, "key": key, "name": name}
+    return WebsocketClientWorker(hook, address.host, address.port, secure, id, timeout=timeout, **credentials)
 
 
 def prepare(sock: socket.socket) -> None:

@@ -92,7 +92,7 @@ def _check_data(source: DataSource) -> list[str]:
 
 def _check_peer(name: str, peer: PeerConfig) -> str | None:
     try:
-        address = Address.parse(peer.url, ca=peer.ca)
+        address = Address.parse(peer.url, ca=peer.ca, name=peer.name)
         address.make_context()
         with socket.create_connection((address.host, address.port), PEER_SECONDS):
             return None

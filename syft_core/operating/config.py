@@ -48,6 +48,8 @@ class PeerConfig:
     """For instance ``wss://north.example.org:8777``."""
     ca: Path | None = None
     """The certificates to trust, instead of those of the system."""
+    name: str | None = None
+    """The name in its certificate, if the address is that of a tunnel."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--url", default="ws://127.0.0.1:8777", help="the worker (default: ws://127.0.0.1:8777)")
     shared.add_argument("--ca", type=Path, help="who signed its certificate, if that is not known to this machine")
+    shared.add_argument("--name", help="the name in its certificate, if the address is that of a tunnel")
     shared.add_argument("--token-from", type=Path, help="a file with the token (default: the variable SYFT_TOKEN)")
     shared.add_argument("--json", action="store_true", help="print JSON")
     actions = commands.add_parser("requests", help="decide on release requests to a running worker").add_subparsers(
@@ -90,7 +91,7 @@ def _open_desk(args: argparse.Namespace) -> Iterator[Desk]:
             "`--token-from FILE`"
         )
     here = BaseWorker(None, "desk", auto_add=False)
-    address = Address.parse(args.url, timeout=SECONDS, ca=args.ca)
+    address = Address.parse(args.url, timeout=SECONDS, ca=args.ca, name=args.name)
     location = WebsocketLocation(here, None, address, f"desk-{secrets.token_hex(6)}", f"Bearer {token}")
     try:
         yield Desk(location)

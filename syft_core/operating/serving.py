@@ -116,7 +116,7 @@ def build_worker(config: WorkerConfig, given: Table) -> tuple[BaseWorker, Callab
     for warning in releases_of(worker).approvals.configure(worker, config.approvals):
         log_event(_log, logging.WARNING, warning)
     for name, peer in config.peers.items():
-        worker.add_worker(PeerLocation(worker, name, Address.parse(peer.url, ca=peer.ca)))
+        worker.add_worker(PeerLocation(worker, name, Address.parse(peer.url, ca=peer.ca, name=peer.name)))
     worker.trust(*config.trusted)
     activity = Activity(given["activity"])
     users = limit_bytes(config.users, _find_memory(config) // 2)

@@ -31,10 +31,10 @@ from syft_core.values import Table, Tensor
 from syft_core.workers.moving.departure import leave_graph
 from syft_core.workers.moving.transfer import ends_elsewhere, is_tensor
 from syft_core.workers.party.base import BaseWorker
-from syft_core.workers.party.store import FailedSource, Source, Stored, memory_of
+from syft_core.workers.party.store import FailedSource, Maker, Source, Stored, memory_of
 from syft_core.workers.running.keeping import set_owner
 
-FORMAT = 2
+FORMAT = 3
 """The version of the files; the previous ones are read too."""
 LASTING = 1 << 30
 """The leases of a tagged object after a restart: dropping pointers does not remove it, fetching or moving it does.
@@ -204,9 +204,11 @@ class Storage:
             sources = frozenset([self._unpack_source(*source) for source in part["sources"]])
             copy = Stored(part["value"], record["peer"][0], (part["access"], sources, 0))
             copy.id = part["id"]
+            copy.made_by = Maker(*part["maker"]) if part.get("maker") else None
             copy.refresh_status()
             objects.append(Requested(partial(self._worker.object_store.get, copy.id), part["attr"], copy))
-        fields = {name: record[name] for name in _REQUEST_FIELDS}
+        # Files of the first two formats do not have what the asker says.
+        fields = {name: record[name] for name in _REQUEST_FIELDS if record["format"] > 2 or name not in _CLAIMS}
         return ReleaseRequest(peer=_unpack_peer(record["peer"]) or self._worker.peer, objects=objects, **fields)
 
     def _request_file(self, id: str) -> Path:
@@ -345,12 +347,14 @@ def _pack(entry: Stored, worker: BaseWorker) -> Table:
     }
 
 
+_CLAIMS = ("labels", "parties", "line")
 _REQUEST_FIELDS = (
     "id",
     "reason",
     "forms",
     "sources",
     "names",
+    *_CLAIMS,
     "state",
     "decided_by",
     "answer",
@@ -370,6 +374,7 @@ def _pack_request(request: ReleaseRequest, worker: BaseWorker) -> Table:
             "value": leave_graph(requested.value),
             "access": requested.copy.access,
             "sources": sorted([_pack_source(source) for source in requested.copy.sources], key=repr),
+            "maker": requested.copy.made_by and tuple(requested.copy.made_by),
         }
         for requested in request.objects
     ]

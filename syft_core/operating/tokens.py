@@ -188,7 +188,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add.add_argument("--admin", action="store_true", help="let it decide on release requests and see the worker's page")
     revoke.add_argument("name", nargs="?", help="the name that `add` and `list` print")
     revoke.add_argument("--user", help="all tokens of this user instead")
-    listing.add_argument("--json", action="store_true", help="print JSON")
+    for parser in (add, listing):
+        parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add(args: argparse.Namespace) -> str:
@@ -197,6 +198,8 @@ def _add(args: argparse.Namespace) -> str:
     if not args.file.exists():
         write_file(args.file, b'{"format": 1, "tokens": []}', replace=False)
     token, secret = TokenFile(args.file).add(args.user, lifetime, args.admin)
+    if args.json:
+        return json.dumps({"name": token.name, "user": token.user, "expires": token.expires, "secret": secret})
     return f"token {token.name}, {_describe_expiry(token)}; it is shown only now:\n{secret}"
 
 

@@ -167,8 +167,10 @@ def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Ta
         ("form", forms),
         ("computed from", sources),
         ("reason", reason),
-        ("the like of it", f"left {shown['released_before']} times for this user"),
+        ("of this form", f"{shown['released_before']} were released to this user before"),
     ]
+    facts += [("program", f"{request.line} (as the user says)")] if request.line else []
+    facts += [("a share", f"held by {', '.join(request.parties)} (as the user says)")] if request.parties else []
     if request.decided_by and request.decided_at is not None:
         facts.append(("decided", f"{_to_moment(request.decided_at)} by {one_line(request.decided_by)}"))
     facts += [("answer", answer)] if answer else []

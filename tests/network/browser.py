@@ -66,6 +66,15 @@ class Chromium:
     def run(self, script: str) -> Any:
         return self.call("POST", "/execute/sync", {"script": script, "args": []})
 
+    def run_async(self, script: str) -> Any:
+        """Run a script whose last argument is the function that it calls with its result."""
+        return self.call("POST", "/execute/async", {"script": script, "args": []})
+
+    def press(self, key: str) -> None:
+        """Press a key, as somebody does who has no mouse."""
+        actions = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
+        self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
+
     def take_picture(self) -> bytes:
         return base64.b64decode(self.call("GET", "/screenshot"))
 

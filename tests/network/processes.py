@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import socket
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -48,6 +50,22 @@ def run_worker(backend: str, id: str, data: Sequence[str], links: dict[str, int]
             pipe.send("done")
     except EOFError:
         server.stop()
+
+
+def find_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+def wait_for_port(port: int) -> None:
+    """Wait until somebody accepts connections."""
+    end = time.monotonic() + 60
+    while True:
+        with socket.socket() as sock:
+            if sock.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        assert time.monotonic() < end, "nobody listens"
+        time.sleep(0.05)
 
 
 @contextmanager

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from syft_core.network.identity import Identity
 
-from .browser import BROWSER, DRIVER, open_browser
-from .served import serve
+from .browser import BROWSER, DRIVER, Chromium, open_browser
+from .served import Served, serve
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(
@@ -111,28 +114,82 @@ return found;
 """
 
 
+AXE = Path(os.environ.get("SYFT_AXE", "no axe-core"))
+TAB, ENTER = "\ue004", "\ue007"
+
+
+def open_every_page(served: Served, browser: Chromium) -> Iterator[str]:
+    """Open every page of a worker that has everything that a page can show; yield the name of each."""
+    served.worker.load_data([torch.linspace(0, 1, 100).private_tensor([]).tag("#ages").describe("d" * 300)])
+    bob = served.connect()
+    for reason in ("for the paper", "no", "yes", "w" * 200):
+        (bob.search("#ages")[0] * 2).request(reason)
+    served.worker.deny(served.worker.requests[1], "too few", by="Dr. Noor")
+    served.worker.approve(served.worker.requests[2], by="Dr. Noor")
+    served.worker.allow("study", user="ana", computed_from=["#ages"], count=1)
+    browser.open(served.page.url)
+    yield "sign in"
+    browser.type("input[name=token]", "owner-secret")
+    browser.click("button")
+    browser.find("header")
+    yield "overview"
+    for request in served.worker.requests:
+        browser.open(f"{served.page.url}requests/{request.id}")
+        browser.find("dl")
+        yield f"request: {request.state}"
+    browser.open(f"{served.page.url}requests/{served.worker.requests[0].id}")
+    browser.click("form[action$=show] button")
+    browser.find("svg.histogram")
+    yield "values"
+    browser.open(f"{served.page.url}nowhere")
+    yield "error"
+
+
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_every_page_has_labels_names_contrast_and_fits_390_pixels(hook: Any, mode: str) -> None:
     flags = ["--force-dark-mode"] if mode == "dark" else []
     with serve(hook) as served, open_browser("--window-size=500,900", *flags) as browser:
         browser.resize(390, 844)
-        served.worker.load_data([torch.linspace(0, 1, 100).private_tensor([]).tag("#ages").describe("d" * 300)])
-        bob = served.connect()
-        for reason in ("for the paper", "no", "yes", "w" * 200):
-            (bob.search("#ages")[0] * 2).request(reason)
-        served.worker.deny(served.worker.requests[1], "too few", by="Dr. Noor")
-        served.worker.approve(served.worker.requests[2], by="Dr. Noor")
-        served.worker.allow("study", user="ana", computed_from=["#ages"], count=1)
+        for name in open_every_page(served, browser):
+            assert browser.run(AUDIT) == [], name
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="SYFT_AXE does not name axe.min.js: `npm install axe-core` installs it")
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_axe_finds_nothing_wrong_with_any_page(hook: Any, mode: str, width: int) -> None:
+    flags = ["--force-dark-mode"] if mode == "dark" else []
+    check = """
+        const done = arguments[arguments.length - 1];
+        const show = (v) => v.id + ": " + v.help + ": " + v.nodes.map((n) => n.html).join(" ");
+        axe.run({resultTypes: ["violations"]}).then((r) => done(r.violations.map(show)), (e) => done([String(e)]));
+    """
+    with serve(hook) as served, open_browser("--window-size=1300,900", *flags) as browser:
+        browser.resize(width, 844)
+        for name in open_every_page(served, browser):
+            assert browser.run_async(AXE.read_text(encoding="utf-8") + check) == [], name
+
+
+def test_an_owner_decides_with_the_keyboard_alone(hook: Any) -> None:
+    with serve(hook) as served, open_browser() as browser:
+        served.worker.load_data([torch.ones(2).private_tensor([]).tag("#ages")])
+        (served.connect().search("#ages")[0] * 2).request("why")
+
+        def go_to(text: str) -> None:
+            """Move the focus until an element with this text has it, and press Enter."""
+            for _ in range(40):
+                browser.press(TAB)
+                if browser.run("return document.activeElement.textContent") == text:
+                    assert browser.run("return getComputedStyle(document.activeElement).outlineStyle") != "none"
+                    browser.press(ENTER)
+                    return
+            raise AssertionError(f"{text!r} cannot be reached")
+
         browser.open(served.page.url)
-        assert browser.run(AUDIT) == []
-        browser.type("input[name=token]", "owner-secret")
-        browser.click("button")
+        browser.type("input[name=token]", "owner-secret" + ENTER)
         browser.find("header")
-        assert browser.run(AUDIT) == []
-        for request in served.worker.requests:
-            browser.open(f"{served.page.url}requests/{request.id}")
-            assert browser.run(AUDIT) == []
-        browser.open(f"{served.page.url}requests/{served.worker.requests[0].id}")
-        browser.click("form[action$=show] button")
-        browser.find("svg.histogram")
-        assert browser.run(AUDIT) == []
+        go_to("Review")
+        browser.find("form[action$=approve]")
+        go_to("Approve")
+
+        assert browser.text("span.approved") == "approved"

@@ -187,3 +187,43 @@ def test_an_owner_who_asks_is_warned(served: Served, command: Command, caplog: p
     assert request["asked_by_owner"] is True
     assert "warning: the request was made with the token of an owner" in command.errors
     assert "was decided by 'Dr. Noor', who asked" in caplog.text
+
+
+def test_a_model_is_shown_by_layer_with_the_line_of_the_program(served: Served, command: Command) -> None:
+    hospital = served.connect()
+    model = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).send(hospital)
+    model(hospital.search("#ages")[0]).sum().backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+
+    shown = command.read("show", model.request("the model").id, "--values")
+
+    assert [part["label"] for part in shown["values"]] == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert shown["line"].startswith("test_requests_command.py:")
+    assert 'model.request("the model")' in shown["line"]
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [[1e308, -1e308] * 50, [float("nan")] * 100, [float("inf")] * 10, [0.0] * 100, [1e-310] * 100],
+    ids=["large", "not a number", "infinite", "zeros", "tiny"],
+)
+def test_no_numbers_keep_an_owner_from_seeing_a_value(served: Served, command: Command, numbers: list[float]) -> None:
+    hospital = served.connect()
+    made = (torch.tensor(numbers, dtype=torch.float64).send(hospital) + hospital.search("#ages")[0].sum() * 0).request(
+        ""
+    )
+
+    (shown,) = json.loads(command.run("show", made.id, "--values", "--json"), parse_constant=pytest.fail)["values"]
+
+    assert shown["numbers"] == len(numbers)
+
+
+def test_the_owner_sees_how_often_a_user_got_something_of_the_form(served: Served, mean: Any, command: Command) -> None:
+    hospital = served.connect()
+    first = mean.request("1")
+    served.worker.approve(first, by="Dr. Noor")
+    first.get()
+    served.worker.allow("any", user="ana", computed_from=["#ages"])
+    hospital.search("#ages")[0].std().get()
+
+    assert command.read("show", mean.request("2").id)["released_before"] == 2

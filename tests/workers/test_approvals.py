@@ -190,6 +190,7 @@ def test_a_revoked_rule_approves_nothing(bob: Any, scans: Any) -> None:
         ({**SCANS, "computed_from": []}, "computed_from must be a list of at least one tag"),
         ({**SCANS, "computed_from": ["#scan"]}, "no data of this worker has the tag '#scan' .did you mean '#scans'"),
         ({**SCANS, "user": ""}, "user must be a text"),
+        ({**SCANS, "user": "e" * 5000}, "more than 4096 characters"),
     ],
 )
 def test_a_rule_that_is_wrong_or_matches_nothing_is_an_error(bob: Any, scans: Any, conditions: Any, why: str) -> None:

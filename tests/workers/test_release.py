@@ -17,6 +17,7 @@ pytest.importorskip("torch")
 import torch
 
 from syft_core.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePendingError
+from syft_core.desk.handlers import look_at
 from syft_core.desk.messages import AskRelease
 from syft_core.desk.requests import MAX_OPEN
 from syft_core.exceptions import GetNotPermittedError, LedgerError, StorageError
@@ -337,3 +338,35 @@ def test_a_handle_follows_its_request(bob: Any, mean: Any) -> None:
     with pytest.raises(ReleaseDeniedError, match="it was fetched already"):
         first.get()
     assert repr(first) == f"<RequestHandle {first.id} to 'bob': released>"
+
+
+def test_a_share_is_shown_with_its_parties_and_a_value_that_pretends_to_be_one_is_noticed(
+    hook: Any, bob: Any, alice: Any, me: Any
+) -> None:
+    bob.load_data([torch.tensor([7, 2**40]).private_tensor([]).tag("#codes")])
+    provider = VirtualWorker(hook, id="provider")
+    shared = torch.tensor([1.0, 2.0]).fix_prec().share(bob, alice, crypto_provider=provider)
+
+    (shared + shared).request("the sum")
+    (share,) = look_at(bob, bob.requests[-1], "noor")
+    assert "the sum of what bob and alice hold" in share["part_of"]
+    assert "warning" not in share
+
+    bob.search("#codes")[0].child.request("a share", ["bob", "alice"])
+    (lie,) = look_at(bob, bob.requests[-1], "noor")
+    assert lie["values"] == [7, 2**40]
+    assert "may be the value itself" in lie["warning"]
+
+
+def test_what_an_asker_says_about_a_request_is_cut_and_covered_by_the_digest(bob: Any, me: Any, mean: Any) -> None:
+    location, id = mean.child.location, mean.child.id_at_location
+    message = AskRelease((id,), None, "why", ("a\n" + "b" * 1000, "c"), tuple(map(str, range(1000))), "x" * 1000)
+
+    request = bob.requests.find(location.ask(message))
+
+    assert request.labels == ("a\\n" + "b" * 198,)
+    assert len(request.parties) == 64
+    assert len(request.line) == 200
+    before = request.digest
+    request.line = "another"
+    assert request.digest != before

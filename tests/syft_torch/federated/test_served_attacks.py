@@ -6,24 +6,18 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from time import sleep
 from typing import Any, NamedTuple
 
 import pytest
 
 import syft_core as sy
-from syft_core.exceptions import (
-    ConnectionLostError,
-    ObjectNotFoundError,
-    OperationNotAllowedError,
-    QuotaExceededError,
-    SyftError,
-)
+from syft_core.exceptions import ConnectionLostError, ObjectNotFoundError, OperationNotAllowedError, SyftError
 from syft_core.hook.forms import form
 from syft_core.messages import FetchAll, Store
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Server
+from syft_core.operating.errors import QuotaExceededError
 from syft_core.operating.quotas import Allowance, QuotaGuard
 from syft_core.operating.tokens import TokenFile
 from syft_core.plans.program import Program, Routine, Slot, Step
