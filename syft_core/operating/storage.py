@@ -33,7 +33,7 @@ from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import FailedSource, Source, Stored, memory_of
 from syft_core.workers.running.keeping import set_owner
 
-FORMAT = 2
+FORMAT = 3
 """The version of the files; the previous ones are read too."""
 LASTING = 1 << 30
 """The leases of a tagged object after a restart: dropping pointers does not remove it, fetching or moving it does.
@@ -280,7 +280,7 @@ class Storage:
         entry.published, entry.touched = record["published"], record["touched"]
         entry.publisher, entry.giver = _unpack_peer(record["publisher"]), _unpack_peer(record["giver"])
         entry.writers, entry.access = record["writers"], record["access"]
-        entry.tags, entry.description = record["tags"], record["description"]
+        entry.tags, entry.description, entry.schema = record["tags"], record["description"], record.get("schema")
         entry.sources = frozenset([self._unpack_source(*source) for source in record["sources"]])
         if record["own"] is not None:
             entry.source = self._unpack_source("source", *record["own"])
@@ -330,6 +330,7 @@ def _pack(entry: Stored, worker: BaseWorker) -> Table:
         "value": leave_graph(entry.value),
         "tags": entry.tags,
         "description": entry.description,
+        "schema": entry.schema,
         "published": entry.published,
         "publisher": _pack_peer(entry.publisher),
         "touched": entry.touched,
