@@ -18,7 +18,7 @@ from syft_core.pointers.fetches import Steps, complete_all
 from syft_core.pointers.multi_pointer import MultiPointerTensor, combine_pointers
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.tensors.identity import Identified, keep_words
+from syft_core.tensors.identity import Identified, keep_words, require_text
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.tensors.private import PrivateTensor, require_sendable
 from syft_core.tensors.schema import Column, Schema
@@ -189,16 +189,18 @@ class Travelling:
 
     def name_columns(self, *columns: str | Column) -> Tensor:
         """Name the columns of a table that is here, before its owner loads it, and return the tensor."""
-        named = tuple([Column(column) if isinstance(column, str) else column for column in columns])
         if isinstance(end_of(self), ObjectPointer | MultiPointerTensor):
-            raise TypeError("cannot name the columns of a pointer: only the owner of a table names them, before loading")
-        if tuple(self.shape[1:]) != (len(named),):  # type: ignore[attr-defined]  # mixed into tensors
-            raise ValueError(f"cannot name {len(named)} columns: the tensor has another shape; give a name to each column")
-        self._syft_schema = Schema(named)
+            raise TypeError("cannot name the columns of a pointer: the owner of a table names them, before loading it")
+        named = tuple([Column(column) if isinstance(column, str) else column for column in columns])
+        shape = self.shape  # type: ignore[attr-defined]  # mixed into tensors
+        if tuple(shape[1:]) != (len(named),):
+            raise ValueError(f"cannot name {len(named)} columns: the shape is {tuple(shape)}; give each column a name")
+        self._syft_schema: Schema | None = Schema(named)
         return self
 
     def select_columns(self, names: str | list[str]) -> Tensor:
         """Return one column, or a table of several, by name; also as ``p["age"]`` and ``p[["age", "weight"]]``."""
+        require_text("column name", *([names] if isinstance(names, str) else names))
         schema = self.schema
         if not schema.columns:
             where = f" of worker {self.location.id!r}" if self.location is not None else ""  # type: ignore[attr-defined]
