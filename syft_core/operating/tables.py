@@ -96,7 +96,7 @@ def read_parquet(path: Path, rules: TableRules) -> Table:
         missing = [row for row, is_null in enumerate(nulls) if is_null]
         is_real = types.is_floating(kind)
         numbers = array("d" if is_real else "q")
-        numbers.frombytes(column.fill_null(0).to_numpy().astype("f8" if is_real else "i8").tobytes())
+        numbers.frombytes(column.cast("float64" if is_real else "int64").fill_null(0).to_numpy().tobytes())
         if is_real:
             missing = sorted({*missing, *[row for row, number in enumerate(numbers) if isnan(number)]})
         return take_numbers(name, numbers, missing, rule, types.is_boolean(kind))
