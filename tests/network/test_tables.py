@@ -454,6 +454,22 @@ def test_a_client_on_the_network_sees_columns_and_fetches_the_mock(served: Webso
         found["age"].get()
 
 
+def test_tables_on_the_network_are_scaled_and_split(torch_hook: Any, file: Path) -> None:
+    fl = pytest.importorskip("syft_torch.federated")
+    with serve(torch_hook, "north") as north, serve(torch_hook, "south") as south:
+        for served in (north, south):
+            served.worker.load_data(load([source(file, private=["ana"])], torch_hook))
+        places = [north.connect(), south.connect()]
+
+        data = fl.find("#patients", columns=["age", "bmi"], label="ill", missing="mean", workers=places)
+        train, test = fl.train_test_split(data, test_size=0.4)
+        scaling = fl.Scaling.fit(train)
+
+        assert (len(train), len(test)) == (4, 2)
+        assert scaling.apply(test)["south"].data.shape == (1, 2)
+        assert scaling.mean.isfinite().all()
+
+
 def test_the_example_file_explains_schemas_and_mocks() -> None:
     from syft_core.operating.config import EXAMPLE  # noqa: PLC0415  # only here
 
