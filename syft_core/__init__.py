@@ -36,6 +36,8 @@ _NAMES = {
     "PointerTensor": "syft_core.pointers.pointer_tensor:PointerTensor",
     "PrecisionWarning": "syft_core.crypto.checking:PrecisionWarning",
     "PrivateTensor": "syft_core.tensors.private:PrivateTensor",
+    "Column": "syft_core.tensors.schema:Column",
+    "Schema": "syft_core.tensors.schema:Schema",
     "checking": "syft_core.crypto.checking:checking",
     "connect": "syft_core.network.client:connect",
     "combine_pointers": "syft_core.pointers.multi_pointer:combine_pointers",

@@ -60,6 +60,8 @@ from syft_core.tensors.logging import LoggingTensor as LoggingTensor
 from syft_core.tensors.plus_is_minus import PlusIsMinusTensor as PlusIsMinusTensor
 from syft_core.tensors.polynomial import PolynomialTensor as PolynomialTensor
 from syft_core.tensors.private import PrivateTensor as PrivateTensor
+from syft_core.tensors.schema import Column as Column
+from syft_core.tensors.schema import Schema as Schema
 from syft_core.workers.party.base import BaseWorker as _BaseWorker
 from syft_core.workers.party.virtual import VirtualWorker as VirtualWorker
 from syft_core.workers.seeing.permissions import nothing as nothing

@@ -22,6 +22,7 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   └── ResponseSignatureError        a result has more tensors than ids
     ├── DomainError                       (also a ValueError) a value outside an approximation's domain
     ├── IdNotUniqueError                  (also a ValueError) an id is in use already
+    ├── ColumnError                       (also a LookupError) a table does not have a column, or a mock
     ├── WorkerError                       workers and the objects they hold
     │   ├── ObjectNotFoundError           (also a LookupError) a worker does not hold an object
     │   ├── AlreadyRetrievedError         a pointer was used after its object was fetched or moved
@@ -68,7 +69,8 @@ The features have errors of their own, all of them below this tree::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import difflib
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from string import Formatter
 from typing import TypeVar
@@ -320,6 +322,24 @@ class IdNotUniqueError(SyftError, ValueError):
         "cannot use the id {id!r}: worker {worker!r} hides objects, and lets only its owner name them; leave it out to "
         "get a new one"
     )
+
+
+class ColumnError(SyftError, LookupError):
+    """A table does not have a column, or a mock."""
+
+    repeated = Text("cannot describe a table: two of its columns have the same name; rename one")
+    unnamed = Text(
+        "cannot select columns by name: {what} has no column names; use numbers, or select columns of the table itself"
+    )
+    no_mock = Text("cannot use a mock: {what} has none; ask its owner to provide one")
+
+    @classmethod
+    def unknown(cls, name: str, known: Sequence[str]) -> ColumnError:
+        """Name similar columns, or the first ones."""
+        near = difflib.get_close_matches(name, known[:1000], n=1)
+        listed = ", ".join(known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
+        advice = f"did you mean {near[0]!r}?" if near else f"choose from {listed}"
+        return cls(f"cannot select column {name!r}: there is none; {advice}")
 
 
 class WorkerError(SyftError):

@@ -255,6 +255,15 @@ class Describe(Message):
 
 
 @dataclass(slots=True)
+class AskSchema(Message):
+    """Return the schema of a table: what its owner says about its columns, and the id of its mock."""
+
+    code: ClassVar[int] = 324
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "ask the columns", uses=_one, mandate=_one)
+    id: int | str
+
+
+@dataclass(slots=True)
 class Tag(Message):
     """Add tags or a description to an object; with ``publish`` keep it permanently."""
 

@@ -12,6 +12,7 @@ import numpy as np
 from syft_core.exceptions import ValueRefusedError, WrapperLeakError
 from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
 from syft_core.hook.dispatch import WRAPPER, Forwarding, dispatch, send_down
+from syft_core.pointers.travel import are_names
 from syft_core.tensors.identity import format_chain, format_wrapper, keep_words
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_numpy.native import NumpyTensor, SyftArray
@@ -62,6 +63,10 @@ class Wrapper(NumpyTensor, Forwarding):
         """Refuse to convert a chain to an array."""
         raise WrapperLeakError.at("numpy.asarray", "fetch it with `.get()` first")
 
+    def __getitem__(self, index: Any) -> Any:
+        """Return a part, or columns by name."""
+        return self.select_columns(index) if are_names(index) else _forward_getitem(self, index)
+
     def copy(self, *args: object) -> Tensor:
         """Return a chain with a copy of the data and a new id; a copy on a worker has no tags."""
         made = _forward_copy(self, *args)
@@ -91,7 +96,7 @@ class Wrapper(NumpyTensor, Forwarding):
         raise WrapperLeakError.at("pickle", "fetch it with `.get()` first")
 
 
-_forward_copy = send_down("copy")
+_forward_copy, _forward_getitem = send_down("copy"), send_down("__getitem__")
 
 
 def wrap(child: Tensor, **_attributes: object) -> Wrapper | SyftArray:

@@ -14,6 +14,7 @@ from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
 from syft_core.hook.chain import end_of
 from syft_core.hook.dispatch import OPERATOR_NAMES, WRAPPER, dispatch
 from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.pointers.travel import are_names
 from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch import links
@@ -70,6 +71,10 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
             wrapper = _make(cls, end.shape, dtype=end.dtype, device=_META)
         wrapper.child = child
         return wrapper
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return a part, or columns by name."""
+        return self.select_columns(index) if are_names(index) else super().__getitem__(index)
 
     @property
     def grad(self) -> torch.Tensor | None:

@@ -27,6 +27,7 @@ def find_problems(config: WorkerConfig, peers: bool = True) -> list[str]:
     problems = list(_collect([config.require_valid, lambda: choose_backend(config.framework)]))
     for source in config.data:
         problems += _check_data(source)
+        problems += _check_data(mock) if (mock := source.of_mock) is not None else []
     problems += _check_access(config)
     for name, folder in (("ledger", config.ledger and config.ledger.parent), ("store", _parent_of(config.store))):
         if folder is not None and not os.access(folder, os.W_OK | os.X_OK):

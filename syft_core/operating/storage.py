@@ -284,7 +284,7 @@ class Storage:
         entry.published, entry.touched = record["published"], record["touched"]
         entry.publisher, entry.giver = _unpack_peer(record["publisher"]), _unpack_peer(record["giver"])
         entry.writers, entry.access = record["writers"], record["access"]
-        entry.tags, entry.description = record["tags"], record["description"]
+        entry.tags, entry.description, entry.schema = record["tags"], record["description"], record.get("schema")
         entry.sources = frozenset([self._unpack_source(*source) for source in record["sources"]])
         if record["own"] is not None:
             entry.source = self._unpack_source("source", *record["own"])
@@ -334,6 +334,7 @@ def _pack(entry: Stored, worker: BaseWorker) -> Table:
         "value": leave_graph(entry.value),
         "tags": entry.tags,
         "description": entry.description,
+        "schema": entry.schema,
         "published": entry.published,
         "publisher": _pack_peer(entry.publisher),
         "touched": entry.touched,

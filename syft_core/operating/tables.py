@@ -1,18 +1,63 @@
-"""Tables of numbers from CSV and Parquet files, column by column."""
+"""Tables from CSV and Parquet files, column by column, with a schema."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
+import random
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isnan
 from pathlib import Path
 from typing import Any
 
 from syft_core.exceptions import ConfigurationError
+from syft_core.operating.columns import Cells, ColumnRule, apply_rules, draw, read_cells, take_numbers
+from syft_core.tensors.schema import MAX_NAME, Column
+
+_NO_RULE = ColumnRule()
 
 
-def read_csv(path: Path, chosen: Sequence[str] | None) -> dict[str, Any]:
-    """Return the columns of a CSV file with a header: integers, or else floats. No error quotes a cell."""
+@dataclass(frozen=True)
+class TableRules:
+    """Which columns of a file to load, and what the owner declares about them."""
+
+    chosen: Sequence[str] | None = None
+    """None for all columns."""
+    columns: Mapping[str, ColumnRule] | None = None
+    missing: str | float | None = None
+    """The rule for missing values of the columns that have none."""
+
+    def of(self, name: str) -> ColumnRule:
+        """Return the rule of a column."""
+        rule = (self.columns or {}).get(name, _NO_RULE)
+        return replace(rule, missing=self.missing) if rule.missing is None else rule
+
+    def choose(self, path: Path, header: Sequence[str]) -> list[str]:
+        """Return the names of the columns to load; raise unless all that are named exist."""
+        known = set(header)
+        if len(known) != len(header):
+            raise ConfigurationError(f"cannot load {path}: two columns have the same name; rename one")
+        if "" in known or any(len(name) > MAX_NAME for name in header):
+            raise ConfigurationError(f"cannot load {path}: a column has no name, or one that is too long; rename it")
+        for name in (*(self.chosen or ()), *(self.columns or ())):
+            if name not in known:
+                listed = ", ".join(header[:20]) + (" …" if len(header) > 20 else "")
+                raise ConfigurationError(f"cannot load column {name!r} of {path}: there is none; choose from {listed}")
+        return list(header if self.chosen is None else self.chosen)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a file, and their numbers: integers or floats."""
+
+    columns: tuple[Column, ...]
+    numbers: Sequence[array[Any]]
+
+
+def read_csv(path: Path, rules: TableRules) -> Table:
+    """Read a CSV file with a header. No error quotes a cell."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file)
         header = next(rows, [])
@@ -24,46 +69,59 @@ def read_csv(path: Path, chosen: Sequence[str] | None) -> dict[str, Any]:
             raise ConfigurationError(
                 f"cannot load {path}: row {number} has {len(row)} cells, and the header has {len(header)}; fix it"
             )
-    names = _choose(path, header, chosen)
-    places = {name: header.index(name) for name in names}
-    return {name: _parse(path, name, [row[place] for row in lines]) for name, place in places.items()}
+    names = rules.choose(path, header)
+    places = {name: place for place, name in enumerate(header)}
+    return _build(
+        path, names, rules, lambda name, rule: read_cells(str(path), name, [r[places[name]] for r in lines], rule)
+    )
 
 
-def read_parquet(path: Path, chosen: Sequence[str] | None) -> dict[str, Any]:
-    """Return the columns of a Parquet file."""
+def read_parquet(path: Path, rules: TableRules) -> Table:
+    """Read a Parquet file. No error quotes a cell."""
     from pyarrow import parquet, types  # noqa: PLC0415  # an extra
 
-    names = _choose(path, parquet.read_schema(path).names, chosen)
-    table = parquet.read_table(path, columns=list(names))
-    for name in names:
-        column, kind = table.column(name), table.column(name).type
-        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-            raise _not_numeric(path, name)
-        if column.null_count:
-            raise ConfigurationError(
-                f"cannot load {path}: column {name!r} has missing values; fill them, or leave the column out"
-            )
-    return {name: table.column(name).to_numpy() for name in names}
+    names = rules.choose(path, parquet.read_schema(path).names)
+    table = parquet.read_table(path, columns=names)
+
+    def read(name: str, rule: ColumnRule) -> Cells:
+        column = table.column(name)
+        kind = column.type
+        is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+        # A declared type is checked cell by cell, unless it follows from that of the file.
+        if not is_number or rule.kind in ("category", "date") or (rule.kind == "integer" and types.is_floating(kind)):
+            form = rule.format or "%Y-%m-%d"
+            cells = [_write(value, form) for value in column.to_pylist()]
+            return read_cells(str(path), name, cells, rule)
+        nulls = column.is_null().to_pylist() if column.null_count else ()
+        missing = [row for row, is_null in enumerate(nulls) if is_null]
+        is_real = types.is_floating(kind)
+        numbers = array("d" if is_real else "q")
+        numbers.frombytes(column.cast("float64" if is_real else "int64").fill_null(0).to_numpy().tobytes())
+        if is_real:
+            missing = sorted({*missing, *[row for row, number in enumerate(numbers) if isnan(number)]})
+        return take_numbers(name, numbers, missing, rule, types.is_boolean(kind))
+
+    return _build(path, names, rules, read)
 
 
-def _choose(path: Path, header: Sequence[str], chosen: Sequence[str] | None) -> Sequence[str]:
-    if len(set(header)) != len(header):
-        raise ConfigurationError(f"cannot load {path}: two columns have the same name; rename one")
-    missing = [name for name in chosen or () if name not in header]
-    if missing:
-        raise ConfigurationError(
-            f"cannot load column {missing[0]!r} of {path}: there is none; choose from {', '.join(header)}"
-        )
-    return header if chosen is None else chosen
+def draw_table(columns: Sequence[Column], rules: TableRules, rows: int) -> Table:
+    """Make up a table with these columns. It is the same each time, and does not depend on the data."""
+    seed = hashlib.sha256(repr((columns, rules, rows)).encode()).digest()
+    source = random.Random(seed)  # noqa: S311  # not a secret
+    return Table(tuple(columns), [draw(column, rules.of(column.name), rows, source) for column in columns])
 
 
-def _parse(path: Path, name: str, cells: list[str]) -> array[Any]:
-    for kind, convert in (("q", int), ("d", float)):
-        try:
-            return array(kind, map(convert, cells))
-        except (ValueError, OverflowError):  # noqa: PERF203  # two attempts
-            continue
-    raise _not_numeric(path, name)
+def _build(path: Path, names: Sequence[str], rules: TableRules, read: Callable[[str, ColumnRule], Cells]) -> Table:
+    found = [read(name, rules.of(name)) for name in names]
+    numbers = apply_rules(str(path), found, [rules.of(name) for name in names])
+    return Table(tuple([cells.column for cells in found]), numbers)
+
+
+def _write(value: Any, form: str) -> str:
+    """Return a cell of a Parquet file as a CSV file would have it."""
+    if value is None:
+        return ""
+    return value.strftime(form) if hasattr(value, "strftime") else str(value)
 
 
 def _is_number(text: str) -> bool:
@@ -72,10 +130,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _not_numeric(path: Path, name: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"cannot load {path}: column {name!r} is not numeric, or has empty cells; "
-        f"encode it as numbers, or name the columns to load: `columns = [...]`"
-    )

@@ -23,6 +23,8 @@ from syft_core.workers.seeing.ledger import Ledger
 
 MAX_ROWS = 100
 """How many rows of each kind are shown."""
+MAX_NAMES = 8
+"""How many columns of a table are named."""
 LOCK_SECONDS = 1
 """How long to wait for the lock of a worker that computes."""
 STYLE = """
@@ -293,13 +295,22 @@ def _objects(entries: Sequence[Stored]) -> Html:
                     for tag in sorted(entry.tags, key=str)
                 ]
             ),
-            one_line(entry.description or ""),
+            one_line(_describe(entry)),
             _keepers(entry),
             "" if entry.access is None else _badge(_list_users(entry.access), "private"),
         )
         for entry in ordered[:MAX_ROWS]
     ]
     return table(header, rows, "the worker has no objects", len(entries) - MAX_ROWS)
+
+
+def _describe(entry: Stored) -> str:
+    """Return the description of an object and, of a table, its first columns."""
+    if entry.schema is None or not entry.schema.columns:
+        return entry.description or ""
+    names, parts = entry.schema.names, [entry.description] if entry.description else []
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return "; ".join([*parts, f"columns {', '.join(map(shorten, names[:MAX_NAMES]))}{more}"])
 
 
 def _list_users(users: Iterable[str]) -> str:

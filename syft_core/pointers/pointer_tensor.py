@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from syft_core.exceptions import (
+    ColumnError,
     IdNotUniqueError,
     ObjectNotFoundError,
     OperationNotAllowedError,
@@ -20,13 +21,14 @@ from syft_core.hook.dispatch import types_wrapped_without_plan
 from syft_core.hook.forms import Form, fact_of_form
 from syft_core.hook.rules import is_flat, map_leaves
 from syft_core.location import Location, Party, WorkerLike
-from syft_core.messages import Forward, GetBack, Placed, Run, SendOn
+from syft_core.messages import AskSchema, Forward, GetBack, Lease, Placed, Run, SendOn
 from syft_core.peer import Id
 from syft_core.pointers import prediction
 from syft_core.pointers.meeting import PLAIN, copy_plain_tensors, find_nested_pointer
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.revealing import reveal
 from syft_core.tensors.abstract import AbstractTensor
+from syft_core.tensors.schema import Schema
 from syft_core.values import Args, Kwargs, Nested, Tensor
 
 P = TypeVar("P", bound="PointerTensor")
@@ -61,6 +63,8 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     whole: PointerTensor | None = None
     _moving: tuple[Id, int] | None = None
     """Where a move that was interrupted would store the object, and under which id: it may have been executed."""
+    _schema: Schema | None = None
+    """What the worker says about the columns of the object, as far as it was asked."""
     _sent_with: Sequence[weakref.ref[PointerTensor]] = ()
     """Pointers to the tensors of the same module, which were sent together."""
 
@@ -296,6 +300,25 @@ class PointerTensor(ObjectPointer, AbstractTensor):
             elif self.point_to_attr == self.framework.gradient:
                 self.whole.remember_gradient(found)
         return found
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the object; one without columns, unless it is a table with names."""
+        if self._schema is None:
+            self.require_alive()
+            whole = self.point_to_attr is None
+            self._schema = self._location.ask(AskSchema(self._id_at_location)) if whole else Schema()
+        return self._schema
+
+    @property
+    def mock(self) -> PointerTensor:
+        """A pointer to the mock of the object."""
+        id = self.schema.mock
+        if id is None:
+            raise ColumnError.no_mock(f"object {self._id_at_location!r} of worker {self._location.id!r}")
+        self._location.note_alias(id)
+        self._location.tell(Lease((id,)))
+        return self.sibling(id_at_location=id, tags=None, description=None)
 
     def remember_form(self, form: Form | None) -> None:
         """Remember the form of the object."""

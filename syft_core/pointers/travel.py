@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syft_core.exceptions import OperationNotAllowedError, SendNotPermittedError
+from syft_core.exceptions import ColumnError, PrecisionError, ProtocolError, SendNotPermittedError
+from syft_core.handle import RequestHandle
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper, iter_links
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.ranks import is_framework_tensor
@@ -16,9 +18,10 @@ from syft_core.pointers.fetches import FetchSteps, complete_all
 from syft_core.pointers.multi_pointer import MultiPointerTensor, combine_pointers
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.tensors.identity import Identified, keep_words
+from syft_core.tensors.identity import Identified, keep_words, require_text
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.tensors.private import PrivateTensor, require_sendable
+from syft_core.tensors.schema import Column, Schema
 from syft_core.values import Kwargs, Tensor
 
 
@@ -155,6 +158,52 @@ class Travelling:
         _index_metadata(self)
         return self
 
+    # --- tables
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of a table, and where its mock is: what its owner says about it."""
+        end = end_of(self)
+        return end.schema if isinstance(end, PointerTensor) else (self._syft_schema or Schema())
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of a table; none, if it has no names."""
+        return self.schema.names
+
+    @property
+    def mock(self) -> Tensor:
+        """A pointer to the mock of this table: data of the same form, made up, that everybody may fetch."""
+        return wrap(_require_pointer(self, "use the mock of").mock)
+
+    def name_columns(self, *columns: str | Column) -> Tensor:
+        """Name the columns of a table that is here, before its owner loads it, and return the tensor."""
+        if isinstance(end_of(self), ObjectPointer | MultiPointerTensor):
+            raise TypeError("cannot name the columns of a pointer: the owner of a table names them, before loading it")
+        named = tuple([Column(column) if isinstance(column, str) else column for column in columns])
+        shape = self.shape  # type: ignore[attr-defined]  # mixed into tensors
+        if tuple(shape[1:]) != (len(named),):
+            raise ValueError(f"cannot name {len(named)} columns: the shape is {tuple(shape)}; give each column a name")
+        self._syft_schema: Schema | None = Schema(named)
+        return self
+
+    def select_columns(self, names: str | list[str]) -> Tensor:
+        """Return one column, or a table of several, by name; also as ``p["age"]`` and ``p[["age", "weight"]]``."""
+        require_text("column name", *([names] if isinstance(names, str) else names))
+        schema = self.schema
+        if not schema.columns:
+            where = f" of worker {self.location.id!r}" if self.location is not None else ""  # type: ignore[attr-defined]
+            raise ColumnError.unnamed(f"this object{where}")
+        if isinstance(names, str):
+            return self[:, schema.find([names])[0]]  # type: ignore[index]  # mixed into tensors
+        chosen = self[:, schema.find(names)]  # type: ignore[index]  # the same
+        end = end_of(chosen)
+        if isinstance(end, PointerTensor):
+            end._schema = schema.choose(names)
+        else:
+            chosen._syft_schema = schema.choose(names)
+        return chosen
+
     # --- pointer options
 
     def attr(self, name: str) -> Tensor:
@@ -215,6 +264,11 @@ class Travelling:
         for layer in layers:
             layer.register_credentials(users)
         return self
+
+
+def are_names(index: object) -> bool:
+    """Return whether an index is the name of a column, or a list of names."""
+    return type(index) is str or (type(index) is list and len(index) > 0 and type(index[0]) is str)
 
 
 def get_all(*objects: Tensor, user: str | None = None, reason: str = "") -> list[Tensor]:

@@ -13,6 +13,7 @@ from syft_core.ids import IdProvider
 from syft_core.peer import Owner
 from syft_core.pictures import chain_html
 from syft_core.serde import serialize
+from syft_core.tensors.schema import Schema
 from syft_core.values import Function, Tensor
 
 ID_PROVIDER = IdProvider()
@@ -31,6 +32,7 @@ class Identified:
     """A worker, or its id: plain tensors store the id, so that they can be copied and saved."""
     _syft_tags: set[str] | None = None
     _syft_description: str | None = None
+    _syft_schema: Schema | None = None
 
     @property
     def id(self) -> int | str:
@@ -118,15 +120,18 @@ class Identified:
 
 
 def keep_words(source: object, target: Tensor) -> Tensor:
-    """Give ``target`` the tags and the description of ``source``, unless it has its own, and return it.
+    """Give ``target`` the tags, the description and the schema of ``source``, unless it has its own, and return it.
 
     A plain array of numpy can have neither.
     """
     tags, description = getattr(source, "_syft_tags", None), getattr(source, "_syft_description", None)
-    if (tags or description is not None) and hasattr(type(target), "_syft_tags"):
+    schema = getattr(source, "_syft_schema", None)
+    if (tags or description is not None or schema is not None) and hasattr(type(target), "_syft_tags"):
         target._syft_tags = target._syft_tags or set(tags or ())
         if target._syft_description is None:
             target._syft_description = description
+        if target._syft_schema is None:
+            target._syft_schema = schema
     return target
 
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from syft_torch.federated.dataset import BaseDataset, FederatedDataset, dataset_federate, find
     from syft_torch.federated.errors import FederatedError
     from syft_torch.federated.history import History, Row
+    from syft_torch.federated.metrics import AUC, ConfusionMatrix, Metric
     from syft_torch.federated.population import Population
+    from syft_torch.federated.scaling import Scaling, train_test_split
     from syft_torch.federated.strategies import (
         FedAdagrad,
         FedAdam,
@@ -45,7 +47,9 @@ _PLACES = {
     "dataset": "BaseDataset FederatedDataset dataset_federate find",
     "errors": "FederatedError",
     "history": "History Row",
+    "metrics": "AUC ConfusionMatrix Metric",
     "population": "Population",
+    "scaling": "Scaling train_test_split",
     "strategies": "FedAdagrad FedAdam FedAvg FedProx FedYogi Krum Median Scaffold Strategy TrimmedMean Update",
     "trainer": "Evaluation FederatedTrainer",
     "utils": "accuracy add_model create_gaussian_mixture_toy_data extract_batches_per_worker federated_avg "
@@ -54,7 +58,9 @@ _PLACES = {
 _NAMES = {name: place for place, names in _PLACES.items() for name in names.split()}
 
 __all__ = [
+    "AUC",
     "BaseDataset",
+    "ConfusionMatrix",
     "Evaluation",
     "FedAdagrad",
     "FedAdam",
@@ -68,9 +74,11 @@ __all__ = [
     "History",
     "Krum",
     "Median",
+    "Metric",
     "Population",
     "Row",
     "Scaffold",
+    "Scaling",
     "Strategy",
     "TrimmedMean",
     "Update",
@@ -84,6 +92,7 @@ __all__ = [
     "find",
     "iris_data_partial",
     "scale_model",
+    "train_test_split",
 ]
 
 

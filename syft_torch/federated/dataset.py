@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -16,6 +17,8 @@ from syft_core.pointers.travel import get_all
 from syft_core.values import Nested, Tensor
 from syft_torch.federated.dataloader import default_collate
 from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.sums import sum_columns
+from syft_torch.federated.tables import MEAN, Missing, fill_in, find_fill, require_agreement, select
 
 Parts: TypeAlias = "Tensor | tuple[Tensor, ...]"
 """A tensor, or the tensors of a model with several inputs."""
@@ -35,8 +38,9 @@ class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
 
     """
 
-    query: tuple[tuple[str, ...], ...] = ()
-    """The search for each part, if the dataset was found: it is repeated if the worker was started again."""
+    search: Callable[[Nested], Sequence[Tensor]] | None = None
+    """A function of the worker that finds the parts there, if the dataset was found: it is called again if the worker
+    was started again."""
 
     def __init__(
         self,
@@ -120,9 +124,17 @@ class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
 
     def find_again(self) -> None:
         """Repeat the search that found the dataset, because its worker has other ids now."""
-        if self.query:
-            *inputs, self.targets = _search(self.location, self.query)
+        if self.search is not None:
+            *inputs, self.targets = self.search(self.location)
             self._set(inputs)
+
+    def derive(self, function: Callable[..., Sequence[Tensor]]) -> BaseDataset:
+        """Return a dataset whose parts are a function of the parts of this one, computed where they are."""
+        *inputs, targets = function(*self.parts)
+        made = BaseDataset(tuple(inputs) if isinstance(self.data, tuple | list) else inputs[0], targets)
+        if (search := self.search) is not None:
+            made.search = lambda worker: function(*search(worker))
+        return made
 
     def _set(self, inputs: Sequence[Tensor]) -> None:
         self.data = tuple(inputs) if isinstance(self.data, tuple | list) else inputs[0]
@@ -204,29 +216,98 @@ def dataset_federate(dataset: Nested, workers: Sequence[WorkerLike]) -> Federate
     return FederatedDataset(found)
 
 
-def find(*queries: str | Sequence[str], workers: Iterable[Nested]) -> FederatedDataset:
+def find(
+    *queries: str | Sequence[str],
+    workers: Iterable[Nested],
+    columns: Sequence[str] | None = None,
+    label: str | None = None,
+    missing: Missing = None,
+    mock: bool = False,
+    reason: str = "",
+    patience: float = 600.0,
+) -> FederatedDataset:
     """Make a dataset of what is on the workers already: one search for each input, and the last one for the targets.
 
     A search is a tag or several, all of which must match. Each must have one result on every worker, or the same
     number for all searches: a worker may have several datasets.
+
+    Args:
+        queries: the searches. With ``label``, there is one, for tables whose columns have names.
+        workers: where to search.
+        columns: the columns of the tables that are inputs; by default all but the label. All workers must agree on
+            their types, units and categories.
+        label: the column with the targets.
+        missing: what takes the place of missing inputs: a number, a number for each column, or "mean", the mean over
+            all workers.
+        mock: whether to use the mocks of the tables, to develop a program without the data.
+        reason: why owners should release the sums from which the mean is computed, if those may not leave.
+        patience: how many seconds to wait for the decision of an owner.
+
     """
+    searched = tuple([(query,) if isinstance(query, str) else tuple(query) for query in queries])
+    places = [current_worker().location_of(worker).face for worker in workers]
+    if not places:
+        raise FederatedError.no_workers()
+    if label is not None or columns is not None:
+        if label is None or len(searched) != 1 or isinstance(columns, str):
+            raise FederatedError.table_query()
+        return _find_tables(places, searched, columns, label, missing, mock, (reason, patience))
     if len(queries) < 2:
         raise FederatedError.few_queries(len(queries))
-    searched = tuple([(query,) if isinstance(query, str) else tuple(query) for query in queries])
+    if missing is not None:
+        raise FederatedError.table_query()
     found = []
-    for worker in workers:
-        location = current_worker().location_of(worker).face
-        columns = [_sort(location.search(list(query))) for query in searched]
-        counts = list(map(len, columns))
-        if 0 in counts or len(set(counts)) > 1:
-            raise FederatedError.not_found(location.id, dict(zip(map(" ".join, searched), counts, strict=True)))
-        for *inputs, targets in zip(*columns, strict=True):
+    for place in places:
+        matches = _search_all(place, searched, mock)
+        for *inputs, targets in matches:
             dataset = BaseDataset(inputs[0] if len(inputs) == 1 else tuple(inputs), targets)
-            dataset.query = searched if counts[0] == 1 else ()
+            dataset.search = partial(_search, queries=searched, mock=mock) if len(matches) == 1 else None
             found.append(dataset)
-    if not found:
-        raise FederatedError.no_workers()
     return FederatedDataset(found)
+
+
+def _find_tables(
+    places: Sequence[Nested],
+    searched: tuple[tuple[str, ...], ...],
+    columns: Sequence[str] | None,
+    label: str,
+    missing: Missing,
+    mock: bool,
+    asking: tuple[str, float],
+) -> FederatedDataset:
+    tables = [(place, table) for place in places for (table,) in _search_all(place, searched, mock)]
+    schemas = [(place.id, table.schema) for place, table in tables]
+    names = [name for name in schemas[0][1].names if name != label] if columns is None else list(columns)
+    require_agreement(schemas, [*names, label])
+    fill = find_fill(schemas, names, label, missing)
+    found = []
+    for place, table in tables:
+        *inputs, targets = select(table, names, label, fill)
+        dataset = BaseDataset(inputs[0], targets)
+        if [other for other, _ in tables].count(place) == 1:
+            dataset.search = partial(_search_table, searched, mock, names, label, fill)
+        found.append(dataset)
+    if missing == MEAN:
+        _, mean, _ = sum_columns([dataset.inputs[0] for dataset in found], *asking)
+        fill_mean = partial(_fill_inputs, mean.to(torch.get_default_dtype()))
+        found = [dataset.derive(fill_mean) for dataset in found]
+    return FederatedDataset(found)
+
+
+def _fill_inputs(numbers: Tensor, inputs: Tensor, targets: Tensor) -> list[Tensor]:
+    return [fill_in(inputs, numbers), targets]
+
+
+def _search_table(
+    searched: tuple[tuple[str, ...], ...],
+    mock: bool,
+    names: Sequence[str],
+    label: str,
+    fill: Sequence[float] | None,
+    worker: Nested,
+) -> list[Tensor]:
+    (table,) = _search(worker, searched, mock)
+    return select(table, names, label, fill)
 
 
 def is_remote(tensor: object) -> bool:
@@ -234,11 +315,23 @@ def is_remote(tensor: object) -> bool:
     return isinstance(getattr(tensor, "child", None), PointerTensor)
 
 
-def _search(worker: Nested, queries: tuple[tuple[str, ...], ...]) -> list[Tensor]:
-    found = [_sort(worker.search(list(query))) for query in queries]
-    if any(len(matches) != 1 for matches in found):
-        raise FederatedError.not_found(worker.id, dict(zip(map(" ".join, queries), map(len, found), strict=True)))
-    return [matches[0] for matches in found]
+def _search_all(worker: Nested, queries: tuple[tuple[str, ...], ...], mock: bool) -> list[tuple[Tensor, ...]]:
+    """Return the parts of each dataset that the searches find on a worker."""
+    parts = [_sort(worker.search(list(query))) for query in queries]
+    counts = list(map(len, parts))
+    if 0 in counts or len(set(counts)) > 1:
+        raise FederatedError.not_found(worker.id, dict(zip(map(" ".join, queries), counts, strict=True)))
+    found = list(zip(*parts, strict=True))
+    return [tuple([part.mock for part in each]) for each in found] if mock else found
+
+
+def _search(worker: Nested, queries: tuple[tuple[str, ...], ...], mock: bool) -> tuple[Tensor, ...]:
+    """Return the parts of the only dataset that the searches find."""
+    found = _search_all(worker, queries, mock)
+    if len(found) != 1:
+        counts = dict.fromkeys(map(" ".join, queries), len(found))
+        raise FederatedError.not_found(worker.id, counts)
+    return found[0]
 
 
 def _sort(pointers: list[Nested]) -> list[Nested]:

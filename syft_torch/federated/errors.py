@@ -32,6 +32,24 @@ class FederatedError(SyftError, ValueError):
         "cannot find a dataset on worker {worker!r}: the searches have {counts} results; each part needs one, or the "
         "same number for all; use tags that only these objects have"
     )
+    table_query = Text(
+        "cannot find tables: a label, one search and a list of columns belong together; write e.g. "
+        '`find("#patients", columns=["age"], label="outcome", workers=[bob])`'
+    )
+    columns = Text(
+        "cannot use these tables together: {problems}; ask the owners to load the same columns, with the same types, "
+        "units and categories, or choose others with `columns=[...]`"
+    )
+    missing = Text(
+        "cannot use column {column!r}: on worker {worker!r}, values may be missing; {advice}",
+        order="worker column advice",
+    )
+    rule = Text('cannot replace missing values by {rule!r}: there is no such rule; pass "mean", a number, or a dict')
+    test_size = Text("cannot split a dataset: the share for testing is {share!r}; pass a number between 0 and 1")
+    small_split = Text(
+        "cannot split the data of worker {worker!r}: with the share {share!r}, one half is empty; leave this worker out"
+    )
+    pairs = Text("cannot compute a metric: there are {outputs} outputs and {targets} targets; pass one for each")
     no_workers = Text("cannot find a dataset: no workers were given; pass them as `workers=[bob, alice]`")
     lengths = Text("cannot make a dataset of tensors with {lengths} rows: each sample needs an input and a target")
     uneven_samples = Text("cannot collate samples of different lengths: pass a `collate_fn` that pads them")

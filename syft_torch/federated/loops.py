@@ -168,11 +168,12 @@ def evaluate(task: Recipe, weights: Tensor, fixed: Sequence[Tensor], parts: Sequ
 
 
 def measure(answer: Nested, length: int) -> Tensor:
-    """Return the metrics of a batch, each a mean, as sums."""
+    """Return the metrics of a batch, each a mean or a flat tensor of means, as sums."""
     metrics = answer if isinstance(answer, tuple | list) else (answer,)
     for metric in metrics:
-        require_scalar(metric)
-    return torch.stack([metric.detach().to(torch.float64) for metric in metrics]) * length
+        if not isinstance(metric, torch.Tensor) or metric.dim() > 1 or metric.is_complex():
+            raise FederatedError.plan("metric", "it does not return a number, or a flat tensor")
+    return torch.cat([metric.detach().reshape(-1).to(torch.float64) for metric in metrics]) * length
 
 
 def require_scalar(loss: Nested) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from math import isfinite
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import nn, optim
@@ -31,6 +31,7 @@ from syft_torch.federated.history import History, Row, write_report
 from syft_torch.federated.layout import Layout
 from syft_torch.federated.loops import find_lengths
 from syft_torch.federated.losses import Recorded, record
+from syft_torch.federated.metrics import Metric
 from syft_torch.federated.population import Population
 from syft_torch.federated.strategies import FedAvg, Strategy, Update
 
@@ -375,15 +376,16 @@ class FederatedTrainer:
     ) -> Evaluation:
         """Measure the model on the workers: on the data of the trainer, or on other data.
 
-        ``metrics`` has functions of the model's output and the targets that return a mean, by name. By default, the
-        loss, and the accuracy if targets are classes. Only sums over all samples of a worker leave it.
+        ``metrics`` has functions of the model's output and the targets that return a mean, by name, or metrics from
+        counts: ``fl.AUC()``, ``fl.ConfusionMatrix()``. By default, the loss, and the accuracy if targets are classes.
+        Only sums over all samples of a worker leave it.
         """
         clients = self.clients if data is None else make_clients(data)
         forms = self._find_forms_of(clients)
         functions = {"loss": self.loss, **(_default_metrics(self.model, forms) if metrics is None else metrics)}
         measurement = self._measure(functions, forms)
         weights = self.weights
-        found = Evaluation(tuple(functions))
+        found = Evaluation(functions)
         with self._deadline():
             for client in clients.values():
                 self._evaluate(client, measurement, weights, found)
@@ -397,7 +399,7 @@ class FederatedTrainer:
         try:
             with client.open():
                 sums = client.evaluate(measurement, weights, self._reason, self._patience)
-                found.add(client.id, sums.tolist(), client.samples)
+                found.add(client.id, sums, client.samples)
         except Exception as error:  # noqa: BLE001  # it is reported
             found.left_out[client.id] = _explain(error)
 
@@ -485,31 +487,37 @@ class FederatedTrainer:
         self._starts = found.facts["starts"]
 
 
-class Evaluation(dict[str, float]):
-    """The mean of each metric over all samples, by name; ``workers`` has those of each worker."""
+class Evaluation(dict[str, Any]):
+    """Each metric over all samples, by name: a mean, or what is computed from counts; ``workers`` has those of each."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
+    def __init__(self, metrics: Mapping[str, Function]) -> None:
         super().__init__()
-        self.names = names
+        self.names = tuple(metrics)
         self.samples = 0
-        self.workers: dict[Id, dict[str, float]] = {}
+        self.workers: dict[Id, dict[str, Any]] = {}
         self.counts: dict[Id, int] = {}
         self.left_out: dict[Id, str] = {}
-        self._sums = [0.0] * len(names)
+        self._metrics = metrics
+        self._sums: Tensor = 0.0
 
-    def add(self, worker: Id, sums: list[float], samples: int) -> None:
+    def add(self, worker: Id, sums: Tensor, samples: int) -> None:
         """Add the sums of a worker."""
-        self.workers[worker] = {name: value / samples for name, value in zip(self.names, sums, strict=True)}
+        self.workers[worker] = self._summarize(sums, samples)
         self.counts[worker] = samples
         self.samples += samples
-        self._sums = [total + value for total, value in zip(self._sums, sums, strict=True)]
-        self.update({name: total / self.samples for name, total in zip(self.names, self._sums, strict=True)})
+        self._sums = self._sums + sums
+        self.update(self._summarize(self._sums, self.samples))
+
+    def _summarize(self, sums: Tensor, samples: int) -> dict[str, Any]:
+        sizes = [metric.size if isinstance(metric, Metric) else 1 for metric in self._metrics.values()]
+        return {
+            name: metric.summarize(part) if isinstance(metric, Metric) else part.item() / samples
+            for (name, metric), part in zip(self._metrics.items(), sums.split(sizes), strict=True)
+        }
 
     def _cells(self) -> list[tuple[str, ...]]:
-        rows = [
-            (str(w), str(self.counts[w]), *[f"{v:.4g}" for v in found.values()]) for w, found in self.workers.items()
-        ]
-        return [*rows, ("all", str(self.samples), *[f"{value:.4g}" for value in self.values()])]
+        rows = [(str(w), str(self.counts[w]), *map(_write, found.values())) for w, found in self.workers.items()]
+        return [*rows, ("all", str(self.samples), *map(_write, self.values()))]
 
     def __str__(self) -> str:
         out = "".join([f"\n{worker} was left out: {why}" for worker, why in self.left_out.items()])
@@ -519,6 +527,10 @@ class Evaluation(dict[str, float]):
 
     def _repr_html_(self) -> str:
         return html_table("evaluation", ("worker", "samples", *self.names), self._cells(), limit=1000)
+
+
+def _write(value: Any) -> str:
+    return str(value.tolist()) if isinstance(value, torch.Tensor) else f"{value:.4g}"
 
 
 class _Progress:

@@ -236,6 +236,23 @@ TEXTS = {
         "cannot approximate 'exp': a value lies outside [-10, 10]; "
         "scale the input into that interval or add a piece for it",
     ),
+    ("ColumnError", "repeated"): (
+        (),
+        "cannot describe a table: two of its columns have the same name; rename one",
+    ),
+    ("ColumnError", "unnamed"): (
+        ("this object of worker 'bob'",),
+        "cannot select columns by name: this object of worker 'bob' has no column names; use numbers, or select "
+        "columns of the table itself",
+    ),
+    ("ColumnError", "no_mock"): (
+        ("object 5 of worker 'bob'",),
+        "cannot use a mock: object 5 of worker 'bob' has none; ask its owner to provide one",
+    ),
+    ("ColumnError", "unknown"): (
+        ("aeg", ["age", "ill"]),
+        "cannot select column 'aeg': there is none; did you mean 'age'?",
+    ),
     ("IdNotUniqueError", "of"): (
         ("bob",),
         "cannot use the id 'bob': it is in use; leave it out to get a new one",

@@ -28,6 +28,8 @@ from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
 from syft_core.ids import IdProvider
 from syft_core.messages import (
     HANDLERS,
+    AskRelease,
+    AskSchema,
     Batch,
     Call,
     Describe,
@@ -115,6 +117,7 @@ MESSAGES: dict[type, list[Callable[[Any], Any]]] = {
     Lease: [lambda x: Lease((x,)), lambda x: Lease((x,), "alice")],
     Release: [lambda x: Release((x,)), lambda x: Release((x,), "alice")],
     Describe: [lambda x: Describe((x,)), lambda x: Describe((x,), "grad")],
+    AskSchema: [AskSchema],
     Tag: [lambda x: Tag(x, ("#mine",)), lambda x: Tag(x, publish=True), lambda x: Tag(x, description="mine")],
     Search: [lambda x: Search((x,)), lambda _id: Search(("#hidden",)), lambda _id: Search(("in years",))],
     Call: [lambda x: Call(x, (), {}, ids.pop()), lambda x: Call("open", (at(x),), {}, ids.pop())],

@@ -543,6 +543,7 @@ class BaseWorker(TensorPlace, Worker):
             for obj in data:
                 id = self._register(obj, None)
                 tags, description = getattr(obj, "_syft_tags", None), getattr(obj, "_syft_description", None)
+                self.object_store.entry(id).schema = getattr(obj, "_syft_schema", None)
                 self.object_store.tag(id, tags or (), description)
 
     def clear_objects(self, return_self: bool = True) -> Any:

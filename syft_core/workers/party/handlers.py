@@ -23,6 +23,8 @@ from syft_core.hook.ranks import is_framework_tensor
 from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.kinds import KINDS
 from syft_core.messages import (
+    AskRelease,
+    AskSchema,
     Call,
     Describe,
     Fetch,
@@ -47,6 +49,7 @@ from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import get_allowed_users, restrict
+from syft_core.tensors.schema import Schema
 from syft_core.values import Nested, Outcome, Tensor
 from syft_core.workers.addresses.requests import Ask, Elsewhere, Process
 from syft_core.workers.moving.departure import authorize, freeze, record_all
@@ -258,6 +261,20 @@ def _describe_elsewhere(values: list[Tensor]) -> Process:
     return (yield Elsewhere(lambda: [form_of(value) for value in values]))
 
 
+def ask_schema(worker: Worker, message: AskSchema, sender: Peer) -> Schema:
+    """Return the schema of a table, without columns that the object does not have, or a mock that is hidden."""
+    entry = worker.object_store.entry(message.id)
+    require_right_to_use(worker, [entry], sender)
+    known = entry.schema
+    if known is None or ends_elsewhere(entry.value):
+        return Schema()
+    shape = tuple(getattr(form_of(entry.value), "shape", None) or ())
+    columns = known.columns if shape[1:] == (len(known.columns),) else ()
+    mock = None if known.mock is None else worker.object_store.get(known.mock)
+    is_shown = mock is not None and not is_hidden(worker, mock, sender)
+    return Schema(columns, known.mock if is_shown else None)
+
+
 def tag(worker: Worker, message: Tag, sender: Peer) -> None:
     """Tag, describe or publish an object."""
     entry = worker.object_store.entry(message.id)
@@ -359,6 +376,7 @@ _HANDLERS: dict[type[Message], Handler] = {
     Lease: lease,
     Release: release,
     Describe: describe,
+    AskSchema: ask_schema,
     Tag: tag,
     Search: search,
     Call: call,

@@ -18,6 +18,7 @@ from syft_core.peer import Id, Peer
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.tensors.private import get_allowed_users
+from syft_core.tensors.schema import Schema
 from syft_core.values import Nested, Tensor
 from syft_core.workers.party.status import (
     ADDED,
@@ -145,6 +146,8 @@ class Stored:
     """The workers with a copy whose gradient comes back, each with the peer that sent the copy."""
     tags: frozenset[str] = NOTHING
     description: str | None = None
+    schema: Schema | None = None
+    """What its owner says about its columns, if it is a table."""
     number = 0
     """Its place in the order in which objects were stored."""
     key = 0

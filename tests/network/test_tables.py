@@ -1,0 +1,479 @@
+"""Tables of a worker: their columns, their rules for cells, their mocks, and what nobody learns of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from syft_core.exceptions import ColumnError, ConfigurationError, GetNotPermittedError, ObjectNotFoundError  # noqa: E402
+from syft_core.messages import AskSchema, Lease  # noqa: E402
+from syft_core.network.client import WebsocketClientWorker  # noqa: E402
+from syft_core.operating.config import WorkerConfig, parse_config, read_config  # noqa: E402
+from syft_core.operating.data import DataSource, load  # noqa: E402
+from syft_core.operating.storage import Storage  # noqa: E402
+from syft_core.operating.views import _objects  # noqa: E402
+from syft_core.peer import Peer  # noqa: E402
+from syft_core.tensors.schema import Column, Schema  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
+
+from .served import serve  # noqa: E402
+
+CELLS = """age,sex,admitted,bmi,ill
+63,f,2026-01-31,22.5,1
+41,m,2025-12-01,,0
+50,f,1970-01-02,31,1
+"""
+SCHEMA = {
+    "age": {"unit": "years", "range": [18, 100]},
+    "sex": {"categories": ["m", "f", "x"]},
+    "admitted": {"type": "date", "range": ["1960-01-01", "2030-01-01"]},
+    "bmi": {"unit": "kg/m2", "missing": "keep"},
+}
+COLUMNS = [
+    Column("age", "integer", "years"),
+    Column("sex", "category", categories=("m", "f", "x")),
+    Column("admitted", "date"),
+    Column("bmi", "real", "kg/m2", nullable=True),
+    Column("ill", "integer"),
+]
+EVE = Peer("phone@eve", "eve")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "patients.csv"
+    path.write_text(CELLS)
+    return path
+
+
+def source(file: Path, **options: Any) -> DataSource:
+    return DataSource.from_table({"file": str(file), "tags": ["#patients"], "schema": SCHEMA, **options})
+
+
+@pytest.fixture(params=[False, True], ids=["in_process", "by_wire"])
+def bob(any_hook: Any, request: pytest.FixtureRequest) -> VirtualWorker:
+    return VirtualWorker(any_hook, id="bob", serialize=request.param)
+
+
+def find(worker: Any) -> Any:
+    (found,) = worker.search("#patients")
+    return found
+
+
+# --- columns
+
+
+def test_a_worker_keeps_the_names_and_types_of_columns(bob: VirtualWorker, file: Path, any_hook: Any) -> None:
+    bob.load_data(load([source(file)], any_hook))
+
+    found = find(bob)
+
+    assert found.columns == ["age", "sex", "admitted", "bmi", "ill"]
+    assert list(found.schema.columns) == COLUMNS
+    assert "age       integer   years" in str(found.schema)
+
+
+def test_columns_are_selected_by_name_on_the_worker(bob: VirtualWorker, file: Path, any_hook: Any) -> None:
+    bob.load_data(load([source(file)], any_hook))
+    found = find(bob)
+
+    ages, chosen = found["age"], found[["ill", "sex"]]
+
+    assert chosen.columns == ["ill", "sex"]
+    assert chosen["ill"].get().tolist() == [1, 0, 1]
+    assert ages.get().tolist() == [63, 41, 50]
+    assert chosen.get().tolist() == [[1, 1], [0, 0], [1, 1]]
+
+
+def test_a_column_of_a_private_table_is_private(bob: VirtualWorker, file: Path, any_hook: Any) -> None:
+    bob.load_data(load([source(file, private=["ana"])], any_hook))
+
+    for part in (find(bob)["age"], find(bob)[["age", "sex"]], find(bob)["age"].sum()):
+        with pytest.raises(GetNotPermittedError):
+            part.get()
+
+
+def test_a_wrong_name_is_refused_before_anything_is_sent(bob: VirtualWorker, file: Path, any_hook: Any) -> None:
+    bob.load_data(load([source(file)], any_hook))
+    found = find(bob)
+
+    with pytest.raises(ColumnError, match="cannot select column 'aeg': there is none; did you mean 'age'?"):
+        found["aeg"]
+    with pytest.raises(ColumnError, match="this object of worker 'bob' has no column names"):
+        (found + 1)["age"]
+    with pytest.raises(TypeError, match="expected a string, got int"):
+        found[["age", 1]]
+
+
+def test_a_table_in_memory_gets_names_from_its_owner(bob: VirtualWorker, any_hook: Any) -> None:
+    table = any_hook.make_taggable(any_hook.create_tensor([[1.0, 2.0], [3.0, 4.0]]))
+    bob.load_data([table.name_columns("a", Column("b", unit="mm")).private_tensor(["eve"]).tag("#patients")])
+
+    assert find(bob).columns == ["a", "b"]
+    assert find(bob)["b"].sum().get().child.child.tolist() == 6.0
+    with pytest.raises(ValueError, match=r"cannot name 1 columns: the shape is \(2, 2\)"):
+        table.name_columns("a")
+    with pytest.raises(ColumnError, match="two of its columns have the same name"):
+        table.name_columns("a", "a")
+
+
+def test_columns_and_mocks_are_there_again_after_a_restart(tmp_path: Path, file: Path, any_hook: Any) -> None:
+    def start() -> tuple[VirtualWorker, Storage]:
+        worker = VirtualWorker(any_hook, id="bob", serialize=True)
+        return worker, Storage(tmp_path / "store", worker, load([source(file, mock="draw")], any_hook))
+
+    worker, storage = start()
+    before = find(worker).mock.copy().get().tolist()
+    value = worker.get_obj(find(worker).id_at_location)
+    value[0, 0] = 99  # The owner changes the table, so the store has it.
+    storage._noted[find(worker).id_at_location] = None
+    storage.close()
+    any_hook.local_worker.remove_worker_from_registry("bob")
+    worker, storage = start()
+
+    assert list(find(worker).schema.columns) == COLUMNS
+    assert find(worker)["age"].get().tolist() == [99, 41, 50]
+    assert np.array_equal(find(worker).mock.get().tolist(), before, equal_nan=True)
+    storage.close()
+
+
+# --- cells
+
+
+def read(file: Path, hook: Any, **options: Any) -> Any:
+    (tensor,) = load([DataSource.from_table({"file": str(file), **options})], hook)
+    return tensor
+
+
+def test_categories_dates_and_missing_values_follow_the_rules(file: Path, any_hook: Any) -> None:
+    table = read(file, any_hook, schema=SCHEMA).tolist()
+
+    assert [row[1] for row in table] == [1, 0, 1]
+    assert [row[2] for row in table] == [20484, 20423, 1]
+    assert [math.isnan(row[3]) for row in table] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [("drop", [22.5, 31.0]), (25, [22.5, 25.0, 31.0]), ("keep", [22.5, None, 31.0])],
+)
+def test_missing_values_are_dropped_replaced_or_kept(
+    file: Path, any_hook: Any, missing: object, expected: list[float | None]
+) -> None:
+    for options in ({"schema": {"bmi": {"missing": missing}}}, {"missing": missing}):
+        found = read(file, any_hook, columns=["bmi"], **options).tolist()
+
+        assert [None if math.isnan(value) else value for (value,) in found] == expected
+
+
+def test_a_parquet_file_follows_the_same_rules(tmp_path: Path, any_hook: Any) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    from datetime import date  # noqa: PLC0415  # the name is used above
+
+    columns = {
+        "age": [63, None, 50],
+        "sex": pyarrow.array(["f", "m", "f"]).dictionary_encode(),
+        "admitted": [date(2026, 1, 31), date(2025, 12, 1), date(1970, 1, 2)],
+        "bmi": [22.5, float("nan"), 31.0],
+        "ill": [True, False, True],
+    }
+    parquet.write_table(pyarrow.table(columns), path := tmp_path / "p.parquet")
+    schema = {**SCHEMA, "age": {"missing": 40}}
+
+    table = read(path, any_hook, schema=schema)
+
+    assert table[:, 0].tolist() == [63, 40, 50]
+    assert table[:, 1].tolist() == [1, 0, 1]
+    assert table[:, 2].tolist() == [20484, 20423, 1]
+    assert [math.isnan(value) for value in table[:, 3].tolist()] == [False, True, False]
+    assert [column.type for column in table.schema.columns] == ["integer", "category", "date", "real", "boolean"]
+
+
+SECRET = b"name,code\nzoe,7\nzoe,8\nadam,9\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (SECRET, {}, "3 rows of column 'name' are not numbers; declare `schema.name` with categories"),
+        (SECRET, {"schema": {"name": {"categories": ["adam"]}}}, "2 rows of column 'name' are none of its categories"),
+        (SECRET, {"schema": {"name": {"type": "date"}}}, "3 rows of column 'name' are not dates of its format"),
+        (SECRET, {"schema": {"name": {"type": "boolean"}}}, "3 rows of column 'name' are not true or false"),
+        (SECRET, {"schema": {"name": {"type": "integer"}}}, "3 rows of column 'name' are not integers"),
+        (b"x\n1\n\n2.5\n", {"schema": {"x": {"type": "integer"}}}, "1 rows of column 'x' are not integers"),
+        (b"x,y\n,1\nNA,2\n3,4\n", {}, "2 rows of column 'x' have no value; say what becomes of them"),
+        (b"x\n1\n700\n", {"schema": {"x": {"range": [0, 9]}}}, "1 rows of column 'x' are outside of its range"),
+        (b"x,y\n1,2\n,3\n", {"missing": 0.5}, "0.5 is not an integer; write one, or declare `type"),
+        (b"x\n1\n", {"schema": {"y": {}}}, "cannot load column 'y' of .*: there is none"),
+        (b"x,\n1,2\n", {}, "a column has no name"),
+    ],
+)
+def test_what_no_rule_covers_is_refused_with_the_number_of_rows(
+    tmp_path: Path, any_hook: Any, content: bytes, options: Any, message: str
+) -> None:
+    (tmp_path / "a.csv").write_bytes(content)
+
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        read(tmp_path / "a.csv", any_hook, **options)
+    assert "zoe" not in str(caught.value)
+    assert "700" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (3, "it is not a table"),
+        ({"units": "mm"}, "there is no option 'units'; choose from type, unit"),
+        ({"type": "text"}, "there is no type 'text'; choose from integer"),
+        ({"unit": 3}, "an option is not a text"),
+        ({"type": "category"}, "categories belong to the type category"),
+        ({"type": "real", "categories": ["a"]}, "categories belong to the type category"),
+        ({"categories": "ab"}, "its categories are not a list"),
+        ({"categories": ["a", "a"]}, "a category is listed twice"),
+        ({"categories": []}, "a category is listed twice, or there is none"),
+        ({"format": "%d"}, "only dates have a format"),
+        ({"range": [3]}, "a range has two numbers"),
+        ({"range": [3, 1]}, "its range is empty"),
+        ({"range": ["a", "b"]}, "'a' is not a value of the column"),
+        ({"categories": ["a"], "missing": "b"}, "'b' is not a value of the column"),
+        ({"missing": "guess"}, "'guess' is not a value of the column"),
+        ({"missing": math.nan}, "nan is not a value of the column"),
+    ],
+)
+def test_a_rule_that_cannot_be_used_is_refused(rule: object, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"`schema` says about column 'x': {message}"):
+        DataSource.from_table({"file": "a.csv", "schema": {"x": rule}})
+
+
+def test_rules_are_read_from_the_toml_file_and_survive_being_passed_on(tmp_path: Path, file: Path) -> None:
+    (tmp_path / "worker.toml").write_text(
+        '[[data]]\nfile = "patients.csv"\nmock = "draw"\nmock_rows = 7\nmissing = "drop"\n'
+        '[data.schema.admitted]\ntype = "date"\nrange = [1960-01-01, 2030-01-01]\n'
+        '[data.schema.sex]\ncategories = ["m", "f"]\n'
+    )
+
+    config = read_config(tmp_path / "worker.toml")
+
+    (found,) = config.data
+    assert found.schema is not None
+    assert found.schema["admitted"].limits("admitted") == (-3653, 21915)
+    assert parse_config(config.to_table()) == config
+
+
+# --- mocks
+
+
+def test_everybody_may_fetch_a_mock_of_private_data(bob: VirtualWorker, file: Path, any_hook: Any) -> None:
+    bob.load_data(load([source(file, private=["ana"], mock="draw", mock_rows=50)], any_hook))
+    found = find(bob)
+
+    mock = found.mock
+
+    assert mock.columns == found.columns
+    assert mock.dtype == found.dtype
+    assert mock["age"].shape == (50,)
+    values = mock.get()
+    assert tuple(values.shape) == (50, 5)
+    assert set(values[:, 1].tolist()) == {0, 1, 2}
+    assert all(18 <= age <= 100 for age in values[:, 0].tolist())
+    assert any(map(math.isnan, values[:, 3].tolist()))
+    with pytest.raises(GetNotPermittedError):
+        found.get()
+
+
+def test_a_drawn_mock_does_not_depend_on_values(tmp_path: Path, any_hook: Any) -> None:
+    made = []
+    for ages, illness in (((20, 30), "0.5"), ((90, 91, 92, 93), "1e9")):
+        path = tmp_path / f"{len(ages)}" / "p.csv"
+        path.parent.mkdir()
+        path.write_text("age,ill\n" + "".join(f"{age},{illness}\n" for age in ages))
+        *_, mock = load([DataSource.from_table({"file": str(path), "mock": "draw"})], any_hook)
+        made.append(mock.tolist())
+
+    assert made[0] == made[1]
+
+
+def test_a_mock_of_the_owner_must_have_the_same_form(tmp_path: Path, file: Path, any_hook: Any) -> None:
+    (tmp_path / "mock.csv").write_text("age,ill\n30,0\n31,1\n")
+    (tmp_path / "real.csv").write_text("age,ill\n63,1\n41,0\n50,1\n")
+    (tmp_path / "float.csv").write_text("age,ill\n30.5,0\n")
+    (tmp_path / "other.csv").write_text("ill,age\n0,30\n")
+    np.save(tmp_path / "a.npy", np.zeros((3, 2)))
+    np.save(tmp_path / "b.npy", np.zeros((9, 2)))
+    np.save(tmp_path / "c.npy", np.zeros((9, 3)))
+
+    def load_with(name: str, mock: str) -> list[Any]:
+        return load([DataSource.from_table({"file": name, "mock": mock}, tmp_path)], any_hook)
+
+    assert load_with("real.csv", "mock.csv")[1].tolist() == [[30, 0], [31, 1]]
+    assert tuple(load_with("a.npy", "b.npy")[1].shape) == (9, 2)
+    for real, mock, message in (
+        ("real.csv", "float.csv", "its column 'age' has the type real, and that of the data has the type integer"),
+        ("real.csv", "other.csv", "it has other columns"),
+        ("a.npy", "c.npy", "it has another form"),
+        ("a.npy", "draw", "only tables can be drawn"),
+        ("a.npy", "none.npy", "No such file"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            load_with(real, mock)
+
+
+def test_data_without_a_mock_says_so(bob: VirtualWorker, file: Path, any_hook: Any) -> None:
+    bob.load_data(load([source(file)], any_hook))
+
+    with pytest.raises(ColumnError, match="cannot use a mock: object .* of worker 'bob' has none; ask its owner"):
+        find(bob).mock  # noqa: B018  # it raises
+
+
+# --- attacks
+
+
+@pytest.mark.parametrize("policy", ["only_published", "nothing"])
+def test_a_hidden_table_tells_nothing_of_its_columns(any_hook: Any, file: Path, policy: str) -> None:
+    bob = VirtualWorker(any_hook, id="bob", policy=policy)
+    table, mock = load([source(file, mock="draw")], any_hook)
+    bob.load_data([table, mock])
+    if policy == "only_published":
+        for each in (table, mock):
+            bob.object_store.entry(each.id).published = False
+
+    answers = []
+    for message in (AskSchema(table.id), AskSchema(5), AskSchema(mock.id), Lease((mock.id,))):
+        with pytest.raises(ObjectNotFoundError) as caught:
+            bob.handle(message, EVE)
+        answers.append(str(caught.value).replace(str(table.id), "5").replace(str(mock.id), "5"))
+
+    assert len(set(answers)) == 1
+
+
+def test_a_hidden_mock_is_not_named(any_hook: Any, file: Path) -> None:
+    bob = VirtualWorker(any_hook, id="bob", policy="only_published")
+    table, mock = load([source(file, mock="draw")], any_hook)
+    bob.load_data([table, mock])
+    assert bob.handle(AskSchema(table.id), EVE).mock == mock.id
+
+    bob.object_store.entry(mock.id).published = False
+
+    assert bob.handle(AskSchema(table.id), EVE).mock is None
+
+
+def test_categories_that_are_not_declared_are_nowhere(any_hook: Any, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("age,sex\n30,secretly\n31,other\n")
+    bob = VirtualWorker(any_hook, id="bob", serialize=True)
+    options = {"file": str(tmp_path / "p.csv"), "tags": ["#patients"], "columns": ["age"], "mock": "draw"}
+    bob.load_data(load([DataSource.from_table(options)], any_hook))
+
+    seen = [repr(bob.handle(AskSchema(entry.id), EVE)) for entry in bob.object_store.entries()]
+
+    assert all("sex" not in text and "secretly" not in text for text in seen)
+
+
+def test_names_with_html_are_text_on_the_owners_page(any_hook: Any, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("<script>alert(1)</script>,b\n1,2\n")
+    bob = VirtualWorker(any_hook, id="bob")
+    bob.load_data(load([DataSource(tmp_path / "p.csv")], any_hook))
+
+    page = str(_objects(bob.object_store.entries()))
+
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in bob.search("#p")[0].schema._repr_html_()
+
+
+def test_a_table_may_have_a_hundred_thousand_columns(any_hook: Any, tmp_path: Path) -> None:
+    names = [f"gene{number}" for number in range(100_000)]
+    (tmp_path / "p.csv").write_text("\n".join([",".join(names), ",".join(["1"] * len(names))]))
+    bob = VirtualWorker(any_hook, id="bob", serialize=True)
+    bob.load_data(load([DataSource(tmp_path / "p.csv", mock="draw", mock_rows=2)], any_hook))
+    (found,) = bob.search("#p")
+
+    assert found.columns == names
+    assert found["gene99999"].get().tolist() == [1]
+    assert found[names[:-1000:-1]].columns[0] == "gene99999"
+    assert tuple(found.mock.shape) == (2, 100_000)
+    assert len(str(_objects(bob.object_store.entries()))) < 10_000
+    with pytest.raises(ColumnError) as caught:
+        found["protein"]
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        (("a", "real", None, None, False), ("a", "real", None, None, False)),
+        (("a", "code", None, None, False),),
+        (("a", "real", 3, None, False),),
+        (("a", "real", None, ("b", 3), False),),
+        (("a" * 2000, "real", None, None, False),),
+        (("a", "real", None, None),),
+        ("a",),
+        "a",
+    ],
+)
+def test_a_forged_schema_is_refused(columns: Any) -> None:
+    from syft_core.exceptions import SerdeError  # noqa: PLC0415  # only here
+    from syft_core.serde import codecs  # noqa: PLC0415  # only here
+
+    with pytest.raises(SerdeError):
+        codecs.by_code[345].detail((None, columns), None)
+
+
+def test_a_changed_form_has_no_columns(any_hook: Any, file: Path) -> None:
+    bob = VirtualWorker(any_hook, id="bob")
+    (table,) = load([source(file)], any_hook)
+    bob.load_data([table])
+
+    bob.object_store.entry(table.id).schema = Schema((Column("a"),))
+
+    assert find(bob).columns == []
+
+
+# --- on a network
+
+
+@pytest.fixture
+def served(torch_hook: Any, file: Path) -> Iterator[WebsocketClientWorker]:
+    with serve(torch_hook) as served:
+        served.worker.load_data(load([source(file, private=["noor"], mock="draw")], torch_hook))
+        yield served.connect()
+
+
+def test_a_client_on_the_network_sees_columns_and_fetches_the_mock(served: WebsocketClientWorker) -> None:
+    found = find(served)
+
+    assert list(found.schema.columns) == COLUMNS
+    assert found["age"].shape == (3,)
+    assert found.mock[["age", "sex"]].get().shape == (100, 2)
+    with pytest.raises(GetNotPermittedError):
+        found["age"].get()
+
+
+def test_tables_on_the_network_are_scaled_and_split(torch_hook: Any, file: Path) -> None:
+    fl = pytest.importorskip("syft_torch.federated")
+    with serve(torch_hook, "north") as north, serve(torch_hook, "south") as south:
+        for served in (north, south):
+            served.worker.load_data(load([source(file, private=["ana"])], torch_hook))
+        places = [north.connect(), south.connect()]
+
+        data = fl.find("#patients", columns=["age", "bmi"], label="ill", missing="mean", workers=places)
+        train, test = fl.train_test_split(data, test_size=0.4)
+        scaling = fl.Scaling.fit(train)
+
+        assert (len(train), len(test)) == (4, 2)
+        assert scaling.apply(test)["south"].data.shape == (1, 2)
+        assert scaling.mean.isfinite().all()
+
+
+def test_the_example_file_explains_schemas_and_mocks() -> None:
+    from syft_core.operating.config import EXAMPLE  # noqa: PLC0415  # only here
+
+    text = EXAMPLE.read_text()
+
+    assert all(word in text for word in ("schema", "mock", "missing", "categories", "unit"))
+    assert isinstance(read_config(EXAMPLE), WorkerConfig)
