@@ -46,7 +46,9 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── TooManyHopsError              a request was forwarded too often, or in a circle
     │   ├── OperationFailedError          (also a RuntimeError) an object is the result of a failed operation
     │   ├── ConnectionLostError           (also a ConnectionError) a worker on the network cannot be reached
-    │   │   └── AddressError              the address or the protocol is wrong, so connecting again does not help
+    │   │   ├── AddressError              the address or the protocol is wrong, so connecting again does not help
+    │   │   └── ActorLostError            the actor of Ray that hosts a worker is gone
+    │   ├── RayStartError                 (also a RuntimeError) Ray or its actors cannot be started
     │   ├── AuthenticationError           (also a PermissionError) a worker on the network refused the connection
     │   ├── TicketError                   (also a PermissionError) a worker may not act for a peer on another one
     │   ├── ProtocolError                 a protocol on shared values cannot run, or a party did not follow it
@@ -383,6 +385,33 @@ class AddressError(ConnectionLostError):
     """There is no worker at an address, or it is reached in another way: connecting again does not help."""
 
     wrong = Text("cannot connect to {url}: {why}; {advice}")
+
+
+class ActorLostError(ConnectionLostError):
+    """The actor of Ray that hosts a worker is gone, and with it all objects of its workers."""
+
+    of = Text("cannot reach worker {worker!r}: {actor} {why}; {advice}")
+
+
+class RayStartError(WorkerError, RuntimeError):
+    """Ray, or the actors that host workers, cannot be started."""
+
+    missing = Text("cannot start workers on Ray: Ray is not installed; run `pip install 'syft-core[ray]'`")
+    local = Text(
+        "cannot start Ray on this machine: {why}. Ray does not say more: on a busy machine, one of its processes (the "
+        "raylet) gives up 15 seconds after its start, a limit that cannot be changed. Stop other programs and try "
+        "again, or start Ray yourself (`ray start --head`) and pass `address=\"auto\"`; its logs are in {logs}"
+    )
+    cluster = Text(
+        "cannot connect to Ray at {address!r}: {why}; check the address, that `ray status` works there, and that both "
+        "ends have the same versions of Python and Ray"
+    )
+    actors = Text(
+        "cannot start {count} actors on Ray: after {seconds:g} seconds, {started} run; each needs one free CPU and "
+        "the packages of this program: look at `ray status`, or pass a smaller number, `actors=...`"
+    )
+    failed = Text("cannot start workers on Ray: {why}; see the traceback above")
+    wrong = Text("cannot start workers on Ray: {why}; {advice}")
 
 
 class AuthenticationError(WorkerError, PermissionError):
