@@ -390,7 +390,7 @@ class AddressError(ConnectionLostError):
 class ActorLostError(ConnectionLostError):
     """The actor of Ray that hosts a worker is gone, and with it all objects of its workers."""
 
-    of = Text("cannot reach worker {worker!r}: {actor} {why}; {advice}")
+    of = Text("cannot reach {what}: {actor} {why}; {advice}")
 
 
 class RayStartError(WorkerError, RuntimeError):
@@ -400,7 +400,7 @@ class RayStartError(WorkerError, RuntimeError):
     local = Text(
         "cannot start Ray on this machine: {why}. Ray does not say more: on a busy machine, one of its processes (the "
         "raylet) gives up 15 seconds after its start, a limit that cannot be changed. Stop other programs and try "
-        "again, or start Ray yourself (`ray start --head`) and pass `address=\"auto\"`; its logs are in {logs}"
+        'again, or start Ray yourself (`ray start --head`) and pass `address="auto"`; its logs are in {logs}'
     )
     cluster = Text(
         "cannot connect to Ray at {address!r}: {why}; check the address, that `ray status` works there, and that both "

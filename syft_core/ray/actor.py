@@ -55,23 +55,27 @@ class Actor:
             if isinstance(cause, SyftError):
                 raise cause from None
             why = f"{type(cause or error).__name__} in {self.name}"
-            raise WorkerError(f"cannot use worker {worker!r}: {why}; the log of the actor has its traceback") from error
+            raise WorkerError(f"cannot use {_name(worker)}: {why}; the log of the actor has its traceback") from error
         except (ray.exceptions.RayError, ConnectionError) as error:
             self.is_lost = True
             raise self._explain(error, worker) from None
         except Exception as error:
             if ray.is_initialized():
                 raise
-            raise ActorLostError.of(worker, self.name, *SHUTDOWN) from error
+            raise ActorLostError.of(_name(worker), self.name, *SHUTDOWN) from error
 
     def _explain(self, error: Exception, worker: Id | None) -> ActorLostError:
         import ray  # noqa: PLC0415  # optional
 
         text = str(error).lower()
-        if isinstance(error, ray.exceptions.NodeDiedError) or "node" in text and "died" in text.partition("node")[2]:
+        if isinstance(error, ray.exceptions.NodeDiedError) or "node has died" in text or "node died" in text:
             found = NODE
-        elif isinstance(error, ray.exceptions.OutOfMemoryError) or "out of memory" in text or "oom" in text:
+        elif isinstance(error, ray.exceptions.OutOfMemoryError) or "low on memory" in text:
             found = MEMORY
         else:
             found = DEATH
-        return ActorLostError.of(worker, self.name, *found)
+        return ActorLostError.of(_name(worker), self.name, *found)
+
+
+def _name(worker: Id | None) -> str:
+    return "its workers" if worker is None else f"worker {worker!r}"

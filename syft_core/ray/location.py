@@ -20,7 +20,6 @@ from syft_core.workers.addresses.wire import WireLocation
 from syft_core.workers.party.base import BaseWorker
 
 
-
 class Links(Protocol):
     """Lets workers of actors reach other workers."""
 

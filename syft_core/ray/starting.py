@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import tempfile
@@ -21,11 +20,12 @@ def start_ray(address: str | None, cpus: int | None) -> tuple[bool, int]:
 
     If this program has started Ray before, that one is used.
     """
-    if importlib.util.find_spec("ray") is None:
-        raise RayStartError.missing()
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    import ray  # noqa: PLC0415  # optional, and it reads the variables
+    try:
+        import ray  # noqa: PLC0415  # optional, and it reads the variables
+    except ImportError:
+        raise RayStartError.missing() from None
 
     starts = not ray.is_initialized()
     if starts:

@@ -95,11 +95,8 @@ class RayWorkers(Sequence[RayLocation]):
         ready, _ = ray.wait(calls, num_returns=len(calls), timeout=START_SECONDS)
         if len(ready) < len(calls):
             raise RayStartError.actors(count, START_SECONDS, len(ready))
-        for actor, call in zip(self.actors, calls, strict=True):
-            try:
-                actor.result(call)
-            except WorkerError as error:
-                _raise_start_error(call, error)
+        for call in calls:
+            _require_started(call)
         for actor, ids in zip(self.actors, self._hosted, strict=True):
             threading.Thread(
                 target=_answer_requests, args=(weakref.ref(self), actor, frozenset(ids)), daemon=True
@@ -264,14 +261,12 @@ def _require_free(hook: FrameworkHook, ids: Sequence[Id]) -> None:
             raise WorkerIdTakenError.by(id, type(known).__name__)
 
 
-def _raise_start_error(call: Nested, error: WorkerError) -> None:
-    """Raise what has prevented an actor from starting."""
+def _require_started(call: Nested) -> None:
+    """Raise what has prevented an actor from starting, if anything has."""
     import ray  # noqa: PLC0415  # optional
 
     try:
         ray.get(call)
-    except Exception as cause:  # noqa: BLE001  # it is reported
-        text = str(cause)
-        reason = next((line for line in reversed(text.strip().splitlines()) if "Error" in line), text[-300:])
-        raise RayStartError.failed(reason.strip()) from cause
-    raise error
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if "Error: " in line]
+        raise RayStartError.failed(lines[-1] if lines else type(error).__name__) from error
