@@ -35,6 +35,7 @@ _NAMES = {
     "PointerPlan": "syft_core.plans.pointer:PointerPlan",
     "PointerTensor": "syft_core.pointers.pointer_tensor:PointerTensor",
     "PrecisionWarning": "syft_core.crypto.checking:PrecisionWarning",
+    "RayWorkers": "syft_core.ray.workers:RayWorkers",
     "PrivateTensor": "syft_core.tensors.private:PrivateTensor",
     "Column": "syft_core.tensors.schema:Column",
     "Schema": "syft_core.tensors.schema:Schema",

@@ -20,6 +20,7 @@ from syft_core import pictures as pictures
 from syft_core import plans as plans
 from syft_core import plugins as plugins
 from syft_core import pointers as pointers
+from syft_core import ray as ray
 from syft_core import registry as registry
 from syft_core import serde as serde
 from syft_core import tensors as tensors
@@ -54,6 +55,7 @@ from syft_core.pointers.object_pointer import ObjectPointer as ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor as PointerTensor
 from syft_core.pointers.revealing import revealing as revealing
 from syft_core.pointers.travel import get_all as get_all
+from syft_core.ray.workers import RayWorkers as RayWorkers
 from syft_core.tensors.abstract import AbstractTensor as AbstractTensor
 from syft_core.tensors.identity import ID_PROVIDER as ID_PROVIDER
 from syft_core.tensors.logging import LoggingTensor as LoggingTensor

@@ -41,6 +41,7 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── TooManyHopsError              a request was forwarded too often, or in a circle
     │   ├── OperationFailedError          (also a RuntimeError) an object is the result of a failed operation
     │   ├── ConnectionLostError           (also a ConnectionError) a worker on the network cannot be reached
+    │   ├── AuthenticationError           (also a PermissionError) a worker refused the connection
     │   ├── TicketError                   (also a PermissionError) a worker may not act for a peer on another one
     │   ├── InvalidTensorForRemoteGetError (also a TypeError) a worker was asked to fetch its own data
     │   └── ValueRefusedError             (also a TypeError, RuntimeError) it would implicitly reveal a remote value
@@ -379,6 +380,12 @@ class ConnectionLostError(WorkerError, ConnectionError):
         "cannot continue the session on worker {worker!r}: {why}; unpublished objects are gone: find the published "
         "ones with `search`, and send the others again"
     )
+
+
+class AuthenticationError(WorkerError, PermissionError):
+    """A worker on the network refused the connection."""
+
+    refused = Text("cannot connect to {url}: {why}; {advice}", advice="ask the owner for a token: `token=...`")
 
 
 class TicketError(WorkerError, PermissionError):

@@ -24,5 +24,6 @@ BACKEND = Backend(
         "FederatedDataset": "syft_torch.federated.dataset:FederatedDataset",
         "FederatedDataLoader": "syft_torch.federated.dataloader:FederatedDataLoader",
     },
+    agents={"federated training": "syft_torch.federated.hosted:TrainingAgent"},
     demo="syft_torch.demo:run",
 )

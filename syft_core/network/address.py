@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from syft_core.exceptions import WorkerError
-from syft_core.network.errors import AddressError, AuthenticationError
+from syft_core.exceptions import AuthenticationError, WorkerError
+from syft_core.network.errors import AddressError
 
 DEFAULT_PORT = 8777
 """The port of a worker that names no other."""

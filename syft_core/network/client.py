@@ -22,23 +22,22 @@ from websockets.http11 import Response
 from websockets.typing import Subprotocol
 from websockets.uri import parse_uri
 
-from syft_core.exceptions import ConnectionLostError, WorkerError
+from syft_core.exceptions import AuthenticationError, ConnectionLostError, WorkerError
 from syft_core.hook.hook import FrameworkHook, current_hook
 from syft_core.location import Location
-from syft_core.messages import GetTicket, Introduce, Message, Store
+from syft_core.messages import GetTicket, Introduce, Message
 from syft_core.network.address import DEFAULT_PORT, Address, explain_address, explain_certificate, is_loopback
 from syft_core.network.connection import Connection, Envelope, Purpose
-from syft_core.network.errors import AddressError, AuthenticationError
+from syft_core.network.errors import AddressError
 from syft_core.network.session import CLIENT, LOST, PROTOCOL, REASON, RECEIVED, RESUMED, SESSION, STATE, WORKER, Session
 from syft_core.peer import Id, Peer
 from syft_core.serde import Limits
 from syft_core.serde.layout import Frame
-from syft_core.values import Kwargs, Tensor
-from syft_core.workers.addresses.remote import Remote
+from syft_core.values import Kwargs
+from syft_core.workers.addresses.far import FarWorker
 from syft_core.workers.addresses.wire import WireLocation
 from syft_core.workers.moving import codecs as _codecs  # noqa: F401  # registers codecs
 from syft_core.workers.party.base import BaseWorker
-from syft_core.workers.party.worker import Worker
 
 _log = logging.getLogger(__name__)
 MAX_REPLY = Limits().max_bytes
@@ -292,7 +291,7 @@ class WebsocketLocation(WireLocation):
         return f"<{type(self).__name__} id:{self.id} at {self.url}>"
 
 
-class WebsocketClientWorker(WebsocketLocation):
+class WebsocketClientWorker(FarWorker, WebsocketLocation):
     """The location of a worker on the network: pointers, ``send`` and ``search`` work as with a virtual worker.
 
     Connecting to the same address again returns the existing location, so that a notebook cell can run twice; other
@@ -384,28 +383,6 @@ class WebsocketClientWorker(WebsocketLocation):
                 raise
             finally:
                 self.timeout = self._address.timeout
-
-    @property
-    def remote(self) -> Remote:
-        """Creates tensors directly on this worker: ``worker.remote.<framework>.zeros(2, 3)``."""
-        return Remote(self, self.client)  # type: ignore[arg-type]  # only its id is used
-
-    def search(self, query: object = ()) -> list[Any]:
-        """Return pointers to the objects that match all parts of ``query``: tags, ids, parts of descriptions."""
-        found: list[Tensor] = self._local.request_search(query, self)
-        return found
-
-    def restrict_behalf(self, peers: tuple[Peer, ...]) -> tuple[Peer, ...]:
-        """Return nobody for workers of this process: they use the connection, and so act as its user."""
-        return () if all(self._is_here(peer.id) for peer in peers) else peers
-
-    def _prepare(self, message: Message) -> None:
-        super()._prepare(message)
-        if type(message) is Store and message.holder is not None and self._is_here(message.holder):
-            message.holder = None  # The user of the connection holds it.
-
-    def _is_here(self, id: Id) -> bool:
-        return isinstance(self._local._known_workers.get(id), Worker)
 
     def introduce(self, other: Location, ids: Sequence[Id]) -> None:
         """Let this worker reach another one on the network on behalf of the client, for some objects there."""

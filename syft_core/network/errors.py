@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from syft_core.exceptions import ConnectionLostError, Text, WorkerError
+from syft_core.exceptions import ConnectionLostError, Text
 
 
 class AddressError(ConnectionLostError):
     """There is no worker at an address, or it is reached in another way: connecting again does not help."""
 
     wrong = Text("cannot connect to {url}: {why}; {advice}")
-
-
-class AuthenticationError(WorkerError, PermissionError):
-    """A worker on the network refused the connection."""
-
-    refused = Text("cannot connect to {url}: {why}; {advice}", advice="ask the owner for a token: `token=...`")

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any, cast
 
-from syft_core.exceptions import ConnectionLostError, TicketError
+from syft_core.exceptions import AuthenticationError, ConnectionLostError, TicketError
 from syft_core.hook.forms import Form
 from syft_core.location import Location
 from syft_core.messages import Message, Note, Redeem
 from syft_core.network.address import Address
 from syft_core.network.client import WebsocketLocation
 from syft_core.network.connection import Purpose
-from syft_core.network.errors import AuthenticationError
 from syft_core.peer import Id, Peer, behalf
 from syft_core.values import Outcome
 from syft_core.workers.addresses.tickets import MAX_SECRET, MAX_TICKETS

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from syft_core.network.errors import AddressError, AuthenticationError
+from syft_core.network.errors import AddressError
 from syft_core.plugins.hookspecs import hookimpl
 
 
 @hookimpl
 def register_errors(register: Callable[..., None]) -> None:
     """Let the errors of the network be sent."""
-    for error in (AddressError, AuthenticationError):
-        register(error)
+    register(AddressError)

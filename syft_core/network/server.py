@@ -30,12 +30,11 @@ from websockets.typing import Subprotocol
 
 from syft_core.desk.releases import releases_of
 from syft_core.desk.requests import ReleaseRequest
-from syft_core.exceptions import ConnectionLostError, TicketError, WorkerError, WorkerNotFoundError
+from syft_core.exceptions import AuthenticationError, ConnectionLostError, TicketError, WorkerError, WorkerNotFoundError
 from syft_core.hook.hook import FrameworkHook
 from syft_core.network.address import is_loopback
 from syft_core.network.client import NotHttpError, prepare, read_head
 from syft_core.network.connection import Connection, Envelope, Purpose, interrupt
-from syft_core.network.errors import AuthenticationError
 from syft_core.network.identity import Identity
 from syft_core.network.session import (
     CLIENT,

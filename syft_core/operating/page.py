@@ -33,10 +33,9 @@ from syft_core.desk.errors import ReleaseError
 from syft_core.desk.handlers import describe_request, look_at
 from syft_core.desk.releases import releases_of
 from syft_core.desk.requests import Decision, ReleaseRequest
-from syft_core.exceptions import SyftError
+from syft_core.exceptions import AuthenticationError, SyftError
 from syft_core.network.address import is_loopback, is_unspecified
 from syft_core.network.connection import interrupt
-from syft_core.network.errors import AuthenticationError
 from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server, read_authorization, read_certificate, start_thread
 from syft_core.operating import views

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from syft_core.exceptions import OperationNotAllowedError, SendNotPermittedError
-from syft_core.exceptions import ColumnError, PrecisionError, ProtocolError, SendNotPermittedError
-from syft_core.handle import RequestHandle
+from syft_core.exceptions import ColumnError, OperationNotAllowedError, SendNotPermittedError
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper, iter_links
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.ranks import is_framework_tensor
@@ -174,7 +172,7 @@ class Travelling:
     @property
     def mock(self) -> Tensor:
         """A pointer to the mock of this table: data of the same form, made up, that everybody may fetch."""
-        return wrap(_require_pointer(self, "use the mock of").mock)
+        return wrap(require_pointer(self, "use the mock of").mock)
 
     def name_columns(self, *columns: str | Column) -> Tensor:
         """Name the columns of a table that is here, before its owner loads it, and return the tensor."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import cast
 
 from syft_core.desk.messages import AskRelease
 from syft_core.exceptions import ConnectionLostError, GetNotPermittedError, ObjectNotFoundError
@@ -164,7 +165,7 @@ class Client:
     def _send(self, key: object, programs: Sequence[Program], fixed: Sequence[Tensor]) -> tuple[tuple[Id, ...], Args]:
         """Send the parts of a job that the worker does not have; return the ids of its plans, and pointers."""
         if id(key) not in self._sent:
-            owner = current_worker()
+            owner = cast("BaseWorker", self.location.client)
             plans = []
             for program in programs:
                 plan = ObjectPointer(self.location, new_id(), owner=owner)
@@ -201,9 +202,9 @@ def _has_forgotten(error: Exception) -> bool:
 class PopulationClient(Client):
     """A client of a population: a worker that exists within ``open``."""
 
-    def __init__(self, population: Population, number: int) -> None:
+    def __init__(self, population: Population, number: int, owner: BaseWorker | None = None) -> None:
         self.id = f"client-{number}"
-        self._population, self._number = population, number
+        self._population, self._number, self._owner = population, number, owner
         self.samples = 0
         self.forms = []
 
@@ -215,19 +216,14 @@ class PopulationClient(Client):
     @contextlib.contextmanager
     def open(self) -> Iterator[Client]:
         """Make the worker, load its data, and drop both at the end."""
-        owner = current_worker()
+        owner = self._owner or current_worker()
         worker = VirtualWorker(owner.hook, id=self.id, auto_add=False)
         self.location = worker.make_location(owner)
-        dataset = self._population.load(self._number)
-        framework = owner.attributes_of("torch")
-        pointers = []
-        for part in dataset.parts:
+        ids = []
+        for part in self._population.load(self._number).parts:
             worker.register_obj(part, id := new_id())
-            pointer = pointer_at(self.location, id, framework, owner)
-            pointer.garbage_collect_data = False
-            pointers.append(framework.wrapper(pointer))
-        *inputs, targets = pointers
-        self.datasets = [BaseDataset(inputs[0] if len(inputs) == 1 else tuple(inputs), targets)]
+            ids.append(id)
+        self.datasets = [point_to(self.location, ids)]
         self._sent = {}
         self.describe()
         try:
@@ -235,6 +231,16 @@ class PopulationClient(Client):
         finally:
             del self.datasets, self.location
             self._sent.clear()
+
+
+def point_to(location: Location, ids: Sequence[Id]) -> BaseDataset:
+    """Return the dataset whose parts a worker keeps under these ids."""
+    framework = location.client.attributes_of("torch")
+    pointers = [pointer_at(location, id, framework, location.client) for id in ids]
+    for pointer in pointers:
+        pointer.garbage_collect_data = False
+    *inputs, targets = map(framework.wrapper, pointers)
+    return BaseDataset(inputs[0] if len(inputs) == 1 else tuple(inputs), targets)
 
 
 class Clients(Mapping[Id, Client]):

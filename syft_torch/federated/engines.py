@@ -12,14 +12,17 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from math import isfinite
 
 import torch
 
+from syft_core.exceptions import SyftError
 from syft_core.peer import Id
 from syft_core.pointers.object_pointer import new_id
 from syft_core.values import Tensor
 from syft_torch.federated import loops
-from syft_torch.federated.clients import Client, Clients, Job
+from syft_torch.federated.clients import Client, Job
+from syft_torch.federated.layout import Layout
 from syft_torch.federated.losses import Loss, ModelForms
 from syft_torch.federated.strategies import Update
 
@@ -43,6 +46,45 @@ class Task:
 
 
 ClientOutcome = Update | Exception
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """Which updates are used."""
+
+    layout: Layout
+    size: int
+    """How many of the weights are parameters."""
+    max_norm: float | None
+
+    def find_fault(self, update: Update) -> str | None:
+        """Return why an update is rejected, or None."""
+        difference = update.difference
+        if type(difference) is not torch.Tensor or tuple(difference.shape) != (self.layout.total,):
+            return "its update has another size than the model"
+        if difference.layout is not torch.strided or difference.dtype != self.layout.dtype:
+            return "its update has another dtype or layout than the model"
+        # The sum is a quick test: it is not finite if one value is not, and may overflow.
+        if not (bool(difference.sum().isfinite()) or bool(difference.isfinite().all())):
+            return "its update has values that are not finite"
+        if not isfinite(update.loss):
+            return "its loss is not finite"
+        if self.max_norm is not None:
+            norm = float(torch.linalg.vector_norm(difference[: self.size], dtype=torch.float64))
+            if norm > self.max_norm:
+                return f"the norm of its update is larger than {self.max_norm}"
+        return None
+
+    def explain(self, outcome: ClientOutcome) -> str | None:
+        """Return why an outcome is not used, or None."""
+        if isinstance(outcome, Update):
+            return self.find_fault(outcome)
+        return explain(outcome)
+
+
+def explain(error: Exception) -> str:
+    """Return the text of an error: a worker sends only what the reader may know."""
+    return str(error) if isinstance(error, SyftError) else f"{type(error).__name__}: {error}"
 
 
 class Engine:
@@ -203,13 +245,13 @@ def _group(tasks: Sequence[Task]) -> Iterator[list[Task]]:
     yield from groups.values()
 
 
-def can_stack(job: Job, clients: Clients) -> bool:
+def can_stack(job: Job) -> bool:
     """Return whether stacking gives the same results, and is likely to be faster."""
     steps = [step for program in job.train for step in program.routines[0].steps if step.framework]
     losses = [Loss(program, job.parts) for program in job.train]
     are_plain = not any(loss.is_random for loss in losses)
     is_fast = not any(word in step.op for step in steps for word in _SLOW_STACKED)
-    return len(clients) > 1 and are_plain and is_fast and clients.are_local
+    return are_plain and is_fast
 
 
 _SLOW_STACKED = ("conv", "lstm", "gru", "rnn", "batch_norm")

@@ -5,8 +5,9 @@ A strategy of your own is a subclass of ``Strategy`` with one method, ``aggregat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 
@@ -21,7 +22,10 @@ class Update:
 
     worker: Id
     difference: Tensor
-    """The weights after training minus those that it got, as a flat tensor."""
+    """The weights after training minus those that it got, as a flat tensor.
+
+    If the strategy needs the mean alone, workers on Ray return the mean of all in one actor, and share it here.
+    """
     samples: int
     loss: float
     steps: int = 1
@@ -30,6 +34,35 @@ class Update:
     """The learning rate of its optimizer, if it has one for all parameters."""
     weight: float = 1.0
     """A factor for updates that are stale, in asynchronous rounds."""
+
+
+F = TypeVar("F", bound=Callable[..., Tensor])
+
+
+def of_mean(aggregate: F) -> F:
+    """Mark an ``aggregate`` that needs nothing of the updates but their mean, weighted by samples.
+
+    Then workers on Ray are summed where they are. A method that overrides it is not marked.
+    """
+    aggregate.uses_mean = True  # type: ignore[attr-defined]  # of functions
+    return aggregate
+
+
+def uses_mean(strategy: Strategy) -> bool:
+    """Return whether a strategy needs nothing but the mean."""
+    return getattr(type(strategy).aggregate, "uses_mean", False)
+
+
+def merge(updates: Sequence[Update]) -> list[Update]:
+    """Return one update for each difference: those of workers that were summed share theirs."""
+    merged: dict[int, Update] = {}
+    for update in updates:
+        known = merged.get(id(update.difference))
+        if known is None:
+            merged[id(update.difference)] = replace(update)
+        else:
+            known.samples += update.samples
+    return list(merged.values())
 
 
 class Strategy:
@@ -75,6 +108,7 @@ def find_mean(updates: Sequence[Update]) -> Tensor:
 class FedAvg(Strategy):
     """The mean of all updates, weighted by samples (McMahan et al. 2017)."""
 
+    @of_mean
     def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
         """Add the mean difference."""
         return weights + find_mean(updates)
@@ -109,6 +143,7 @@ class _ServerOptimizer(Strategy):
         self.m: Tensor | None = None
         self.v: Tensor | None = None
 
+    @of_mean
     def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
         """Make one step of the optimizer."""
         mean = find_mean(updates)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
+from syft_core.desk.handle import RequestHandle
 from syft_core.exceptions import GetNotPermittedError
-from syft_core.handle import RequestHandle
 from syft_core.tensors.private import remove_restriction
 from syft_core.values import Tensor
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from math import isfinite
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -16,24 +15,25 @@ from typing import Any, Literal
 import torch
 from torch import nn, optim
 
-from syft_core.exceptions import SyftError
 from syft_core.hook.forms import Form
 from syft_core.peer import Id
 from syft_core.pictures import html_table, text_table
+from syft_core.ray.workers import RayWorkers
 from syft_core.values import Function, Kwargs, Nested, Tensor
 from syft_torch.federated import checkpoint as checkpoints
 from syft_torch.federated import optimizers
 from syft_torch.federated.clients import Client, Clients, Job, Measurement, PopulationClients, make_clients
 from syft_torch.federated.dataset import FederatedDataset
-from syft_torch.federated.engines import ClientOutcome, Engine, StackedEngine, Task, can_stack
+from syft_torch.federated.engines import Acceptance, ClientOutcome, Engine, StackedEngine, Task, can_stack, explain
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.history import History, Row, write_report
+from syft_torch.federated.hosted import HostedEngine, find_actor
 from syft_torch.federated.layout import Layout
 from syft_torch.federated.loops import find_lengths
 from syft_torch.federated.losses import Recorded, record
 from syft_torch.federated.metrics import Metric
 from syft_torch.federated.population import Population
-from syft_torch.federated.strategies import FedAvg, Strategy, Update
+from syft_torch.federated.strategies import FedAvg, Strategy, Update, merge, uses_mean
 
 
 class FederatedTrainer:
@@ -53,7 +53,8 @@ class FederatedTrainer:
         batch_size: how many samples a batch has; None means all of a worker.
         clients_per_round: how many workers are sampled for each round; None means all.
         min_results: how many updates a round needs; None means half of the workers that were asked.
-        engine: "workers", "stacked", or None to choose.
+        engine: "workers", "stacked", or None to choose; or ``sy.RayWorkers``, in whose actors the clients of a
+            ``Population`` are made.
         shuffle: whether workers shuffle their samples in each epoch.
         seed: the seed of samples and orders.
         clip: the largest norm of an update; workers scale larger ones down.
@@ -81,7 +82,7 @@ class FederatedTrainer:
         batch_size: int | None = 32,
         clients_per_round: int | None = None,
         min_results: int | None = None,
-        engine: Literal["workers", "stacked"] | None = None,
+        engine: Literal["workers", "stacked"] | RayWorkers | None = None,
         *,
         shuffle: bool = True,
         seed: int = 0,
@@ -101,7 +102,7 @@ class FederatedTrainer:
         """How many trainings of asynchronous rounds have been started."""
         self._order: tuple[int, list[int]] = -1, []
         """The order in which workers have their turns in asynchronous rounds, and the number of turns before."""
-        self._shuffle, self._seed, self._max_norm, self._timeout = shuffle, seed, max_norm, timeout
+        self._shuffle, self._seed, self._timeout = shuffle, seed, timeout
         self._buffer, self._staleness = buffer, staleness or (lambda age: (1 + age) ** -0.5)
         self._reason, self._patience = reason, patience
         self._require_arguments(epochs, batch_size, engine)
@@ -120,10 +121,28 @@ class FederatedTrainer:
         self._layout = Layout(recorded.trained)
         self._size = sum(tensor.numel() for tensor in recorded.trained[: recorded.parameters])
         self.strategy.begin(self._size, len(self.clients), name, groups[0][0])
-        stacks = engine == "stacked" or (engine is None and can_stack(self._job, self.clients))
-        self._engine: Engine = (StackedEngine if stacks else Engine)(self._job, self._lr)
+        self._acceptance = Acceptance(self._layout, self._size, max_norm)
+        self._engine = self._make_engine(engine)
         self._evaluation: Evaluation | None = None
         self._measurements: dict[object, Measurement] = {}
+
+    def _make_engine(self, engine: str | RayWorkers | None) -> Engine:
+        stacks = engine == "stacked" or (engine != "workers" and can_stack(self._job))
+        population = self.data if isinstance(self.data, Population) else None
+        found = [] if population is not None else [find_actor(client) for client in self.clients.values()]
+        actors = [actor for actor in dict.fromkeys(found) if actor is not None]
+        if isinstance(engine, RayWorkers):
+            if population is None and not set(actors) & set(engine.actors):
+                raise FederatedError.trainer(
+                    "the data is not on these workers of Ray", "send it to them, e.g. `dataset.federate(workers)`"
+                )
+            actors = engine.actors
+        if actors:
+            sums = self._buffer is None and uses_mean(self.strategy)
+            return HostedEngine(self._job, self._lr, self._acceptance, sums, stacks, actors, population)
+        if engine is None:
+            stacks = stacks and len(self.clients) > 1 and self.clients.are_local
+        return (StackedEngine if stacks else Engine)(self._job, self._lr)
 
     # --- checks
 
@@ -144,7 +163,7 @@ class FederatedTrainer:
             raise FederatedError.trainer(f"epochs is {epochs!r}", "pass a positive integer")
         if batch_size is not None and not _is_count(batch_size):
             raise FederatedError.trainer(f"batch_size is {batch_size!r}", "pass a positive integer, or None for all")
-        if engine not in (None, "workers", "stacked"):
+        if engine not in (None, "workers", "stacked") and not isinstance(engine, RayWorkers):
             raise FederatedError.trainer(f"there is no engine {engine!r}", 'use "workers", "stacked" or None')
         if self._buffer is not None and not _is_count(self._buffer):
             raise FederatedError.trainer(f"buffer is {self._buffer!r}", "pass a positive integer, or None")
@@ -294,30 +313,12 @@ class FederatedTrainer:
         """Return the updates that are usable, and why the others are not."""
         updates, left_out = [], {}
         for worker, outcome in found:
-            why = _explain(outcome) if isinstance(outcome, Exception) else self._find_fault(outcome)
+            why = self._acceptance.explain(outcome)
             if why is not None:
                 left_out[worker] = why
             elif isinstance(outcome, Update):
                 updates.append(outcome)
         return updates, left_out
-
-    def _find_fault(self, update: Update) -> str | None:
-        """Return why an update is rejected, or None."""
-        difference = update.difference
-        if type(difference) is not torch.Tensor or tuple(difference.shape) != (self._layout.total,):
-            return "its update has another size than the model"
-        if difference.layout is not torch.strided or difference.dtype != self._layout.dtype:
-            return "its update has another dtype or layout than the model"
-        # The sum is a quick test: it is not finite if one value is not, and may overflow.
-        if not (bool(difference.sum().isfinite()) or bool(difference.isfinite().all())):
-            return "its update has values that are not finite"
-        if not isfinite(update.loss):
-            return "its loss is not finite"
-        if self._max_norm is not None:
-            norm = float(torch.linalg.vector_norm(difference[: self._size], dtype=torch.float64))
-            if norm > self._max_norm:
-                return f"the norm of its update is larger than {self._max_norm}"
-        return None
 
     def _finish(
         self, number: int, weights: Tensor, updates: list[Update], left_out: dict[Id, str], needed: int, began: float
@@ -334,6 +335,7 @@ class FederatedTrainer:
 
     def _combine(self, weights: Tensor, updates: list[Update]) -> None:
         """Let the strategy combine the parameters; buffers, such as running means, are averaged."""
+        updates = merge(updates)
         buffers = weights[self._size :]
         if len(buffers):
             moved = [Update(u.worker, u.difference[self._size :], u.samples, u.loss, weight=u.weight) for u in updates]
@@ -401,7 +403,7 @@ class FederatedTrainer:
                 sums = client.evaluate(measurement, weights, self._reason, self._patience)
                 found.add(client.id, sums, client.samples)
         except Exception as error:  # noqa: BLE001  # it is reported
-            found.left_out[client.id] = _explain(error)
+            found.left_out[client.id] = explain(error)
 
     def _find_forms_of(self, clients: Clients) -> list[Form]:
         kept = self.clients
@@ -613,8 +615,3 @@ def _describe(forms: Sequence[Form]) -> str:
 
 def _hash(*parts: object) -> int:
     return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "little") >> 1
-
-
-def _explain(error: Exception) -> str:
-    """Return the text of an error: a worker sends only what the reader may know."""
-    return str(error) if isinstance(error, SyftError) else f"{type(error).__name__}: {error}"

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from syft_core.exceptions import WorkerError
+from syft_core.exceptions import AuthenticationError, WorkerError
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.errors import AddressError, AuthenticationError
+from syft_core.network.errors import AddressError
 from syft_core.network.server import Server, make_server_context
 from syft_core.operating.certificates import make_certificates
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import syft_core as sy
-from syft_core.exceptions import GetNotPermittedError
-from syft_core.network.errors import AuthenticationError
+from syft_core.exceptions import AuthenticationError, GetNotPermittedError
 
 from .served import Served, serve
 

@@ -13,9 +13,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from syft_core import cli
-from syft_core.exceptions import ConnectionLostError, WorkerError
+from syft_core.exceptions import AuthenticationError, ConnectionLostError, WorkerError
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.errors import AuthenticationError
 from syft_core.network.server import make_server_context
 from syft_core.operating.authority import Authority
 from syft_core.operating.certificates import check_validity, user_in

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from syft_core.exceptions import ConnectionLostError, TicketError
+from syft_core.exceptions import AuthenticationError, ConnectionLostError, TicketError
 from syft_core.messages import GetTicket, Introduce
 from syft_core.network.address import Address
 from syft_core.network.client import WebsocketClientWorker, WebsocketLocation
-from syft_core.network.errors import AuthenticationError
 from syft_core.network.links import PeerLocation
 from syft_core.network.server import Server
 from syft_core.workers.addresses.tickets import MAX_TICKETS

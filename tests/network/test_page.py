@@ -20,8 +20,7 @@ from urllib.parse import urlencode
 import pytest
 
 from syft_core.desk.errors import ReleasePendingError
-from syft_core.exceptions import GetNotPermittedError
-from syft_core.network.errors import AuthenticationError
+from syft_core.exceptions import AuthenticationError, GetNotPermittedError
 from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server, WebsocketServerWorker, make_server_context
 from syft_core.operating import page as page_module

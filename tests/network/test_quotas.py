@@ -11,10 +11,9 @@ import pytest
 from syft_core.desk.errors import ReleaseError
 from syft_core.desk.messages import AskRelease
 from syft_core.desk.requests import MAX_OPEN
-from syft_core.exceptions import GetNotPermittedError, OperationNotAllowedError
+from syft_core.exceptions import AuthenticationError, GetNotPermittedError, OperationNotAllowedError
 from syft_core.hook.forms import form
 from syft_core.messages import Batch, Fetch, FetchAll, Forward, Lease, Release, Run, Store, Tag
-from syft_core.network.errors import AuthenticationError
 from syft_core.operating.errors import QuotaExceededError
 from syft_core.operating.quotas import (
     PATIENCE,

@@ -14,8 +14,8 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from syft_core.exceptions import AuthenticationError
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.errors import AuthenticationError
 from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION

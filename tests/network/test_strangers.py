@@ -18,10 +18,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect as connect_by_library
 
 import syft_core as sy
-from syft_core.exceptions import TicketError
+from syft_core.exceptions import AuthenticationError, TicketError
 from syft_core.messages import HANDLERS, Batch, Describe, Fetch, Forward, GetTicket, Reply, Search, Store, Tag
 from syft_core.network.connection import Purpose
-from syft_core.network.errors import AuthenticationError
 from syft_core.network.server import MAX_WAITING, MESSAGE_OVERHEAD, Server
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
 from syft_core.operating.quotas import Allowance, QuotaGuard

@@ -24,10 +24,9 @@ from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
 from syft_core.cli import main
-from syft_core.exceptions import ConnectionLostError, OperationNotAllowedError, StorageError
+from syft_core.exceptions import AuthenticationError, ConnectionLostError, OperationNotAllowedError, StorageError
 from syft_core.messages import Run, Store
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.errors import AuthenticationError
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
 from syft_core.operating.errors import QuotaExceededError
 from syft_core.operating.tokens import TokenFile

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import syft_core as sy
+from syft_core.exceptions import AuthenticationError
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.errors import AuthenticationError
 from syft_core.network.server import Server, make_server_context
 from syft_core.operating.authority import Authority
 from syft_core.operating.certificates import make_certificates

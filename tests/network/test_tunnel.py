@@ -16,8 +16,7 @@ import pytest
 
 import syft_core as sy
 from syft_core.cli import main
-from syft_core.exceptions import GetNotPermittedError
-from syft_core.network.errors import AuthenticationError
+from syft_core.exceptions import AuthenticationError, GetNotPermittedError
 
 from .processes import find_port, wait_for_port
 from .supervised import SupervisedWorker, supervise

@@ -28,7 +28,6 @@ from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
 from syft_core.ids import IdProvider
 from syft_core.messages import (
     HANDLERS,
-    AskRelease,
     AskSchema,
     Batch,
     Call,

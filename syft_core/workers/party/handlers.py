@@ -23,7 +23,6 @@ from syft_core.hook.ranks import is_framework_tensor
 from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.kinds import KINDS
 from syft_core.messages import (
-    AskRelease,
     AskSchema,
     Call,
     Describe,

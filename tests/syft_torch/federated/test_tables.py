@@ -12,7 +12,8 @@ import pytest
 import torch
 
 import syft_core as sy
-from syft_core.exceptions import GetNotPermittedError, ReleaseDeniedError
+from syft_core.desk.errors import ReleaseDeniedError
+from syft_core.exceptions import GetNotPermittedError
 from syft_torch import federated as fl
 
 NAMES = ("north", "east", "south")

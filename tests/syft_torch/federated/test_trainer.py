@@ -635,11 +635,11 @@ def test_an_update_that_is_a_pointer_or_has_a_loss_of_nan_is_rejected(hook: Any,
     size = trainer._layout.total
     pointer = torch.zeros(size).send(bob)
 
-    assert "another size" in trainer._find_fault(fl.Update("eve", pointer, 1, 0.0))
-    assert "loss is not finite" in trainer._find_fault(fl.Update("eve", torch.zeros(size), 1, float("nan")))
-    assert "layout" in trainer._find_fault(fl.Update("eve", torch.zeros(size).to_sparse(), 1, 0.0))
-    assert "another dtype" in trainer._find_fault(fl.Update("eve", torch.zeros(size).double(), 1, 0.0))
-    assert trainer._find_fault(fl.Update("bob", torch.full((size,), 3e38), 1, 0.0)) is None
+    assert "another size" in trainer._acceptance.find_fault(fl.Update("eve", pointer, 1, 0.0))
+    assert "loss is not finite" in trainer._acceptance.find_fault(fl.Update("eve", torch.zeros(size), 1, float("nan")))
+    assert "layout" in trainer._acceptance.find_fault(fl.Update("eve", torch.zeros(size).to_sparse(), 1, 0.0))
+    assert "another dtype" in trainer._acceptance.find_fault(fl.Update("eve", torch.zeros(size).double(), 1, 0.0))
+    assert trainer._acceptance.find_fault(fl.Update("bob", torch.full((size,), 3e38), 1, 0.0)) is None
 
 
 # --- bad input

@@ -1,0 +1,82 @@
+"""Actor: a handle of an actor that hosts workers, with errors that say what happened to it."""
+
+from __future__ import annotations
+
+from syft_core.exceptions import SyftError, WorkerError
+from syft_core.peer import Id
+from syft_core.ray.errors import ActorLostError
+from syft_core.values import Nested
+
+NODE = "was lost with its machine", "the objects of its workers are gone: close these RayWorkers and start new ones"
+MEMORY = (
+    "was ended because its machine has no memory left",
+    "give it less data, use fewer actors on one machine, or clients that exist only while they train: `fl.Population`",
+)
+DEATH = "has ended", "the objects of its workers are gone: close these RayWorkers and start new ones"
+SHUTDOWN = "cannot be called, because Ray was shut down", "start Ray and new RayWorkers"
+
+
+class Actor:
+    """An actor that hosts workers, as another process sees it."""
+
+    def __init__(self, handle: Nested, name: str) -> None:
+        self.handle, self.name = handle, name
+        self.keys: dict[Id, bytes] = {}
+        """The keys that the actor has given to clients."""
+        self.is_lost = False
+
+    def call(self, method: str, *args: Nested) -> Nested:
+        """Call a method, and return a reference to its result."""
+        return getattr(self.handle, method).remote(*args)
+
+    def ask(self, method: str, *args: Nested) -> Nested:
+        """Call a method, and wait for its result."""
+        return self.result(self.call(method, *args))
+
+    def admit(self, client: Id, user: str | None = None, is_worker: bool = False) -> bytes:
+        """Return the key of a client, which the actor makes."""
+        if client not in self.keys:
+            self.keys[client] = self.ask("admit", client, user, is_worker)
+        return self.keys[client]
+
+    def has_result(self, reference: Nested) -> bool:
+        """Return whether a call has ended."""
+        import ray  # noqa: PLC0415  # optional
+
+        return bool(ray.wait([reference], timeout=0)[0])
+
+    def result(self, reference: Nested, worker: Id | None = None) -> Nested:
+        """Wait for the result of a call; raise an error of ours, whatever has happened."""
+        import ray  # noqa: PLC0415  # optional
+
+        try:
+            return ray.get(reference)
+        except ray.exceptions.RayTaskError as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, SyftError):
+                raise cause from None
+            why = f"{type(cause or error).__name__} in {self.name}"
+            raise WorkerError(f"cannot use {_name(worker)}: {why}; the log of the actor has its traceback") from error
+        except (ray.exceptions.RayError, ConnectionError) as error:
+            self.is_lost = True
+            raise self._explain(error, worker) from None
+        except Exception as error:
+            if ray.is_initialized():
+                raise
+            raise ActorLostError.of(_name(worker), self.name, *SHUTDOWN) from error
+
+    def _explain(self, error: Exception, worker: Id | None) -> ActorLostError:
+        import ray  # noqa: PLC0415  # optional
+
+        text = str(error).lower()
+        if isinstance(error, ray.exceptions.NodeDiedError) or "node has died" in text or "node died" in text:
+            found = NODE
+        elif isinstance(error, ray.exceptions.OutOfMemoryError) or "low on memory" in text:
+            found = MEMORY
+        else:
+            found = DEATH
+        return ActorLostError.of(_name(worker), self.name, *found)
+
+
+def _name(worker: Id | None) -> str:
+    return "its workers" if worker is None else f"worker {worker!r}"

@@ -1,0 +1,43 @@
+"""Start Ray on this machine, or connect to a cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from pathlib import Path
+
+from syft_core.ray.errors import RayStartError
+
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # Ray sends statistics about its use to its makers, unless told not to.
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # which it warns about otherwise
+}
+
+
+def start_ray(address: str | None, cpus: int | None) -> tuple[bool, int]:
+    """Start Ray, or connect to it; return whether it was started here, and how many CPUs it has.
+
+    If this program has started Ray before, that one is used.
+    """
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray  # noqa: PLC0415  # optional, and it reads the variables
+    except ImportError:
+        raise RayStartError.missing() from None
+
+    starts = not ray.is_initialized()
+    if starts:
+        options = {"address": "local", "num_cpus": cpus} if address is None else {"address": address}
+        try:
+            ray.init(**options, include_dashboard=False if address is None else None, log_to_driver=False,
+                     logging_level=logging.ERROR)  # fmt: skip
+        except Exception as error:
+            ray.shutdown()
+            why = " ".join(str(error).split())[:300] or type(error).__name__
+            if address is None:
+                logs = os.environ.get("RAY_TMPDIR", Path(tempfile.gettempdir(), "ray"))
+                raise RayStartError.local(why, str(Path(logs, "session_latest", "logs"))) from error
+            raise RayStartError.cluster(address, why) from error
+    return starts, int(ray.cluster_resources().get("CPU", 1))

@@ -1,0 +1,221 @@
+"""Training on Ray: each actor trains all of its clients in one task, and returns one sum.
+
+In an actor, the agent of the trainer uses the engines that train workers of one process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import torch
+
+from syft_core.exceptions import WorkerError
+from syft_core.hook.hook import current_worker
+from syft_core.peer import Id
+from syft_core.ray.actor import Actor
+from syft_core.ray.errors import ActorLostError
+from syft_core.ray.host import Place
+from syft_core.ray.location import RayLocation
+from syft_core.ray.workers import PER_ACTOR, Agents
+from syft_core.values import Kwargs, Nested, Tensor
+from syft_torch.federated.clients import Client, Job, PopulationClient, point_to
+from syft_torch.federated.engines import Acceptance, ClientOutcome, Engine, StackedEngine, Task
+from syft_torch.federated.losses import ModelForms
+from syft_torch.federated.population import Population
+from syft_torch.federated.strategies import Update
+
+
+class HostedEngine(Engine):
+    """Trains clients in the actors of Ray: those whose workers are there, or those of a population.
+
+    With ``sums``, an actor returns the mean of its updates, and no single one leaves it.
+    """
+
+    name = "ray"
+
+    def __init__(
+        self,
+        job: Job,
+        lr: float | None,
+        acceptance: Acceptance,
+        sums: bool,
+        stacks: bool,
+        actors: Sequence[Actor],
+        population: Population | None,
+    ) -> None:
+        super().__init__(job, lr)
+        self._actors, self._population, self._sums = list(actors), population, sums
+        settings = {"size": acceptance.size, "max_norm": acceptance.max_norm, "sums": sums, "stacks": stacks, "lr": lr}
+        value = {"train": job.train, "fixed": job.fixed, "settings": job.settings, "parts": job.parts, **settings}
+        self._agents = Agents(current_worker(), "federated training", value, population)
+        self._queued: list[Task] = []
+
+    def __len__(self) -> int:
+        return super().__len__() + len(self._queued)
+
+    def submit(self, task: Task) -> None:
+        """Queue a training in an actor; run others as usual."""
+        # Whoever waits for the decision of an owner must not keep the actor busy.
+        is_hosted = self._population is not None or find_actor(task.client) is not None
+        if is_hosted and not self.job.reason:
+            self._queued.append(task)
+        else:
+            super().submit(task)
+
+    def take(self) -> tuple[Task, ClientOutcome]:
+        """Return a training that has ended; if there is none, start what is queued."""
+        if self._queued and self._done.empty():
+            self._start()
+        return super().take()
+
+    def cancel(self) -> None:
+        """Forget all trainings that were submitted."""
+        super().cancel()
+        self._queued.clear()
+
+    def _start(self) -> None:
+        groups: dict[int, list[Task]] = {}
+        for task in self._queued:
+            groups.setdefault(id(task.weights), []).append(task)
+        self._queued = []
+        for tasks in groups.values():
+            shared = self._agents.share(tasks[0].weights)
+            for actor, part in self._divide(tasks):
+                self._elsewhere += len(part)
+                given = actor, part, shared, self._run_number
+                threading.Thread(target=self._run_group, args=given, daemon=True).start()
+
+    def _divide(self, tasks: list[Task]) -> list[tuple[Actor, list[Task]]]:
+        """Return which actor does which trainings."""
+        if self._population is None:
+            parts: dict[Actor, list[Task]] = {}
+            for task in tasks:
+                if (actor := find_actor(task.client)) is not None:
+                    parts.setdefault(actor, []).append(task)
+            return list(parts.items())
+        actors = [actor for actor in self._actors if not actor.is_lost] or self._actors[:1]
+        count = max(min(len(actors), len(tasks) // PER_ACTOR), 1)
+        return [(actor, tasks[number::count]) for number, actor in enumerate(actors[:count])]
+
+    def _run_group(self, actor: Actor, tasks: list[Task], shared: Nested, number: int) -> None:
+        outcomes: dict[int, ClientOutcome] = {}
+        try:
+            ready = [task for task in tasks if self._settle(task, outcomes)]
+            if ready:
+                found = self._agents.run(actor, [self._describe(task) for task in ready], shared)
+                outcomes.update(self._read(ready, found))
+        except Exception as error:  # noqa: BLE001  # it is reported, and the round goes on
+            for task in tasks:
+                outcomes.setdefault(id(task), error.with_traceback(None))
+        for task in tasks:
+            self._done.put((task, outcomes[id(task)], number))
+
+    def _settle(self, task: Task, outcomes: dict[int, ClientOutcome]) -> bool:
+        """Wait until the worker has its data; return whether it has."""
+        location = None if self._population is not None else task.client.location
+        try:
+            if isinstance(location, RayLocation):
+                location.settle()
+        except ActorLostError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the same
+            outcomes[id(task)] = error.with_traceback(None)
+            return False
+        return True
+
+    def _describe(self, task: Task) -> Nested:
+        if self._population is not None:
+            return task.client.id, None, task.seed, task.correction
+        ids = [[part.child._id_at_location for part in dataset.parts] for dataset in task.client.datasets]
+        return task.client.id, ids, task.seed, task.correction
+
+    def _read(self, tasks: list[Task], found: Kwargs) -> dict[int, ClientOutcome]:
+        outcomes: dict[int, ClientOutcome] = {}
+        for place, (task, (why, samples, loss, steps)) in enumerate(zip(tasks, found["rows"], strict=True)):
+            if why is not None:
+                outcomes[id(task)] = WorkerError(why)
+            else:
+                difference = found["mean"] if self._sums else found["differences"][place]
+                outcomes[id(task)] = Update(task.client.id, difference, samples, loss, steps, self._lr)
+        return outcomes
+
+
+def find_actor(client: Client) -> Actor | None:
+    """Return the actor that hosts the worker of a client, if one does."""
+    location = client.location
+    return location.actor if isinstance(location, RayLocation) else None
+
+
+class TrainingAgent:
+    """Trains clients in an actor, for a trainer in another process."""
+
+    def __init__(self, place: Place, value: Kwargs, population: Population | None) -> None:
+        self._place, self._population = place, population
+        job = Job(value["train"], value["fixed"], value["settings"], value["parts"])
+        self._engine = (StackedEngine if value["stacks"] else Engine)(job, value["lr"])
+        layout = ModelForms(job.train[0], len(job.fixed), job.parts).layout
+        self._acceptance = Acceptance(layout, value["size"], value["max_norm"])
+        self._sums = value["sums"]
+        self._clients: dict[Id, tuple[Nested, Client]] = {}
+
+    def run(self, task: Nested, shared: Tensor) -> Kwargs:
+        """Train clients; return what is known of each, and the mean of the updates, or all of them."""
+        collected = _Sum(shared) if self._sums else _All(shared, len(task))
+        rows: list[Nested] = [None] * len(task)
+        for place, (id, ids, seed, correction) in enumerate(task):
+            try:
+                self._engine.submit(Task(self._find(id, ids), shared, seed, correction, place))
+            except Exception as error:  # noqa: BLE001, PERF203  # it is reported, and the others go on
+                rows[place] = self._acceptance.explain(error), 0, 0.0, 0
+        while len(self._engine):
+            done, outcome = self._engine.take()
+            why = self._acceptance.explain(outcome)
+            if isinstance(outcome, Update) and why is None:
+                collected.add(done.version, outcome)
+                rows[done.version] = None, outcome.samples, outcome.loss, outcome.steps
+            else:
+                rows[done.version] = why, 0, 0.0, 0
+        return {"rows": rows, **collected.finish()}
+
+    def _find(self, id: Id, ids: Nested) -> Client:
+        if self._population is not None:
+            return PopulationClient(self._population, int(str(id).removeprefix("client-")), self._place.client)
+        known = self._clients.get(id)
+        if known is None or known[0] != ids:
+            location = self._place.workers[id].make_location(self._place.client)
+            client = Client(location, [point_to(location, parts) for parts in ids])
+            client.describe()
+            known = self._clients[id] = ids, client
+        return known[1]
+
+
+class _Sum:
+    """The mean of updates, weighted by samples; needs memory for one."""
+
+    def __init__(self, weights: Tensor) -> None:
+        self._dtype, self._total, self._samples = weights.dtype, torch.zeros_like(weights, dtype=torch.float64), 0
+
+    def add(self, _place: int, update: Update) -> None:
+        """Add an update."""
+        self._total.add_(update.difference, alpha=update.samples)
+        self._samples += update.samples
+
+    def finish(self) -> Kwargs:
+        """Return the mean."""
+        return {"mean": (self._total / max(self._samples, 1)).to(self._dtype)}
+
+
+class _All:
+    """All updates, for strategies that need each."""
+
+    def __init__(self, weights: Tensor, count: int) -> None:
+        self._differences = weights.new_zeros(count, len(weights))
+
+    def add(self, place: int, update: Update) -> None:
+        """Add an update."""
+        self._differences[place] = update.difference
+
+    def finish(self) -> Kwargs:
+        """Return them, one in each row."""
+        return {"differences": self._differences}

@@ -1,0 +1,43 @@
+"""One Ray for all tests, on this machine. Where Ray itself cannot start, the tests are skipped, and say so."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
+pytest.importorskip("ray")
+torch = pytest.importorskip("torch")
+
+import syft_core as sy  # noqa: E402
+from syft_core.ray.errors import RayStartError  # noqa: E402
+from syft_core.ray.starting import start_ray  # noqa: E402
+
+CPUS = 8
+"""More than there are: tests start several actors, most of which wait."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ray() -> Iterator[Any]:
+    """Start Ray once."""
+    import ray  # noqa: PLC0415  # after the variables are set
+
+    try:
+        start_ray(None, CPUS)
+    except RayStartError as error:
+        warnings.warn(f"RAY DID NOT START, SO NOTHING OF IT WAS TESTED: {error}", UserWarning, stacklevel=1)
+        pytest.skip(f"RAY DID NOT START, SO NOTHING OF IT WAS TESTED: {error}")
+    yield ray
+    ray.shutdown()
+
+
+@pytest.fixture
+def hook() -> Iterator[Any]:
+    with sy.TorchHook(torch) as attached:
+        yield attached

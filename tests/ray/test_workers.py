@@ -1,0 +1,155 @@
+"""Workers in actors: who may speak to them, how they reach each other, and what happens when they are lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import syft_core as sy
+from syft_core.exceptions import AuthenticationError, ConnectionLostError, WorkerIdTakenError, WorkerNotFoundError
+from syft_core.ray.buffers import pack
+from syft_core.ray.errors import ActorLostError, RayStartError
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def module_hook() -> Iterator[Any]:
+    with sy.TorchHook(torch) as hook:
+        yield hook
+
+
+@pytest.fixture(scope="module")
+def workers(module_hook: Any) -> Iterator[Any]:
+    with sy.RayWorkers(module_hook, 6, actors=2) as started:
+        yield started
+
+
+def test_workers_are_spread_over_actors_and_found_by_id(workers: Any) -> None:
+    assert len(workers) == 6
+    assert len({worker.actor for worker in workers}) == 2
+    assert (torch.ones(2).send("ray-5") + 1).get().tolist() == [2.0, 2.0]
+    assert repr(workers) == "<RayWorkers: 6 workers in 2 actors>"
+    assert workers[1].remote.torch.zeros(2).get().tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("other", [1, 2], ids=["another actor", "the same actor"])
+def test_tensors_move_between_workers(workers: Any, other: int) -> None:
+    x = torch.tensor([1.0, 2.0]).send(workers[0])
+
+    moved = (x * 2).move(workers[other])
+
+    assert moved.location.id == f"ray-{other}"
+    assert (moved + 1).get().tolist() == [3.0, 5.0]
+
+
+def test_large_tensors_arrive_whole_and_can_be_changed(workers: Any) -> None:
+    plain = torch.arange(1_000_000.0)
+
+    x = plain.send(workers[0])
+    x += 1
+
+    assert torch.equal(x.get(), plain + 1)
+
+
+def test_workers_in_actors_compute_on_shares(workers: Any) -> None:
+    x = torch.tensor([1.5, -2.0]).fix_prec().share(workers[0], workers[1], crypto_provider=workers[2])
+
+    assert torch.relu(x * x - 3).get().float_prec().tolist() == [0.0, 1.0]
+
+
+def test_only_a_client_with_a_key_of_the_actor_is_served(workers: Any) -> None:
+    actor = workers.actors[0]
+
+    with pytest.raises(AuthenticationError, match="the key of the client is not valid"):
+        actor.ask("deliver", b"guess" * 8, "ray-0", 0, pack([b""]))
+    with pytest.raises(AuthenticationError, match="another client is called 'me'"):
+        actor.ask("admit", "me", None, False)
+    with pytest.raises(WorkerNotFoundError, match="cannot find worker 'ray-1'"):
+        actor.ask("deliver", actor.keys["me"], "ray-1", 0, pack([b""]))
+
+
+def test_ids_that_are_taken_are_refused_before_anything_starts(module_hook: Any, workers: Any) -> None:
+    with pytest.raises(WorkerIdTakenError):
+        sy.RayWorkers(module_hook, 1)
+    with pytest.raises(RayStartError, match="two workers have the same id"):
+        sy.RayWorkers(module_hook, ids=["a", "a"])
+    with pytest.raises(RayStartError, match="count is -1; pass"):
+        sy.RayWorkers(module_hook, -1)
+    with pytest.raises(RayStartError, match="actors is 0; pass"):
+        sy.RayWorkers(module_hook, 1, actors=0)
+
+
+def test_a_dead_actor_is_named(module_hook: Any, ray: Any) -> None:
+    with sy.RayWorkers(module_hook, ids=["doomed"]) as doomed:
+        x = torch.ones(2).send(doomed[0])
+        ray.kill(doomed.actors[0].handle)
+
+        with pytest.raises(ActorLostError, match="cannot reach worker 'doomed': actor 1 of 1 has ended; .* start new"):
+            x.get()
+        with pytest.raises(ActorLostError):
+            torch.ones(2).send(doomed[0]).get()
+
+
+def test_closed_workers_say_so_and_their_ids_are_free(module_hook: Any) -> None:
+    closed = sy.RayWorkers(module_hook, ids=["brief"])
+    worker = closed[0]
+    closed.close()
+    closed.close()
+
+    with pytest.raises(ConnectionLostError, match="cannot use worker 'brief': its RayWorkers were closed"):
+        torch.ones(2).send(worker)
+    assert sy.VirtualWorker(module_hook, id="brief").id == "brief"
+    assert len(closed) == 0
+
+
+def test_a_setup_that_fails_is_reported(module_hook: Any) -> None:
+    def setup(worker: Any) -> None:
+        raise KeyError("no such file")
+
+    with pytest.raises(RayStartError, match="`setup` of worker 'north' raised KeyError"):
+        sy.RayWorkers(module_hook, ids=["north"], setup=setup)
+
+
+def test_actors_that_find_no_cpu_are_reported(module_hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syft_core.ray.workers.START_SECONDS", 20.0)
+
+    with pytest.raises(RayStartError, match="cannot start 99 actors on Ray: after 20 seconds, .* run; each needs one"):
+        sy.RayWorkers(module_hook, ids=["north"], actors=99)
+
+
+PROGRAM = """
+import sys
+{before}
+import torch, syft_core as sy
+try:
+    sy.RayWorkers(sy.TorchHook(torch), 1{arguments})
+except sy.ray.errors.RayStartError as error:
+    print("refused:", error)
+"""
+
+
+def run(before: str = "", arguments: str = "") -> str:
+    code = PROGRAM.format(before=before, arguments=arguments)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
+    return done.stdout + done.stderr
+
+
+def test_a_ray_that_does_not_start_is_explained() -> None:
+    text = run("import os; os.environ['RAY_TMPDIR'] = '/dev/null/nowhere'")
+
+    assert "refused: cannot start Ray on this machine: " in text
+    assert "gives up 15 seconds after its start" in text
+    assert "session_latest/logs" in text
+
+
+def test_a_cluster_that_is_not_there_is_explained() -> None:
+    assert "refused: cannot connect to Ray at '127.0.0.1:9'" in run(arguments=", address='127.0.0.1:9'")
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
+    assert "pip install 'syft-core[ray]'" in run("sys.modules['ray'] = None")
