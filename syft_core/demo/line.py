@@ -21,7 +21,7 @@ RATE = 1.2 / (2 * PATIENTS)
 Pair = tuple[Tensor, Tensor]
 
 
-class StraightLine(NamedTuple):
+class Line(NamedTuple):
     """A model with two numbers: ``y = slope * x + start``."""
 
     slope: float
@@ -47,19 +47,19 @@ def run(screen: Screen, hook: FrameworkHook) -> None:
     show_departures(screen, hospitals)
 
 
-def compute_sums(model: StraightLine, ages: Tensor, pressures: Tensor) -> Pair:
+def compute_sums(model: Line, ages: Tensor, pressures: Tensor) -> Pair:
     """Compute the gradient for one hospital; the code is the same for local and remote data."""
     error = ages * model.slope + model.start - pressures
     return (error * ages).sum(), error.sum()
 
 
-def train(data: Sequence[Pair], read: Callable[[Tensor], float]) -> Iterator[StraightLine]:
+def train(data: Sequence[Pair], read: Callable[[Tensor], float]) -> Iterator[Line]:
     """Yield the model after each round, in which ``read`` gets two numbers from each hospital."""
-    model = StraightLine(0.0, 0.0)
+    model = Line(0.0, 0.0)
     for _ in range(ROUNDS):
         sums = [map(read, compute_sums(model, *columns)) for columns in data]
         slope, start = map(sum, zip(*sums, strict=True))
-        model = StraightLine(model.slope - RATE * slope, model.start - RATE * start)
+        model = Line(model.slope - RATE * slope, model.start - RATE * start)
         yield model
 
 

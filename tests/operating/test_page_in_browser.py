@@ -8,8 +8,8 @@ import pytest
 
 from syft_core.network.identity import Identity
 
-from .browser import BROWSER, DRIVER, open_browser
-from .served import serve
+from ..network.browser import BROWSER, DRIVER, open_browser
+from ..network.served import serve
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(
