@@ -22,9 +22,7 @@ def signature_of(op: Op, args: Args, kwargs: Kwargs) -> tuple[object, ...]:
     layers, too. Named arguments are pairs of a name and a part. Not every signature is hashable.
     """
     parts: list[object] = [op]
-    for arg in args:
-        framework = frameworks_of_types.get(type(arg))
-        parts.append(_part(op, arg) if framework is None else framework.form_of(arg) or type(arg))
+    parts += [_part(op, arg) for arg in args]
     if kwargs:
         parts += [(name, _part(op, arg)) for name, arg in kwargs.items()]
     return tuple(parts)
@@ -32,14 +30,14 @@ def signature_of(op: Op, args: Args, kwargs: Kwargs) -> tuple[object, ...]:
 
 def _part(op: Op, arg: Any) -> object:
     cls = type(arg)
+    if (framework := frameworks_of_types.get(cls)) is not None:
+        return framework.form_of(arg) or cls
     if cls is int or cls is bool or cls is str or arg is None:
         return cls, arg
     if cls is float:
         return cls, arg if op.shape_depends_on_floats else _range_of(arg)
     if not is_flat(cls):
-        if isinstance(arg, dict):
-            return cls, tuple([(str(name), _part(op, item)) for name, item in arg.items()]), ITEMS
-        items = (arg.start, arg.stop, arg.step) if cls is slice else arg
+        items = (arg.start, arg.stop, arg.step) if cls is slice else arg.items() if isinstance(arg, dict) else arg
         return cls, tuple([_part(op, item) for item in items]), ITEMS
     end = plain_end(arg)
     if end is None:
