@@ -22,7 +22,9 @@ def signature_of(op: Op, args: Args, kwargs: Kwargs) -> tuple[object, ...]:
     layers, too. Named arguments are pairs of a name and a part. Not every signature is hashable.
     """
     parts: list[object] = [op]
-    parts += [_part(op, arg) for arg in args]
+    for arg in args:
+        framework = frameworks_of_types.get(type(arg))
+        parts.append(_part(op, arg) if framework is None else framework.form_of(arg) or type(arg))
     if kwargs:
         parts += [(name, _part(op, arg)) for name, arg in kwargs.items()]
     return tuple(parts)
